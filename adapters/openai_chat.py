@@ -221,7 +221,7 @@ class OpenAIChat(ServerModel):
             message = str(error).casefold()
             if any(word in message for word in ("response_format", "json_schema", "structured")):
                 raise NotImplementedError(
-                    f"the server of model {self.model!r} takes no JSON schema: {error}"
+                    f"the server of model {self.model!r} supports no JSON schema: {error}"
                 ) from error
             raise
 

@@ -610,7 +610,7 @@ class StoreRecord:
     def __init__(self, graph: NodeGraph, identity: str | None, group: str, key: str) -> None:
         self._reader = graph.reader
         self._kind = "" if identity is None else record_kind(identity, group, key)
-        self._rows: dict[str, str] = {}  # used without an identity
+        self._rows: dict[str, str] = {}  # the record if the store has no identity
 
     def state(self) -> tuple[State | None, int]:
         """Return the recorded state of the store and its number of rows. None: not recorded."""

@@ -184,9 +184,9 @@ def _node_key(node: Node, merge_by: str | None) -> tuple[str, str]:
 def _keys_by_content(
     keys: Sequence[tuple[str, str]], results: Sequence[ScoredNode]
 ) -> list[tuple[str, str]]:
-    """Return the keys of results, equal for framework documents and a graph node of equal content.
+    """Return the keys of results. Documents of a framework and a node of equal content share one.
 
-    Graph nodes are distinguished by their ids: a document may contain a text twice.
+    Graph nodes have different keys even if their texts are equal.
     """
     resolved: dict[tuple[str, str], tuple[str, str]] = {}
     of_content: dict[str, tuple[str, str]] = {}

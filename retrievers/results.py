@@ -211,7 +211,7 @@ def _line(text: str, size: int = 160) -> str:
     return line if len(line) <= size else f"{line[: size - 3]}..."
 
 
-@functools.lru_cache(maxsize=1_000)  # a query, for each of its results
+@functools.lru_cache(maxsize=1_000)  # called with the same query for each of its results
 def _quoted(text: str) -> str:
     return f'"{_line(text, 60)}"'
 

@@ -111,7 +111,7 @@ class Search:
     stays: Callable[[Node], bool] | None = None
 
     def open(self) -> list[list[TakenIndex]]:
-        """Open the indexes of each branch. Their slow work is done without a lock."""
+        """Open the indexes of each branch, without a lock."""
         branches = [
             [
                 TakenIndex(self, number, group, similarity, key, similarity.open(graph, group, key))

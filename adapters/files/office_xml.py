@@ -146,7 +146,10 @@ def note_left_out(source: SourceFile, root: Element, place: str = "") -> None:
 
 
 def running_heads(parts: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the different headers and footers with letters, from their kinds and texts."""
+    """Return headers and footers, given as pairs of kind and text, without duplicates.
+
+    Texts without letters, such as page numbers, are omitted.
+    """
     found = ((kind.capitalize(), " ".join(text.split())) for kind, text in parts)
     heads = (f"{kind}: {text}" for kind, text in found if any(map(str.isalpha, text)))
     return list(dict.fromkeys(heads))

@@ -308,9 +308,9 @@ def json_instruction(form: str, language: Language) -> str:
 
 
 def schema_of(form: str) -> dict[str, Any]:
-    """Return the JSON schema of an example answer, the first of several.
+    """Return the JSON schema of the first example answer in a text.
 
-    "yes" and "yes or no" in the example stand for "yes" or "no".
+    The values "yes" and "yes or no" of an example permit "yes" and "no".
 
     Example:
         >>> schema_of('{"query": "..."}')["properties"]

@@ -105,7 +105,8 @@ def _lines(text: str, at: int = 0) -> Iterator[tuple[int, str]]:
 def markdown_headings(text: str, max_level: int = 6) -> Iterator[Heading]:
     """Yield the start, level and text of each heading outside fenced code."""
     front = _FRONT_MATTER.match(text)
-    fence, title_at, title = "", 0, ""  # the last line, if it may be underlined
+    fence = ""
+    title_at, title = 0, ""  # the previous line, if an underline may make it a heading
     for at, line in _lines(text, front.end() if front else 0):
         line = line.rstrip()
         mark = line.lstrip(" ")[:1]

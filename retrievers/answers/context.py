@@ -190,9 +190,9 @@ class AnswerContext:
             self.omitted.append(OmittedResult(result, "context_window"))
 
     def number_parts(self, has_space: Callable[[Source], bool]) -> list[Source]:
-        """Number all candidates, and return their texts in parts that fit.
+        """Number all candidates, and split their texts into parts that fit.
 
-        Parts have the number of their source. A source without a fitting part is omitted.
+        The parts of a source share its number. Sources without a fitting part are omitted.
         """
         parts: list[Source] = []
         for candidate in self.candidates:

@@ -429,7 +429,7 @@ class DefaultRetriever(BaseRetriever):
         return await Do(score, kind="work")
 
     def _near(self, query: str, results: Results, measured: MeasuredSettings) -> Iterator[Floats]:
-        """Yield how near results are to a query, for each embedding that found some."""
+        """Yield the vector scores of results, for each embedding that found some of them."""
         for key, background in measured.backgrounds.items():
             scores = [[e.score for e in r.evidence if e.embed_key == key] for r in results]
             cosines = np.array([max(of_result, default=0.0) for of_result in scores])

@@ -219,7 +219,7 @@ class RecursiveRetriever(BaseRetriever):
                 if reference is None:
                     results.append((place, hit))
                 elif key in followed and key not in entries:
-                    continue  # the ranking contains its results
+                    continue  # its results are in the ranking already
                 elif depth < self.max_depth:
                     followed[key] = reference
                     entries.setdefault(key, []).append((place, hit))

@@ -89,7 +89,7 @@ def page_of(
     if not count:
         return ToolOutput(empty)
     if count <= skip:
-        raise ToolError(f"there are only {count:,} {items}; give a smaller skip")
+        raise ToolError(f"skip must be below {count:,}, the number of {items}, got {skip:,}")
     text = separator.join(texts)
     if omitted:
         text += f"\n\n{omitted:,} more: {tool} with skip={skip + len(entries)}."

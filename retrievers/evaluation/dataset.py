@@ -127,8 +127,8 @@ class Dataset:
         for question in self.questions:
             if any(not gold.grade > 0 for gold in question.gold):
                 raise ValueError(
-                    f"grades must be above 0, got another one in question {question.id!r} of "
-                    f"{self.name}; leave out what is not relevant"
+                    f"grades must be above 0, got {min(g.grade for g in question.gold)!r} in "
+                    f"question {question.id!r} of {self.name}; leave out irrelevant passages"
                 )
 
     def __len__(self) -> int:

@@ -283,8 +283,8 @@ class NodeTable:
         if is_new and is_missing and condition.compares:  # the field may be misspelled
             fields = sorted({str(name) for data in column.values for name in data})
             logger.warning(
-                "no node that is searched has the metadata field %r, which a filter compares; they "
-                "have %s",
+                "a filter compares the metadata field %r, which no searched node has; known "
+                "fields: %s",
                 *(field, nearest_names(str(field), fields)),
             )
         return values.meets(condition)[column.codes[: len(self.ids)]]

@@ -281,7 +281,7 @@ class TransformRetriever(PromptMixin, BaseRetriever):
         if tool is not None:
             return self.tools[tool][1]
         if self.inner is None:
-            raise ValueError(f"the transform names none of the tools {list(self.tools)}")
+            raise ValueError(f"the transform chose no tool; it must name one of {list(self.tools)}")
         return self.inner
 
     def check_failures(self, query: str, rankings: Sequence[VariantResults]) -> None:

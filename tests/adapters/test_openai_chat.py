@@ -145,7 +145,7 @@ async def test_server_without_schemas_is_asked_for_text(server, client, async_cl
     server.error = "response_format is not supported"
     server.text = 'Here: {"tea": 1}'
     server.statuses = [400]
-    with pytest.raises(NotImplementedError, match="takes no JSON schema"):
+    with pytest.raises(NotImplementedError, match="supports no JSON schema"):
         chat.complete_json("?", {})
     server.statuses = [400]
     assert as_llm(chat).json_text("?", {}) == server.text

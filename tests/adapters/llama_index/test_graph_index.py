@@ -131,7 +131,7 @@ def test_default_search_fuses_words_and_vectors_of_nodes(
     assert [match["id"] for match in vectors] == ["tea"]
 
 
-def test_default_search_of_documents_is_the_graphs_default(documents: list[Document]) -> None:
+def test_index_of_documents_uses_default_retriever(documents: list[Document]) -> None:
     index = NodeGraphIndex.from_documents(documents)
     assert isinstance(as_retriever(index), DefaultRetriever)
     assert len(index.as_retriever().retrieve("tea bridge Nile")) == 2

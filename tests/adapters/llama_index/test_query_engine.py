@@ -180,7 +180,7 @@ def test_empty_plan_answers_the_question(search: Retriever, scripted: Scripted) 
     assert ids(response.source_nodes) == [r.node.id for r in search(QUESTION)]
 
 
-def test_steps_are_listed_with_their_end(search: Retriever, scripted: Scripted) -> None:
+def test_sub_qa_lists_all_steps(search: Retriever, scripted: Scripted) -> None:
     steps = iter(
         [
             step("unknown", "no", "Which tea keeps for years nonetheless?"),

@@ -235,7 +235,11 @@ def test_read_continues_to_end_of_document(graph, tools) -> None:
             "must be from 0 to 76 in ",
         ),
         ("grep", {"pattern": ""}, "the pattern is empty"),
-        ("grep", {"pattern": "Skien", "skip": 5}, "there are only 1 matches; give a smaller skip"),
+        (
+            "grep",
+            {"pattern": "Skien", "skip": 5},
+            "skip must be below 1, the number of matches, got 5",
+        ),
         ("search", {"query": "a" * 20_001}, "query of search must be of 20,000 characters"),
         (
             "search",

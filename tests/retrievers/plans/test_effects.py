@@ -59,7 +59,7 @@ def test_filter_without_matches_ends(teas: Retriever) -> None:
     assert everywhere(RerankRetriever(teas, KeywordFilter(required="tea")), "coffee") == []
 
 
-def test_limits_of_filter_end_the_fetching(teas: Retriever) -> None:
+def test_fetching_stops_at_limits_of_reranker(teas: Retriever) -> None:
     calls: list[int] = []
 
     class Counted(KeywordFilter):

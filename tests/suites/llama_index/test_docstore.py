@@ -29,7 +29,7 @@ def test_nodes_are_read_by_their_ids(docstore: Any) -> None:
     assert [node.node_id for node in docstore.get_nodes(ids)] == ids
 
 
-async def test_the_same_in_async_code(docstore: Any) -> None:
+async def test_async_docstore_equals_sync_docstore(docstore: Any) -> None:
     node_id = next(iter(docstore.docs))
     assert await docstore.adocument_exists(node_id)
     assert (await docstore.aget_document(node_id)).node_id == node_id

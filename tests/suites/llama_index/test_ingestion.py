@@ -112,13 +112,13 @@ def test_documents_are_updated(index: Any) -> None:
     assert len(index.ref_doc_info["milk"].node_ids) == 1
 
 
-def test_only_what_changed_is_refreshed(index: Any, documents: list[Document]) -> None:
+def test_refresh_replaces_changed_documents_only(index: Any, documents: list[Document]) -> None:
     changed = Document(text="The Amazon is 6,400 km long.", id_="rivers", metadata={})
     assert index.refresh_ref_docs([documents[0], changed, milk()]) == [False, True, True]
     assert index.refresh_ref_docs([documents[0], changed, milk()]) == [False] * 3
 
 
-async def test_the_same_in_async_code(index: Any) -> None:
+async def test_async_insert_and_delete(index: Any) -> None:
     await index.ainsert(milk())
     assert topics(index, "sour milk") == ["milk"]
     await index.adelete_ref_doc("milk", delete_from_docstore=True)
