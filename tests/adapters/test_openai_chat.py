@@ -75,8 +75,8 @@ async def test_as_llm_accepts_openai_chat(server, client, async_client):
     assert llm.name == "openai abc temperature=0"
     assert llm.complete("?") == "Tea is a drink."
     assert llm.structured
-    for given, argument in ((client, "client"), (async_client, "async_client")):
-        with pytest.raises(TypeError, match=rf'OpenAIChat\("model-name", {argument}=client\)'):
+    for given in (client, async_client):
+        with pytest.raises(TypeError, match=r"OpenAIChat\(.*client=client\) \(or async_client="):
             as_llm(given)
 
 

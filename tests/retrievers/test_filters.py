@@ -165,7 +165,7 @@ def test_unknown_field_is_logged_once(caplog) -> None:
         assert len(retriever("tea", filters={"colour": {"exists": False}})) == 2
     (message,) = [record.getMessage() for record in caplog.records]
     assert "the metadata field 'auhtor'" in message
-    assert "they have 'author', 'year'" in message
+    assert "known fields: 'author', 'year'" in message
     graph.add(Document("tea", {"auhtor": "A"}))
     assert len(retriever("tea", filters={"auhtor": "A"})) == 1
 

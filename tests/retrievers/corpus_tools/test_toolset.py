@@ -247,7 +247,7 @@ def test_read_continues_to_end_of_document(graph, tools) -> None:
             "skip of search must be 1,000 or less",
         ),
         ("outline", {"document": "nothing/"}, "no document is below 'nothing/'"),
-        ("outline", {"skip": 3}, "there are only 3 documents"),
+        ("outline", {"skip": 3}, "skip must be below 3, the number of documents, got 3"),
         ("cite", {"draft": "“…”"}, "has no words"),
     ],
 )
