@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ..nodegraph.builder import Failure
 from ..nodegraph.graph import NodeGraph
 from ..nodegraph.node import ROOT
+from .base_retriever import with_all_inner
+from .foreign.foreign_retriever import ForeignRetriever
+
+_GROUP_ATTRIBUTES = ("group", "target", "groups", "via")
 
 
 def group_failures(graph: NodeGraph) -> list[Failure]:
@@ -23,3 +27,34 @@ def describe_failures(failures: Sequence[Failure]) -> str:
         for group, count in counts.items()
     )
     return f"{numbers}; the first error: {failures[0].error}"
+
+
+def graphs_of(retriever: object) -> list[NodeGraph]:
+    """Return the graphs of a retriever and of its inner retrievers."""
+    parts = [
+        part
+        for item in _parts(retriever)
+        for part in (*getattr(item, "graphs", ()), getattr(item, "graph", None), item)
+    ]
+    return list({id(part): part for part in parts if isinstance(part, NodeGraph)}.values())
+
+
+def _parts(retriever: object) -> Iterator[object]:
+    """Yield a retriever and its inner retrievers, or the retrievers of a query engine."""
+    if isinstance(retriever, ForeignRetriever):
+        retriever = getattr(retriever.source, "retriever", retriever.source)
+    return with_all_inner(retriever)
+
+
+def searched_failures(retriever: object) -> list[Failure]:
+    """Return the failures of the groups that a retriever searches, and of their ancestors."""
+    searched: list[Failure] = []
+    for graph in graphs_of(retriever):
+        failures = group_failures(graph)
+        names: set[str] = set()
+        for item in _parts(retriever) if failures else ():
+            for value in (getattr(item, name, None) or () for name in _GROUP_ATTRIBUTES):
+                names.update([value] if isinstance(value, str) else value)
+        groups = {g.name for n in names & {*graph.groups} for g in graph.reader.lineage(n)}
+        searched += [failure for failure in failures if failure.group in groups]
+    return searched

@@ -17,8 +17,9 @@ from ...nodegraph.graph import NodeGraph
 from ...retrievers.evaluation.dataset import Dataset, load_dataset
 from ...retrievers.evaluation.gate import compare_with_baseline
 from ...retrievers.evaluation.metrics import get_metric
-from ...retrievers.evaluation.runner import default_metrics, evaluate, graphs_of
+from ...retrievers.evaluation.runner import default_metrics, evaluate
 from ...retrievers.foreign.foreign_retriever import as_retriever
+from ...retrievers.group_failures import graphs_of
 from ..cli.messages import CommandError, ExitStatus, printable
 from ..cli.options import common_options, store_option
 from ..cli.output import echo_json

@@ -15,11 +15,12 @@ from pathlib import Path
 from ...nodegraph.errors import ModelError, check_integer, nearest_names
 from ...nodegraph.models.answer_cache import CachedLLM
 from ...nodegraph.models.llm import as_llm
+from ...nodegraph.models.output.answer_text import find_json, objects_in, usable_text
+from ...nodegraph.models.output.free_text import read_verdict
 from ...nodegraph.models.templates import json_instruction, language_of, schema_of
 from ...nodegraph.splitters.sentences import split_sentences
 from ..plans.plan import run
 from ..plans.prompting import Prompt, PromptMixin, ask_and_parse
-from ..plans.verdicts import Verdict, parse_verdicts
 from .metrics import (
     JUDGED_METRICS,
     Judgement,
@@ -87,6 +88,12 @@ yes: it has something that belongs in an answer. no: it is about something simil
 VERDICTS = '{"verdicts": [{"number": 1, "quote": "...", "verdict": "yes"}]}'
 
 VERDICT = '{"quote": "...", "verdict": "yes"}'
+
+Verdict = tuple[bool, str]
+"""Whether a judge says yes, and the quotation or reason."""
+
+MAX_REASON = 300
+"""The maximum length of a judge's quotation or reason, in characters."""
 
 
 class Judge(PromptMixin):
@@ -193,7 +200,6 @@ class Judge(PromptMixin):
         verdicts = self._decide(
             "support",
             case,
-            VERDICTS,
             len(statements),
             passages="\n\n".join(passages),
             statements="\n".join(numbered),
@@ -205,7 +211,7 @@ class Judge(PromptMixin):
         if not case.items:
             return Judgement(0.0, evidence="there are no results")
         texts = [item.text for item in case.items]
-        verdicts = [self._decide("relevance", case, VERDICT, passage=text)[0] for text in texts]
+        verdicts = [self._decide("relevance", case, passage=text)[0] for text in texts]
         return _share(verdicts, "results")
 
     def _answer_relevance(self, case: RetrievalCase) -> Judgement:
@@ -214,10 +220,10 @@ class Judge(PromptMixin):
             if not case.question.answerable:
                 raise NotJudgedError("the question is not answerable, and the answer says so")
             return Judgement(0.0, evidence=f"the answer is 'unknown': {answer:.120}")
-        return _share(self._decide("answer_relevance", case, VERDICT, answer=answer), "")
+        return _share(self._decide("answer_relevance", case, answer=answer), "")
 
     def _decide(
-        self, kind: str, case: RetrievalCase, form: str, count: int = 1, **values: str
+        self, kind: str, case: RetrievalCase, count: int = 1, **values: str
     ) -> list[Verdict]:
         """Return the verdicts of the model on ``count`` items.
 
@@ -231,6 +237,7 @@ class Judge(PromptMixin):
                 f"the prompt has {length:,} characters, and the judge takes "
                 f"{self.max_characters:,}; raise max_characters, or count fewer results ('@3')"
             )
+        form = VERDICTS if "statements" in values else VERDICT
         language = language_of(values["query"])
         prompt = self.prompts[kind].fill(language, **values) + json_instruction(form, language)
         parse = partial(parse_verdicts, count=count)
@@ -241,8 +248,36 @@ class Judge(PromptMixin):
             raise NotJudgedError(f"the judge failed: {error}") from error
 
 
+def parse_verdicts(answer: str, count: int) -> list[Verdict]:
+    """Return the verdicts on ``count`` items, in the order of the answer.
+
+    The answer is JSON (objects with verdict and quote) or lines ("2. no: not mentioned").
+
+    Raises:
+        ValueError: If the answer is empty, or has another number of clear verdicts.
+
+    Example:
+        >>> parse_verdicts('{"verdicts": [{"number": 1, "quote": "Tea.", "verdict": "yes"}]}', 1)
+        [(True, 'Tea.')]
+        >>> parse_verdicts("1. yes\\n2. No, it is not there.", 2)
+        [(True, ''), (False, 'it is not there.')]
+    """
+    text = usable_text(answer)
+    said: list[tuple[object, object]] = [(line, None) for line in text.split("\n")]
+    if (value := find_json(text)) is not None:
+        said = [(r["verdict"], r.get("quote")) for r in objects_in(value) if "verdict" in r]
+    verdicts = []
+    for words, quote in said:
+        yes, reason = read_verdict(words)
+        if yes is not None:
+            verdicts.append((yes, str(quote or reason)[:MAX_REASON]))
+    if len(verdicts) != count:
+        raise ValueError(f"the answer must have {count} clear yes or no, got {len(verdicts)}")
+    return verdicts
+
+
 def _share(verdicts: Sequence[Verdict], unit: str) -> Judgement:
     """Return the share of positive verdicts, with the judge's words as evidence."""
-    right, total = sum(verdict.yes for verdict in verdicts), len(verdicts)
-    words = [f"{n} {'yes' if v.yes else 'no'}: {v.words}" for n, v in enumerate(verdicts, 1)]
-    return Judgement(right / total, evidence="; ".join([f"{right} of {total} {unit}", *words]))
+    right, total = sum(yes for yes, _ in verdicts), len(verdicts)
+    said = [f"{n} {'yes' if yes else 'no'}: {words}" for n, (yes, words) in enumerate(verdicts, 1)]
+    return Judgement(right / total, evidence="; ".join([f"{right} of {total} {unit}", *said]))

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
-from ...nodegraph.builder import Failure
 from ...nodegraph.document import Document
 from ...nodegraph.errors import check_integer
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import digest
 from ...nodegraph.splitters.chunking import count_tokens
-from ..base_retriever import with_all_inner
 from ..foreign.foreign_retriever import ForeignRetriever, as_retriever
-from ..group_failures import describe_failures, group_failures
+from ..group_failures import describe_failures, searched_failures
 from ..protocols import RetrieverLike, RetrieverProtocol
 from ..results import ScoredNode
 from ..tracing import Span, trace
@@ -37,8 +35,6 @@ _RESULT_TOKENS = 20  # the assumed size of a result for metrics with a token bud
 
 _MAX_RESULTS = 200  # for metrics with a token budget
 
-
-_GROUP_ATTRIBUTES = ("group", "target", "groups", "via")
 
 _WORDS_ALONE = "words alone were compared"  # the note of a DefaultRetriever
 
@@ -240,37 +236,7 @@ def hidden_failure(retriever: object, results: Sequence[ScoredNode]) -> str:
         retriever: The retriever that was used.
         results: The results of a query.
     """
-    failures = [f for graph in graphs_of(retriever) for f in _failures(graph, retriever)]
-    if failures:
+    if failures := searched_failures(retriever):
         return describe_failures(failures)
     notes = (v.note for r in results for match in r.evidence for v in match.variants)
     return next((note for note in notes if note and note.startswith(_WORDS_ALONE)), "")
-
-
-def graphs_of(retriever: object) -> list[NodeGraph]:
-    """Return the graphs of a retriever and of its inner retrievers."""
-    parts = [
-        part
-        for item in _parts(retriever)
-        for part in (*getattr(item, "graphs", ()), getattr(item, "graph", None), item)
-    ]
-    return list({id(part): part for part in parts if isinstance(part, NodeGraph)}.values())
-
-
-def _parts(retriever: object) -> Iterator[object]:
-    """Yield a retriever and its inner retrievers, or the retrievers of a query engine."""
-    if isinstance(retriever, ForeignRetriever):
-        retriever = getattr(retriever.source, "retriever", retriever.source)
-    return with_all_inner(retriever)
-
-
-def _failures(graph: NodeGraph, retriever: object) -> list[Failure]:
-    """Return the failures of the groups that a retriever searches, and of their ancestors."""
-    failures = group_failures(graph)
-    searched: set[str] = set()
-    for item in _parts(retriever) if failures else ():
-        values = [getattr(item, name, None) or () for name in _GROUP_ATTRIBUTES]
-        names = [n for value in values for n in ([value] if isinstance(value, str) else value)]
-        for name in filter(graph.groups.__contains__, names):
-            searched.update(group.name for group in graph.reader.lineage(name))
-    return [failure for failure in failures if failure.group in searched]

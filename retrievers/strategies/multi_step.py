@@ -19,7 +19,7 @@ from ...nodegraph.models.output.answer_text import (
     usable_text,
     value_of,
 )
-from ...nodegraph.models.output.free_text import is_unknown
+from ...nodegraph.models.output.free_text import is_unknown, is_yes
 from ...nodegraph.models.output.queries import MAX_QUERY_LENGTH, parse_sub_questions
 from ...nodegraph.splitters.chunking import count_tokens
 from ..base_retriever import BaseRetriever
@@ -29,7 +29,6 @@ from ..plans.effects import find_one
 from ..plans.limits import CallLimits
 from ..plans.plan import Do, gather, run
 from ..plans.prompting import Prompt, PromptMixin, fit_passages, neutralize
-from ..plans.verdicts import is_yes
 from ..protocols import RetrieverLike
 from ..ranking import with_variant
 from ..results import OutputFormat, QueryVariant, Results

@@ -14,9 +14,11 @@ from nodekin.nodegraph.models.output.answer_text import (
 )
 from nodekin.nodegraph.models.output.free_text import (
     is_unknown,
+    is_yes,
     parse_final_answer,
     parse_partial_answer,
     parse_passage,
+    read_verdict,
 )
 from nodekin.nodegraph.models.output.queries import (
     PARSERS,
@@ -28,10 +30,7 @@ from nodekin.nodegraph.models.output.queries import (
     split_questions,
 )
 from nodekin.retrievers.answers.pipeline import parse_ranked_answer
-from nodekin.retrievers.plans.verdicts import (
-    is_yes,
-    parse_verdicts,
-)
+from nodekin.retrievers.evaluation.judges import parse_verdicts
 from nodekin.retrievers.strategies.multi_step import parse_step
 
 READERS: dict[str, Callable[[str], Any]] = {
@@ -39,6 +38,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "is_no_answer": is_no_answer,
     "is_unknown": is_unknown,
     "is_yes": is_yes,
+    "read_verdict": read_verdict,
     "find_json": find_json,
     "normalize": normalize,
     "parse_final_answer": parse_final_answer,

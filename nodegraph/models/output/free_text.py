@@ -1,8 +1,9 @@
-"""Parse answers in prose: a passage, a short answer, the answer for the user."""
+"""Parse answers in prose: a passage, a yes or no, a short answer, the answer for the user."""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -99,6 +100,58 @@ def is_unknown(text: str) -> bool:
 def _content(answer: str) -> str:
     """Return an answer without label and quotes. Raises the errors of ``read_json``."""
     return unwrap(without_label(read_text(answer)).strip().strip("*`"))
+
+
+_VERDICT = re.compile(
+    r"""\W{0,9}(?:\d{1,4}\W{0,9})?
+    (?:(?P<yes>(?:yes|true|y|supported|是的?|支持|相关|(?:已经?)?(?:可以|能够)?回答了?|可以)
+        (?=\s{0,9}(?:\Z|[^\w\s?/])))
+    |(?:no|not|n|false|partial(?:ly)?|unsupported|irrelevant)\b|否(?!则)|[不没未无])\W*(?P<reason>.*)""",
+    re.I | re.X | re.S,
+)
+
+# Words after a yes that take it back.
+_HEDGE = re.compile(
+    r"\b(?:but|however|though|although|except|unless|if|or|not?|never|only|part\w*|maybe|perhaps|yet)\b"
+    r"|n['’]t\b|[?？]|但|不过|然而|除非|部分|也许|可能|尚|还|仍|否|不|没|未|无|缺",
+    re.I,
+)
+
+
+def read_verdict(value: object) -> tuple[bool | None, str]:
+    """Return the yes or no at the start of a text, and the words after it. None: unclear.
+
+    "Partly" is a no, and a yes with a "but" is unclear.
+
+    Args:
+        value: A text in Chinese or English, or a value of JSON: True is a yes, 1 is unclear.
+
+    Example:
+        >>> [read_verdict(text)[0] for text in ("是的。", "not yet", "Yes, but only half", True)]
+        [True, False, None, True]
+        >>> read_verdict("2. **No**: nothing is said")
+        (False, 'nothing is said')
+    """
+    if isinstance(value, bool):
+        return value, ""
+    text = unicodedata.normalize("NFKC", value) if isinstance(value, str) else ""
+    found = _VERDICT.match(text)
+    if found is None or (found["yes"] and _HEDGE.match(found["reason"])):
+        return None, ""
+    return found["yes"] is not None, found["reason"]
+
+
+def is_yes(value: object) -> bool:
+    """Return whether an answer is a clear yes, without a "but" or "not" anywhere.
+
+    In doubt the search takes one more step. The opposite mistake would end it without results.
+
+    Example:
+        >>> [is_yes(text) for text in ("Yes.", "是的，已经回答。", "not yet", "Yes, only in part")]
+        [True, True, False, False]
+    """
+    yes, reason = read_verdict(value)
+    return yes is True and _HEDGE.search(reason) is None
 
 
 NO_ANSWER_SIGNALS: Mapping[Language, str] = MappingProxyType({"zh": "无答案", "en": "NO_ANSWER"})

@@ -7,6 +7,7 @@ import pytest
 from nodekin.nodegraph import Document, NodeGraph, split_sentences
 from nodekin.retrievers import QueryEngine, Retriever
 from nodekin.retrievers.evaluation import Dataset, GoldDocument, Judge, Question, evaluate
+from nodekin.retrievers.evaluation.judges import parse_verdicts
 from nodekin.retrievers.evaluation.metrics import JUDGED_METRICS
 
 TEXTS = {
@@ -78,10 +79,7 @@ def test_judged_context_relevance_is_share_of_results(graph, words):
     assert judgement(nothing, Judge(reader), "judged_context_relevance").value == 0.0
     judged = judgement(words, Judge(reader), "judged_context_relevance")
     assert judged.value == 0.5
-    assert (
-        judged.evidence
-        == "1 of 2 results; 1 yes: yes, it does; 2 no: no: it is about something else"
-    )
+    assert judged.evidence == "1 of 2 results; 1 yes: it does; 2 no: it is about something else"
     assert [between(prompt, "passage") for prompt in reader.prompts] == [
         TEXTS["green"],
         TEXTS["black"],
@@ -123,8 +121,11 @@ def test_question_without_answer_is_not_judged(words, name, reason):
 
 
 @pytest.mark.parametrize("answer", ["", "asdf", "I'm sorry, I can't help", "nan", "7"])
-@pytest.mark.parametrize("name", ["judged_context_recall", "judged_context_relevance@1"])
-def test_unreadable_verdict_is_retried_once_and_not_judged(words, name, answer):
+@pytest.mark.parametrize(
+    ("name", "clear"),
+    [("judged_context_recall", "1. yes\n2. yes"), ("judged_context_relevance@1", "yes")],
+)
+def test_unreadable_verdict_is_retried_once_and_not_judged(words, name, clear, answer):
     judge = Judge(lambda prompt: answer)
     data = Dataset([QUESTION])
     evaluation = evaluate({"words": words}, data, [judge.metric(name)], progress=False)
@@ -135,7 +136,7 @@ def test_unreadable_verdict_is_retried_once_and_not_judged(words, name, answer):
         in (evaluation.notes()[0])
     )
     assert judge.cache.misses == 2
-    answers = iter([answer, "1. yes\n2. yes"])
+    answers = iter([answer, clear])
     assert judgement(words, Judge(lambda prompt: next(answers)), name).value is not None
 
 
@@ -183,3 +184,54 @@ def test_invalid_judged_metric_raises(words):
     with pytest.raises(TypeError, match="language model"):
         Judge(3)
     assert [metric.name for metric in judge.metrics()] == list(JUDGED_METRICS)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"verdicts": [{"number": 1, "verdict": "yes"}, {"number": 2, "verdict": "no"}]}',
+        "{verdicts: [{number: 1, verdict: 'yes'}, {number: 2, verdict: 'no'},]}",
+        "1. yes - the passage says that it is not fermented\n2) **No**: nothing of it",
+        "1: Yes, it does not say otherwise.\n2: partially supported",
+        *("[1] 支持：原文\n[2] 不支持", "1：是\n2：否，没有提到"),
+        "<think>2 might be yes</think>Here are the verdicts:\n\n1 yes\n2 no",
+    ],
+)
+def test_parse_verdicts_returns_verdict_per_number(answer):
+    assert [yes for yes, _ in parse_verdicts(answer, 2)] == [True, False]
+
+
+def test_verdict_has_words_of_judge():
+    answer = '{"verdicts": [{"number": 1, "quote": "Tea.", "verdict": "yes"}]}'
+    assert parse_verdicts(answer, 1) == [(True, "Tea.")]
+    assert parse_verdicts("1. no - it says nothing", 1) == [(False, "it says nothing")]
+    assert len(parse_verdicts(f"1. no - {'x' * 999}", 1)[0][1]) == 300
+
+
+@pytest.mark.parametrize(
+    ("answer", "yes"),
+    [
+        ("Yes, the passage says that it is not.", True),
+        ("The passage describes tea.\nyes", True),
+        ('{"quote": "q", "verdict": "no"}', False),
+        ("是的，段落提到了。", True),
+        ("不相关", False),
+    ],
+)
+def test_single_verdict_needs_no_number(answer, yes):
+    assert parse_verdicts(answer, 1)[0][0] is yes
+
+
+@pytest.mark.parametrize(
+    ("count", "answer"),
+    [
+        *((1, answer) for answer in ("", "asdf", "Yes, but only half of it", "Yes.\nNo.")),
+        *((1, answer) for answer in ("I'm sorry, but I can't.", "1. yes\n1. no", '{"a": 1}')),
+        (1, '{"verdicts": [{"number": 1, "verdict": "perhaps"}]}'),
+        (1, '{"verdicts": [{"number": 1, "verd'),
+        *((2, answer) for answer in ("yes", "1. yes", '["yes"]')),
+    ],
+)
+def test_unclear_verdicts_raise(count, answer):
+    with pytest.raises(ValueError, match=r"\w"):
+        parse_verdicts(answer, count)
