@@ -9,8 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-import numpy as np
-
 SCALE = 10_000
 """Width and height of a page, in the units of a layout."""
 
@@ -50,6 +48,8 @@ Layout: TypeAlias = Sequence[TextBox]
 
 def pack_layout(layout: Layout) -> bytes:
     """Convert a layout to compressed bytes, for ``unpack_layout``."""
+    import numpy as np  # imported here, since few programs read PDFs
+
     columns = np.array(layout, dtype="<i4").reshape(-1, len(TextBox._fields)).T
     distances = np.diff(columns[0], prepend=np.int32(0))
     lengths = columns[1] - columns[0]
@@ -58,6 +58,8 @@ def pack_layout(layout: Layout) -> bytes:
 
 def unpack_layout(value: bytes) -> Layout:
     """Restore a layout from ``pack_layout``."""
+    import numpy as np
+
     numbers = np.frombuffer(zlib.decompress(value), dtype="<i4")
     distances, lengths, *columns = numbers.reshape(len(TextBox._fields), -1)
     starts = np.cumsum(distances)

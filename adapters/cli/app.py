@@ -43,7 +43,9 @@ class App(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write nothing: the help text lists the commands in groups."""
+        """List the commands of other packages. The help text lists the others in groups."""
+        if names := sorted(plugins(COMMANDS).keys() - {"serve", "mcp", "eval"}):
+            formatter.write_text(f"Commands of other packages: {', '.join(names)}.")
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command. The reader of its output may end early, such as head."""

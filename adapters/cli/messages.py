@@ -125,9 +125,7 @@ def _server_problem(error: BaseException | None) -> str:
     if error is None:
         return ""
     url = str(getattr(getattr(error, "request", None), "url", ""))
-    if not url:
-        return str(error)
     server = f"the model server {url.partition('/chat/')[0].partition('/embeddings')[0]}"
     status = getattr(error, "status_code", None)
     reason = _REASONS.get(status, "failed: {error}").format(status=status, error=error)
-    return f"{server} {reason}"
+    return f"{server} {reason}" if url else str(error)

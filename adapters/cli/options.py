@@ -12,13 +12,11 @@ CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 _EXISTING = click.Path(exists=True, path_type=Path)
 
-_FOLDER = click.Path(path_type=Path, file_okay=False)
-
 folders_argument = click.argument("folders", nargs=-1, type=_EXISTING, metavar="[FOLDER]...")
 
 store_option = click.option(
     "--store",
-    type=_FOLDER,
+    type=click.Path(path_type=Path, file_okay=False),
     envvar="NODEKIN_STORE",
     help="The index. Default: the nearest .nodekin.",
 )
