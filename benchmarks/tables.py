@@ -94,6 +94,7 @@ def embedded(data: Path, cache: Path) -> NodeGraph:
     """Return the graph of the paragraphs with an embedding model."""
     if data not in _graphs:
         _graphs[data] = graph_of(cmrc(data), embed=e5(cache))
+        as_retriever(_graphs[data]).build()
     return _graphs[data]
 
 

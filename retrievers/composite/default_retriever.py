@@ -171,6 +171,7 @@ class DefaultRetriever(BaseRetriever):
         self.filters = filters
         self.follow_links = follow_links
         self.collapse = collapse
+        self._missing = 0  # vectors, in the last warning
         self.phrases = choice(phrases, "phrases", ("first", "required"))
         self.sentences, self.entities = sentence_group(graph, target), f"{target} entity"
         self._needs_vectors = embed_keys is not None
@@ -260,11 +261,13 @@ class DefaultRetriever(BaseRetriever):
         by_words = copy.copy(self)
         by_words._branches = self._branches[:2]
         if missing := await Do(self._count_missing_vectors, kind="work"):
-            logger.warning(
-                "searches use words only: %s vectors of %r are missing; "
-                "graph.build(%r, embed=True) computes them",
-                *(missing, self.sentences, self.sentences),
-            )
+            if missing != self._missing:  # a warning for each change, not for each search
+                logger.warning(
+                    "searches use words only: %s vectors of %r are missing; "
+                    "graph.build(%r, embed=True) computes them",
+                    *(missing, self.sentences, self.sentences),
+                )
+            self._missing = missing
             return await by_words._search(queries, limit, filters)
         try:
             return await self._search(queries, limit, filters)
