@@ -145,7 +145,7 @@ class LLMExtractor:
             form = FORMS[self.task]
             request = prompt + json_instruction(form, language)
             try:
-                answer = self.llm.json_text(request, schema_of(form))
+                answer = self.llm.complete(request, schema_of(form))
                 PARSERS[self.task](answer)
                 return answer
             except ModelTimeoutError:

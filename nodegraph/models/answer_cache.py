@@ -108,8 +108,8 @@ class CachedLLM(AnswerCache):
         self.llm: LLM = as_llm(llm, stored="CachedLLM({model}, ...)" if self.store.place else "")
         self.name = self.llm.name  # groups do not depend on the cache
         if self.llm.structured:  # the methods exist only if the model supports schemas
-            self.complete_json = partial(self._answer, self.llm.json_text)
-            self.acomplete_json = partial(self._aanswer, self.llm.ajson_text)
+            self.complete_json = partial(self._answer, self.llm.complete)
+            self.acomplete_json = partial(self._aanswer, self.llm.acomplete)
 
     def __repr__(self) -> str:
         return f"CachedLLM({self.name!r}, {self.hits} hits, {self.misses} misses)"

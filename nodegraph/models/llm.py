@@ -170,17 +170,33 @@ class LLM:
         """Whether the model supports JSON schemas."""
         return "complete_json" in self._calls
 
-    def complete(self, prompt: str) -> str:
+    def complete(self, prompt: str, schema: Mapping[str, Any] | None = None) -> str:
         """Return the answer to a prompt.
+
+        Args:
+            prompt: The prompt.
+            schema: JSON schema of the answer. The answer is JSON, possibly invalid, or the plain
+                answer if the model does not support the schema. None: the plain answer.
 
         Raises:
             ModelError: If the model fails, or its answer has no text.
         """
+        if schema is not None and self.structured:
+            # LangChain returns None if the model called no tool. Some models support no schemas.
+            with suppress(NotImplementedError), self._failing(prompt):
+                if (value := self._calls["complete_json"](prompt, schema)) is not None:
+                    return _json_text(value)
         with self._failing(prompt):
             return _checked_text(self._calls["complete"](prompt))
 
-    async def acomplete(self, prompt: str) -> str:
+    async def acomplete(self, prompt: str, schema: Mapping[str, Any] | None = None) -> str:
         """Async version of ``complete``. Uses a thread if the model has no async function."""
+        if schema is not None and "acomplete_json" in self._calls:
+            with suppress(NotImplementedError), self._failing(prompt):
+                if (value := await self._calls["acomplete_json"](prompt, schema)) is not None:
+                    return _json_text(value)
+        elif schema is not None and self.structured:
+            return await in_thread(self.complete, prompt, schema)
         if "acomplete" not in self._calls:
             return await in_thread(self.complete, prompt)
         with self._failing(prompt):
@@ -210,31 +226,6 @@ class LLM:
             async for chunk in stream:
                 if text := _chunk_text(chunk):
                     yield text
-
-    def json_text(self, prompt: str, schema: Mapping[str, Any]) -> str:
-        """Return JSON as a text, or the plain answer if the model does not support the schema.
-
-        The text may be invalid JSON, if the model does not follow the schema.
-
-        Raises:
-            ModelError: If the model fails.
-        """
-        if self.structured:
-            # LangChain returns None if the model called no tool. Some models support no schemas.
-            with suppress(NotImplementedError), self._failing(prompt):
-                if (value := self._calls["complete_json"](prompt, schema)) is not None:
-                    return _json_text(value)
-        return self.complete(prompt)
-
-    async def ajson_text(self, prompt: str, schema: Mapping[str, Any]) -> str:
-        """Async version of ``json_text``."""
-        if "acomplete_json" in self._calls:
-            with suppress(NotImplementedError), self._failing(prompt):
-                if (value := await self._calls["acomplete_json"](prompt, schema)) is not None:
-                    return _json_text(value)
-        elif self.structured:
-            return await in_thread(self.json_text, prompt, schema)
-        return await self.acomplete(prompt)
 
     @contextmanager
     def _failing(self, prompt: str) -> Iterator[None]:

@@ -47,16 +47,11 @@ async def ask(
         ModelTimeoutError: If the answer takes too long.
         ModelError: If the model fails.
     """
-    if schema is None:
-        call, acall = partial(llm.complete, prompt), partial(llm.acomplete, prompt)
-    else:
-        call = partial(llm.json_text, prompt, schema)
-        acall = partial(llm.ajson_text, prompt, schema)
     with start_span("ask", model=llm.name, prompt=prompt) as span:
         try:
             answer = await Do(
-                call,
-                acall,
+                partial(llm.complete, prompt, schema),
+                partial(llm.acomplete, prompt, schema),
                 kind="model",
                 timeout=timeout,
                 stream=partial(llm.stream, prompt) if streamed else None,

@@ -148,10 +148,10 @@ async def test_server_without_schemas_is_asked_for_text(server, client, async_cl
     with pytest.raises(NotImplementedError, match="supports no JSON schema"):
         chat.complete_json("?", {})
     server.statuses = [400]
-    assert as_llm(chat).json_text("?", {}) == server.text
+    assert as_llm(chat).complete("?", {}) == server.text
     server.statuses = [400]
-    assert await as_llm(chat).ajson_text("?", {}) == server.text
-    assert chat.complete_json("?", {}) == as_llm(chat).json_text("?", {}) == server.text
+    assert await as_llm(chat).acomplete("?", {}) == server.text
+    assert chat.complete_json("?", {}) == as_llm(chat).complete("?", {}) == server.text
     server.error = "context too long"
     server.statuses = [400]
     with pytest.raises(openai.BadRequestError):

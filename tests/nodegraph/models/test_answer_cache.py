@@ -118,9 +118,9 @@ async def test_all_methods_share_cached_answers() -> None:
 
 async def test_schema_is_part_of_key() -> None:
     llm = as_llm(CachedLLM(Numbering()))
-    first = llm.json_text("a", {"type": "object"})
-    assert await llm.ajson_text("a", {"type": "object"}) == first
-    assert llm.json_text("a", {"type": "array"}) != first
+    first = llm.complete("a", {"type": "object"})
+    assert await llm.acomplete("a", {"type": "object"}) == first
+    assert llm.complete("a", {"type": "array"}) != first
     assert llm.complete("a") == "a茶3"
     assert not as_llm(CachedLLM(lambda prompt: '{"a": 1}')).structured
 

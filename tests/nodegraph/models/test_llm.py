@@ -177,11 +177,11 @@ class SometimesAsync(Sometimes):
         (Wordy(responses=["A drink."]), "tea", "A drink."),  # calls no tool
     ],
 )
-async def test_json_text_falls_back_to_plain_answer(model, prompt, text):
+async def test_schema_falls_back_to_plain_answer(model, prompt, text):
     llm = LLM(model, "any")
-    assert llm.json_text(prompt, SCHEMA) == await llm.ajson_text(prompt, SCHEMA) == text
+    assert llm.complete(prompt, SCHEMA) == await llm.acomplete(prompt, SCHEMA) == text
     cached = as_llm(CachedLLM(llm))
-    assert cached.json_text(prompt, SCHEMA) == await cached.ajson_text(prompt, SCHEMA) == text
+    assert cached.complete(prompt, SCHEMA) == await cached.acomplete(prompt, SCHEMA) == text
 
 
 def test_llm_name_depends_on_model():
