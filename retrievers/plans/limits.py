@@ -17,9 +17,6 @@ T = TypeVar("T")
 
 clock: Callable[[], float] = time.monotonic
 
-_SLACK = 0.02
-"""Seconds that a timer may be early."""
-
 Resource: TypeAlias = Literal["calls", "seconds"]
 
 
@@ -66,31 +63,23 @@ class CallLimits:
             return (yield replace(effect, parts=parts))
         if effect.kind == "work":
             return (yield effect)
-        self.check_time()
+        remaining = None if self._end is None else self._end - clock()
+        if remaining is not None and remaining <= 0:
+            raise self._late()
         if effect.kind == "model":
             with self._lock:
                 if self._max_calls is not None and self.calls >= self._max_calls:
                     raise self._error("calls", f"max_calls={self._max_calls} is reached")
                 self.calls += 1
-        if self._end is None:
+        if remaining is None or (effect.timeout is not None and effect.timeout < remaining):
             return (yield effect)
-        remaining = max(0.0, self._end - clock())
-        timeout = remaining if effect.timeout is None else min(remaining, effect.timeout)
         try:
-            return (yield replace(effect, timeout=timeout))
+            return (yield replace(effect, timeout=remaining))
         except TimeLimitError:
-            self.check_time(_SLACK)
-            raise
+            raise self._late() from None
 
-    def check_time(self, slack: float = 0.0) -> None:
-        """Check that time remains.
-
-        Raises:
-            LimitExceededError: If no time remains.
-        """
-        if self._end is not None and clock() + slack >= self._end:
-            message = f"total_timeout={self._total_timeout:g} s is over"
-            raise self._error("seconds", message) from None
+    def _late(self) -> LimitExceededError:
+        return self._error("seconds", f"total_timeout={self._total_timeout:g} s is over")
 
     def _error(self, resource: Resource, message: str) -> LimitExceededError:
         self.exceeded = self.exceeded or resource

@@ -26,10 +26,9 @@ from .effects import ask
 from .plan import Do
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from ...nodegraph.models.llm import LLM
-
-
-PromptMixinT = TypeVar("PromptMixinT", bound="PromptMixin")
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +166,7 @@ class PromptMixin:
         owner = self.prompt_owner and getattr(self, self.prompt_owner)
         return MappingProxyType({**(owner.prompts if owner else {}), **self._prompts})
 
-    def with_prompts(
-        self: PromptMixinT, replacements: Mapping[str, PromptReplacement]
-    ) -> PromptMixinT:
+    def with_prompts(self, replacements: Mapping[str, PromptReplacement]) -> Self:
         """Return a copy with other prompts.
 
         Args:

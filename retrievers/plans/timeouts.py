@@ -7,7 +7,6 @@ import queue
 import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
-from contextlib import closing, nullcontext
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -83,15 +82,10 @@ def stream_with_timeout(
     def work() -> None:
         error: BaseException | None = None
         try:
-            iterator = function()
-            is_generator = isinstance(iterator, Generator)
-            with closing(iterator) if is_generator else nullcontext():  # type: ignore[type-var]
-                for item in iterator:
-                    if stopped.is_set():
-                        return
-                    if time.monotonic() >= end:
-                        raise TimeLimitError(seconds)
-                    items.put(([item], None))
+            for item in function():
+                if stopped.is_set() or time.monotonic() >= end:
+                    return  # a generator is closed with its last reference
+                items.put(([item], None))
         except BaseException as raised:
             error = raised
         items.put(([], error))
