@@ -12,20 +12,23 @@ from ...nodegraph.errors import ModelError
 from ...nodegraph.models.output.free_text import FinalAnswer, FinalAnswerParser, parse_final_answer
 from ...nodegraph.models.templates import Language, QuotedText
 from ...nodegraph.node import Node
+from ...nodegraph.search_text import headings_of, source_title
 from ...nodegraph.splitters.sentences import sentence_spans
 from ..filters import Filters
 from ..plans.effects import ask
 from ..plans.limits import CallLimits
 from ..plans.plan import All, Do, Part
-from ..plans.prompting import neutralize, passage_title, quote_passage
 from ..results import ScoredNode
 from ..strategies.outcome import SubResults, answer_texts
+from ..strategies.passages import neutralize, quote_passage
 from .answer import Answer, OmittedResult, Source, only_cites
 
 if TYPE_CHECKING:
     from .engine import QueryEngine
 
 T = TypeVar("T")
+
+_MAX_TITLE = 120  # characters
 
 _SUB_ANSWER_FIELDS = {"answer": "passages", "reduce": "partials"}
 """The placeholder that is filled with the answers to sub-questions, by prompt."""
@@ -245,6 +248,29 @@ class AnswerContext:
         if text.startswith(streamed):
             return text[len(streamed) :]
         return "" if streamed.endswith(text) else f"\n\n{text}"
+
+
+def passage_title(node: Node) -> str:
+    """Return the title of a node's passage: title, headings and page, or the name of the file.
+
+    Metadata of LangChain's and LlamaIndex's loaders and splitters is supported: ``source`` (a path
+    or an address), ``file_path``, ``Header 1``. A heading at the start of the passage is left out.
+
+    Example:
+        >>> passage_title(Node("Unfermented.", {"title": "Tea", "headings": ["Sorts", "Green"]}))
+        'Tea › Sorts › Green'
+    """
+    metadata = node.metadata
+    parts = [source_title(metadata), *headings_of(metadata), metadata.get("table_head")]
+    lines = [" ".join(str(part).split()) for part in parts if part]
+    first_line = node.text.lstrip("# \t\r\n").split("\n", 1)[0].strip().rstrip("#").rstrip()
+    if lines and lines[-1] == first_line:
+        del lines[-1]
+    path = " › ".join(dict.fromkeys(line for line in lines if line))
+    if pages := node.pages:
+        unit, (first, last) = metadata.get("page_unit", "page"), pages
+        path += f" ({unit} {first})" if first == last else f" ({unit}s {first}-{last})"
+    return path if len(path) <= _MAX_TITLE else f"{path[: _MAX_TITLE - 1]}…"
 
 
 def format_sources(sources: Iterable[Source]) -> QuotedText:

@@ -23,16 +23,17 @@ from ...nodegraph.models.templates import QuotedText, language_of, schema_of
 from ..plans.effects import find_all
 from ..plans.limits import CallLimits, LimitExceededError
 from ..plans.plan import Do
-from ..plans.prompting import ask_and_parse, neutralize, passage_title
+from ..plans.prompting import ask_and_parse
 from ..protocols import RetrieverProtocol
 from ..ranking import cut_scores
 from ..results import Results, ScoredNode
 from ..strategies.outcome import OutcomeObserver
+from ..strategies.passages import neutralize
 from ..token_budget import TokenBudget
 from ..tracing import observe, start_span
 from .answer import UNCITED, Answer, AnswerError, Source, flag_cited
 from .chat_history import Pair, condense
-from .context import AnswerContext, cut, merge_results, shorten
+from .context import AnswerContext, cut, merge_results, passage_title, shorten
 from .prompts import PASSAGE_PROMPTS, AnswerMode
 from .quotes import check_quotes
 

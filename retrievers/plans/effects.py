@@ -13,7 +13,7 @@ from ..filters import Filters
 from ..protocols import RetrieverProtocol
 from ..results import Results
 from ..tracing import start_span
-from .plan import MAX_PARALLEL, All, Do
+from .plan import MAX_PARALLEL, Do
 from .timeouts import TimeLimitError
 
 if TYPE_CHECKING:
@@ -105,21 +105,6 @@ async def find_one(
     """Return a retriever's results for one query."""
     (results,) = await find_all(retriever, [query], top_k, filters)
     return results
-
-
-async def results_or_errors(
-    retriever: RetrieverProtocol, queries: Sequence[str], top_k: int | None, filters: Filters | None
-) -> list[Results | Exception]:
-    """Return the results of each query, or the error that the retriever raised for it.
-
-    If the call for all queries fails, each query is repeated alone.
-    """
-    try:
-        return [*(await find_all(retriever, queries, top_k, filters))]
-    except Exception as error:
-        if len(queries) == 1:
-            return [error]
-        return await All([partial(find_one, retriever, query, top_k, filters) for query in queries])
 
 
 Select = Callable[

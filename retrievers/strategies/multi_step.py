@@ -28,7 +28,7 @@ from ..foreign.foreign_retriever import as_retriever
 from ..plans.effects import find_one
 from ..plans.limits import CallLimits
 from ..plans.plan import Do, gather, run
-from ..plans.prompting import Prompt, PromptMixin, fit_passages, neutralize
+from ..plans.prompting import Prompt, PromptMixin
 from ..protocols import RetrieverLike
 from ..ranking import with_variant
 from ..results import OutputFormat, QueryVariant, Results
@@ -45,6 +45,7 @@ from .outcome import (
     result_key,
     same_question,
 )
+from .passages import fit_passages, neutralize
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -19,13 +19,14 @@ from ...nodegraph.models.output.queries import (
 from ..base_retriever import BaseRetriever
 from ..filters import Filters
 from ..plans.plan import MAX_PARALLEL, gather, run
-from ..plans.prompting import Prompt, PromptReplacement, ask_and_parse, fit_passages
+from ..plans.prompting import Prompt, PromptReplacement, ask_and_parse
 from ..protocols import RetrieverLike
 from ..results import ScoredNode
 from ..tracing import start_span
 from ..validation import whole
 from .model_prompt import QueryTransform, QueryTransformOptions, QueryVariants, describe_error
 from .outcome import SUB_QUESTION, StrategyOutcome, SubResults, same_question
+from .passages import fit_passages
 from .transform_retriever import (
     StrategyOptions,
     Tools,

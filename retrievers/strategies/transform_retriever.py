@@ -13,8 +13,8 @@ from ..base_retriever import BaseRetriever, join_notes
 from ..filters import Filters
 from ..foreign.foreign_retriever import as_retriever
 from ..foreign.outputs import is_answer
-from ..plans.effects import results_or_errors
-from ..plans.plan import Do, gather
+from ..plans.effects import find_all, find_one
+from ..plans.plan import All, Do, gather
 from ..plans.prompting import PromptMixin
 from ..protocols import RetrieverLike, RetrieverProtocol
 from ..ranking import Mode, check_mode, fuse, with_variant
@@ -331,3 +331,18 @@ class TransformRetriever(PromptMixin, BaseRetriever):
 
 def _for_tool(ranking: VariantResults) -> str:
     return "" if ranking.tool is None else f" for {ranking.tool!r}"
+
+
+async def results_or_errors(
+    retriever: RetrieverProtocol, queries: Sequence[str], top_k: int | None, filters: Filters | None
+) -> list[Results | Exception]:
+    """Return the results of each query, or the error that the retriever raised for it.
+
+    If the call for all queries fails, each query is repeated alone.
+    """
+    try:
+        return [*(await find_all(retriever, queries, top_k, filters))]
+    except Exception as error:
+        if len(queries) == 1:
+            return [error]
+        return await All([partial(find_one, retriever, query, top_k, filters) for query in queries])

@@ -69,7 +69,7 @@ def test_prompt_accepts_texts_mappings_and_templates(given: Any, zh: str, en: st
     ("given", "error", "says"),
     [
         (7, TypeError, "a prompt must be a text with .*query.*, or a prompt template .* got 7"),
-        ({"fr": "{query}"}, ValueError, "unknown language of prompts 'fr'; known: 'zh', 'en'"),
+        ({"fr": "{query}"}, ValueError, "the language of a prompt must be 'zh' or 'en', got 'fr'"),
         ("nothing", ValueError, r"must contain \{query\}"),
         (Prompt("{text}", "{text}", ("text",)), ValueError, r"must contain \{query\}"),
         ({"zh": 3}, TypeError, "a prompt must be a text with .*, got 3"),
