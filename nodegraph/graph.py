@@ -177,6 +177,25 @@ class NodeGraph:
         ids = [next(of_paths) if isinstance(source, Path) else [source.id] for source in sources]
         return [i for batch in ids for i in batch]
 
+    def update(self, items: object) -> list[str]:
+        """Replace existing documents, and return their ids.
+
+        Use ``add`` to insert documents, and ``refresh`` for files.
+
+        Args:
+            items: One or several items of ``add``, without paths.
+
+        Raises:
+            LookupError: If an id is unknown. Nothing is changed.
+            TypeError: If an item is a path or has an unsupported type. Nothing is changed.
+        """
+        given = list(flatten(items))
+        if paths := [item for item in given if isinstance(item, Path)]:
+            raise TypeError(f"update takes no paths, got {paths[0]!r:.80}; call graph.refresh()")
+        documents = [stable_document(item) for item in given]
+        self._check_documents(document.id for document in documents)
+        return self.add(documents)
+
     def remove(self, items: str | Path | Iterable[str | Path]) -> None:
         """Remove documents and their derived nodes.
 

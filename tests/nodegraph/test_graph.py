@@ -72,6 +72,16 @@ def test_add_with_a_node_id_raises(graph: NodeGraph) -> None:
     assert graph.node(node.id).text == "a"
 
 
+def test_update_replaces_known_documents_only(graph: NodeGraph) -> None:
+    with pytest.raises(LookupError, match="unknown document id '3', nearest ids: '"):
+        graph.update([Document("x", id="1"), Document("x", id="3")])
+    with pytest.raises(TypeError, match="update takes no paths, got .*; call graph"):
+        graph.update([Document("x", id="1"), Path("a.md")])
+    assert texts(graph.nodes("ROOT")) == ["a b\nc", "d"]
+    assert graph.update([Document("new", id="1")]) == ["1"]
+    assert texts(graph.nodes("ROOT")) == ["new", "d"]
+
+
 def test_remove_of_unknown_ids_raises(graph: NodeGraph) -> None:
     node = graph.nodes("word")[0]
     for wrong in ("3", node.id):
