@@ -75,7 +75,7 @@ def test_add_with_a_node_id_raises(graph: NodeGraph) -> None:
 def test_update_replaces_known_documents_only(graph: NodeGraph) -> None:
     with pytest.raises(LookupError, match="unknown document id '3', nearest ids: '"):
         graph.update([Document("x", id="1"), Document("x", id="3")])
-    with pytest.raises(TypeError, match="update takes no paths, got .*; call graph"):
+    with pytest.raises(TypeError, match="update takes no paths"):
         graph.update([Document("x", id="1"), Path("a.md")])
     assert texts(graph.nodes("ROOT")) == ["a b\nc", "d"]
     assert graph.update([Document("new", id="1")]) == ["1"]
