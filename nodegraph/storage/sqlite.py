@@ -15,7 +15,7 @@ from ..concurrency import hold_over_fork
 from ..errors import StoreError
 from ..node import ROOT
 from .columns import to_id, to_text
-from .database import FORMAT, TABLES, Row, statements
+from .database import FORMAT, TABLES, Row
 
 APPLICATION = 0x6E6F6465
 """The ``application_id`` of our files: "node"."""
@@ -24,7 +24,7 @@ _CACHE_KB = 32_000
 
 _TIMEOUT = 60.0  # seconds to wait while another process writes
 
-_CREATED = TABLES.format(empty=f"X'{to_id('').hex()}'", root=f"X'{to_text(ROOT).hex()}'")
+_IDS = {"empty": f"X'{to_id('').hex()}'", "root": f"X'{to_text(ROOT).hex()}'"}
 
 _DAMAGED = "the file is damaged: restore a backup, or index the documents again"
 
@@ -187,8 +187,8 @@ class SQLiteDatabase:
             db.execute("BEGIN IMMEDIATE")
             # Another process may have created the tables.
             if not db.execute("PRAGMA user_version").fetchone()[0]:
-                for statement in statements(_CREATED):
-                    db.execute(statement)
+                for statement in TABLES:
+                    db.execute(statement.format(**_IDS))
                 db.execute(f"PRAGMA application_id = {APPLICATION}")
                 db.execute(f"PRAGMA user_version = {FORMAT}")
             db.execute("COMMIT")

@@ -42,7 +42,8 @@ CREATE TABLE vector_tables (
 """
 
 _TABLES = (
-    TABLES.format(empty=f"'\\x{to_id('').hex()}'", root=f"'\\x{to_text(ROOT).hex()}'")
+    "; ".join(TABLES)
+    .format(empty=f"'\\x{to_id('').hex()}'", root=f"'\\x{to_text(ROOT).hex()}'")
     .replace("BLOB", "bytea")
     .replace("INTEGER", "bigint")
     .replace("REAL", "float8")
