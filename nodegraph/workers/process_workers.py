@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 # The working directory is removed from the path, and PYTHONPATH has the path of the program.
@@ -20,10 +19,6 @@ _PROGRAM = (
 )
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-
-_START_SECONDS = 300  # real time of the first call, which imports the function's modules
-
-_START_CPU_SECONDS = 30
 
 _WAITING = 12  # real time per processor time, on a busy machine
 
@@ -41,7 +36,7 @@ class WorkerProcess:
     Args:
         function: A function of a module with one argument, or another object that can be pickled.
         seconds: Processor time per call (not on Windows). A call also ends after twelve times as
-            many seconds of real time.
+            many seconds of real time, which include the start of the process.
         memory_bytes: Memory of the process (not on Windows).
         answer: Called in this process by ``ask_caller`` in the function.
     """
@@ -53,7 +48,7 @@ class WorkerProcess:
         memory_bytes: int,
         answer: Callable[[Any], Any] | None = None,
     ) -> None:
-        self._function = pickle.dumps(function)
+        self._function = function
         self._seconds = seconds
         self._memory_bytes = memory_bytes
         self._answer = answer
@@ -91,7 +86,6 @@ class WorkerProcess:
 
     def _start(self) -> subprocess.Popen[bytes]:
         paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
-        self._real_seconds = max(_START_SECONDS, _WAITING * self._seconds)
         process = subprocess.Popen(
             [sys.executable, "-c", _PROGRAM, str(self._seconds), str(self._memory_bytes)],
             stdin=subprocess.PIPE,
@@ -106,7 +100,7 @@ class WorkerProcess:
 
     def _exchange(self, process: subprocess.Popen[bytes], message: object) -> tuple[str, Any]:
         """Send a message and return the reply."""
-        timer = threading.Timer(self._real_seconds, process.kill)
+        timer = threading.Timer(_WAITING * self._seconds, process.kill)
         timer.daemon = True
         timer.start()
         try:
@@ -125,7 +119,6 @@ class WorkerProcess:
             raise ChildProcessError(f"the process that worked on it ended {ended}") from None
         finally:
             timer.cancel()
-        self._real_seconds = _WAITING * self._seconds
         return kind, value
 
 
@@ -195,17 +188,14 @@ def main() -> None:
 
     global _ask
     _ask = ask
-    load = cache(pickle.loads)
-    limit = max(_START_CPU_SECONDS, seconds)
     with contextlib.suppress(EOFError):
         function = pickle.load(requests)
         while True:
             argument = pickle.load(requests)
-            _end_after(limit)
-            outcome = _outcome(lambda given: load(function)(given), argument)
+            _end_after(seconds)
+            outcome = _outcome(function, argument)
             _end_after(0)
             _send(replies, outcome)
-            limit = seconds
 
 
 def _end_after(seconds: float) -> None:
