@@ -7,6 +7,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Iterable
+from pathlib import PurePosixPath
 from typing import ParamSpec, TypeVar
 
 
@@ -76,9 +77,9 @@ class UnsupportedFilesError(ReadError):
 def nearest_names(name: str, existing: Iterable[str], *, limit: int = 8) -> str:
     """Return a list of existing names as text for an error message, nearest to ``name`` first.
 
-    Nearest are paths with the file name, then names that contain the name, then names with a
-    similar spelling. If more than ``limit`` names exist and none is near, only their number is
-    given.
+    Nearest are names that contain the name, then names with a similar spelling; only the last part
+    of a path is compared, without its suffix. If more than ``limit`` names exist and none is near,
+    only their number is given.
 
     Example:
         >>> nearest_names("tae", ["milk", "tea"])
@@ -89,24 +90,20 @@ def nearest_names(name: str, existing: Iterable[str], *, limit: int = 8) -> str:
         >>> nearest_names("coffee", map(str, range(99)))
         'none like it among 99'
     """
-    names = list(existing)
+    names = list(dict.fromkeys(existing))
     wanted = name.casefold()
-    last = {each: each.casefold().rpartition("/")[2] for each in names}
-    stems = {each: part.rpartition(".")[0] or part for each, part in last.items()}
-    file_name = wanted.rpartition("/")[2] or wanted
-    equal = [each for each in names if file_name in (last[each], stems[each])]
+    stems = {each: PurePosixPath(each.casefold()).stem for each in names}
     within = [each for each in names if wanted and wanted in each.casefold()]
-    within.sort(key=lambda each: not last[each].casefold().startswith(wanted))
-    stem = file_name.rpartition(".")[0] or file_name
-    alike = difflib.get_close_matches(stem, dict.fromkeys(stems.values()), n=limit, cutoff=0.5)
+    stem, known = PurePosixPath(wanted).stem, dict.fromkeys(stems.values())
+    alike = difflib.get_close_matches(stem, known, n=limit, cutoff=0.5)
     spelled = [each for part in alike for each in names if stems[each] == part]
-    near = list(dict.fromkeys([*equal, *within, *spelled]))
+    near = list(dict.fromkeys([*within, *spelled]))
     if name and not near and len(names) > limit:
         return f"none like it among {len(names):,}"
     is_long = bool(near) and len(names) > limit
     listed_names = near[:limit] if is_long else list(dict.fromkeys([*near, *names]))[:limit]
     listed = ", ".join(map(repr, listed_names))
-    more = len(set(names)) - len(listed_names)
+    more = len(names) - len(listed_names)
     return f"{listed} and {more} more" if more > 0 else listed or "none"
 
 
@@ -190,12 +187,6 @@ OURS = {
 """Argument names, with the names in LangChain, LlamaIndex, Chroma, haystack and LazyLLM."""
 
 
-_REMEDIES = {
-    "doc_fields": "leave out 'doc_fields': filters accept every metadata field",
-    **dict.fromkeys(("k1", "b"), "settings of a similarity go to the similarity: Bm25(k1=1.2)"),
-}
-
-
 def explain_names(function: Callable[ParamT, ReturnT]) -> Callable[ParamT, ReturnT]:
     """Return a function whose ``TypeError`` for an unknown argument contains the valid name.
 
@@ -232,4 +223,4 @@ def _hint(parameters: Iterable[str], given: Iterable[str], message: str) -> str:
     unknown = message.rpartition("unexpected keyword argument '")[2].rstrip("'")
     if not message.endswith(f"unexpected keyword argument '{unknown}'"):
         return ""
-    return _REMEDIES.get(unknown, f"valid names are {nearest_names(unknown, names, limit=20)}")
+    return f"valid names are {nearest_names(unknown, names, limit=20)}"
