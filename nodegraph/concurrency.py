@@ -9,7 +9,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
@@ -74,26 +74,26 @@ def run_in_threads(functions: Sequence[Callable[[], T]], max_workers: int = 8) -
     workers, share = _workers(len(functions), max_workers)
     if workers < 2 or is_reading_graph():
         return [function() for function in functions]
-    ended = threading.Event()
+    errors: list[BaseException] = []
 
     def call(context: contextvars.Context, function: Callable[[], T]) -> T:
-        if ended.is_set():
-            raise CancelledError
+        if errors:
+            raise errors[0]
         try:
             return context.run(function)
-        except BaseException:
-            ended.set()
+        except BaseException as error:
+            errors.append(error)
             raise
 
     with ThreadPoolExecutor(workers, "nodekin") as pool, context_value(_limit, share):
         futures = [pool.submit(call, contextvars.copy_context(), f) for f in functions]
         try:
             wait(futures)
-        finally:
-            ended.set()
-    errors = (future.exception() for future in futures)
-    if error := next((e for e in errors if e and not isinstance(e, CancelledError)), None):
-        raise error  # not the CancelledError of an earlier call that had not started
+        except BaseException as error:  # Ctrl-C
+            errors.append(error)
+            raise
+    if errors:
+        raise errors[0]
     return [future.result() for future in futures]
 
 
