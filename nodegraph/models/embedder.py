@@ -306,16 +306,8 @@ class Embedder:
         check_integer(self.num_workers, "num_workers", 0)
         if self.embed_queries is not None:  # differs from the model's async function
             functions["aembed_queries"] = None
-        for name in ("embed_queries", "aembed_queries"):
-            if (given := getattr(self, name)) is not None:
-                if not callable(given):
-                    raise TypeError(
-                        f"{name} must be a function from a list of texts to their vectors, got "
-                        f"{given!r:.80}"
-                    )
-                if is_async(given) and name == "embed_queries":
-                    raise TypeError(f"{given!r:.80} is async; give it as aembed_queries")
-                functions[name] = given
+        own = {"embed_queries": self.embed_queries, "aembed_queries": self.aembed_queries}
+        functions |= {name: given for name, given in own.items() if given is not None}
         values = {"name": self.name or model_name(self.embed), "embed_batches": None, **functions}
         for name, value in values.items():
             object.__setattr__(self, name, value)
