@@ -10,7 +10,6 @@ from support.chunk_checks import LENGTHS, LONG_LINES, SIZES, TEXTS, check_chunks
 from support.stress import amount
 
 from nodekin.nodegraph import (
-    MarkdownSplitter,
     PassageSplitter,
     RecursiveSplitter,
     SentenceSplitter,
@@ -76,7 +75,6 @@ def test_invalid_sizes_raise(splitter: Callable, sizes: tuple[int, int], message
     [
         SentenceSplitter(),
         RecursiveSplitter(),
-        MarkdownSplitter(chunk_size=1024),
         PassageSplitter(682),
     ],
     ids=lambda splitter: type(splitter).__name__,
