@@ -54,7 +54,7 @@ def main(folder: Path, file: Path, ours: bool) -> None:
         (folder / "new.md").write_text("# 天坛\n\n天坛在北京的南边。\n", encoding="utf-8")
         report = graph.refresh()
         print(f"\nadded {report.added}, updated {report.updated}, removed {report.removed},")
-        print(f"renamed {report.renamed}, {report.unchanged} unchanged")
+        print(f"{report.unchanged} unchanged")
         ask(graph, "after the changes")
 
 

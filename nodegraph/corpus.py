@@ -48,14 +48,12 @@ class Refresh:
         updated: Ids of changed documents.
         removed: Ids of documents whose file is missing or no longer contains them.
         unchanged: Number of unchanged documents.
-        renamed: Old and new ids of documents with another name or folder and an equal text.
     """
 
     added: list[str]
     updated: list[str]
     removed: list[str]
     unchanged: int
-    renamed: list[tuple[str, str]] = field(default_factory=list)
 
 
 class _File(NamedTuple):
@@ -233,27 +231,11 @@ class Corpus:
             now = {i for file in reading.records.values() for i in file.documents}
             old_files = [file for i, file in old.items() if i not in kept]
             removed = [i for i in self._documents_of(old_files) if i not in now]
-            added = [i for i in put if i not in before]
-            renamed = self._renamed(removed, added)
             store.change_documents([], remove=removed)
             store.delete_values(_FILES, old.keys() - reading.records.keys() - kept)
             self._put_skipped(reading.skipped, [only] if only else None)
-        names = {i for pair in renamed for i in pair}
-        return Refresh(
-            [i for i in added if i not in names],
-            [i for i in put if i in before],
-            [i for i in removed if i not in names],
-            len(now) - len(put),
-            renamed,
-        )
-
-    def _renamed(self, removed: list[str], added: list[str]) -> list[tuple[str, str]]:
-        """Pair removed documents with new documents that have an equal text."""
-        texts: dict[str, list[str]] = {}
-        for i, stamp in self._store.stamps(ROOT, removed).items():
-            texts.setdefault(stamp.key, []).append(i)
-        stamps = self._store.stamps(ROOT, added)
-        return [(texts[key].pop(0), i) for i in added if texts.get(key := stamps[i].key)]
+        added = [i for i in put if i not in before]
+        return Refresh(added, [i for i in put if i in before], removed, len(now) - len(put))
 
     def _scan(
         self,
@@ -351,7 +333,7 @@ class Corpus:
         """Record the errors of skipped files, and warn about new errors.
 
         Raises:
-            ReadError: If a file must not be skipped. The message contains the number of files.
+            ReadError: If a file must not be skipped: the first error.
         """
         raised: list[ReadError] = []
         unexpected: dict[str, ReadError] = {}
@@ -366,12 +348,6 @@ class Corpus:
             reading.skipped[file_id] = _failure_row(file_id, path.absolute(), error)
             if on_error is None and not error.skippable:
                 unexpected[file_id] = error
-        if len(raised) > 1:
-            raise ReadError(
-                f"{raised[0]}; {len(raised) - 1:,} other files are unreadable ({self.report}); "
-                'on_error="skip" skips them and lists them in graph.failures',
-                raised[0].kind,
-            ) from raised[0]
         if raised:
             raise raised[0]
         known = self._store.get_values(_LEFT_OUT, unexpected)

@@ -294,7 +294,7 @@ def test_quickstart_searches_a_given_folder(
 
 
 EXAMPLES = [
-    ("sync_folder", r"renamed \[\('pages/astronomy.md', 'pages/renamed.md'\)\], 5 unchanged"),
+    ("sync_folder", r"'pages/astronomy.md'.*\n5 unchanged"),
     ("sync_folder", r"(?s)\d\d headlines made.* 0 headlines made.* 9 headlines made"),
     ("own_strategy", r"(?s)StepBackRetriever: .*后来，大跨度桥梁的设计普遍要做风洞试验。"),
     ("own_strategy", 'more general question of "如果塔科马的那条狗没有死'),

@@ -145,7 +145,7 @@ def _record(
 def _summary(record: Mapping[str, Any], folder: Path) -> str:
     """Return the number of documents and changes in one line."""
     unread = [kind for kind in record["skipped"].values() if kind == "without a reader"]
-    numbers = {name: len(record[name]) for name in ("added", "changed", "removed", "renamed")}
+    numbers = {name: len(record[name]) for name in ("added", "changed", "removed")}
     numbers |= {"unchanged": record["unchanged"], "unread": len(record["failures"] + unread)}
     parts = [f"{number:,} {message(name)}" for name, number in numbers.items() if number]
     changes = ", ".join(parts) or message("no change")

@@ -120,7 +120,7 @@ def test_refresh_hashes_recently_changed_files(
         assert hashed == ["a.txt", "b.txt", "c.txt"]
 
 
-def test_moved_files_are_renamed(docs: Path, tmp_path: Path) -> None:
+def test_moved_files_are_new_documents(docs: Path, tmp_path: Path) -> None:
     with opened(docs, tmp_path) as graph:
         graph.build("line")
         (docs / "sub").mkdir()
@@ -128,9 +128,10 @@ def test_moved_files_are_renamed(docs: Path, tmp_path: Path) -> None:
             (docs / f"{name}.txt").rename(docs / "sub" / f"{name}.txt")
         (docs / "copy.txt").write_text("a one\na two", encoding="utf-8")  # one more of a
         report = graph.refresh()
-        assert len(report.renamed) == 3
-        assert len(report.added) == 1
-        assert (report.removed, report.updated, report.unchanged) == ([], [], 0)
+        added = [f"docs/{name}.txt" for name in ("copy", "sub/a", "sub/b", "sub/c")]
+        assert sorted(report.added) == added
+        assert report.removed == ["docs/a.txt", "docs/b.txt", "docs/c.txt"]
+        assert (report.updated, report.unchanged) == ([], 0)
         fresh = NodeGraph(docs)
         fresh.create_node_group("line", str.splitlines)
         assert {n.id: n.text for n in graph.nodes("line")} == {

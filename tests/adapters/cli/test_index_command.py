@@ -21,7 +21,7 @@ def test_index_again_reads_changed_files(nodekin, here):
     (here / "docs" / "茶.md").rename(here / "docs" / "茶书.md")
     ran = nodekin("index")
     assert ran.out.startswith(
-        "3 documents in " + str(here / ".nodekin") + ": 1 added, 1 changed, 1 removed, 1 renamed\n"
+        "3 documents in " + str(here / ".nodekin") + ": 2 added, 1 changed, 2 removed\n"
     )
     assert nodekin("search", "withered", "--json").documents == ["docs/tea.md"]
     assert nodekin("search", "Yangtze").status == 1
