@@ -98,19 +98,10 @@ COMMANDS = "nodekin.commands"
 def plugins(group: str) -> Mapping[str, EntryPoint]:
     """Return the entry points of a group by name, from all installed packages.
 
-    Nothing is imported. Packages that are installed later are found by the next process.
-
-    Raises:
-        RuntimeError: If two packages register different objects under one name.
+    Nothing is imported. Packages that are installed later are found by the next process. Of two
+    entries with one name, the first in ``sys.path`` counts.
     """
     from importlib.metadata import entry_points  # takes longer to import than all of the core
 
-    registered: dict[str, EntryPoint] = {}
-    for entry in entry_points(group=group):
-        first = registered.setdefault(entry.name, entry)
-        if first.value != entry.value:
-            raise RuntimeError(
-                f"two packages register {entry.name!r} as one of {group}: {first.value} and "
-                f"{entry.value}; uninstall one of them"
-            )
-    return MappingProxyType(registered)
+    entries = reversed([*entry_points(group=group)])
+    return MappingProxyType({entry.name: entry for entry in entries})
