@@ -35,7 +35,7 @@ def _parts(value: Any, seen: dict[int, tuple[object, str]]) -> list[str]:
         return [_describe(part, seen) for part in parts]
 
     if isinstance(value, types.FunctionType):
-        cells = [_cell(cell) for cell in value.__closure__ or ()]
+        cells = [cell.cell_contents for cell in value.__closure__ or ()]
         return describe(value.__code__, value.__defaults__, value.__kwdefaults__, cells)
     if isinstance(value, types.CodeType):
         # The docstring is the first constant. Including it only adds rebuilds.
@@ -81,13 +81,6 @@ def attributes(value: Any) -> dict[str, Any]:
     names = [n for s in slots for n in ((s,) if isinstance(s, str) else s)]
     names = [n for n in names if n not in ("__dict__", "__weakref__") and hasattr(value, n)]
     return {n: getattr(value, n) for n in names} | getattr(value, "__dict__", {})
-
-
-def _cell(cell: types.CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # the captured variable is unassigned
-        return None
 
 
 # These fields can change without a change of the file's content.
