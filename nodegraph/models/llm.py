@@ -22,7 +22,6 @@ from .model_objects import (
     is_async,
     model_name,
     named_model,
-    owner_of,
 )
 from .templates import ChatPrompt
 
@@ -73,11 +72,8 @@ def _langchain(model: Any) -> dict[str, Callable[..., Any]]:
     calls: dict[str, Callable[..., Any]] = {
         name: asks(getattr(model, method)) for method, name in names.items() if has(model, method)
     }
-    # All models have the method. The base class of chat models implements it with tools, and
-    # requires that the model overrides ``bind_tools``.
-    owner = owner_of(model, "with_structured_output")
-    by_tools = owner == "BaseChatModel" and owner_of(model, "bind_tools") == owner
-    if has(model, "with_structured_output") and owner != "BaseLanguageModel" and not by_tools:
+    with suppress(Exception):  # all models have the method, and base classes raise an error
+        model.with_structured_output({"title": "answer", "type": "object", "properties": {}})
         calls["complete_json"] = partial(by_schema, "invoke")
         calls["acomplete_json"] = partial(by_schema, "ainvoke")
     return calls
