@@ -65,10 +65,6 @@ class ReadError(ValueError):
         """Whether the file can be read after an extra is installed."""
         return self.kind.startswith(NEEDS_EXTRA)
 
-    def __reduce__(self) -> tuple[object, ...]:
-        restore = functools.partial(type(self), skippable=self.skippable)
-        return restore, (str(self), self.kind)
-
 
 class UnsupportedFilesError(ReadError):
     """Files of a folder were skipped because their type has no reader."""
@@ -156,17 +152,8 @@ OURS = {
     "top_k": ("topk", "k", "top_n", "similarity_top_k", "limit", "n_results"),
     "graph": ("doc", "docs", "index", "vectorstore", "node_graph"),
     "filters": ("filter", "where", "metadata_filter", "metadata_filters"),
-    "fetch_k": ("fetch", "child_k", "depth"),
-    "max_fetch_k": ("max_fetch",),
-    "min_score": (
-        "similarity_cut_off",
-        "similarity_cutoff",
-        "score_threshold",
-        "similarity_threshold",
-        "cut_off",
-    ),
+    "min_score": ("similarity_cut_off", "similarity_cutoff", "score_threshold"),
     "max_queries": ("num_queries", "count", "limit"),
-    "total_timeout": ("max_seconds",),
     "embed": ("embed_model", "embedding", "embeddings", "embedding_function"),
     "store": ("persist_dir", "persist_directory", "store_conf", "docstore", "path"),
     "source": ("dataset_path", "documents", "input_dir", "data"),

@@ -141,8 +141,6 @@ def test_nested_rerank_retriever_can_be_pickled() -> None:
         ("KeywordFilter", {"top_k": 0}, ValueError, "top_k must be 1 or more"),
         ("KeywordFilter", {"fetch_k": 0}, ValueError, "fetch_k must be 1 or more, got 0"),
         ("KeywordFilter", {"fetch_k": 2.5}, TypeError, "fetch_k must be an integer"),
-        ("KeywordFilter", {"fetch": 1}, TypeError, "called 'fetch_k' here"),
-        ("KeywordFilter", {"max_fetch": 1}, TypeError, "called 'max_fetch_k' here"),
         ("KeywordFilter", {"on_error": "skip"}, ValueError, "'keep' or 'raise', got"),
         ("KeywordFilter", {"join": True}, ValueError, "join=True joins contents"),
     ],

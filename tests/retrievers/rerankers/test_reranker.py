@@ -104,7 +104,7 @@ CROSS: dict[str, Any] = {"model": Scores()}
         (Reranks(), {}, TypeError, r'if it is a model, write Reranker\("ModuleReranker", model='),
         (Reverses(), {"model": 1}, TypeError, r"give them to Reverses\(...\) itself"),
         (Reverses(), {"top_k": 0}, ValueError, "top_k must be 1 or more"),
-        (Reverses(), {"cut_off": 1}, TypeError, "'cut_off' is called 'min_score' here"),
+        (Reverses(), {"score_threshold": 1}, TypeError, "called 'min_score' here"),
         (Reverses(), {"min_score": "1"}, TypeError, "min_score must be a number, got '1'"),
         (Reverses(), {"min_score": math.nan}, ValueError, "min_score must be a number"),
         (Reverses(), {"relative_cut": 1.5}, ValueError, "must be from 0 to 1, got 1.5"),
