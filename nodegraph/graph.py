@@ -251,14 +251,14 @@ class NodeGraph:
     def compact(self) -> None:
         """Free the disk space of deleted data and delete all cached LLM answers.
 
-        Deleted data includes the vectors of deleted texts. Register groups with their own
-        ``search_text`` first, otherwise their vectors are deleted.
+        Deleted data includes the vectors of deleted texts, of the graph's models. Register groups
+        with their own ``search_text`` first, otherwise their vectors are deleted.
 
         Raises:
             StoreError: If the disk has no space for a second copy of the file.
         """
         self._check_outside()
-        used = self._searched_digests() if self.embeddings.stored() else set()
+        used = self._searched_digests() if self.embeddings.embedders else set()
         with self._store.transaction():
             self.embeddings.delete_unused(used)
             self._builder.answers.clear()

@@ -98,19 +98,14 @@ class EmbeddingCache:
         self.embedder(key)
         return key
 
-    def stored(self) -> list[str]:
-        """Return the names of the models with stored vectors, as kinds of values."""
-        return [kind for kind in self._store.kinds() if kind.startswith(_KIND)]
-
     def delete_unused(self, used: Set[str]) -> None:
-        """Delete the vectors of deleted texts, of all models.
+        """Delete the vectors of deleted texts.
 
         Args:
             used: The digests of existing texts.
         """
-        for kind in self.stored():
-            unused = self._store.get_values(kind).keys() - used
-            self._store.delete_values(kind, unused)
+        for kind in map(_kind, self.embedders.values()):
+            self._store.delete_values(kind, self._store.get_values(kind).keys() - used)
 
     def vectors(self, texts: Sequence[str], key: str, what: str = "texts") -> Vectors:
         """Return the vectors of passages, (texts, dimension) float32. Missing vectors are computed.

@@ -338,11 +338,6 @@ class Tables:
                     rows = [(name, to_id(key)) for key in keys]
                     self.database.run_many(f"{delete} AND key = ?", rows)
 
-    def kinds(self) -> list[str]:
-        """Return the kinds of the values."""
-        rows = self.database.rows("SELECT DISTINCT kind FROM kept ORDER BY kind")
-        return [from_text(name) for (name,) in rows]
-
     # Columns
 
     def _to_value(self, value: Any) -> bytes:
