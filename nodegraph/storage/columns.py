@@ -7,7 +7,7 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import PurePath, PurePosixPath
 from typing import Any
@@ -69,11 +69,6 @@ _KINDS: dict[type, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = {
     datetime: ("datetime", datetime.isoformat, datetime.fromisoformat),
     date: ("date", date.isoformat, date.fromisoformat),
     time: ("time", time.isoformat, time.fromisoformat),
-    timedelta: (
-        "timedelta",
-        lambda v: [v.days, v.seconds, v.microseconds],
-        lambda v: timedelta(*v),
-    ),
     Decimal: ("decimal", str, Decimal),
     UUID: ("uuid", str, UUID),
     PurePath: ("path", lambda v: v.as_posix(), PurePosixPath),
