@@ -239,13 +239,10 @@ shape (1, 2); it must return an array (2 texts, dimension) of numbers
 def _plain(output: Any) -> Any:
     """Convert tensors to arrays, and iterators to lists."""
     if hasattr(output, "detach"):
-        tensor = output.detach().cpu()
-        return (tensor.float() if hasattr(tensor, "float") else tensor).numpy()
-    if isinstance(output, list | tuple):
-        has_tensors = any(hasattr(row, "detach") for row in output)
-        return [_plain(row) for row in output] if has_tensors else output
-    is_array = hasattr(output, "__array__") or hasattr(output, "__len__")
-    return output if is_array or not isinstance(output, Iterable) else list(map(_plain, output))
+        return output.detach().float().cpu().numpy()
+    if isinstance(output, list | tuple | Iterator):
+        return [_plain(row) if hasattr(row, "detach") else row for row in output]
+    return output
 
 
 def count_of(texts: Sequence[object]) -> str:
