@@ -460,7 +460,7 @@ class GroupBuilder:
     @contextmanager
     def _workers(self, group: NodeGroup, executor: Executor | None) -> Iterator[_Submit | None]:
         """Provide a function that starts the transform of a node. None: this thread calls it."""
-        if executor is not None and group.scope == "node" and not group.trans_node:
+        if executor is not None and group.scope == "node" and not group.rule.trans_node:
             rule = pickled(group.rule, f"the transform of group {group.name!r}")
 
             def send(parent: Node) -> Future[list[Draft]]:

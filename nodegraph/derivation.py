@@ -88,7 +88,7 @@ def derivation_key(group: NodeGroup, root: Stamp, above: Stamp) -> str:
     transforms of nodes, it also covers the document's metadata.
     """
     parts = [group.version, above.key]
-    if group.trans_node:
+    if group.rule.trans_node:
         parts.append(root.rule)
     return digest(*parts)
 
@@ -119,7 +119,7 @@ def reusable(
     if old is None or old.stamp.rule != group.version or group.scope == "group":
         return {}
     is_same = old.stamp.key == key
-    if not is_same and (group.trans_node or group.parent == ROOT):
+    if not is_same and (group.rule.trans_node or group.parent == ROOT):
         return {}
     links: dict[str, list[tuple[str, str]]] = {}
     for link in old.links:

@@ -22,7 +22,6 @@ from .search_text import (
     DEFAULT,
     SearchText,
     SearchTextRule,
-    rule_sources,
     rule_version,
     searched_texts,
 )
@@ -277,10 +276,12 @@ class GraphReader:
     def searched_sources(self, node: Node) -> tuple[str, ...]:
         """Return the names of the fields and groups in a node's searched text.
 
-        A ``search_text`` function is named by its own name.
+        A ``search_text`` function is named by its own name, if it changes the text.
         """
-        rule = self.search_rule(node.group)
-        return rule_sources(rule or node.search_text or node.inherited_search_text or DEFAULT, node)
+        rule = self.search_rule(node.group) or node.search_text or node.inherited_search_text
+        if rule is None or isinstance(rule, SearchText):
+            return (rule or DEFAULT).sources(node)
+        return () if rule(node) == node.text else (getattr(rule, "__name__", type(rule).__name__),)
 
     def searched_groups(self, group: str) -> tuple[str, ...]:
         """Return the groups to build for a search: the group, and the groups of its search text."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from .errors import UnknownGroupError, nearest_names
+from .errors import UnknownGroupError, check_integer, nearest_names
 from .hashing import digest, fingerprint
 from .node import ROOT, Node
 from .readers.text import PAGE_BREAK
@@ -45,11 +45,6 @@ class NodeGroup:
     scope: Scope = "node"
     search_text: SearchTextRule | None = field(default=None, repr=False, compare=False)
     by_span: bool = False
-
-    @property
-    def trans_node(self) -> bool:
-        """Whether the transform receives a ``Node`` (True) or a text (False)."""
-        return self.rule.trans_node
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +90,7 @@ def make_group(
         raise ValueError(f"group name must not be blank or 'ROOT', got {name!r}")
     if name == parent:
         raise ValueError(f"group {name!r} cannot be its own parent; the default parent is {ROOT!r}")
-    if num_workers < 0:
-        raise ValueError(f"num_workers must be at least 0, got {num_workers!r}")
+    check_integer(num_workers, "num_workers", 0)
     if scope not in ("node", "group"):
         raise ValueError(f'scope must be "node" or "group", got {scope!r}')
     if scope == "group" and trans_node is None:  # nodes, so that results can be linked

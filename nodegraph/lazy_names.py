@@ -103,5 +103,7 @@ def plugins(group: str) -> Mapping[str, EntryPoint]:
     """
     from importlib.metadata import entry_points  # takes longer to import than all of the core
 
-    entries = reversed([*entry_points(group=group)])
-    return MappingProxyType({entry.name: entry for entry in entries})
+    registered: dict[str, EntryPoint] = {}
+    for entry in entry_points(group=group):
+        registered.setdefault(entry.name, entry)
+    return MappingProxyType(registered)

@@ -281,16 +281,6 @@ def rule_version(rule: SearchTextRule) -> str:
     return rule.version if isinstance(rule, SearchText) else fingerprint(rule)
 
 
-def rule_sources(rule: SearchTextRule, node: Any) -> tuple[str, ...]:
-    """Return the names of the groups and fields that a rule adds to a node's text.
-
-    For a function, this is the function's name if it changes the text.
-    """
-    if isinstance(rule, SearchText):
-        return rule.sources(node)
-    return () if rule(node) == node.text else (getattr(rule, "__name__", type(rule).__name__),)
-
-
 @lru_cache(256)
 def _version(search_text: SearchText) -> str:
     return digest("search text", repr(search_text.to_row()))

@@ -58,7 +58,8 @@ class Rule:
             source: A node, or all nodes of a group.
             answers: A cache of the answers of language models.
         """
-        call = _cached(self.call, answers)
+        with_answers = getattr(self.call, "with_answers", None)
+        call = self.call if answers is None or with_answers is None else with_answers(answers)
         if not isinstance(source, Node):
             inputs = list(source) if self.trans_node else [node.text for node in source]
             return read_output(call(inputs), None)
@@ -67,13 +68,6 @@ class Rule:
             text = source.text
             return [Draft(text[a:b], start=a, end=b) for a, b in spans(text)]
         return read_output(call(source if self.trans_node else source.text), source)
-
-
-def _cached(call: Any, answers: AnswerCache | None) -> Transform:
-    """Return a transform, with a cache of answers if it asks a language model."""
-    with_answers = None if answers is None else getattr(call, "with_answers", None)
-    cached: Transform = call if with_answers is None else with_answers(answers)
-    return cached
 
 
 def as_rule(transform: object, trans_node: bool | None, settings: Mapping[str, Any]) -> Rule:

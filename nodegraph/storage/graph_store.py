@@ -204,9 +204,6 @@ class GraphStore(NodeTables):
         with self.transaction():
             stored, roots = self._stored(group, derivations), self._stored(ROOT, derivations)
             documents = {CORPUS: 0, **{i: root.document for i, root in roots.items()}}
-            for document_id in derivations:
-                if document_id not in documents:
-                    raise LookupError(f"no document {document_id!r} to derive nodes from")
             fields = {i: root.fields for i, root in roots.items()}
             self._write(group, derivations, documents, stored, fields)
 

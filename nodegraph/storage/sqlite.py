@@ -99,7 +99,7 @@ class SQLiteDatabase:
     # Statements
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
-        """Return all rows of a query."""
+        """Return all rows of a statement."""
         with self.lock:
             try:
                 return self._db().execute(statement, values).fetchall()
@@ -114,33 +114,27 @@ class SQLiteDatabase:
             except sqlite3.Error as error:
                 raise self._explained(error) from error
 
-    def _run(self, statement: str) -> None:
-        try:
-            self._db().execute(statement)
-        except sqlite3.Error as error:
-            raise self._explained(error) from error
-
     # Turns and transactions
 
     def begin(self) -> None:
         """Begin to read one state."""
         if self.path is not None:
             self._check_file()
-            self._run("BEGIN")
+            self.rows("BEGIN")
 
     def begin_writing(self, *, durable: bool) -> None:
         """Begin a transaction."""
         if self.path is not None:
             self._check_file()
             if durable != self._is_durable:
-                self._run(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+                self.rows(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
                 self._is_durable = durable
-        self._run("BEGIN IMMEDIATE")
+        self.rows("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
         """End the current state or transaction, and commit its writes."""
         if self._db().in_transaction:
-            self._run("COMMIT")
+            self.rows("COMMIT")
 
     def roll_back(self) -> None:
         """End the current state or transaction, if any, and undo its writes."""
@@ -210,7 +204,7 @@ class SQLiteDatabase:
     def compact(self) -> None:
         """Rewrite the file without the space of deleted rows."""
         with self.lock:
-            self._run("VACUUM")
+            self.rows("VACUUM")
             if self.path is not None:
                 self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
 

@@ -90,7 +90,7 @@ def test_cycle_of_groups_raises(graph: NodeGraph) -> None:
         (dict(name=" \n"), ValueError, "must not be blank"),
         (dict(name=3), TypeError, "group name must be a str, got 3"),
         (dict(name="x", parent=None), TypeError, "parent must be a str, got None"),
-        (dict(name="x", num_workers=-1), ValueError, "num_workers must be at least 0, got -1"),
+        (dict(name="x", num_workers=-1), ValueError, "num_workers must be 0 or more, got -1"),
         (dict(name="x", transform=3), TypeError, "transform must be a callable"),
         (dict(name="x", transform=[len]), TypeError, "transform must be a callable"),
         (dict(name="x", scope="corpus"), ValueError, 'scope must be "node" or "group"'),
