@@ -133,11 +133,7 @@ class LLMExtractor:
         prompt = fill_template(template, text=text, limit=self.limit, in_language=in_language)
         ask = partial(self._ask, text, prompt, language)
         answer = ask() if answers is None else answers.ask(answer_key(self.llm.name, prompt), ask)
-        try:
-            items = PARSERS[self.task](answer)
-        except ValueError:  # cached by another task or an older version
-            items = PARSERS[self.task](ask())
-        return [self._node(item) for item in items[: self.limit]]
+        return [self._node(item) for item in PARSERS[self.task](answer)[: self.limit]]
 
     def _ask(self, text: str, prompt: str, language: Language) -> str:
         """Return a valid answer of the model."""
