@@ -239,7 +239,7 @@ shape (1, 2); it must return an array (2 texts, dimension) of numbers
 def _plain(output: Any) -> Any:
     """Convert tensors to arrays, and iterators to lists."""
     if hasattr(output, "detach"):
-        return output.detach().float().cpu().numpy()
+        return output.detach().cpu().float().numpy()
     if isinstance(output, list | tuple | Iterator):
         return [_plain(row) if hasattr(row, "detach") else row for row in output]
     return output

@@ -113,7 +113,7 @@ def test_dimension_is_read_from_stored_vectors(deleted):
     store = as_store(None)
     cache = make(Model(), store)
     cache.vectors(["tea"], "default")
-    (kind,) = cache.stored()
+    kind = f"embedding {cache.embedders['default'].name}"
     store.delete_values(kind, deleted and [*map(digest, deleted)])  # by another process
     longer = make(Model(dimension=3), store)
     assert longer.vectors(["tea"], "default").shape == (1, 3)
