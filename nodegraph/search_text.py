@@ -184,7 +184,7 @@ class SearchText:
     @property
     def version(self) -> str:
         """A hash of the settings."""
-        return _version(self)
+        return digest("search text", repr(self.to_row()))
 
     def _field_names(self, node: Any) -> list[str]:
         own, inherited = node.own_metadata, node.inherited
@@ -279,11 +279,6 @@ def as_stored_search_text(value: object) -> SearchText | None:
 def rule_version(rule: SearchTextRule) -> str:
     """Return a hash of a rule's settings, or of a function's code."""
     return rule.version if isinstance(rule, SearchText) else fingerprint(rule)
-
-
-@lru_cache(256)
-def _version(search_text: SearchText) -> str:
-    return digest("search text", repr(search_text.to_row()))
 
 
 def _names(what: str, names: str | Iterable[str]) -> tuple[str, ...]:

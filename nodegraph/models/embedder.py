@@ -297,8 +297,6 @@ class Embedder:
 
     def __post_init__(self) -> None:
         functions = _adapted(self.embed)
-        if self.name is not None and not isinstance(self.name, str):
-            raise TypeError(f"an Embedder's name must be a text, got {self.name!r:.80}")
         check_integer(self.batch_size, "batch_size", 1)
         check_integer(self.num_workers, "num_workers", 0)
         if self.embed_queries is not None:  # differs from the model's async function
@@ -406,13 +404,11 @@ def as_embedders(embed: object, *, stored: bool = False) -> dict[str, Embedder]:
 
     Raises:
         TypeError: If a model is not supported, or a key is not a text.
-        ValueError: If the mapping is empty, or a function has no name and needs one.
+        ValueError: If a function has no name and needs one.
     """
     if embed is None:
         return {}
     models = embed if isinstance(embed, Mapping) else {"default": embed}
-    if not models:
-        raise ValueError("embed={} has no models; leave it out, or write embed={'key': model}")
     embedders: dict[str, Embedder] = {}
     for key, model in models.items():
         if not isinstance(key, str) or not key:

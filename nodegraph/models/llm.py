@@ -145,8 +145,6 @@ class LLM:
     _calls: dict[str, Callable[..., Any]] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.name is not None and not isinstance(self.name, str):
-            raise TypeError(f"a language model's name must be a text, got {self.name!r:.80}")
         object.__setattr__(self, "_calls", _adapted(self.model))
         object.__setattr__(self, "name", self.name or model_name(self.model))
 
