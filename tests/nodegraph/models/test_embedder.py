@@ -153,7 +153,6 @@ def test_invalid_mapping_of_models_raises(embed, error, says):
         ({"batch_size": 0}, ValueError, "batch_size must be 1 or more, got 0"),
         ({"batch_size": 2.5}, TypeError, "batch_size must be an integer, got 2.5"),
         ({"num_workers": -1}, ValueError, "num_workers must be 0 or more"),
-        ({"name": 3}, TypeError, "name must be a text"),
     ],
 )
 def test_invalid_settings_raise(settings, error, says):
