@@ -135,7 +135,6 @@ def test_unsupported_model_raises(what):
 @pytest.mark.parametrize(
     ("embed", "error", "says"),
     [
-        ({}, ValueError, "no models"),
         ({1: lengths}, TypeError, "keys of embed must be names, got 1"),
         ({"": lengths}, TypeError, "keys"),
         ([lengths], TypeError, "an embedding model must be"),
