@@ -169,7 +169,7 @@ class ForeignRetriever(BaseRetriever):
             raise ValueError(
                 f"{self.source_name} cannot be used in restrict(): it searches without filters"
             )
-        output = self._request(query, limit, None).run()
+        output = self._request(query, limit, None).call()
         text, results = read_sources(output, self.source_name, query)
         return text, results[:limit]
 

@@ -125,7 +125,7 @@ async def fetch_until_full(
     """Select from candidates, and fetch more candidates as long as results are missing.
 
     The results of a query come from its last search. A retriever that returns fewer candidates
-    than requested, or as many as before, has no more.
+    than requested has no more.
 
     Args:
         retriever: Retrieves the candidates.
@@ -136,7 +136,6 @@ async def fetch_until_full(
         filters: Conditions for the candidates.
     """
     selected: list[Results] = [[] for _ in queries]
-    counts = [0] * len(queries)
     short = list(range(len(queries)))
     while short:
         short_queries = [queries[at] for at in short]
@@ -145,9 +144,7 @@ async def fetch_until_full(
         still_short = []
         for at, of_query, outcome in zip(short, candidates, outcomes, strict=True):
             selected[at], wants_more = outcome
-            has_more = len(of_query) >= fetch_k and len(of_query) > counts[at]
-            counts[at] = len(of_query)
-            if wants_more and has_more and fetch_k < max_fetch_k:
+            if wants_more and fetch_k < max_fetch_k and len(of_query) >= fetch_k:
                 still_short.append(at)
         short, fetch_k = still_short, min(GROWTH * fetch_k, max_fetch_k)
     return selected

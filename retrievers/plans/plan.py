@@ -70,19 +70,10 @@ class Do(Generic[T]):
         result: T = yield self
         return result
 
-    def run(self) -> T:
-        """Return the result of the call."""
-        return run_with_timeout(self.call, self.timeout)
-
-    async def arun(self) -> T:
-        """Async version of ``run``."""
-        acall = partial(in_thread, self.call) if self.acall is None else self.acall
-        return await arun_with_timeout(acall, self.timeout)
-
-    def run_stream(self, emit: Callable[[str], str]) -> Generator[str, None, T]:
-        """Yield the emitted part of each text, and return the result."""
-        if self.stream is None:
-            return self.run()
+    def run(self, emit: Callable[[str], str] | None) -> Generator[str, None, T]:
+        """Yield the emitted part of each streamed text, and return the result."""
+        if emit is None or self.stream is None:
+            return run_with_timeout(self.call, self.timeout)
         texts: list[str] = []
         with closing(stream_with_timeout(self.stream, self.timeout)) as streamed:
             for text in streamed:
@@ -91,10 +82,11 @@ class Do(Generic[T]):
                     yield emitted
         return cast(T, "".join(texts))
 
-    async def arun_stream(self, on_text: Callable[[str], object]) -> T:
-        """Async version of ``run_stream`` that calls ``on_text`` with each text."""
-        if self.astream is None:
-            return await self.arun()
+    async def arun(self, on_text: Callable[[str], object] | None) -> T:
+        """Async version of ``run`` that calls ``on_text`` with each text."""
+        if on_text is None or self.astream is None:
+            acall = partial(in_thread, self.call) if self.acall is None else self.acall
+            return await arun_with_timeout(acall, self.timeout)
         texts: list[str] = []
         async with aclosing(astream_with_timeout(self.astream, self.timeout)) as streamed:
             async for text in streamed:
@@ -147,7 +139,7 @@ class All(Generic[T]):
 async def gather(parts: Sequence[Part[T]], max_parallel: int = MAX_PARALLEL) -> list[T]:
     """Run strategies in parallel. Return their results, or raise the first error."""
     outcomes = await All(parts, fail_fast=True, max_parallel=max_parallel)
-    return [outcome for outcome in outcomes if not isinstance(outcome, Exception)]
+    return cast(list[T], outcomes)
 
 
 Effect: TypeAlias = Do[Any] | All[Any]
@@ -173,8 +165,7 @@ def run(function: Part[T]) -> T:
     try:
         next(steps)
     except StopIteration as end:
-        result: T = end.value
-        return result
+        return cast(T, end.value)
     raise AssertionError("a strategy without a stream has yielded a text")
 
 
@@ -187,9 +178,7 @@ def stream(function: Part[T], emit: Callable[[str], str] | None = str) -> Genera
     """
 
     def hook(effect: Effect) -> Generator[str, None, Any]:
-        if emit is None or not isinstance(effect, Do):
-            return effect.run()
-        return (yield from effect.run_stream(emit))
+        return (yield from effect.run(emit)) if isinstance(effect, Do) else effect.run()
 
     # A copy of the context: a span that the strategy starts never becomes the caller's.
     context = contextvars.copy_context()
@@ -199,8 +188,7 @@ def stream(function: Part[T], emit: Callable[[str], str] | None = str) -> Genera
             try:
                 text = context.run(driver.send, None)
             except StopIteration as end:
-                result: T = end.value
-                return result
+                return cast(T, end.value)
             yield text
     finally:
         context.run(driver.close)
@@ -215,9 +203,8 @@ async def arun(function: Part[T], on_text: Callable[[str], object] | None = None
     """
 
     def hook(effect: Effect) -> Generator[Any, Any, Any]:
-        if on_text is not None and isinstance(effect, Do):
-            return effect.arun_stream(on_text).__await__()
-        return effect.arun().__await__()
+        result = effect.arun(on_text) if isinstance(effect, Do) else effect.arun()
+        return result.__await__()
 
     return await intercept(function, hook)
 
@@ -263,8 +250,7 @@ def drive(
         try:
             effect = step()
         except StopIteration as end:
-            result: T = end.value
-            return result
+            return cast(T, end.value)
         try:
             if not isinstance(effect, Do | All):
                 raise TypeError(

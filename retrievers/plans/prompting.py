@@ -213,15 +213,14 @@ async def ask_and_parse(
     """
     why, answer = "", ""
     json_schema = schema if llm.structured else None
-    tries = 1 + retries
-    while tries:
+    while retries >= 0:
         text = prompt + (retry_note(language, why) if why else "")
         try:
             answer = await ask(llm, text, json_schema, timeout)
             return await Do(partial(parse, strip_prompt(answer, text)), kind="work")
         except ValueError as error:
             why = str(error)
-            tries -= 1
+            retries -= 1
         except ModelError as error:
             # Another call would take as long. A model that fails with a schema may answer without.
             if json_schema is None or isinstance(error, ModelTimeoutError):
