@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Generator
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeVar
 
 from ...nodegraph.errors import ModelError
 from .plan import All, Effect, Part, intercept
@@ -16,8 +16,6 @@ from .timeouts import TimeLimitError
 T = TypeVar("T")
 
 clock: Callable[[], float] = time.monotonic
-
-Resource: TypeAlias = Literal["calls", "seconds"]
 
 
 class LimitExceededError(ModelError):
@@ -41,7 +39,7 @@ class CallLimits:
 
     def __init__(self, max_calls: int | None = None, total_timeout: float | None = None) -> None:
         self.calls = 0
-        self.exceeded: Resource | None = None
+        self.exceeded: Literal["calls", "seconds"] | None = None
         self._max_calls = max_calls
         self._total_timeout = total_timeout
         self._end = None if total_timeout is None else clock() + total_timeout
@@ -81,6 +79,6 @@ class CallLimits:
     def _late(self) -> LimitExceededError:
         return self._error("seconds", f"total_timeout={self._total_timeout:g} s is over")
 
-    def _error(self, resource: Resource, message: str) -> LimitExceededError:
+    def _error(self, resource: Literal["calls", "seconds"], message: str) -> LimitExceededError:
         self.exceeded = self.exceeded or resource
         return LimitExceededError(message)

@@ -67,8 +67,7 @@ class Do(Generic[T]):
     astream: Callable[[], AsyncIterator[str]] | None = None
 
     def __await__(self) -> Generator[Any, Any, T]:
-        result: T = yield self
-        return result
+        return cast(T, (yield self))
 
     def run(self, emit: Callable[[str], str] | None) -> Generator[str, None, T]:
         """Yield the emitted part of each streamed text, and return the result."""
@@ -114,8 +113,7 @@ class All(Generic[T]):
     max_parallel: int = MAX_PARALLEL
 
     def __await__(self) -> Generator[Any, Any, list[T | Exception]]:
-        results: list[T | Exception] = yield self
-        return results
+        return cast("list[T | Exception]", (yield self))
 
     def run(self) -> list[T | Exception]:
         """Return the results. The waiting thread runs the parts that no other thread has begun."""

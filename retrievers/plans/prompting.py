@@ -122,9 +122,7 @@ def replace_prompts(
         ValueError: If a name is unknown, or a placeholder is missing or unknown.
     """
     if not isinstance(replacements, Mapping):
-        raise TypeError(
-            f'prompts must be a mapping by name, {{"name": ...}}, got {replacements!r:.80}'
-        )
+        raise TypeError(f"prompts must be a mapping of prompts by name, got {replacements!r:.80}")
     replaced = dict(prompts)
     for name, replacement in replacements.items():
         if name not in prompts:
