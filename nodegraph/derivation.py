@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from .document import Document
 from .groups import NodeGroup
-from .hashing import VOLATILE_METADATA, digest, full_digest, metadata_digest
+from .hashing import digest, full_digest, metadata_digest
 from .node import NO_METADATA, ROOT, Link, Node
 from .transforms import Draft
 
@@ -73,9 +73,7 @@ def derive_root(document: Document, place: int) -> Derivation:
         search_text=document.search_text,
     )
     metadata, search_text = document.metadata, document.search_text
-    own = full = full_digest(metadata)
-    if not VOLATILE_METADATA.isdisjoint(metadata):
-        own = metadata_digest(metadata)
+    own, full = metadata_digest(metadata), full_digest(metadata)
     if search_text is not None:
         own, full = digest(own, search_text.version), digest(full, search_text.version)
     return Derivation(Stamp(digest(document.text), own, full), (node,))

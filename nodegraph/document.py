@@ -65,11 +65,10 @@ class Document:
         own = dict(metadata or {})
         if id is None:
             id = digest(text, metadata_digest(own)) if own else digest(text)
-        object.__setattr__(self, "text", text)
-        object.__setattr__(self, "metadata", own)
-        object.__setattr__(self, "id", id)
-        object.__setattr__(self, "search_text", as_stored_search_text(search_text))
-        object.__setattr__(self, "layout", layout)
+        values: dict[str, Any] = {"text": text, "metadata": own, "id": id, "layout": layout}
+        values["search_text"] = as_stored_search_text(search_text)
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
 
 HEADINGS_ONLY = SearchText("headings")

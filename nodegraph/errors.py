@@ -164,7 +164,6 @@ OURS = {
     "llm": ("model", "chat_model"),
     "query": ("question", "query_str", "input"),
     "group": ("group_name", "node_group", "name"),
-    "output_format": ("output_type",),
     "task": ("task_type",),
     "higher_is_better": ("descend",),
     "embed_keys": ("embed_key", "vector_name"),

@@ -61,6 +61,8 @@ class GraphReader:
         save: ``GraphStore.put_values``. The values are kept with the graph.
         delete_values: ``GraphStore.delete_values``.
         copy_to: ``GraphStore.copy_to``.
+        unchanged_file: ``corpus.unchanged_file``, for a document id.
+        vector_index: ``GraphStore.vector_index``, for a group and the key of a model.
         change_lock: A lock that is held by changes of documents, and by builds that such changes
             have made stale twice.
     """
@@ -89,6 +91,8 @@ class GraphReader:
         self.links_of, self.copy_to = store.links, store.copy_to
         self.values, self.save = store.get_values, store.put_values
         self.delete_values = store.delete_values
+        self.unchanged_file = partial(unchanged_file, store)
+        self.vector_index = partial(store.vector_index, graph)
 
     # Groups
 
@@ -245,15 +249,6 @@ class GraphReader:
         """Return the ids of the existing documents."""
         return self._store.stamps(ROOT, ids).keys()
 
-    def unchanged_file(self, document_id: str) -> tuple[Path, str]:
-        """Return the file of a document, and a hash of its bytes.
-
-        Raises:
-            LookupError: If the document was not read from a file with the same id.
-            ReadError: If the file is missing or changed after it was read.
-        """
-        return unchanged_file(self._store, document_id)
-
     # Searched texts
 
     def searched_texts(self, nodes: Sequence[Node]) -> list[str]:
@@ -310,10 +305,6 @@ class GraphReader:
             if callable(keep := getattr(index, "close", None)):
                 keep()
         self._held = (-1, self._held[1] + 1)
-
-    def vector_index(self, group: str, key: str) -> Any | None:
-        """Return the index of a group's vectors in the store. None: the store does not search."""
-        return self._store.vector_index(self._graph, group, key)
 
     def index_file(self, name: str) -> Path | None:
         """Return the path for a rebuildable index. None: indexes stay in memory."""

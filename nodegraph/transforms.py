@@ -177,8 +177,7 @@ def _placed(draft: Draft, found: Span | None, parent: Node) -> Draft:
     if draft.start is None:
         if found is None:
             return draft
-        text, content, metadata, _, _, links, search_text = draft
-        return Draft(text, content, metadata, *found, links, search_text)
+        return draft._replace(start=found[0], end=found[1])
     end = draft.start + len(draft.text) if draft.end is None else draft.end
     if draft.start < 0 or parent.text[draft.start : end] != draft.text:
         raise ValueError(

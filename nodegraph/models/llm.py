@@ -92,8 +92,7 @@ def _text(answer: Any) -> str | None:
         value = _field(answer, name)
         if isinstance(value, str | list | tuple):
             return _text(value)
-    choices = _field(answer, "choices")
-    message = choices[0] if choices and isinstance(choices, list) else _field(answer, "message")
+    message = _field(answer, "message")
     return None if message is None or message is answer else _text(message)
 
 

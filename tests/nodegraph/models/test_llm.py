@@ -104,7 +104,6 @@ async def test_async_function_completes_in_event_loop():
         AIMessage(["te", {"type": "text", "text": "a"}]),
         ChatResponse(message=ChatMessage(role="assistant", content="tea")),
         CompletionResponse(text="tea"),
-        {"choices": [{"message": {"role": "assistant", "content": "tea"}}]},
         {"content": "tea"},
     ],
 )
