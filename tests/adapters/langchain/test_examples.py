@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 FOLDER = EXAMPLES / "migration"
 NEEDS = {
     "langchain_agent": "langchain",
