@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 from langchain_classic.retrievers import EnsembleRetriever
 from langchain_core.documents import Document
-from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import InMemoryVectorStore
 from llama_index.core import VectorStoreIndex
-from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import MockLLM
 from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.schema import TextNode
+from support.embedding_models import LangChainVectors, LlamaIndexVectors
 
 from nodekin.adapters import langchain, llama_index
 from nodekin.nodegraph import NodeGraph, split_sentences
@@ -39,29 +38,10 @@ def vector(text: str) -> list[float]:
     return counts.tolist()
 
 
-class OfLangChain(Embeddings):
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return [vector(text) for text in texts]
-
-    def embed_query(self, text: str) -> list[float]:
-        return vector(text)
-
-
-class OfLlamaIndex(BaseEmbedding):
-    def _get_text_embedding(self, text: str) -> list[float]:
-        return vector(text)
-
-    def _get_query_embedding(self, query: str) -> list[float]:
-        return vector(query)
-
-    async def _aget_query_embedding(self, query: str) -> list[float]:
-        return vector(query)
-
-
-@pytest.fixture(params=[OfLangChain, OfLlamaIndex])
+@pytest.fixture(params=[LangChainVectors, LlamaIndexVectors])
 def graph(request: pytest.FixtureRequest) -> NodeGraph:
     """Return a graph that embeds by one framework's model or the other's."""
-    graph = NodeGraph(embed=request.param(), progress=False)
+    graph = NodeGraph(embed=request.param(vector=vector), progress=False)
     graph.add([Document(text, id=name) for name, text in TEXTS.items()])
     graph.create_node_group("sentence", split_sentences)
     return graph
@@ -75,7 +55,7 @@ def ids(results: Sequence) -> list[str]:
 def test_cosine_scores_match_vector_stores_of_frameworks(graph: NodeGraph, question: str) -> None:
     sentences = graph.nodes("sentence")
     mine = Retriever(graph, "sentence", "cosine", top_k=4)(question)
-    store = InMemoryVectorStore(OfLangChain())
+    store = InMemoryVectorStore(LangChainVectors(vector))
     store.add_texts([node.text for node in sentences], ids=[node.id for node in sentences])
     theirs = store.similarity_search_with_score(question, k=4)
     assert [r.score for r in mine] == pytest.approx([score for _, score in theirs], abs=1e-5)
@@ -84,7 +64,7 @@ def test_cosine_scores_match_vector_stores_of_frameworks(graph: NodeGraph, quest
         found.id for found, score in theirs if score > last
     }
     nodes = [TextNode(text=node.text, id_=node.id) for node in sentences]
-    index = VectorStoreIndex(nodes, embed_model=OfLlamaIndex())
+    index = VectorStoreIndex(nodes, embed_model=LlamaIndexVectors(vector=vector))
     theirs = index.as_retriever(similarity_top_k=4).retrieve(question)
     assert [r.score for r in mine] == pytest.approx([r.score for r in theirs], abs=1e-5)
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from langchain_core.embeddings import Embeddings
-from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.schema import TextNode
+from support.embedding_models import LangChainVectors, LlamaIndexVectors
 
 from nodekin.adapters import langchain, llama_index
 from nodekin.nodegraph import NodeGraph
@@ -19,25 +19,6 @@ def vector(text: str) -> list[float]:
     return [1.0, float("tea" in text), float(len(text))]
 
 
-class LangChainModel(Embeddings):
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return [vector(text) for text in texts]
-
-    def embed_query(self, text: str) -> list[float]:
-        return vector(text)
-
-
-class LlamaIndexModel(BaseEmbedding):
-    def _get_text_embedding(self, text: str) -> list[float]:
-        return vector(text)
-
-    def _get_query_embedding(self, query: str) -> list[float]:
-        return vector(query)
-
-    async def _aget_query_embedding(self, query: str) -> list[float]:
-        return vector(query)
-
-
 @pytest.fixture
 def warnings(caplog: pytest.LogCaptureFixture) -> Any:
     def messages() -> list[str]:
@@ -47,7 +28,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> Any:
 
 
 async def test_langchain_vector_store(warnings: Any) -> None:
-    store = langchain.NodeGraphVectorStore.from_texts(TEXTS, LangChainModel())
+    store = langchain.NodeGraphVectorStore.from_texts(TEXTS, LangChainVectors(vector))
     for _ in range(2):
         found = store.similarity_search("tea", k=4)
         assert {document.page_content for document in found} == {*TEXTS} - {"no vector"}
@@ -57,10 +38,8 @@ async def test_langchain_vector_store(warnings: Any) -> None:
 
 
 async def test_llama_index_retriever(warnings: Any) -> None:
-    from llama_index.core.schema import TextNode
-
     nodes = [TextNode(text=text) for text in TEXTS]
-    graph = NodeGraph(embed=LlamaIndexModel(), progress=False)
+    graph = NodeGraph(embed=LlamaIndexVectors(vector=vector), progress=False)
     graph.add([node.text for node in nodes])
     retriever = llama_index.NodeGraphRetriever(Retriever(graph, "ROOT", "cosine", top_k=4))
     for _ in range(2):

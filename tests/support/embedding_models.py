@@ -1,5 +1,7 @@
 """Embedding models of every kind, as tests need them."""
 
+from collections.abc import Callable
+
 from langchain_core.embeddings import Embeddings
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
@@ -45,6 +47,34 @@ class LlamaIndexModel(BaseEmbedding):
 
     async def _aget_query_embedding(self, query):
         return [len(query), 3]
+
+
+class LangChainVectors(Embeddings):
+    """A model that embeds passages and queries by one function."""
+
+    def __init__(self, vector: Callable[[str], list[float]]) -> None:
+        self.vector = vector
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [self.vector(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return self.vector(text)
+
+
+class LlamaIndexVectors(BaseEmbedding):
+    """A model that embeds passages and queries by one function."""
+
+    vector: Callable[[str], list[float]]
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return self.vector(text)
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return self.vector(query)
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return self.vector(query)
 
 
 class Own:

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from langchain_classic.retrievers import ParentDocumentRetriever
 from langchain_core.documents import Document
-from langchain_core.embeddings import Embeddings
 from langchain_core.stores import InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import CharacterTextSplitter, RecursiveCharacterTextSplitter
+from support.embedding_models import LangChainVectors
 
 from nodekin.nodegraph import ROOT, NodeGraph
 from nodekin.retrievers import Retriever
@@ -45,14 +45,6 @@ def vector(text: str) -> list[float]:
     return counts.tolist()
 
 
-class Counting(Embeddings):
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return [vector(text) for text in texts]
-
-    def embed_query(self, text: str) -> list[float]:
-        return vector(text)
-
-
 def small() -> RecursiveCharacterTextSplitter:
     ends = ["\n\n", ". ", "。", ""]
     return RecursiveCharacterTextSplitter(
@@ -67,7 +59,7 @@ def paragraphs() -> CharacterTextSplitter:
 def theirs(*, k: int, parents: CharacterTextSplitter | None = None) -> ParentDocumentRetriever:
     """Return LangChain's retriever over the texts, which finds ``k`` children."""
     retriever = ParentDocumentRetriever(
-        vectorstore=InMemoryVectorStore(Counting()),
+        vectorstore=InMemoryVectorStore(LangChainVectors(vector)),
         docstore=InMemoryStore(),
         child_splitter=small(),
         parent_splitter=parents,
@@ -81,7 +73,7 @@ def theirs(*, k: int, parents: CharacterTextSplitter | None = None) -> ParentDoc
 @pytest.fixture
 def graph() -> NodeGraph:
     """Return the same texts, cut by the same splitters and embedded by the same model."""
-    graph = NodeGraph(embed=Counting(), progress=False)
+    graph = NodeGraph(embed=LangChainVectors(vector), progress=False)
     graph.add([Document(text, metadata={"id": i}, id=i) for i, text in TEXTS.items()])
     graph.create_node_group("child", small())
     graph.create_node_group("paragraph", paragraphs())
