@@ -6,7 +6,8 @@ import openai
 import pytest
 from support.scripted_server import ScriptedServer, serving
 
-from nodekin.adapters.openai import OpenAIEmbedder
+from nodekin.adapters.openai import OpenAIEmbedder, RerankEndpoint
+from nodekin.adapters.openai_chat import OpenAIChat
 from nodekin.nodegraph import Embedder, EmbeddingError, NodeGraph
 from nodekin.nodegraph.models.embedder import as_embedder
 
@@ -130,17 +131,38 @@ def test_name_contains_model_and_dimensions(client):
     assert Embedder(OpenAIEmbedder("abc", client=client), "other").name == "other"
 
 
+MODELS = [OpenAIChat, OpenAIEmbedder, RerankEndpoint]
+
+
+@pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize(
     ("settings", "error", "says"),
     [
         ({"model": ""}, ValueError, "model must be the name of a model"),
-        ({"dimensions": 0}, ValueError, "dimensions must be 1 or more"),
-        ({"batch_size": 0}, ValueError, "batch_size must be 1 or more"),
-        ({"base_url": "http://127.0.0.1"}, ValueError, "or a client"),
+        ({"timeout": 0}, ValueError, "timeout must be"),
+        ({"timeout": -1}, ValueError, "timeout must be"),
+        ({"timeout": float("nan")}, ValueError, "timeout must be"),
+        ({"client": openai.OpenAI(api_key="-")}, ValueError, "belongs to the client"),
         ({"client": openai.AsyncOpenAI(api_key="-")}, TypeError, "use async_client="),
         ({"async_client": openai.OpenAI(api_key="-")}, TypeError, "use client="),
     ],
 )
-def test_invalid_settings_raise(client, settings, error, says):
+def test_invalid_settings_raise(model, settings, error, says):
     with pytest.raises(error, match=says):
-        OpenAIEmbedder(**{"model": "abc", "client": client, **settings})
+        model(**{"model": "abc", "base_url": "http://127.0.0.1:1/v1", "api_key": "-", **settings})
+
+
+@pytest.mark.parametrize(
+    ("model", "setting", "least"),
+    [
+        (OpenAIChat, "max_tokens", 1),
+        (OpenAIChat, "temperature", 0),
+        (OpenAIEmbedder, "dimensions", 1),
+        (OpenAIEmbedder, "batch_size", 1),
+        (RerankEndpoint, "batch_size", 1),
+        (RerankEndpoint, "max_retries", 0),
+    ],
+)
+def test_numbers_below_the_minimum_raise(model, setting, least):
+    with pytest.raises(ValueError, match=f"{setting} must be {least} or more, got {least - 1}"):
+        model("abc", base_url="http://127.0.0.1:1/v1", api_key="-", **{setting: least - 1})

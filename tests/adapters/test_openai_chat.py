@@ -169,19 +169,3 @@ def test_name_contains_settings_that_change_answers(client):
     assert len(names) == 5
     assert name(name="mine") == "mine"
     assert "sk-of-mine" not in name()
-
-
-@pytest.mark.parametrize(
-    ("settings", "error", "says"),
-    [
-        ({"model": ""}, ValueError, "model must be the name of a model"),
-        ({"max_tokens": 0}, ValueError, "max_tokens must be 1 or more"),
-        ({"temperature": -1}, ValueError, "temperature must be 0 or more"),
-        ({"base_url": "http://127.0.0.1"}, ValueError, "or a client"),
-        ({"client": openai.AsyncOpenAI(api_key="-")}, TypeError, "use async_client="),
-        ({"async_client": openai.OpenAI(api_key="-")}, TypeError, "use client="),
-    ],
-)
-def test_invalid_settings_raise(client, settings, error, says):
-    with pytest.raises(error, match=says):
-        OpenAIChat(**{"model": "abc", "client": client, **settings})

@@ -1,7 +1,6 @@
 import asyncio
 import contextlib
 
-import openai
 import pytest
 from support.scripted_server import ScriptedServer, serving
 
@@ -125,20 +124,3 @@ def test_fields_of_other_servers_are_accepted(server, endpoint):
         "data": [{"index": r["index"], "score": r["relevance_score"]} for r in answer["results"]]
     }
     assert endpoint.rerank("tea", TEXTS) == [-1.0, 1.0, 0.0]
-
-
-@pytest.mark.parametrize(
-    ("settings", "error", "says"),
-    [
-        ({"model": ""}, ValueError, "model must be the name of a model"),
-        ({"batch_size": 0}, ValueError, "batch_size must be 1 or more"),
-        ({"timeout": 0}, ValueError, "timeout must be"),
-        ({"max_retries": -1}, ValueError, "max_retries must be 0 or more"),
-        ({"client": openai.OpenAI(api_key="-")}, ValueError, "belongs to the client"),
-        ({"client": openai.AsyncOpenAI(api_key="-")}, TypeError, "use async_client="),
-        ({"async_client": openai.OpenAI(api_key="-")}, TypeError, "use client="),
-    ],
-)
-def test_invalid_settings_raise(settings, error, says):
-    with pytest.raises(error, match=says):
-        RerankEndpoint(**{"model": "abc", "base_url": "http://127.0.0.1:1/v1", **settings})
