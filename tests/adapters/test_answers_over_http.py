@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 
 import openai
 import pytest
-from support.scripted_server import BREAKDOWNS, ChatServer, broken, serving
+from support.scripted_server import BREAKDOWNS, ChatServer, serving
 
 from nodekin.adapters.openai_chat import OpenAIChat
-from nodekin.nodegraph import CachedLLM, ModelError, NodeGraph
+from nodekin.nodegraph import ModelError, NodeGraph
 from nodekin.retrievers import QueryEngine, Retriever
 from nodekin.retrievers.answers.answer import AnswerError
 
@@ -92,21 +91,3 @@ async def test_interrupted_stream_keeps_its_text_and_sources(server, chat, plain
     assert pieces.answer.text == "It is not"
     assert "not complete" in pieces.answer.notes[-1]
     assert len(pieces.answer.sources) == 2
-
-
-@pytest.mark.parametrize("mode", ["map_reduce", "map_rerank"])
-def test_failed_call_is_noted_and_others_continue(server, chat, plain, mode):
-    server.text = lambda prompt: "" if "绿茶" in prompt else "Black tea is fermented [2]."
-    answer = QueryEngine(plain, chat, mode, context_window=400, num_output=40).query(QUESTION)
-    assert "fermented" in answer.text
-    assert any("[1] failed" in note for note in answer.notes)
-
-
-def test_cached_llm_answers_without_the_server(server, chat, plain, tmp_path):
-    with contextlib.closing(CachedLLM(chat, tmp_path / "answers.db")) as llm:
-        first = QueryEngine(plain, llm).query(QUESTION)
-    broken(server)
-    with contextlib.closing(CachedLLM(chat, tmp_path / "answers.db")) as llm:
-        assert QueryEngine(plain, llm).query(QUESTION) == first
-        assert "".join(QueryEngine(plain, llm).stream(QUESTION)) == first.text
-    assert len(server.asked) == 1

@@ -224,17 +224,13 @@ def same(graph: NodeGraph, index: StoreIndexes, recall: float = 0.98) -> None:
     assert right >= recall * total
 
 
-def test_engine_results_equal_built_in_index(
+def test_results_equal_built_in_index_after_changes(
     graph: NodeGraph, engine: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    same(graph, engine.index())
-    assert engine.count() == SIZE
-    assert not [r for r in caplog.records if r.name.startswith("nodekin") and "compared" in r.msg]
-
-
-def test_changes_of_the_graph_reach_the_engine(graph: NodeGraph, engine: Any) -> None:
     index = engine.index()
     same(graph, index)
+    assert engine.count() == SIZE
+    assert not [r for r in caplog.records if r.name.startswith("nodekin") and "compared" in r.msg]
     graph.add([document(number) for number in range(SIZE, SIZE + 5)])
     same(graph, index)
     graph.add(document(399, "tea 399 changed"))

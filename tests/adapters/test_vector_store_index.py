@@ -103,6 +103,12 @@ def test_store_indexes_of_equal_stores_are_equal() -> None:
     )
 
 
+class Few(Letters):
+    """Another model, with shorter vectors."""
+
+    ALPHABET = "ts"
+
+
 @pytest.fixture
 def stores():
     return {}
@@ -115,22 +121,6 @@ def index(stores):
         return stores[group]
 
     return as_index(make)
-
-
-@pytest.mark.parametrize("query", QUERIES)
-@pytest.mark.parametrize("target", [None, "ROOT"])
-@pytest.mark.parametrize("lift", ["max", "sum", "mean"])
-def test_store_index_results_equal_built_in_index(index, stores, query, target, lift):
-    graph = library(8)
-    for filters in (None, {"even": True}, {"n": {"lt": 3}}, {"n": 5}, {"n": -1}):
-        for top_k in (1, 3, 100):
-            settings = {"target": target, "lift": lift, "top_k": top_k, "filters": filters}
-            ours = Retriever(graph, "sentence", "cosine", **settings)
-            theirs = Retriever(graph, "sentence", "cosine", index=index, **settings)
-            assert rows(theirs.retrieve(query)) == rows(ours.retrieve(query))
-    if target is None:
-        assert stores["sentence"].asked
-    assert len(stores["sentence"].store) == len(graph.nodes("sentence"))
 
 
 def test_ties_are_in_document_order(index, stores):
@@ -176,9 +166,6 @@ def test_graphs_and_embeddings_have_separate_stores():
         made.append((embeddings.graph, embeddings.key, group))
         return CountingStore(embeddings)
 
-    class Few(Letters):
-        ALPHABET = "ts"
-
     graphs = [NodeGraph(embed={"a": Letters(), "b": Few()}, progress=False) for _ in range(2)]
     for number, graph in enumerate(graphs):
         graph.add([f"{text} {number}" for text in TEXTS])
@@ -211,9 +198,6 @@ def test_store_is_shared_by_several_groups():
 
 
 def test_store_with_two_embeddings_raises():
-    class Few(Letters):
-        ALPHABET = "ts"
-
     graph = NodeGraph(embed={"a": Letters(), "b": Few()}, progress=False)
     graph.add(TEXTS)
     index = as_index(CountingStore(GraphEmbeddings(graph, "a")))
@@ -224,9 +208,6 @@ def test_store_with_two_embeddings_raises():
 
 def test_changed_model_rewrites_the_store(tmp_path):
     """The store still has vectors of the previous model."""
-
-    class Few(Letters):
-        ALPHABET = "ts"
 
     file, store = tmp_path / "g.nodekin", None
     for model in (Letters(), Few()):

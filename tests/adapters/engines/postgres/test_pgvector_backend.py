@@ -314,15 +314,6 @@ def test_a_query_of_another_dimension_raises(address: str) -> None:
     graph.close()
 
 
-def test_models_have_separate_tables(address: str, postgres_server: RunningServer) -> None:
-    for dimension in (8, 12):
-        with opened(address, dimension) as graph:
-            if dimension == 8:
-                graph.add(documents(2))
-            assert len(Retriever(graph, "line", "cosine", top_k=50)("x")) == 20
-    assert [*tables(postgres_server, graph).values()] == [20, 20]
-
-
 def test_graphs_of_other_dimensions_share_connections(postgres_server: RunningServer) -> None:
     graphs = []
     for dimension in (8, 12):  # the tables have the same name
