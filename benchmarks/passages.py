@@ -149,7 +149,7 @@ def set_ups(graph: NodeGraph, top_k: int) -> Iterator[tuple[str, Any]]:
     cuts: dict[str, Any] = {
         "paragraphs": split_paragraphs,
         "chunks of 256": SentenceSplitter(256, 25),
-        "sections": MarkdownSplitter(),
+        "sections, parts of 256": MarkdownSplitter(chunk_size=256),
         "passages of 256": PassageSplitter(256),
         "passages of 320": PassageSplitter(),
         "passages of 384": PassageSplitter(384),

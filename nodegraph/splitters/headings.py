@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..node import Node
-from .chunking import strip_span
+from .chunking import Length, RecursiveSplitter, count_tokens, strip_span
 
 Heading = tuple[int, int, str]
 """The start of a heading, its level from 1, and its text."""
@@ -181,9 +181,13 @@ class MarkdownSplitter:
 
     Args:
         max_level: Headings below this level do not start a section.
+        chunk_size: Maximum length of a node. Longer sections are split by ``RecursiveSplitter``.
+            None: unlimited.
+        chunk_overlap: The overlap of nodes of one section.
+        length: A function from a text to its length. Defaults to an estimate of tokens.
 
     Raises:
-        ValueError: If the level is not in 1 to 6.
+        ValueError: If the level is not in 1 to 6, or a size is out of range.
 
     Example:
         >>> for node in MarkdownSplitter()("# Tea\\nA drink.\\n## Green\\nUnfermented."):
@@ -193,16 +197,33 @@ class MarkdownSplitter:
     """
 
     max_level: int = 6
+    chunk_size: int | None = None
+    chunk_overlap: int = 0
+    length: Length = count_tokens
 
     def __post_init__(self) -> None:
         if not 1 <= self.max_level <= 6:
             raise ValueError(f"max_level must be from 1 to 6, got {self.max_level!r}")
+        if self.chunk_size is None and self.chunk_overlap:
+            raise ValueError(
+                f"chunk_overlap={self.chunk_overlap!r} requires a chunk_size; without chunk_size, "
+                "sections are not split"
+            )
+        self._inner()
+
+    def _inner(self) -> RecursiveSplitter | None:
+        size, overlap = self.chunk_size, self.chunk_overlap
+        return None if size is None else RecursiveSplitter(size, overlap, length=self.length)
 
     def __call__(self, text: str) -> list[Node]:
         """Return the sections of a text."""
+        inner = self._inner()
         nodes = []
         for section in sections_of(text, markdown_headings(text, self.max_level)):
             start, end = strip_span(text, (section.start, section.end))
-            if start < end:
-                nodes.append(Node(text[start:end], section.metadata, start=start, end=end))
+            if start == end:
+                continue
+            for a, b in inner.spans(text[start:end]) if inner else [(0, end - start)]:
+                a, b = start + a, start + b
+                nodes.append(Node(text[a:b], section.metadata, start=a, end=b))
         return nodes

@@ -107,7 +107,7 @@ SPLITTERS = st.sampled_from(
     [
         *(SentenceSplitter(12, 4), SentenceSplitter(9, 3, length=len), SentenceSplitter(3, 0)),
         *(RecursiveSplitter(12, 4), RecursiveSplitter(7, 2, length=len), RecursiveSplitter(2, 1)),
-        *(MarkdownSplitter(), MarkdownSplitter(2), split_sentences, split_paragraphs),
+        *(MarkdownSplitter(), MarkdownSplitter(2, 6, 2), split_sentences, split_paragraphs),
     ]
 )
 

@@ -62,7 +62,7 @@ SPLITTERS: dict[str, Any] = {
     "RecursiveSplitter(1024, 100)": RecursiveSplitter(),
     "RecursiveSplitter(40, 10)": RecursiveSplitter(40, 10),
     "MarkdownSplitter()": MarkdownSplitter(),
-    "MarkdownSplitter(2)": MarkdownSplitter(2),
+    "MarkdownSplitter(2, 30, 5)": MarkdownSplitter(2, chunk_size=30, chunk_overlap=5),
     "PassageSplitter(320)": PassageSplitter(),
     "PassageSplitter(40)": PassageSplitter(40),
 }

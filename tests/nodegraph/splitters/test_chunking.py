@@ -10,6 +10,7 @@ from support.chunk_checks import LENGTHS, LONG_LINES, SIZES, TEXTS, check_chunks
 from support.stress import amount
 
 from nodekin.nodegraph import (
+    MarkdownSplitter,
     PassageSplitter,
     RecursiveSplitter,
     SentenceSplitter,
@@ -75,6 +76,7 @@ def test_invalid_sizes_raise(splitter: Callable, sizes: tuple[int, int], message
     [
         SentenceSplitter(),
         RecursiveSplitter(),
+        MarkdownSplitter(chunk_size=1024),
         PassageSplitter(682),
     ],
     ids=lambda splitter: type(splitter).__name__,

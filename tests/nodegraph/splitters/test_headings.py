@@ -1,20 +1,25 @@
 """Sections of Markdown, and their headings."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.chunk_checks import TEXTS, check_chunks
+from support.chunk_checks import LENGTHS, SIZES, TEXTS, check_chunks
 
 from nodekin.nodegraph import MarkdownSplitter
 
 
-@given(TEXTS, st.integers(1, 6))
-def test_markdown_sections_cover_text(text: str, max_level: int) -> None:
-    nodes = MarkdownSplitter(max_level)(text)
+@given(TEXTS, st.none() | SIZES, LENGTHS, st.integers(1, 6))
+def test_markdown_sections_cover_text(
+    text: str, sizes: tuple[int, int] | None, length: Callable, max_level: int
+) -> None:
+    size, overlap = sizes or (10**9, 0)
+    splitter = MarkdownSplitter(max_level, sizes and size, overlap, length)
+    nodes = splitter(text)
     assert [node.text for node in nodes] == [text[node.start : node.end] for node in nodes]
-    check_chunks(text, [(node.start or 0, node.end or 0) for node in nodes], 10**9, 0, len)
+    check_chunks(text, [(node.start or 0, node.end or 0) for node in nodes], size, overlap, length)
     for node in nodes:
         level, headings = node.own_metadata["level"], node.own_metadata["headings"]
         assert level <= max_level
@@ -22,10 +27,19 @@ def test_markdown_sections_cover_text(text: str, max_level: int) -> None:
         assert node.own_metadata["heading"] == (headings[-1] if level else "")
 
 
-@pytest.mark.parametrize("level", [0, 7])
-def test_invalid_markdown_level_raises(level: int) -> None:
-    with pytest.raises(ValueError, match=f"max_level must be from 1 to 6, got {level}"):
-        MarkdownSplitter(level)
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"max_level": 0}, "max_level must be from 1 to 6, got 0"),
+        ({"max_level": 7}, "max_level must be from 1 to 6, got 7"),
+        ({"chunk_size": 0}, "chunk_size must be 1 or more"),
+        ({"chunk_size": 3, "chunk_overlap": 3}, "less than chunk_size"),
+        ({"chunk_overlap": 10}, "requires a chunk_size"),
+    ],
+)
+def test_invalid_markdown_settings_raise(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        MarkdownSplitter(**settings)
 
 
 def sections(text: str, **settings: Any) -> list[tuple[int, list[str], str]]:
@@ -71,6 +85,14 @@ def sections(text: str, **settings: Any) -> list[tuple[int, list[str], str]]:
             [(0, [], "---\ntitle: Tea\n---"), (1, ["A"], "# A\na")],
         ),
         ("---\n\n# A\n\n---\na", {}, [(0, [], "---"), (1, ["A"], "# A\n\n---\na")]),
+        (
+            "# A\n一二三四五。六七八九十。\n## B\nb",
+            {"chunk_size": 8, "length": len},
+            [
+                *((1, ["A"], "# A"), (1, ["A"], "一二三四五。"), (1, ["A"], "六七八九十。")),
+                (2, ["A", "B"], "## B\nb"),
+            ],
+        ),
     ],
 )
 def test_headings_start_sections(
