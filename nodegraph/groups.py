@@ -162,8 +162,8 @@ def split_sections(node: Node) -> list[Node]:
 
     Metadata: ``heading``; ``headings``, the path from the top heading down to this heading;
     ``level``, 0 before the first heading; ``page``, for documents with pages. The markup of
-    headings depends on the file name: reStructuredText, or Markdown (also for formats that are
-    converted to Markdown). Source code and texts in other markup languages are one section.
+    headings depends on the file name: Markdown (and formats that are converted to Markdown),
+    reStructuredText, AsciiDoc, LaTeX, Org, TOML and INI. Source code is one section.
     """
     text, sections = node.text, []
     headings = headings_in(text, file_name_of(node.metadata) or "")

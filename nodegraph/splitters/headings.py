@@ -1,9 +1,9 @@
-"""Find the headings of Markdown and reStructuredText, and split Markdown at headings."""
+"""Find the headings of texts in several markup languages, and split Markdown at headings."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,22 @@ _UNDERLINE = re.compile(r"^ {0,3}(=+|-+)[ \t]*$")
 _NO_TITLE = re.compile(r" {4}|\t|\s*([-*+>|]|\d+[.)])\s")
 
 _RST_LINE = re.compile(r"([!-/:-@\[-`{-~])\1+[ \t]*$")
+
+_ASCIIDOC = re.compile(r"(={1,6})[ \t]+(\S.*)$")
+
+_ASCIIDOC_FENCE = re.compile(r"(-{4,}|\.{4,}|\+{4,}|/{4,})\s*$")
+
+_LATEX = re.compile(
+    r"^[^%\n]*?\\(part|chapter|section|subsection|subsubsection|paragraph)\*?[ \t]*"
+    r"(?:\[[^\]\n]*\])?\{((?:[^{}]|\{[^{}]*\})*)\}",
+    re.M,
+)
+
+_LATEX_LEVELS = ("part", "chapter", "section", "subsection", "subsubsection", "paragraph")
+
+_ORG = re.compile(r"(\*{1,6})[ \t]+(\S.*)$")
+
+_TOML = re.compile(r"\[{1,2}([^\[\]]+)\]{1,2}[ \t]*(?:#.*)?$")
 
 
 TABLE = re.compile(
@@ -143,6 +159,72 @@ def rst_headings(text: str) -> Iterator[Heading]:
         yield (above_at if is_overlined else at), min(level, 6), title
 
 
+def _marked_headings(
+    text: str, heading: re.Pattern[str], fence: re.Pattern[str] | None = None
+) -> Iterator[Heading]:
+    """Yield the lines that begin with a mark, whose length is the level, outside code blocks."""
+    opened = ""
+    for at, line in _lines(text):
+        if fence and (match := fence.match(line)):
+            opened = "" if opened == match[1] else opened or match[1]
+        elif not opened and (match := heading.match(line)):
+            yield at, len(match[1]), match[2].strip()
+
+
+def asciidoc_headings(text: str) -> Iterator[Heading]:
+    r"""Yield the headings of AsciiDoc outside code blocks.
+
+    Example:
+        >>> list(asciidoc_headings("= Tea\n\n----\n== no\n----\n== Green"))
+        [(0, 1, 'Tea'), (23, 2, 'Green')]
+    """
+    return _marked_headings(text, _ASCIIDOC, _ASCIIDOC_FENCE)
+
+
+def latex_headings(text: str) -> Iterator[Heading]:
+    r"""Yield the headings of LaTeX: parts, chapters, sections.
+
+    Example:
+        >>> list(latex_headings("\\section{Tea}\n% \\section{no}\n\\subsection*{The {\\em green}}"))
+        [(0, 1, 'Tea'), (29, 2, 'The green')]
+    """
+    matches = [(match, _LATEX_LEVELS.index(match[1])) for match in _LATEX.finditer(text)]
+    top = min((level for _, level in matches), default=0)
+    for match, level in matches:
+        title = re.sub(r"\\[a-zA-Z]+[ \t]*|[{}]", "", match[2])
+        yield match.start(), level - top + 1, " ".join(title.split())
+
+
+def org_headings(text: str) -> Iterator[Heading]:
+    """Yield the headings of Org files: lines with leading stars."""
+    return _marked_headings(text, _ORG)
+
+
+def toml_headings(text: str) -> Iterator[Heading]:
+    r"""Yield the tables of TOML and the sections of INI files.
+
+    Example:
+        >>> list(toml_headings("[tea]\na = 1\n[tea.green]\nb = 2"))
+        [(0, 1, 'tea'), (12, 2, 'tea.green')]
+    """
+    for at, line in _lines(text):
+        if match := _TOML.match(line):
+            name = match[1].strip()
+            yield at, min(name.count(".") + 1, 6), name
+
+
+_BY_SUFFIX: dict[str, Callable[[str], Iterator[Heading]]] = {
+    ".rst": rst_headings,
+    ".adoc": asciidoc_headings,
+    ".asciidoc": asciidoc_headings,
+    ".tex": latex_headings,
+    ".ltx": latex_headings,
+    ".org": org_headings,
+    ".toml": toml_headings,
+    ".ini": toml_headings,
+    ".cfg": toml_headings,
+}
+
 PROGRAMS = (
     ".py .pyi .js .mjs .cjs .jsx .ts .tsx .java .go .rs .c .h .cc .cpp .cxx .hpp .hh .rb .cs .php "
     ".sh .bash .kt .kts .swift .scala .lua .r .pl .pm .sql .css .scss .vue .dart .ex .exs .hs .jl "
@@ -151,15 +233,12 @@ PROGRAMS = (
 """Suffixes of programs."""
 
 _WITHOUT = frozenset(
-    ".csv .tsv .log .json .yaml .yml .xml .toml .ini .cfg .conf .properties .srt .vtt .po .adoc "
-    ".asciidoc .tex .ltx .org".split()
+    ".csv .tsv .log .json .yaml .yml .xml .conf .properties .srt .vtt .po".split()
 ).union(PROGRAMS)
 
 
 def headings_in(text: str, file_name: str = "") -> Iterator[Heading]:
-    r"""Yield the headings of a text: of reStructuredText by the file name, else of Markdown.
-
-    Programs, data and other markup languages have no headings.
+    r"""Yield the headings of a text, in the markup of the file name or in Markdown.
 
     Example:
         >>> list(headings_in("# Tea", "a.md")), list(headings_in("# a comment", "a.py"))
@@ -167,9 +246,7 @@ def headings_in(text: str, file_name: str = "") -> Iterator[Heading]:
     """
     name = file_name.lower()
     suffix = name[name.rfind(".") :] if "." in name else ""
-    if suffix in _WITHOUT:
-        return iter(())
-    return rst_headings(text) if suffix == ".rst" else markdown_headings(text)
+    return iter(()) if suffix in _WITHOUT else _BY_SUFFIX.get(suffix, markdown_headings)(text)
 
 
 @dataclass(frozen=True, slots=True)

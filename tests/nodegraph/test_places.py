@@ -33,6 +33,9 @@ def test_place_without_a_graph() -> None:
     ("name", "text"),
     [
         ("a.rst", "Tea\n===\n\nGreen\n-----\n\nIt is unfermented."),
+        ("a.adoc", "= Tea\n\n== Green\n\nIt is unfermented."),
+        ("a.tex", "\\section{Tea}\n\n\\subsection{Green}\n\nIt is unfermented."),
+        ("a.org", "* Tea\n\n** Green\n\nIt is unfermented."),
         ("a.md", "# Tea\n\n## Green\n\nIt is unfermented."),
     ],
 )
