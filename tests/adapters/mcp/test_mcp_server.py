@@ -4,15 +4,14 @@ import asyncio
 import json
 import sys
 import threading
-from contextlib import asynccontextmanager
 
 import pytest
 
 pytest.importorskip("mcp")
 
 import httpx
-import uvicorn
 from mcp import Client, StdioServerParameters
+from support.uvicorn_server import served
 
 from nodekin.adapters.mcp.mcp_server import CorpusServer
 from nodekin.nodegraph import Document, NodeGraph
@@ -118,27 +117,13 @@ async def test_cancelled_call_ends(tools) -> None:
     assert "tea/green.md" in after.content[0].text
 
 
-@asynccontextmanager
-async def serving(app):
-    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="error")
-    running = uvicorn.Server(config)
-    task = asyncio.create_task(running.serve())
-    while not running.started:
-        await asyncio.sleep(0.01)
-    try:
-        yield running.servers[0].sockets[0].getsockname()[1]
-    finally:
-        running.should_exit = True
-        await task
-
-
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_http_refuses_other_hosts_and_origins(server, mode) -> None:
-    async with serving(server.http_app()) as port:
-        async with Client(f"http://127.0.0.1:{port}/mcp", mode=mode) as client:
+    with served(server.http_app()) as address:
+        url = f"{address}mcp"
+        async with Client(url, mode=mode) as client:
             result = await client.call_tool("grep", {"pattern": "STEAMED"})
         async with httpx.AsyncClient() as other:
-            url = f"http://127.0.0.1:{port}/mcp"
             body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
             for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
                 headers["Accept"] = "application/json, text/event-stream"
@@ -148,14 +133,14 @@ async def test_http_refuses_other_hosts_and_origins(server, mode) -> None:
 
 
 async def test_http_requires_token(server) -> None:
-    async with serving(server.http_app(token="secret")) as port, httpx.AsyncClient() as client:
-        url = f"http://127.0.0.1:{port}/mcp"
-        body = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-        accept = {"Accept": "application/json, text/event-stream"}
-        for header in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "secret"}):
-            assert (await client.post(url, json=body, headers=accept | header)).status_code == 401
-        good = {"Authorization": "Bearer secret"}
-        assert (await client.post(url, json=body, headers=accept | good)).status_code != 401
+    body = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    accept = {"Accept": "application/json, text/event-stream"}
+    with served(server.http_app(token="secret")) as address:
+        async with httpx.AsyncClient(base_url=address, headers=accept) as client:
+            for header in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "secret"}):
+                assert (await client.post("mcp", json=body, headers=header)).status_code == 401
+            good = {"Authorization": "Bearer secret"}
+            assert (await client.post("mcp", json=body, headers=good)).status_code != 401
 
 
 @pytest.mark.slow

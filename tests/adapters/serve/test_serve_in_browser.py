@@ -3,16 +3,14 @@
 Screenshots are in ``tests/artifacts``.
 """
 
-import contextlib
 import os
 import shutil
 import threading
-import time
 from pathlib import Path
 
 import pytest
-import uvicorn
 from support.scripted_server import ChatServer, serving
+from support.uvicorn_server import served
 
 from nodekin.adapters.openai_chat import OpenAIChat
 from nodekin.adapters.serve.page_app import PageApp
@@ -44,25 +42,6 @@ def chromium():
         browser = driver.chromium.launch(executable_path=BROWSER, args=sandbox)
         yield browser
         browser.close()
-
-
-@contextlib.contextmanager
-def served(app):
-    """Serve an application on a free port; yield its address."""
-    config = uvicorn.Config(
-        app, port=0, log_level="error", lifespan="off", timeout_graceful_shutdown=1
-    )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    try:
-        yield f"http://127.0.0.1:{port}/"
-    finally:
-        server.should_exit = True
-        thread.join()
 
 
 class PausingServer(ChatServer):
