@@ -73,21 +73,3 @@ def test_slow_server_raises_after_timeout(server, chat, plain, mode):
     server.silent = True
     with pytest.raises(ModelError, match="did not answer within 0"):
         QueryEngine(plain, chat, mode, timeout=0.05).query(QUESTION)
-
-
-async def test_interrupted_stream_keeps_its_text_and_sources(server, chat, plain):
-    server.pieces = 3
-    async with openai.AsyncOpenAI(base_url=server.url, api_key="-", max_retries=0) as client:
-        both = OpenAIChat("abc", client=chat._client, async_client=client)
-        apieces = QueryEngine(plain, both).astream(QUESTION)
-        assert [await anext(apieces) for _ in range(3)] == ["It", " is", " not"]
-        with pytest.raises(ModelError, match="ended before its answer did"):
-            await anext(apieces)
-        assert apieces.answer.text == "It is not"
-    pieces = QueryEngine(plain, chat).stream(QUESTION)
-    assert [next(pieces) for _ in range(3)] == ["It", " is", " not"]
-    with pytest.raises(ModelError, match="ended before its answer did"):
-        next(pieces)
-    assert pieces.answer.text == "It is not"
-    assert "not complete" in pieces.answer.notes[-1]
-    assert len(pieces.answer.sources) == 2
