@@ -173,6 +173,12 @@ OURS = {
 """Argument names, with the names in LangChain, LlamaIndex, Chroma, haystack and LazyLLM."""
 
 
+_REMEDIES = {
+    "doc_fields": "leave out 'doc_fields': filters accept every metadata field",
+    **dict.fromkeys(("k1", "b"), "settings of a similarity go to the similarity: Bm25(k1=1.2)"),
+}
+
+
 def explain_names(function: Callable[ParamT, ReturnT]) -> Callable[ParamT, ReturnT]:
     """Return a function whose ``TypeError`` for an unknown argument contains the valid name.
 
@@ -209,4 +215,4 @@ def _hint(parameters: Iterable[str], given: Iterable[str], message: str) -> str:
     unknown = message.rpartition("unexpected keyword argument '")[2].rstrip("'")
     if not message.endswith(f"unexpected keyword argument '{unknown}'"):
         return ""
-    return f"valid names are {nearest_names(unknown, names, limit=20)}"
+    return _REMEDIES.get(unknown, f"valid names are {nearest_names(unknown, names, limit=20)}")

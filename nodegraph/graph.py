@@ -17,7 +17,7 @@ from .groups import GroupSummary, NodeGroup, Scope, make_group
 from .hashing import digest
 from .models.embedder import as_embedders
 from .models.embedding_cache import EmbeddingCache
-from .navigation import as_node, find
+from .navigation import as_node, find, pages_of
 from .node import ROOT, Link, Node
 from .readers.source_files import ReadOptions, ReadReport
 from .search_text import SearchTextOption, as_search_text
@@ -616,6 +616,10 @@ class NodeGraph:
         links = (x for x in self.links(node, incoming=incoming) if type in (None, x.type))
         ids = dict.fromkeys(link.source if incoming else link.target for link in links)
         return sorted(self.reader.existing_nodes([*ids]), key=lambda other: other.order)
+
+    def pages(self, node: Node) -> tuple[int, int] | None:
+        """Return the first and last page number of a node, from 1, or None. See ``Node.pages``."""
+        return pages_of(node)
 
     def embedding(self, node: Node, key: str | None = None) -> Vectors:
         """Return the vector of a node, shape (dimension,), float32. A missing vector is computed.

@@ -10,7 +10,7 @@ from .errors import UnknownGroupError, check_integer, nearest_names
 from .hashing import digest, fingerprint
 from .node import ROOT, Node
 from .readers.text import PAGE_BREAK
-from .search_text import SearchTextRule, as_search_text, file_name_of
+from .search_text import SearchTextRule, as_search_text, file_name_of, rule_version
 from .splitters.chunking import strip_span
 from .splitters.headings import TABLE, columns_of, headings_in, sections_of
 from .transforms import Rule, as_rule
@@ -114,16 +114,23 @@ def declare(groups: dict[str, NodeGroup], group: NodeGroup, replace: bool) -> No
 
     Raises:
         UnknownGroupError: If the parent group is unknown.
-        ValueError: If the group exists with another rule and ``replace`` is False, or if the group
-            would be its own ancestor.
+        ValueError: If the group exists with another rule or ``search_text`` and ``replace`` is
+            False, or if the group would be its own ancestor.
     """
     above = [ancestor.name for ancestor in lineage_of(groups, group.parent)]
     old = groups.get(group.name)
-    if old is not None and old.version != group.version and not replace:
-        raise ValueError(
-            f"group {group.name!r} already exists with another rule (parent {old.parent!r}); "
-            "choose another name, or pass replace=True to rebuild it"
-        )
+    if old is not None and not replace:
+        if old.version != group.version:
+            raise ValueError(
+                f"group {group.name!r} already exists with another rule (parent {old.parent!r}); "
+                "choose another name, or pass replace=True to rebuild it"
+            )
+        searched = {g.search_text and rule_version(g.search_text) for g in (old, group)}
+        if len(searched) > 1:
+            raise ValueError(
+                f"group {group.name!r} already exists with another search_text; pass an equal "
+                "search_text, or replace=True to change it without a rebuild"
+            )
     if group.name in above:
         raise ValueError(
             f"group {group.name!r} cannot be derived from {group.parent!r}, which is derived "

@@ -171,9 +171,7 @@ class Node:
         Slides, sheets, cells and chapters count as pages. None: the file has no pages, or the
         node is a document, has no offsets or has no graph.
         """
-        from .navigation import pages_of
-
-        return pages_of(self)
+        return None if self.graph is None else self.graph.pages(self)
 
     @property
     def locations(self) -> list[Location]:

@@ -308,7 +308,8 @@ class RecursiveSplitter:
             (``count_tokens``). Use ``len`` for characters.
 
     Raises:
-        ValueError: If a size is out of range.
+        ValueError: If a size is out of range, or a separator is not a regular expression or
+            matches the empty text.
 
     Example:
         >>> RecursiveSplitter(chunk_size=5, chunk_overlap=0)("一二三。四五六。\\n七八九。")
@@ -324,6 +325,18 @@ class RecursiveSplitter:
         check_sizes(self.chunk_size, self.chunk_overlap)
         if isinstance(self.separators, str):
             raise ValueError(f"separators is a list of expressions, not one: {self.separators!r}")
+        for separator in self.separators:
+            try:
+                pattern = re.compile(separator)
+            except re.error as error:
+                raise ValueError(
+                    f"separators must be regular expressions, got {separator!r}: {error}"
+                ) from error
+            if pattern.fullmatch(""):
+                raise ValueError(
+                    f"the separator {separator!r} matches the empty text; leave it out: what "
+                    "fits by none is cut anywhere"
+                )
 
     def __call__(self, text: str) -> list[str]:
         """Return the chunks of a text."""

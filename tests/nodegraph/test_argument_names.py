@@ -53,6 +53,10 @@ def test_unknown_argument_names_valid_ones(retriever) -> None:
         retriever("tea", colour="green")
     with pytest.raises(TypeError, match=r"'embed_ky'.*'embed_keys'"):
         Retriever(retriever.graphs[0], "ROOT", embed_ky=["e5"])
+    with pytest.raises(TypeError, match=r"'k1'; settings of a similarity go to the similarity"):
+        Retriever(retriever.graphs[0], "ROOT", k1=1.2)
+    with pytest.raises(TypeError, match="leave out 'doc_fields'"):
+        NodeGraph(doc_fields={})
 
 
 def test_other_type_errors_are_unchanged() -> None:

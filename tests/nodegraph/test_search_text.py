@@ -105,11 +105,15 @@ def test_replaced_group_search_text_embeds_changed_texts() -> None:
     retrievers = [Retriever(graph, "copy", name, top_k=1) for name in ("bm25", "cosine")]
     assert [r("Uber Uber")[0].node.document_id for r in retrievers] == ["u", "u"]
     assert embeds.new == ["Lyft\nIt grew by 57%.", "Tea.", "Uber\nIt grew by 57%.", "Uber Uber"]
-    graph.create_node_group("copy", copy, version="1", search_text="tags")
+    with pytest.raises(
+        ValueError, match="another search_text; pass an equal search_text, or replace=True"
+    ):
+        graph.create_node_group("copy", copy, version="1", search_text="tags")
+    graph.create_node_group("copy", copy, version="1", search_text="tags", replace=True)
     assert retrievers[0]("Uber") == []
     retrievers[1]("Uber Uber")
     assert embeds.new == ["It grew by 57%.", "ride > us\nIt grew by 57%."]
-    graph.create_node_group("copy", copy, version="1")
+    graph.create_node_group("copy", copy, version="1", replace=True)
     assert retrievers[0]("Uber")[0].node.document_id == "u"
     retrievers[1]("Uber Uber")
     assert embeds.new == []

@@ -166,6 +166,8 @@ def test_given_separators_are_used() -> None:
     ("settings", "message"),
     [
         ({"separators": "\n\n"}, "a list of expressions, not one"),
+        ({"separators": ["("]}, r"must be regular expressions, got '\('"),
+        ({"separators": [r"\s*"]}, "matches the empty text"),
     ],
 )
 def test_invalid_separators_raise(settings: dict[str, Any], message: str) -> None:
