@@ -181,8 +181,8 @@ def _part(name: str, value: Any) -> Filter:
         return _joined(name, value)
     if name.startswith("$"):
         raise ValueError(
-            f"a filter has the name {name!r}; filters are joined by 'and', 'or', 'not', and a "
-            f"field that is called so is written {_METADATA + name!r}"
+            f"unknown operator {name!r}; filters are joined by 'and', 'or', 'not'; for a "
+            f"metadata field of this name, write {_METADATA + name!r}"
         )
     field = name.removeprefix(_METADATA)
     join: Literal["field", "document"] = "document" if name == DOCUMENT_ID else "field"

@@ -136,8 +136,8 @@ class Retriever(BaseRetriever):
         self._is_fused = self.similarity.mode == "text" and bool(self.embed_keys)
         if self._is_fused and isinstance(min_score, int | float):
             raise ValueError(
-                f"min_score={min_score!r} is for scores of one kind, and words and vectors "
-                "are searched; name one: similarity='bm25' or similarity='cosine'"
+                f"min_score={min_score!r} requires one similarity, but words and vectors are "
+                "searched; set similarity='bm25' or similarity='cosine'"
             )
         self._min_scores = check_hit_score(min_score, self.embed_keys, similarities[-1].name)
         self.lift = choice(lift, "lift", get_args(Lift))

@@ -51,7 +51,7 @@ def page_image(node: Node, page: int | None = None, span: tuple[int, int] | None
     """
     graph: Any = node.graph
     if graph is None:
-        raise ValueError(f"{node!r} belongs to no graph, which knows its file")
+        raise ValueError(f"{node!r} must belong to a graph, which stores the path of its file")
     if span is not None:
         root = node.root
         start, end = span

@@ -376,8 +376,8 @@ class Embedder:
             first = f", the first of them {texts[0]!r:.80}" if texts else ""
             raise EmbeddingError(
                 f"the embedding model {self.name!r} failed on {count_of(texts)}{first}: "
-                f"{type(error).__name__}: {error}; what it embedded before is kept: mend it and "
-                "ask again"
+                f"{type(error).__name__}: {error}; vectors computed before are kept: fix the "
+                "model and retry"
             ) from error
 
 

@@ -150,7 +150,7 @@ def _ignore_rules(root: Path, names: Sequence[str]) -> IsIgnored:
                 lines = (folder / name).read_text(encoding="utf-8", errors="replace").splitlines()
                 rules.append((folder, GitIgnoreSpec.from_lines(lines)))
             except (OSError, ValueError) as error:
-                logger.warning("can't use %s: %s; nothing is ignored by it", folder / name, error)
+                logger.warning("can't read %s: %s; its patterns are not used", folder / name, error)
         return rules
 
     def is_ignored(path: Path, is_folder: bool) -> bool:

@@ -249,7 +249,7 @@ def cite(
     """Return the location of each quotation in a draft, or the most similar text."""
     quotes = draft_quotes(draft)
     if not quotes:
-        raise ToolError("the draft has no words; give a quotation, or a text with some")
+        raise ToolError("the draft must contain words or a quotation")
     source = tools.view.document(document) if document else None
     rows = (partial(_quote_row, tools, quote, source) for quote in quotes)
     return page_of(rows, max_tokens, skip, tool="cite", items="quotations")

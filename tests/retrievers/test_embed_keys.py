@@ -89,7 +89,7 @@ def test_default_similarity_searches_words_and_vectors() -> None:
     assert Retriever(graph, "ROOT", embed_keys=["vowels"]).similarity.name == "cosine"
     one = Retriever(graph, "ROOT", "auto", embed_keys=["vowels"])
     assert {match.embed_key for match in one.retrieve("ae")[0].evidence} == {None, "vowels"}
-    with pytest.raises(ValueError, match="words and vectors are searched; name one"):
+    with pytest.raises(ValueError, match="words and vectors are searched; set similarity"):
         Retriever(graph, "ROOT", min_score=0.5)
 
 

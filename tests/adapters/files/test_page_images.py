@@ -58,7 +58,7 @@ def test_page_image_raises_for_other_nodes(tmp_path: Path) -> None:
     graph = NodeGraph(tmp_path, progress=False)
     with pytest.raises(ReadError, match="is not a PDF"):
         page_image(graph.nodes("ROOT")[0])
-    with pytest.raises(ValueError, match="belongs to no graph"):
+    with pytest.raises(ValueError, match="must belong to a graph"):
         page_image(Node("Tea."))
     secret = {"page_unit": "page", "file_path": str(EXAMPLES / "handbook.pdf")}
     graph.add(Document("Tea.", secret, id="b"))  # which names a file that was not read

@@ -248,7 +248,7 @@ def test_read_continues_to_end_of_document(graph, tools) -> None:
         ),
         ("outline", {"document": "nothing/"}, "no document is below 'nothing/'"),
         ("outline", {"skip": 3}, "skip must be below 3, the number of documents, got 3"),
-        ("cite", {"draft": "“…”"}, "has no words"),
+        ("cite", {"draft": "“…”"}, "must contain words"),
     ],
 )
 def test_invalid_argument_raises_with_remedy(tools, name, arguments, message) -> None:
