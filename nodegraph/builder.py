@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from .concurrency import ProgressBar, call_pickled, fork_safe_lock, is_reading_graph, pickled
+from .concurrency import ProgressBar, call_pickled, fork_safe_lock, pickled
 from .derivation import CORPUS, Derivation, Stamp, corpus_key, derivation_key, derive, reusable
 from .errors import StoreError, TransformError
 from .groups import NodeGroup
@@ -193,7 +193,7 @@ class GroupBuilder:
                 f"being built and needs that transform: {path}; a transform can only read groups "
                 "that are built without it"
             )
-        if is_reading_graph():
+        if self._store.is_held:
             raise RuntimeError(
                 f"group {group.name!r} is not built, and cannot be built inside a retrieval of the "
                 f"same graph; build it before: graph.build({group.name!r})"

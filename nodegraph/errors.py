@@ -90,6 +90,7 @@ def nearest_names(name: str, existing: Iterable[str], *, limit: int = 8) -> str:
     wanted = name.casefold()
     stems = {each: PurePosixPath(each.casefold()).stem for each in names}
     within = [each for each in names if wanted and wanted in each.casefold()]
+    within.sort(key=lambda each: not stems[each].startswith(wanted))
     stem, known = PurePosixPath(wanted).stem, dict.fromkeys(stems.values())
     alike = difflib.get_close_matches(stem, known, n=limit, cutoff=0.5)
     spelled = [each for part in alike for each in names if stems[each] == part]

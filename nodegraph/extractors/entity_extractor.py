@@ -378,6 +378,10 @@ class EntityExtractor:
 
     def __call__(self, passage: Node) -> Node:
         """Return a node with the possible names of a passage."""
+        if not isinstance(passage, Node):
+            raise TypeError(
+                "EntityExtractor reads one passage: declare its group without scope='group'"
+            )
         mentions = self.mentions(passage)
         text = mentions.title.strip() or passage.text.strip()
         return Node(text[:_TITLE], content=[*mentions])

@@ -80,6 +80,16 @@ class Tables:
 
     # Turns and transactions
 
+    @property
+    def is_held(self) -> bool:
+        """Whether this thread is inside a turn or a transaction."""
+        if not self._depth or not self.database.lock.acquire(blocking=False):
+            return False
+        try:
+            return self._depth > 0
+        finally:
+            self.database.lock.release()
+
     def turn(self) -> Tables:
         """Hold the lock and read one state until the block ends.
 

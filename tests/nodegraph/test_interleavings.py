@@ -24,7 +24,6 @@ from support.postgres_server import RunningServer
 from support.stress import LONG
 
 from nodekin.nodegraph import Document, NodeGraph, builder
-from nodekin.nodegraph.concurrency import is_reading_graph
 
 DOCUMENTS = {"a": "tea\ngreen tea", "b": "cup", "c": "tea cup\nriver"}
 
@@ -46,7 +45,7 @@ class Steps:
 
     def pause(self) -> None:
         """Count a moment; run the action in another thread, and wait for it."""
-        if self._acting or self.graph is None or is_reading_graph():
+        if self._acting or self.graph is None or self.graph._store.is_held:
             return
         self.count += 1
         if self.count - 1 == self._at:

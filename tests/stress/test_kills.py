@@ -304,7 +304,7 @@ def interrupted_after(number: int, patch: pytest.MonkeyPatch) -> None:
 
         return counting
 
-    for name in ("_run", "run_many", "rows", "close"):
+    for name in ("run_many", "rows", "close"):
         patch.setattr(SQLiteDatabase, name, counted(getattr(SQLiteDatabase, name)))
 
 

@@ -105,7 +105,7 @@ def test_model_folder_beside_the_index_is_not_opened(indexed, here):
     file = here / ".nodekin" / "index.json"
     record = {**json.loads(file.read_text("utf-8")), "embed": "sentence-transformers:./model"}
     file.write_text(json.dumps(record), encoding="utf-8")
-    for command in (["search", "tea"], ["index"], ["mcp", "--http"]):
+    for command in (["search", "tea"], ["index"]):
         ran = indexed(*command)
         assert ran.status == 4, command
         assert "that may contain programs" in ran.err

@@ -1,5 +1,7 @@
 """The command ``nodekin mcp``."""
 
+import json
+
 
 def test_mcp_without_index_or_folder_raises(nodekin):
     assert nodekin("mcp").status == 3
@@ -10,3 +12,13 @@ def test_foreign_address_requires_token(nodekin):
     ran = nodekin("mcp", "docs", "--http", "--host", "0.0.0.0")
     assert ran.status == 2
     assert "NODEKIN_MCP_TOKEN" in ran.err
+
+
+def test_model_folder_beside_the_index_is_not_opened(indexed, here):
+    (here / "model").mkdir()
+    file = here / ".nodekin" / "index.json"
+    record = {**json.loads(file.read_text("utf-8")), "embed": "sentence-transformers:./model"}
+    file.write_text(json.dumps(record), encoding="utf-8")
+    ran = indexed("mcp", "--http")
+    assert ran.status == 4
+    assert "that may contain programs" in ran.err

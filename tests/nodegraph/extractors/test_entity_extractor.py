@@ -1,6 +1,7 @@
 """Names in passages and questions."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,11 +58,19 @@ def test_names_in_is_linear() -> None:
     assert lookups < 30 * 2000
 
 
-def test_finder_of_one_text_raises() -> None:
+@pytest.mark.parametrize(
+    ("settings", "error", "says"),
+    [
+        ({}, TypeError, "reads one passage: declare its group without scope='group'"),
+        ({"find": "Oslo".format}, TypeError, "several names, got one text: 'Oslo'"),
+    ],
+)
+def test_invalid_use_of_extractor_raises(settings: Any, error: Any, says: str) -> None:
     graph = NodeGraph(progress=False)
     graph.add("text")
-    graph.create_node_group("entity", EntityExtractor("Oslo".format))
-    with pytest.raises(TransformError, match="several names, got one text: 'Oslo'"):
+    scope = "node" if settings else "group"
+    graph.create_node_group("entity", EntityExtractor(**settings), scope=scope)
+    with pytest.raises(TransformError, match=says):
         graph.nodes("entity")
 
 
