@@ -33,7 +33,7 @@ from harness import (
 )
 
 from nodekin.nodegraph import Node, NodeGraph, SentenceSplitter, split_sentences
-from nodekin.retrievers import RecursiveRetriever, Retriever, as_retriever
+from nodekin.retrievers import DefaultRetriever, RecursiveRetriever, Retriever
 
 METRICS = [f"{name}@{k}" for k in (1, 3, 5) for name in ("context_recall", "context_relevance")]
 
@@ -82,9 +82,14 @@ def retrievers(data: Path, cache: Path) -> Iterator[tuple[str, Callable[[], Any]
     yield "paragraphs, cosine", lambda: Retriever(embedded(data, cache), "ROOT", "cosine")
     yield (
         "paragraphs, cosine, cut-off 0.4",
-        lambda: Above(as_retriever(embedded(data, cache)), 0.4),  # e5's cosines are all above 0.7
+        lambda: Above(
+            DefaultRetriever(embedded(data, cache), "ROOT"), 0.4
+        ),  # e5's cosines are all above 0.7
     )
-    yield "nodekin's default, words and vectors", lambda: as_retriever(embedded(data, cache))
+    yield (
+        "nodekin's default, words and vectors",
+        lambda: DefaultRetriever(embedded(data, cache), "ROOT"),
+    )
 
 
 _graphs: dict[Path, NodeGraph] = {}
@@ -94,7 +99,7 @@ def embedded(data: Path, cache: Path) -> NodeGraph:
     """Return the graph of the paragraphs with an embedding model."""
     if data not in _graphs:
         _graphs[data] = graph_of(cmrc(data), embed=e5(cache))
-        as_retriever(_graphs[data]).build()
+        DefaultRetriever(_graphs[data], "ROOT").build()
     return _graphs[data]
 
 
