@@ -149,3 +149,15 @@ def test_parse_conditions_decides(conditions, value, good):
 def test_invalid_condition_raises(given):
     with pytest.raises(ValueError, match=r"filter|Expecting"):
         parse_conditions([given])
+
+
+def test_exact_leaves_out_other_results(nodekin, here):
+    (here / "teas").mkdir()
+    (here / "teas" / "apart.txt").write_text("The tea is green, and tea is tea.", "utf-8")
+    (here / "teas" / "together.txt").write_text("We serve Green-Tea and water.", "utf-8")
+    search = ("search", "green", "tea", "--in", "teas")
+    assert len(nodekin(*search, "--json").documents) == 2
+    assert nodekin(*search, "--exact", "--json").documents == ["teas/together.txt"]
+    ran = nodekin("search", "tea green", "--in", "teas", "--exact", "--json")
+    assert len(ran.documents) == 2
+    assert 'no result has "tea green"' in ran.err

@@ -6,7 +6,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from nodekin.adapters.cli.app import app
 from nodekin.adapters.files.ocr import tesseract
 from nodekin.nodegraph import NodeGraph, ReadOptions
 
@@ -37,6 +39,17 @@ def test_tesseract_reads_a_scan(scan: Path) -> None:
     assert node.text.strip() == TEXT
     with pytest.raises(ImportError, match="Tesseract has no language xyz; it has "):
         tesseract("xyz")
+
+
+def test_index_with_ocr_reads_scans(scan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pytesseract")
+    if shutil.which("tesseract") is None:
+        pytest.skip("the program tesseract is not installed")
+    monkeypatch.chdir(scan.parents[1])
+    assert "docs/scan.pdf" in CliRunner().invoke(app, ["index", "docs"]).stderr
+    assert CliRunner().invoke(app, ["index", "docs", "--ocr", "--rebuild"]).exit_code == 0
+    found = CliRunner().invoke(app, ["search", "walruses on Sundays"])
+    assert "Walruses pay half the price" in found.stdout
 
 
 def test_missing_tesseract_error_names_package_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
