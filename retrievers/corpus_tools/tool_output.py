@@ -58,11 +58,11 @@ def page_of(
     separator: str = "\n\n",
     empty: str = "",
 ) -> ToolOutput:
-    """Return one page of rows: as many as fit into a budget, at least one.
+    """Return one page of rows within a token budget, with at least one row.
 
     Args:
         rows: All rows. Only the rows of the page are called.
-        max_tokens: The budget.
+        max_tokens: The token budget.
         skip: The number of rows before the page.
         tool: The tool that returns the next page.
         items: The name of the rows in the error message.
