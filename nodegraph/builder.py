@@ -7,13 +7,12 @@ import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from .concurrency import ProgressBar, call_pickled, fork_safe_lock, pickled
 from .derivation import CORPUS, Derivation, Stamp, corpus_key, derivation_key, derive, reusable
-from .errors import StoreError, TransformError
+from .errors import Failure, OnError, StoreError, TransformError
 from .groups import NodeGroup
 from .hashing import digest
 from .models.answer_cache import AnswerCache
@@ -37,24 +36,6 @@ Without a document, the nodes are derived from a whole group.
 """
 
 _Submit: TypeAlias = Callable[[Node], Future[list[Draft]]]
-
-OnError: TypeAlias = Literal["raise", "skip"]
-"""Whether a failing transform or an unreadable file raises an error, or is skipped."""
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A document that is missing in a group, or a file that could not be read.
-
-    Attributes:
-        document: The id of the document. Empty for a transform of a whole group.
-        group: The name of the group. ``ROOT`` for a file.
-        error: The reason.
-    """
-
-    document: str
-    group: str
-    error: Exception
 
 
 class _Output(NamedTuple):

@@ -13,11 +13,10 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from .builder import Failure, OnError
 from .concurrency import track
 from .derivation import Stamp, derive_root
 from .document import Document
-from .errors import ReadError, UnsupportedFilesError
+from .errors import Failure, OnError, ReadError, UnsupportedFilesError
 from .locations import LAYOUTS
 from .node import ROOT
 from .readers.source_files import ReadOptions, ReadReport, documents_of

@@ -9,10 +9,10 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from .builder import GroupBuilder, OnError
+from .builder import GroupBuilder
 from .concurrency import fork_safe_lock
 from .corpus import unchanged_file
-from .errors import StoreError
+from .errors import OnError, StoreError
 from .groups import NodeGroup, declare, lineage_of, make_group
 from .hashing import digest
 from .locations import LAYOUTS, Location, unpack_layout
