@@ -13,7 +13,7 @@ from .builder import GroupBuilder
 from .concurrency import fork_safe_lock
 from .corpus import unchanged_file
 from .errors import OnError, StoreError
-from .groups import NodeGroup, declare, lineage_of, make_group
+from .groups import Lineage, NodeGroup, declare, lineage_of, make_group
 from .hashing import digest
 from .locations import LAYOUTS, Location, unpack_layout
 from .navigation import locations_of, place_of, read_outline
@@ -80,7 +80,7 @@ class GraphReader:
         self._builder = builder
         self._groups = groups
         self._search_text = search_text
-        self._lineages: dict[str, list[NodeGroup]] = {}  # replaced when a group is registered
+        self._lineages: dict[str, Lineage] = {}  # replaced when a group is registered
         self._shared: dict[object, object] = {}
         self._outline = lru_cache(4096)(partial(read_outline, graph))
         self._shared_lock = fork_safe_lock()
@@ -100,7 +100,7 @@ class GraphReader:
         """Return the names of the registered groups."""
         return list(self._groups)
 
-    def lineage(self, name: str) -> Sequence[NodeGroup]:
+    def lineage(self, name: str) -> Lineage:
         """Return a group with its ancestors, from the first below ``ROOT`` down to the group.
 
         Raises:
