@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from .concurrency import ProgressBar, call_pickled, fork_safe_lock, pickled
 from .derivation import CORPUS, Derivation, Stamp, corpus_key, derivation_key, derive, reusable
@@ -35,7 +35,23 @@ _Source: TypeAlias = tuple[Node | None, Sequence[Node], Mapping[str, list[Draft]
 Without a document, the nodes are derived from a whole group.
 """
 
-_Submit: TypeAlias = Callable[[Node], Future[list[Draft]]]
+
+class _Build(NamedTuple):
+    """A build of one group.
+
+    Attributes:
+        lineage: The group with its ancestors.
+        revisions: The revisions at which the tasks are valid. Otherwise, they are computed again.
+        on_error: Whether a failing transform raises.
+        submit: Starts the transform of a node. None: this thread calls it.
+        bar: The progress bar.
+    """
+
+    lineage: Lineage
+    revisions: tuple[int, int]
+    on_error: OnError
+    submit: Callable[[Node], Future[list[Draft]]] | None
+    bar: ProgressBar
 
 
 class GroupBuilder:
@@ -156,10 +172,9 @@ class GroupBuilder:
                 self._store.mark_built(group.name, rules, 0)  # built by other rules, so invalid
             bar.start(len(pending), f"building {group.name}")
             with self._workers(group, executor) as submit:
+                build = _Build(lineage, revisions, on_error, submit, bar)
                 for ids in portions(pending, _DOCUMENTS):
-                    tasks = {i: pending[i] for i in ids}
-                    self._build_batch(lineage, tasks, revisions, on_error, submit)
-                    bar.advance(len(ids))
+                    self._build_batch(build, {i: pending[i] for i in ids})
             self._finish(lineage, revisions[0])
 
     def _revisions(self, group: NodeGroup) -> tuple[int, int]:
@@ -211,24 +226,14 @@ class GroupBuilder:
 
     # One batch
 
-    def _build_batch(
-        self,
-        lineage: Lineage,
-        tasks: dict[str, Stamp],
-        revisions: tuple[int, int],
-        on_error: OnError,
-        submit: _Submit | None,
-    ) -> None:
+    def _build_batch(self, build: _Build, tasks: dict[str, Stamp]) -> None:
         """Derive and write the nodes of some documents. Finished documents outlive an error.
 
         Args:
-            lineage: The group with its ancestors.
+            build: The build.
             tasks: The expected stamps by document id.
-            revisions: The revisions at which the tasks are valid. Otherwise, they are computed
-                again.
-            on_error: Whether a failing transform raises.
-            submit: See ``_workers``.
         """
+        lineage, revisions, on_error, submit, _ = build
         group = lineage[-1]
         with self._store.turn():
             if self._revisions(group) != revisions:
@@ -263,12 +268,12 @@ class GroupBuilder:
                 done[i] = derivation
                 count += len(derivation.nodes)
                 if count >= _NODES or time.monotonic() - since > _SECONDS:
-                    self._write(lineage, tasks, done, failures, revisions)
+                    self._write(build, tasks, done, failures)
                     done, count, since = {}, 0, time.monotonic()
         finally:
             for future in futures.values():
                 future.cancel()
-            self._write(lineage, tasks, done, failures, revisions)
+            self._write(build, tasks, done, failures)
 
     def _sources(self, group: NodeGroup, tasks: Mapping[str, Stamp]) -> dict[str, _Source]:
         """Read the source nodes of derivations, and the drafts that are still valid."""
@@ -289,23 +294,23 @@ class GroupBuilder:
 
     def _write(
         self,
-        lineage: Lineage,
+        build: _Build,
         tasks: Mapping[str, Stamp],
         done: Mapping[str, Derivation],
         failures: Mapping[str, Failure],
-        revisions: tuple[int, int],
     ) -> None:
         """Write the derivations whose sources are unchanged, in one transaction."""
-        group = lineage[-1]
+        group, count = build.lineage[-1], len(done)
         with self._store.transaction(durable=group.num_workers > 1):
-            if self._revisions(group) != revisions:
-                now = self._tasks(lineage, list(done))
+            if self._revisions(group) != build.revisions:
+                now = self._tasks(build.lineage, list(done))
                 done = {i: derivation for i, derivation in done.items() if now.get(i) == tasks[i]}
             self._store.put_derivations(group.name, done)
         for i in done:
             self._failed.pop((group.name, i), None)
             if i in failures:
                 self._failed[group.name, i] = tasks[i], failures[i]
+        build.bar.advance(count)
 
     def _finish(self, lineage: Lineage, until: int) -> None:
         """Mark a group as built for a ``ROOT`` revision.
@@ -353,7 +358,9 @@ class GroupBuilder:
             self._thread.groups = outer
 
     @contextmanager
-    def _workers(self, group: NodeGroup, executor: Executor | None) -> Iterator[_Submit | None]:
+    def _workers(
+        self, group: NodeGroup, executor: Executor | None
+    ) -> Iterator[Callable[[Node], Future[list[Draft]]] | None]:
         """Provide a function that starts the transform of a node. None: this thread calls it."""
         if executor is not None and group.scope == "node" and not group.rule.trans_node:
             rule = pickled(group.rule, f"the transform of group {group.name!r}")
