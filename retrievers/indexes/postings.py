@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,24 +101,39 @@ class Postings:
         listed = int(starts[number + 1] - starts[number]) if is_listed else 0
         return listed + (0 if later is None else len(later[0]))
 
-    def extend(self, first_row: int, batches: Iterable[Sequence[TextTerms]]) -> None:
-        """Add the terms of new rows, numbered from ``first_row``.
+    def extend(self, first_row: int, count: int, batches: Iterable[Sequence[TextTerms]]) -> None:
+        """Add the terms of new rows.
 
         Args:
             first_row: The number of the first row.
+            count: The number of rows.
             batches: Batches of at most ``MAX_TEXTS`` texts. The characters of a text's runs, and
                 their pairs, are terms as well.
         """
+        if count <= first_row // 8:
+            for row, (terms, runs) in enumerate(chain.from_iterable(batches), first_row):
+                self._add_later(row, terms, runs)
+            if self._later_size > _SMALL + len(self.lists.rows) // 8:
+                self._merge([])
+            return
         blocks: list[_Block] = []
         for texts in batches:
             blocks += self._blocks(first_row, texts)
             first_row += len(texts)
-        size = self._later_size + sum(len(block.rows) for block in blocks)
-        if size > _SMALL + len(self.lists.rows) // 8:
-            self._merge(blocks)
-        else:
-            for block in blocks:
-                self._add_later(block)
+        self._merge(blocks)
+
+    def _add_later(self, row: int, terms: Iterable[str], runs: Sequence[str]) -> None:
+        counts = Counter(terms)
+        for run in runs:
+            counts.update(run)
+            counts.update(map(add, run, run[1:]))
+        for term, count in counts.items():
+            rows, row_counts = self.later.setdefault(
+                self.vocabulary[term], (array("i"), array("I"))
+            )
+            rows.append(row)
+            row_counts.append(count)
+        self._later_size += len(counts)
 
     def _blocks(self, first_row: int, texts: Sequence[TextTerms]) -> Iterator[_Block]:
         """Yield the sorted and counted terms of texts, and those of their runs."""
@@ -132,16 +150,6 @@ class Postings:
         names = characters.astype(np.uint32).view("U2").ravel().tolist()
         numbers = np.array([*map(self.vocabulary.__getitem__, names)], np.int64)
         yield of_runs._replace(terms=numbers)
-
-    def _add_later(self, block: _Block) -> None:
-        rows, counts = block.rows.tolist(), block.counts.tolist()
-        self._later_size += len(rows)
-        start = 0
-        for term, size in zip(block.terms.tolist(), block.sizes.tolist(), strict=True):
-            of_term = self.later.setdefault(term, (array("i"), array("I")))
-            of_term[0].extend(rows[start : start + size])
-            of_term[1].extend(counts[start : start + size])
-            start += size
 
     def _merge(self, blocks: list[_Block]) -> None:
         """Merge later postings and blocks into the lists. Empties ``blocks``."""

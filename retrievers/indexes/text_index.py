@@ -64,6 +64,7 @@ class TextIndex(FilterIndex):
         super().clear()
         self._postings = Postings()
         self._lengths = np.zeros(0, np.int32)  # by row, with room for more rows
+        self._total_length = 0
         self._statistics: TermPostings | None = None
 
     # Searching, while the graph is held
@@ -77,7 +78,7 @@ class TextIndex(FilterIndex):
         statistics = self._statistics
         if statistics is None or statistics.held > _HELD:
             lengths = self._lengths[: len(self.table)]
-            statistics = TermPostings(self._postings, lengths, self.table.alive)
+            statistics = TermPostings(self._postings, lengths, self._total_length, self.table.alive)
             self._statistics = statistics
         return statistics
 
@@ -153,15 +154,21 @@ class TextIndex(FilterIndex):
 
     # Following the graph
 
+    def remove(self, ids: Sequence[str]) -> None:
+        """Remove nodes; their rows stay until the index is compacted."""
+        rows = self.table.remove(ids)
+        self._total_length -= int(self._lengths[rows].sum())
+
     def add(self, nodes: Sequence[Node]) -> None:
         """Analyze and add nodes."""
         first = len(self.table)
         show = self._graph.progress if len(nodes) >= _LONG else False
         tracked = track(nodes, len(nodes), f"indexing {self._group}", " nodes", show)
         lengths: list[int] = []
-        self._postings.extend(first, self._added(tracked, lengths))
+        self._postings.extend(first, len(nodes), self._added(tracked, lengths))
         self._lengths = grown(self._lengths, len(self.table))
         self._lengths[first : len(self.table)] = lengths
+        self._total_length += sum(lengths)
 
     def _added(self, nodes: Iterable[Node], lengths: list[int]) -> Iterator[list[TextTerms]]:
         """Number nodes. Yield the terms of their texts in batches, and append the lengths."""
@@ -225,4 +232,5 @@ class TextIndex(FilterIndex):
         """Set the index to the result of ``arrays``."""
         self.table, self._postings = NodeTable.from_arrays(arrays), Postings.from_arrays(arrays)
         self._lengths = arrays["lengths"]
+        self._total_length = int(self._lengths.sum(where=self.table.alive))
         self._statistics = None  # the terms have new numbers

@@ -20,7 +20,7 @@ BATCHES = st.lists(st.lists(st.tuples(WORDS, RUNS), max_size=6))
 
 def of_terms(postings: Postings, alive: list[bool] | None = None) -> TermPostings:
     rows = np.ones(1000, np.bool_) if alive is None else np.array(alive, np.bool_)
-    return TermPostings(postings, np.ones(len(rows), np.int32), rows)
+    return TermPostings(postings, np.ones(len(rows), np.int32), sum(rows), rows)
 
 
 def as_dict(postings: Postings) -> dict[str, dict[int, int]]:
@@ -34,7 +34,8 @@ def as_dict(postings: Postings) -> dict[str, dict[int, int]]:
 
 def extend(postings: Postings, first: int, texts: list, size: int = 2) -> None:
     """Add texts, given as words and runs, in batches."""
-    postings.extend(first, (texts[at : at + size] for at in range(0, len(texts), size)))
+    batches = (texts[at : at + size] for at in range(0, len(texts), size))
+    postings.extend(first, len(texts), batches)
 
 
 def counted(texts: list, alive: list[bool] | None = None) -> dict[str, dict[int, int]]:
