@@ -29,7 +29,7 @@ _LONG = 1_000  # minimum number of nodes for a progress bar
 
 _PORTION = 4_096  # nodes in memory per step
 
-_BATCH = 500_000  # terms per batch
+_BATCH = 300_000  # terms per batch
 
 _HELD = 1 << 24  # postings cached for the next queries
 
