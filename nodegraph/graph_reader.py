@@ -80,7 +80,6 @@ class GraphReader:
         self._builder = builder
         self._groups = groups
         self._search_text = search_text
-        self._lineages: dict[str, Lineage] = {}  # replaced when a group is registered
         self._shared: dict[object, object] = {}
         self._outline = lru_cache(4096)(partial(read_outline, graph))
         self._shared_lock = fork_safe_lock()
@@ -106,10 +105,7 @@ class GraphReader:
         Raises:
             UnknownGroupError: If the group is unknown.
         """
-        lineages = self._lineages  # another thread may replace the attribute
-        if name not in lineages:
-            lineages[name] = lineage_of(self._groups, name)
-        return lineages[name]
+        return lineage_of(self._groups, name)
 
     def same_group(self, transform: object, parent: str, name: str) -> str | None:
         """Return a registered or stored group with this transform and parent, or None.
@@ -135,10 +131,9 @@ class GraphReader:
         return None
 
     def declare(self, group: NodeGroup, replace: bool) -> None:
-        """Register a group, and clear the cache of lineages."""
+        """Register a group."""
         with self._store.database.lock:
             declare(self._groups, group, replace)
-            self._lineages = {}
             self._held = (-1, self._held[1] + 1)
 
     # States
