@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from .concurrency import ProgressBar, call_pickled, fork_safe_lock, pickled
 from .derivation import CORPUS, Derivation, Stamp, corpus_key, derivation_key, derive, reusable
@@ -35,23 +36,36 @@ _Source: TypeAlias = tuple[Node | None, Sequence[Node], Mapping[str, list[Draft]
 Without a document, the nodes are derived from a whole group.
 """
 
+_Submit: TypeAlias = Callable[[Node], Future[list[Draft]]]
 
-class _Build(NamedTuple):
+
+@dataclass
+class _Build:
     """A build of one group.
 
     Attributes:
         lineage: The group with its ancestors.
-        revisions: The revisions at which the tasks are valid. Otherwise, they are computed again.
         on_error: Whether a failing transform raises.
-        submit: Starts the transform of a node. None: this thread calls it.
         bar: The progress bar.
+        revisions: The revisions at which the tasks were computed.
+        tasks: The expected stamps of missing and outdated derivations, by document id.
+        old: The ids of documents that may have an old derivation.
+        done: The derivations to write, by document id.
+        failures: The failures among these derivations.
+        count: The number of nodes to write.
+        since: The time of the last write.
     """
 
     lineage: Lineage
-    revisions: tuple[int, int]
     on_error: OnError
-    submit: Callable[[Node], Future[list[Draft]]] | None
     bar: ProgressBar
+    revisions: tuple[int, int]
+    tasks: dict[str, Stamp]
+    old: Collection[str]
+    done: dict[str, Derivation] = field(default_factory=dict)
+    failures: dict[str, Failure] = field(default_factory=dict)
+    count: int = 0
+    since: float = field(default_factory=lambda: time.monotonic())
 
 
 class GroupBuilder:
@@ -166,34 +180,41 @@ class GroupBuilder:
                 if self.is_fresh(lineage) or not self.is_fresh(lineage[:-1]):
                     return  # built by another thread, or outdated again: the caller checks
                 revisions = self._revisions(group)
-                pending = self._pending(lineage)
+                build = _Build(lineage, on_error, bar, revisions, *self._pending(lineage))
                 built = self._store.built(group.name)
-            if pending and built is not None and built[0] != rules:
+            if build.tasks and built is not None and built[0] != rules:
                 self._store.mark_built(group.name, rules, 0)  # built by other rules, so invalid
-            bar.start(len(pending), f"building {group.name}")
+            bar.start(len(build.tasks), f"building {group.name}")
             with self._workers(group, executor) as submit:
-                build = _Build(lineage, revisions, on_error, submit, bar)
-                for ids in portions(pending, _DOCUMENTS):
-                    self._build_batch(build, {i: pending[i] for i in ids})
-            self._finish(lineage, revisions[0])
+                try:
+                    for ids in portions(list(build.tasks), _DOCUMENTS):
+                        self._build_batch(build, ids, submit)
+                except BaseException:
+                    self._write(build)
+                    raise
+                self._write(build, revisions[0])
 
     def _revisions(self, group: NodeGroup) -> tuple[int, int]:
         """Return the revisions of ``ROOT`` and of the parent group, which determine the tasks."""
         return self._store.revision(ROOT), self._store.revision(group.parent)
 
-    def _pending(self, lineage: Lineage) -> dict[str, Stamp]:
-        """Return the missing or outdated derivations, in document order. See ``_tasks``."""
+    def _pending(self, lineage: Lineage) -> tuple[dict[str, Stamp], Collection[str]]:
+        """Return the missing or outdated derivations, in document order, and the old derivations.
+
+        See ``_tasks``.
+        """
         group, rules = lineage[-1], _rules(lineage)
         since = max((at for by, at in self._builds(group.name) if by == rules), default=0)
         changed = self._store.changed_ids(ROOT, since) if since else None
         ids = None if changed is None else changed[1]
         tasks = self._tasks(lineage, ids)
         old = self._store.stamps(group.name, None if ids is None else list(tasks))
-        return {
+        pending = {
             i: task
             for i, task in tasks.items()
             if task not in (old.get(i), self._failed.get((group.name, i), (None,))[0])
         }
+        return pending, old
 
     def _tasks(self, lineage: Lineage, ids: Collection[str] | None) -> dict[str, Stamp]:
         """Return the expected stamps of a group for the current documents, by document id.
@@ -226,28 +247,26 @@ class GroupBuilder:
 
     # One batch
 
-    def _build_batch(self, build: _Build, tasks: dict[str, Stamp]) -> None:
-        """Derive and write the nodes of some documents. Finished documents outlive an error.
+    def _build_batch(self, build: _Build, ids: list[str], submit: _Submit | None) -> None:
+        """Derive the nodes of some documents, and write them if they are many, or took long.
 
         Args:
             build: The build.
-            tasks: The expected stamps by document id.
+            ids: The ids of the documents.
+            submit: See ``_workers``.
         """
-        lineage, revisions, on_error, submit, _ = build
-        group = lineage[-1]
+        group, tasks = build.lineage[-1], {i: build.tasks[i] for i in ids}
         with self._store.turn():
-            if self._revisions(group) != revisions:
-                tasks = self._tasks(lineage, list(tasks))
-            sources = self._sources(group, tasks)
+            if self._revisions(group) != build.revisions:
+                tasks = build.old = self._tasks(build.lineage, ids)
+                build.tasks |= tasks
+            sources = self._sources(group, tasks, [i for i in tasks if i in build.old])
         futures = {
             parent.id: submit(parent)
             for _, parents, reused in sources.values()
             for parent in parents
             if submit is not None and parent.id not in reused
         }
-        done: dict[str, Derivation] = {}
-        failures: dict[str, Failure] = {}
-        count, since = 0, time.monotonic()
         try:
             for i, source in sources.items():
                 try:
@@ -257,26 +276,26 @@ class GroupBuilder:
                     raise
                 except Exception as error:
                     with self._store.turn():
-                        if self._tasks(lineage, [i]).get(i) != tasks[i]:
+                        if self._tasks(build.lineage, [i]).get(i) != tasks[i]:
                             continue  # the transform may have seen two states
                     failure = TransformError(i, group.name, f"{type(error).__name__}: {error}")
-                    if on_error == "raise":
+                    if build.on_error == "raise":
                         raise failure from error
                     failure.__cause__ = error
                     derivation = Derivation(_FAILED, ())
-                    failures[i] = Failure(i, group.name, failure)
-                done[i] = derivation
-                count += len(derivation.nodes)
-                if count >= _NODES or time.monotonic() - since > _SECONDS:
-                    self._write(build, tasks, done, failures)
-                    done, count, since = {}, 0, time.monotonic()
+                    build.failures[i] = Failure(i, group.name, failure)
+                build.done[i] = derivation
+                build.count += len(derivation.nodes)
+                if build.count >= _NODES or time.monotonic() - build.since > _SECONDS:
+                    self._write(build)
         finally:
             for future in futures.values():
                 future.cancel()
-            self._write(build, tasks, done, failures)
 
-    def _sources(self, group: NodeGroup, tasks: Mapping[str, Stamp]) -> dict[str, _Source]:
-        """Read the source nodes of derivations, and the drafts that are still valid."""
+    def _sources(
+        self, group: NodeGroup, tasks: Mapping[str, Stamp], reused: Sequence[str]
+    ) -> dict[str, _Source]:
+        """Read the source nodes of derivations, and the old derivations of some documents."""
         store, ids = self._store, list(tasks)
         if group.scope == "group":
             nodes = [*store.nodes(group.parent)] if tasks else []
@@ -286,34 +305,36 @@ class GroupBuilder:
             parents = {i: [root] for i, root in roots.items() if root is not None}
         else:
             parents = {i: [*d.nodes] for i, d in store.derivations(group.parent, ids).items()}
-        old = store.derivations(group.name, ids)
+        old = store.derivations(group.name, reused)
         return {
             i: (roots[i], nodes, reusable(group, tasks[i].key, nodes, old.get(i)))
             for i, nodes in parents.items()
         }
 
-    def _write(
-        self,
-        build: _Build,
-        tasks: Mapping[str, Stamp],
-        done: Mapping[str, Derivation],
-        failures: Mapping[str, Failure],
-    ) -> None:
-        """Write the derivations whose sources are unchanged, in one transaction."""
-        group, count = build.lineage[-1], len(done)
+    def _write(self, build: _Build, until: int | None = None) -> None:
+        """Write the derivations whose sources are unchanged, in one transaction.
+
+        Args:
+            build: The build.
+            until: The ``ROOT`` revision of a complete build. None: the build is incomplete.
+        """
+        group, done = build.lineage[-1], build.done
         with self._store.transaction(durable=group.num_workers > 1):
             if self._revisions(group) != build.revisions:
-                now = self._tasks(build.lineage, list(done))
-                done = {i: derivation for i, derivation in done.items() if now.get(i) == tasks[i]}
+                tasks = self._tasks(build.lineage, list(done))
+                done = {i: new for i, new in done.items() if tasks.get(i) == build.tasks[i]}
             self._store.put_derivations(group.name, done)
-        for i in done:
-            self._failed.pop((group.name, i), None)
-            if i in failures:
-                self._failed[group.name, i] = tasks[i], failures[i]
-        build.bar.advance(count)
+            for i in done:
+                self._failed.pop((group.name, i), None)
+                if i in build.failures:
+                    self._failed[group.name, i] = build.tasks[i], build.failures[i]
+            if until is not None:
+                self._finish(build.lineage, until)
+        build.bar.advance(len(build.done))
+        build.done, build.count, build.since = {}, 0, time.monotonic()
 
     def _finish(self, lineage: Lineage, until: int) -> None:
-        """Mark a group as built for a ``ROOT`` revision.
+        """Mark a group as built for a ``ROOT`` revision, inside a transaction.
 
         Documents that changed after that revision are derived by the next build.
         """
@@ -358,9 +379,7 @@ class GroupBuilder:
             self._thread.groups = outer
 
     @contextmanager
-    def _workers(
-        self, group: NodeGroup, executor: Executor | None
-    ) -> Iterator[Callable[[Node], Future[list[Draft]]] | None]:
+    def _workers(self, group: NodeGroup, executor: Executor | None) -> Iterator[_Submit | None]:
         """Provide a function that starts the transform of a node. None: this thread calls it."""
         if executor is not None and group.scope == "node" and not group.rule.trans_node:
             rule = pickled(group.rule, f"the transform of group {group.name!r}")
