@@ -9,11 +9,11 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from .builder import GroupBuilder
+from .builder import GroupBuilder, OnError
 from .concurrency import fork_safe_lock
 from .corpus import unchanged_file
-from .errors import OnError, StoreError
-from .groups import Lineage, NodeGroup, declare, lineage_of, make_group
+from .errors import StoreError
+from .groups import NodeGroup, declare, lineage_of, make_group
 from .hashing import digest
 from .locations import LAYOUTS, Location, unpack_layout
 from .navigation import locations_of, place_of, read_outline
@@ -80,6 +80,7 @@ class GraphReader:
         self._builder = builder
         self._groups = groups
         self._search_text = search_text
+        self._lineages: dict[str, list[NodeGroup]] = {}  # replaced when a group is registered
         self._shared: dict[object, object] = {}
         self._outline = lru_cache(4096)(partial(read_outline, graph))
         self._shared_lock = fork_safe_lock()
@@ -99,13 +100,16 @@ class GraphReader:
         """Return the names of the registered groups."""
         return list(self._groups)
 
-    def lineage(self, name: str) -> Lineage:
+    def lineage(self, name: str) -> Sequence[NodeGroup]:
         """Return a group with its ancestors, from the first below ``ROOT`` down to the group.
 
         Raises:
             UnknownGroupError: If the group is unknown.
         """
-        return lineage_of(self._groups, name)
+        lineages = self._lineages  # another thread may replace the attribute
+        if name not in lineages:
+            lineages[name] = lineage_of(self._groups, name)
+        return lineages[name]
 
     def same_group(self, transform: object, parent: str, name: str) -> str | None:
         """Return a registered or stored group with this transform and parent, or None.
@@ -131,9 +135,10 @@ class GraphReader:
         return None
 
     def declare(self, group: NodeGroup, replace: bool) -> None:
-        """Register a group."""
+        """Register a group, and clear the cache of lineages."""
         with self._store.database.lock:
             declare(self._groups, group, replace)
+            self._lineages = {}
             self._held = (-1, self._held[1] + 1)
 
     # States

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...nodegraph.errors import Failure, UnsupportedFilesError
+from ...nodegraph.builder import Failure
+from ...nodegraph.errors import UnsupportedFilesError
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT
 from ...nodegraph.readers.source_files import INDEX_FOLDER, ReadOptions

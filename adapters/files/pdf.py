@@ -6,9 +6,9 @@ import io
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
-from ctypes import c_double, c_int, create_string_buffer
+from ctypes import PYFUNCTYPE, addressof, c_double, c_int, c_void_p, cast, create_string_buffer
 from functools import partial
-from itertools import compress
+from itertools import repeat
 from math import atan2, degrees, hypot
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from ...nodegraph.document import Document
 from ...nodegraph.errors import ReadError
-from ...nodegraph.locations import SCALE, TextBox
+from ...nodegraph.locations import SCALE
 from ...nodegraph.readers.source_files import SourceFile
 from .markup import RAISED
 from .office_xml import parser
@@ -24,7 +24,6 @@ from .pdf_layout import (
     HEADING_NUMBER,
     HYPHEN,
     Lines,
-    PlacedText,
     TextLine,
     garbage_share,
     lines_of_text,
@@ -48,6 +47,22 @@ _ALEF_LAM = re.compile("[\u0622\u0623\u0625\u0627]\u0644")
 _UNREAD = "pages without readable text, which ReadOptions(ocr=...) may read"
 
 _PASSWORD = 4  # FPDF_ERR_PASSWORD
+
+
+def _direct(function: Any) -> Any:
+    """Return a function of PDFium for addresses, which are faster than pointer objects."""
+    types = (function.restype, *function.argtypes)
+    numbers_or_addresses = (x if x in (c_int, c_double) else c_void_p for x in types)
+    return PYFUNCTYPE(*numbers_or_addresses)(cast(function, c_void_p).value or 0)
+
+
+_object = _direct(raw.FPDFPage_GetObject)
+_kind = _direct(raw.FPDFPageObj_GetType)
+_origin = _direct(raw.FPDFText_GetCharOrigin)
+_font_size = _direct(raw.FPDFText_GetFontSize)
+_matrix = _direct(raw.FPDFText_GetMatrix)
+_loose_box = _direct(raw.FPDFText_GetLooseCharBox)
+_box = _direct(raw.FPDFText_GetCharBox)
 
 
 def read_pdf(source: SourceFile) -> Document:
@@ -105,7 +120,7 @@ def _document(pdf: Any, source: SourceFile) -> Document:
     metadata = {name: value for name, value in {**named, "unread_pages": unread}.items() if value}
     metadata |= {"page_unit": "page", "page_count": len(pages)}
     text, placed = pages_as_text(pages, list(_outline(pdf)))
-    return source.document(text, metadata, _boxes(placed, projections))
+    return source.document(text, metadata, _layout(placed, projections))
 
 
 def _projection(page: Any) -> Sequence[float]:
@@ -128,20 +143,16 @@ def _projection(page: Any) -> Sequence[float]:
 _FARTHEST = 2**31 - 1  # the largest number of a layout
 
 
-def _boxes(placed: Sequence[PlacedText], projections: Sequence[Sequence[float]]) -> list[TextBox]:
-    """Return the boxes of lines and of cells."""
-    if not placed:
-        return []
-    starts, ends, pages, rectangles, are_lines = zip(*placed, strict=True)
-    x0, y0, a, b, c, d = np.array(projections)[list(pages)].T
-    left, bottom, right, top = np.array(rectangles).T
+def _layout(placed: Any, projections: Sequence[Sequence[float]]) -> Any:
+    """Return the fields of the ``TextBox`` of each line and cell, as the rows of an array."""
+    starts, ends, pages, left, bottom, right, top, is_line = placed
+    x0, y0, a, b, c, d = np.reshape(projections, (-1, 6))[pages.astype(int)].T
     xs = x0 + a * left + c * top, x0 + a * right + c * bottom
     ys = y0 + b * left + d * top, y0 + b * right + d * bottom
     edges = [np.minimum(*xs), np.minimum(*ys), np.maximum(*xs), np.maximum(*ys)]
-    corners = np.nan_to_num(np.array(edges), nan=-_FARTHEST)
-    numbers = np.clip(corners, -_FARTHEST, _FARTHEST).astype(np.int64).tolist()
-    are_upright = ((b == 0) & (c == 0) & (a > 0) & are_lines).tolist()
-    return list(map(TextBox, starts, ends, *numbers, are_upright))
+    corners = np.clip(np.nan_to_num(edges, nan=-_FARTHEST), -_FARTHEST, _FARTHEST)
+    is_upright = (b == 0) & (c == 0) & (a > 0) & (is_line > 0)
+    return np.vstack([starts, ends, *corners, is_upright]).T
 
 
 def page_with_fields(pdf: Any, number: int) -> Any:
@@ -213,8 +224,9 @@ _CONTROLS = {0: "\ufffd", 2: HYPHEN}
 def _paths(page: Any, source: SourceFile, number: int) -> list[Any]:
     """Return the drawn paths of a page. Note its pictures and comments."""
     handle = page.raw
-    objects = [raw.FPDFPage_GetObject(handle, n) for n in range(raw.FPDFPage_CountObjects(handle))]
-    kinds = list(map(raw.FPDFPageObj_GetType, objects))
+    count = raw.FPDFPage_CountObjects(handle)
+    address = cast(handle, c_void_p).value
+    kinds = list(map(_kind, map(_object, repeat(address), range(count))))
     for index in range(raw.FPDFPage_GetAnnotCount(handle)):
         annotation = raw.FPDFPage_GetAnnot(handle, index)
         kind = raw.FPDFAnnot_GetSubtype(annotation)
@@ -223,8 +235,8 @@ def _paths(page: Any, source: SourceFile, number: int) -> list[Any]:
             source.note("comments left out", f"page {number}")
     if pictures := kinds.count(raw.FPDF_PAGEOBJ_IMAGE):
         source.note("pictures left out", f"page {number}", pictures)
-    is_path = [kind == raw.FPDF_PAGEOBJ_PATH for kind in kinds]
-    return list(compress(objects, is_path))
+    paths = (index for index, kind in enumerate(kinds) if kind == raw.FPDF_PAGEOBJ_PATH)
+    return [raw.FPDFPage_GetObject(handle, index) for index in paths]
 
 
 def _samples(length: int, measure: Callable[[int], float]) -> list[float]:
@@ -257,14 +269,6 @@ def _png(page: Any) -> bytes:
 _MAX_SLOPE = 0.1  # radians
 
 
-def _size(handle: Any, index: int, matrix: Any) -> float:
-    """Return the size of a character in points. Its matrix is stored in ``matrix``."""
-    size: float = abs(raw.FPDFText_GetFontSize(handle, index))
-    if raw.FPDFText_GetMatrix(handle, index, matrix):
-        size *= hypot(matrix.c, matrix.d)
-    return size
-
-
 def _lines(textpage: Any, text: str, page: int) -> tuple[list[TextLine], list[TextLine]]:
     """Return the lines of a page with positions, measured at their first and last characters.
 
@@ -274,22 +278,25 @@ def _lines(textpage: Any, text: str, page: int) -> tuple[list[TextLine], list[Te
     Returns:
         All lines, and the lines turned against the page, such as stamps and watermarks.
     """
-    handle = textpage.raw
-    box, matrix, x, y = raw.FS_RECTF(), raw.FS_MATRIX(), c_double(), c_double()
+    handle = cast(textpage.raw, c_void_p).value
+    measures = raw.FS_RECTF(), raw.FS_MATRIX(), c_double(), c_double()
+    (box, matrix, x, y), (at_box, at_matrix, *at_point) = measures, map(addressof, measures)
     lines: list[TextLine] = []
     turned: list[TextLine] = []
     text = _with_raised_digits(handle, text)
     pending = [match.span() for match in _LINE.finditer(text)][::-1]
     while pending:
         start, stop = pending.pop()
-        raw.FPDFText_GetCharOrigin(handle, start, x, y)
+        _origin(handle, start, *at_point)
         x0, baseline, turn = x.value, y.value, 0
-        size = _size(handle, start, matrix)
+        size = abs(_font_size(handle, start))
+        if _matrix(handle, start, at_matrix):
+            size *= hypot(matrix.c, matrix.d)
         is_turned = matrix.b != 0 and abs(atan2(matrix.b, matrix.a)) > _MAX_SLOPE
-        raw.FPDFText_GetLooseCharBox(handle, stop - 1, box)
+        _loose_box(handle, stop - 1, at_box)
         right, width = box.right, abs(box.left - x0)
         if not 0 <= baseline - box.bottom <= 0.5 * size:  # not the usual descent of letters
-            if at := _parting(handle, text, start, stop, size):
+            if at := _parting(textpage.raw, text, start, stop, size):
                 pending += [(at, stop), (start, start + len(text[start:at].rstrip()))]
                 continue
             if baseline - box.top > width:
@@ -299,11 +306,11 @@ def _lines(textpage: Any, text: str, page: int) -> tuple[list[TextLine], list[Te
         if right <= x0 and not turn and not _RIGHT_TO_LEFT.search(text, start, stop):
             # A page number may be displayed before the text that precedes it.
             for index in range(start, stop):
-                raw.FPDFText_GetLooseCharBox(handle, index, box)
+                _loose_box(handle, index, at_box)
                 x0, right = min(x0, box.left), max(right, box.right)
-        may_be_heading = text[start].isdigit() and HEADING_NUMBER.match(text, start, stop)
-        is_bold = bool(may_be_heading) and _is_bold(handle, start)
-        line = text[start:stop]
+        line, is_bold = text[start:stop], False
+        if line[0].isdigit() and not line[-1].isdigit() and HEADING_NUMBER.match(line):
+            is_bold = _is_bold(textpage.raw, start)
         lines.append(TextLine(line, start, x0, right, baseline, size, turn, (), is_bold, page))
         if is_turned and right > x0:
             turned.append(lines[-1])
@@ -321,7 +328,16 @@ def _is_bold(handle: Any, index: int) -> bool:
     return bool(is_named) or raw.FPDFText_GetFontWeight(handle, index) >= 600
 
 
-_NUMBERS = re.compile("[+−–-]?[0-9](?:[0-9,–-]*[0-9])?")  # also "2,030" or "12,13"
+_NUMBERS = re.compile("[0-9](?:[0-9,–-]*[0-9])?")  # also "2,030" or "12,13"
+
+
+def _size(handle: int, index: int) -> float:
+    """Return the size of a character in points, and store its matrix."""
+    size: float = abs(_font_size(handle, index))
+    matrix = raw.FS_MATRIX()
+    if _matrix(handle, index, addressof(matrix)):
+        size *= hypot(matrix.c, matrix.d)
+    return size
 
 
 def _with_raised_digits(handle: Any, text: str) -> str:
@@ -329,39 +345,52 @@ def _with_raised_digits(handle: Any, text: str) -> str:
 
     They are smaller letters at a higher position, or glyphs of the font for superscripts.
     """
-    x, y = c_double(), c_double()
-    left, right, bottom, top = (c_double() for _ in range(4))
-    matrix = raw.FS_MATRIX()
-
-    def is_raised(index: int, beside: int) -> bool:
-        raw.FPDFText_GetCharBox(handle, index, left, right, bottom, top)
-        rise = bottom.value - y.value
-        if rise < 0.5:
-            return False
-        size = _size(handle, beside, matrix)
-        if not text[index].isdigit():  # a sign is in the middle of a line
-            return rise > 0.42 * size
-        return 0.18 * size < rise < 0.8 * size > 1.4 * (top.value - bottom.value)
+    numbers = [c_double() for _ in range(6)]
+    _, y, _, _, bottom, top = numbers
+    addresses = [*map(addressof, numbers)]
+    at_point, at_edges = addresses[:2], addresses[2:]
 
     def first_raised(start: int, end: int, beside: int) -> int:
         """Return the start of the raised characters at the end of a number."""
-        raw.FPDFText_GetCharOrigin(handle, beside, x, y)
-        while end > start and (text[end - 1] == "," or is_raised(end - 1, beside)):
+        _origin(handle, beside, *at_point)
+        while end > start:
+            _box(handle, end - 1, *at_edges)
+            rise, character = bottom.value - y.value, text[end - 1]
+            if rise < 0.5 and character != ",":
+                break
+            size = _size(handle, beside)
+            if character.isdigit():
+                is_raised = 0.18 * size < rise < 0.8 * size > 1.4 * (top.value - bottom.value)
+            else:  # a sign is in the middle of a line
+                is_raised = character == "," or rise > 0.42 * size
+            if not is_raised:
+                break
             end -= 1
         return end
 
-    def with_raised(match: re.Match[str]) -> str:
+    raised: list[tuple[int, int]] = []
+    for match in _NUMBERS.finditer(text):
         start, end = match.span()
         before = text[start - 1] if start else "\n"
-        is_usual = before == " " and end == start + 1
-        if is_usual or text[end : end + 1] == "\u2044":  # the slash of a fraction
-            return match[0]
-        first = first_raised(start, end, start if before.isspace() else start - 1)
-        if before in "\r\n" and end < len(text) and not text[end].isspace():
-            first = min(first, first_raised(start, end, end))
-        return text[start:first] + text[first:end].translate(RAISED)
-
-    return _NUMBERS.sub(with_raised, text)
+        if before in "+−–-":
+            start -= 1
+            before = text[start - 1] if start else "\n"
+        if before == " ":
+            first = end if end == start + 1 else first_raised(start, end, start)
+        elif before in "\r\n":
+            first = first_raised(start, end, start)
+            if end < len(text) and not text[end].isspace():
+                first = min(first, first_raised(start, end, end))
+        else:
+            first = first_raised(start, end, start - 1)
+        if first < end and text[end : end + 1] != "\u2044":  # the slash of a fraction
+            raised.append((first, end))
+    if not raised:
+        return text
+    characters = list(text)
+    for first, end in raised:
+        characters[first:end] = text[first:end].translate(RAISED)
+    return "".join(characters)
 
 
 def _parting(handle: Any, text: str, start: int, stop: int, size: float) -> int:

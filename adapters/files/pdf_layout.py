@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, chain, pairwise
-from operator import attrgetter, not_
-from typing import NamedTuple
+from functools import lru_cache
+from itertools import chain, pairwise
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ...nodegraph.readers.text import PAGE_BREAK, markdown_table
 from .markup import RAISED, raised_as_text
@@ -212,7 +214,10 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
     offsets = {offset for offset, on in counted.items() if _is_on_most(on, len(pages))}
     titles = _running_titles(pages, margins)
     start = _squeezed("".join(line.text for line in pages[0])) if first else ""
-    body = max(sizes := _sizes(chain(*pages)), key=sizes.__getitem__, default=0.0)
+    sizes = _sizes(chain(*pages) if first else ())
+    body = max(sizes, key=sizes.__getitem__, default=0.0)
+
+    heights = {height for height, _ in first}
 
     def kept(line: TextLine, page: int) -> TextLine | None:
         """Return a line, the first header in the size of the text, or None."""
@@ -222,6 +227,8 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
             return None
         if text in titles.get(height, ()):
             return None
+        if height not in heights:
+            return line
         on = [first[height, key] for key in _keys(text, page) if (height, key) in first]
         if not on:
             return line
@@ -232,10 +239,14 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
         [
             stays
             for line in lines
-            if (stays := kept(line, page) if _height(line) in margins else line)
+            if (stays := kept(line, page) if round(line.baseline / 4) in margins else line)
         ]
         for page, lines in enumerate(pages)
     ]
+
+
+def _unspaced(text: str) -> str:
+    return text.replace(" ", "").casefold()
 
 
 def _running_titles(pages: Sequence[Lines], margins: _Margins) -> dict[int, set[str]]:
@@ -246,15 +257,17 @@ def _running_titles(pages: Sequence[Lines], margins: _Margins) -> dict[int, set[
         if _is_on_most([page for page, _ in on], len(pages))
     }
     longest = max((len(text) for texts in likely.values() for text in texts), default=0)
-    titles = {""}.union(
-        _squeezed(line.text)
+    limit = min(80, 2 * longest)
+    texts_below = (
+        line.text
         for line in (chain(*pages) if likely else ())
-        if len(line.text) < min(80, 2 * longest) and _height(line) not in likely
+        if len(line.text) < limit and _height(line) not in likely
     )
+    titles = {"", *_unspaced("\0".join(texts_below)).split("\0")}
     found: dict[int, set[str]] = {}
     for height, texts in likely.items():
         for text in texts:
-            squeezed = _squeezed(text)
+            squeezed = _unspaced(text)
             ends = range(1, len(squeezed) + 1)
             if any(squeezed[:n] in titles and squeezed[n:] in titles for n in ends):
                 found.setdefault(height, set()).add(text)
@@ -321,13 +334,13 @@ def _line_pitch(pages: Sequence[Lines]) -> float:
     return max(usual, key=usual.__getitem__, default=_USUAL_PITCH)
 
 
-PlacedText = tuple[int, int, int, Rectangle, bool]
-"""A part of a text: start, end, page, rectangle, and whether it is one line."""
+_Part = tuple[str, int, float, float, float, float, bool]
+"""A text with its page (-1: no place), its rectangle, and whether it is one line."""
 
 
 def pages_as_text(
     pages: Sequence[Lines], outline: Iterable[tuple[int, int, str]]
-) -> tuple[str, list[PlacedText]]:
+) -> tuple[str, Any]:
     """Return the text of pages as paragraphs and Markdown headings, and the places of its parts.
 
     A paragraph continues in the next column or on the next page if its last line is full and does
@@ -336,57 +349,54 @@ def pages_as_text(
     Args:
         pages: The lines of each page.
         outline: The outline of the file: page (from 0), level (from 1), title.
+
+    Returns:
+        The text, and an array with a column for each line or cell: start, end, page, left, bottom,
+        right, top, and whether it is one line.
     """
     pitch = _line_pitch(pages)
     lines = list(chain(*_without_running_heads(pages, pitch)))
-    is_below = [False, *(_is_below(a, b, pitch) for a, b in pairwise(lines))][: len(lines)]
+    is_below, edges = _columns(lines, pitch)
     headings = _headings(lines, is_below, outline)
-    parts: list[str] = []
-    placed: list[PlacedText] = []
-    length = page = 0
-    for start, end, level in _blocks(lines, headings, is_below):
+    parts: list[_Part] = []
+    page = 0
+    for start, end, level in _blocks(lines, headings, is_below, edges):
         between = f"\n\n{PAGE_BREAK}\n\n" * (lines[start].page - page) or "\n\n"
-        parts.append(between if start else between.lstrip("\n"))
-        length += len(parts[-1])
-        block = lines[start:end]
-        for text, places in _block_texts(block, level):
-            parts.append(text)
-            for first, last, at_page, rectangle, is_line in places:
-                placed.append((length + first, length + last, at_page, rectangle, is_line))
-            length += len(text)
-        page = block[-1].page
-    parts.append(f"\n\n{PAGE_BREAK}\n\n" * (len(pages) - 1 - page))
-    text, removed = _hyphens_resolved("".join(parts))
-    if removed:
-        placed = [
-            (start - bisect_left(removed, start), end - bisect_left(removed, end), at, box, is_line)
-            for start, end, at, box, is_line in placed
-        ]
-    return text.strip("\n "), placed
+        parts.append(_unplaced(between if start else between.lstrip("\n")))
+        parts += _block_parts(lines[start:end], level)
+        page = lines[end - 1].page
+    parts.append(_unplaced(f"\n\n{PAGE_BREAK}\n\n" * (len(pages) - 1 - page)))
+    texts, *places = zip(*parts, strict=True)
+    text, removed = _hyphens_resolved("".join(texts))
+    starts = np.cumsum([0, *map(len, texts[:-1])])
+    offsets = np.array([starts, np.add(starts, [*map(len, map(str.rstrip, texts))])])
+    offsets -= np.searchsorted(removed, offsets)
+    placed = np.vstack([offsets, places])
+    return text.strip("\n "), placed[:, placed[2] >= 0]
 
 
-def _block_texts(lines: Lines, level: int) -> Iterator[tuple[str, Sequence[PlacedText]]]:
-    """Yield the parts of a block's text, with their places relative to the part."""
+def _unplaced(text: str) -> _Part:
+    return text, -1, 0, 0, 0, 0, False
+
+
+def _block_parts(lines: Lines, level: int) -> Iterator[_Part]:
+    """Yield the parts of a block's text, with their places."""
     if lines[0].rows:
-        yield from _table_texts(lines)
+        yield from _table_parts(lines)
         return
-    texts = [as_markdown(_without_leader(line.text), bullets=not level) for line in lines]
+    texts = [as_markdown(line.text, bullets=not level) for line in lines]
     if level:
-        yield f"{'#' * min(level, 6)} ", ()
+        yield _unplaced(f"{'#' * min(level, 6)} ")
     elif texts[0][0] == "#":
-        yield "\\", ()
-    for at, (line, text) in enumerate(zip(lines, texts, strict=True)):
-        if at + 1 < len(lines):
-            pages = lines[at + 1].page - line.page
-            text = text + PAGE_BREAK * pages if pages else _with_break(text, texts[at + 1])
-        place = 0, len(text.rstrip()), line.page, line.rectangle, not line.turn
-        yield text, [place] if line.is_placed else ()
+        yield _unplaced("\\")
+    for at, (line, text) in enumerate(zip(lines, texts, strict=True), start=1):
+        if at < len(lines):
+            pages = lines[at].page - line.page
+            text = text + PAGE_BREAK * pages if pages else _with_break(text, texts[at])
+        yield text, line.page if line.is_placed else -1, *line.rectangle, not line.turn
 
 
-_CELL = re.compile(r"\| (.*?) (?=\|)")
-
-
-def _table_texts(tables: Lines) -> Iterator[tuple[str, Sequence[PlacedText]]]:
+def _table_parts(tables: Lines) -> Iterator[_Part]:
     """Yield the rows of a table and its continuations, with the places of the cells.
 
     If the header is repeated on other pages, it is left out.
@@ -396,33 +406,35 @@ def _table_texts(tables: Lines) -> Iterator[tuple[str, Sequence[PlacedText]]]:
     for table in tables:
         is_repeated = [text for text, _ in table.rows[0]] == head
         rows += ((table.page, row) for row in table.rows[is_repeated:])
-    first, line, *others = markdown_table([text for text, _ in row] for _, row in rows).split("\n")
+    first, rule, *others = markdown_table([text for text, _ in row] for _, row in rows).split("\n")
     previous = tables[0].page
-    texts = [f"{first}\n{line}", *others]
-    for at, ((page, row), text) in enumerate(zip(rows, texts, strict=True)):
+    for at, ((page, row), text) in enumerate(zip(rows, [first, *others], strict=True)):
         if at:
-            yield "\n" + PAGE_BREAK * (page - previous), ()
-        cells = zip(row, _CELL.finditer(text), strict=False)
-        yield text, [(*cell.span(1), page, box, False) for (_, box), cell in cells if cell[1]]
+            yield _unplaced("\n" + PAGE_BREAK * (page - previous))
+        separator = "| "
+        for (_, box), cell in zip(row, text[2:-2].split(" | "), strict=False):
+            yield _unplaced(separator)
+            yield cell, page if cell else -1, *box, False
+            separator = " | "
+        yield _unplaced(" |" if at else f" |\n{rule}")
         previous = page
 
 
 def _has_leader(text: str) -> bool:
-    return (". . . ." in text or "....." in text) if text.count(".") > 3 else "………" in text
-
-
-def _without_leader(text: str) -> str:
-    """Shorten the dots of an entry in a table of contents to four, which don't end a sentence.
-
-    Example:
-        >>> _without_leader("1.2 Tea . . . . . . . . . 12")
-        '1.2 Tea .... 12'
-    """
-    return _LEADER.sub(" .... ", text).strip() if _has_leader(text) else text
+    return ". . . ." in text or "....." in text or "………" in text
 
 
 def as_markdown(text: str, *, bullets: bool = True) -> str:
-    """Replace ligatures by letters, raised digits by powers and note marks, and bullets."""
+    """Replace ligatures by letters, raised digits by powers and note marks, and bullets.
+
+    The dots of an entry in a table of contents are shortened to four, which don't end a sentence.
+
+    Example:
+        >>> as_markdown("1.2 Tea . . . . . . . . . 12")
+        '1.2 Tea .... 12'
+    """
+    if _has_leader(text):
+        text = _LEADER.sub(" .... ", text).strip()
     if text.isascii() or not _SPECIAL.search(text):
         return text
     text = _LIGATURE.sub(lambda m: unicodedata.normalize("NFKC", m[0]).strip(_FILLER), text)
@@ -448,14 +460,13 @@ _Headings = dict[int, tuple[int, int]]
 
 
 def _blocks(
-    lines: Lines, headings: _Headings, is_below: Sequence[bool]
+    lines: Lines, headings: _Headings, is_below: Sequence[bool], edges: Sequence[float]
 ) -> Iterator[tuple[int, int, int]]:
     """Yield the headings, paragraphs and tables.
 
     Yields:
         The first line, the end, and the level: 0 for a paragraph or a table, from 1 for a heading.
     """
-    edges = _column_edges(lines, is_below)
     at = 0
     while at < len(lines):
         start = at
@@ -492,26 +503,28 @@ def _begins_item(first: TextLine, line: TextLine, following: TextLine) -> bool:
     return not may_be_inside or bool(_ITEM.match(first.text) or _SENTENCE_END.search(line.text))
 
 
-def _is_below(line: TextLine, following: TextLine, pitch: float) -> bool:
-    """Return whether a line is close below another line of its size."""
-    size = line.size
-    return (
-        line.page == following.page
-        and line.is_placed
-        and following.x1 > following.x0
-        and 0.2 * size < line.baseline - following.baseline < 1.4 * pitch * size
-        and abs(size - following.size) <= 0.1 * size
-        and abs(following.x0 - line.x0) < 5 * size
+def _columns(lines: Lines, pitch: float) -> tuple[list[bool], list[float]]:
+    """Return for each line whether it is close below the line before it, in letters of its size.
+
+    The second list has the right edge of the column of each line.
+    """
+    if not lines:
+        return [], []
+    _, _, *edges_and_sizes, _, _, _, page = zip(*lines, strict=True)
+    x0, x1, baseline, size = np.array(edges_and_sizes)
+    above, fall, is_placed = size[:-1], -np.diff(baseline), x1 > x0
+    is_below = (
+        (np.diff(page) == 0)
+        & is_placed[:-1]
+        & is_placed[1:]
+        & (0.2 * above < fall)
+        & (fall < 1.4 * pitch * above)
+        & (abs(np.diff(size)) <= 0.1 * above)
+        & (abs(np.diff(x0)) < 5 * above)
     )
-
-
-def _column_edges(lines: Lines, is_below: Sequence[bool]) -> list[float]:
-    """Return for each line the right edge of its column."""
-    columns = list(accumulate(map(not_, is_below)))
-    edges: dict[int, float] = {}
-    for column, line in zip(columns, lines, strict=True):
-        edges[column] = max(line.x1, edges.get(column, line.x1))
-    return [edges[column] for column in columns]
+    starts = np.flatnonzero(np.append(True, ~is_below))
+    edges = np.repeat(np.maximum.reduceat(x1, starts), np.diff(starts, append=len(lines)))
+    return [False, *is_below.tolist()], edges.tolist()
 
 
 def _is_full(line: TextLine, following: TextLine, edge: float) -> bool:
@@ -523,6 +536,8 @@ def _is_full(line: TextLine, following: TextLine, edge: float) -> bool:
     following_advance = (following.x1 - following.x0) / len(following.text)
     if advance > 1.3 * size or following_advance > 1.3 * size or _has_leader(text):
         return False  # a table row with gaps, or an entry in a table of contents
+    if x1 + advance + 0.3 * size >= edge:  # no word fits
+        return True
     end = following.text.find(" ")
     is_unspaced = following.text >= _FIRST_UNSPACED and _CJK.match(following.text)
     word = 1 if is_unspaced else (end if end > 0 else len(following.text)) + 1
@@ -589,16 +604,15 @@ _TITLE_NUMBER = re.compile(
 def _headings_by_title(lines: Lines, titles: Mapping[int, Mapping[str, int]]) -> _Headings:
     """Return the headings of up to three lines that are titles of the outline."""
     found: _Headings = {}
+    ends = {page: {title[-1] for title in of_page} for page, of_page in titles.items()}
     for last, line in enumerate(lines):
-        of_page = titles.get(line.page, {})
-        end = _squeezed(line.text[-1:])
-        if not end or not any(title.endswith(end) for title in of_page):
+        if line.page not in titles or _squeezed(line.text[-1:])[-1:] not in ends[line.page]:
             continue
         for at in range(max(last - 2, 0), last + 1):
-            text = _squeezed("".join(part.text for part in lines[at : last + 1]))
+            text = "".join(_squeezed(part.text) for part in lines[at : last + 1])
             if not lines[at].text or (at < last and lines[at].text.isdecimal()):
                 continue
-            for title, level in of_page.items():
+            for title, level in titles[line.page].items():
                 number_end = len(text) - len(title)
                 if text.endswith(title) and _TITLE_NUMBER.fullmatch(text, 0, number_end):
                     found[at] = level, last + 1 - at
@@ -675,6 +689,7 @@ def _heading_number(
     return () if is_text or _SENTENCE_END.search(line.text) else number
 
 
+@lru_cache(maxsize=256)  # each line is compared with several titles
 def _squeezed(text: str) -> str:
     text = "".join(text.split())
     if not text.isascii():
@@ -707,7 +722,13 @@ def _levels_by_size(lines: Lines) -> dict[float, int]:
     return {size: n for n, size in enumerate(sorted(larger, reverse=True)[:6], start=1)}
 
 
-_SPLIT_WORD = re.compile(rf"(?<![\w-])([\w-]*){HYPHEN}(?=([\w-]*))")
+_WORD_START = re.compile(r"[\w-]*")
+
+_WORD_END = re.compile(r"[\w-]*\Z")
+
+_MARKS = "!\"'(),.:;?“”„‘’«»（），。：；？！"
+
+_LONGEST_WORD = 60
 
 _NO_LETTER = re.compile(r"[\W\d_]")
 
@@ -719,18 +740,21 @@ def _hyphens_resolved(text: str) -> tuple[str, list[int]]:
     """
     if HYPHEN not in text:
         return text, []
-    whole = re.sub(rf"(?<![\w-])[\w-]*{HYPHEN}[\w-]*", " ", text.casefold())
-    words = set(re.findall(r"[\w-]+", whole))
+    words = {word.strip(_MARKS) for word in set(text.casefold().split())}
+    others = " ".join(word for word in words if not word.isalnum())
+    words.update(re.findall(r"[\w-]+", re.sub(rf"[\w-]*{HYPHEN}[\w-]*", " ", others)))
     removed: list[int] = []
 
     def resolved(match: re.Match[str]) -> str:
-        before, following = match.groups()
+        at = match.start()
+        before = _WORD_END.findall(text[max(0, at - _LONGEST_WORD) : at].rpartition(" ")[2])[0]
+        following = _WORD_START.findall(text, at + 1, at + _LONGEST_WORD)[0]
         if not _is_joined(before.casefold(), following, words):
-            return f"{before}-"
-        removed.append(match.end() - 1)
-        return before
+            return "-"
+        removed.append(at)
+        return ""
 
-    return _SPLIT_WORD.sub(resolved, text), removed
+    return re.sub(HYPHEN, resolved, text), removed
 
 
 def _is_joined(before: str, following: str, words: set[str]) -> bool:

@@ -20,6 +20,8 @@ with parser("pypdfium2"):
 
 _NEAR = 3.0  # points between rules that count as one rule
 
+_MIN_WIDTH = 30.0  # points; rules of fractions and underscores are shorter than a table
+
 _MAX_RULES = 300  # maximum per direction; drawings have more
 
 _MAX_CELL = 30  # mean characters of a cell between gaps; columns of prose have more
@@ -178,7 +180,7 @@ def _open_grids(
     """Yield tables with rules above, below the header, and below, but without vertical rules."""
     by_ends: dict[tuple[int, int], list[_Rule]] = {}
     for rule in reversed(horizontal):  # from the top of the page
-        if not any(map(rule.crosses, vertical)):
+        if rule.end - rule.start > _MIN_WIDTH and not any(map(rule.crosses, vertical)):
             by_ends.setdefault((round(rule.start / 4), round(rule.end / 4)), []).append(rule)
     placed = [line for line in lines if line.is_placed]
     for rules in by_ends.values():

@@ -16,25 +16,25 @@ from ...nodegraph.hashing import fingerprint
 from ...nodegraph.node import Node
 from ...nodegraph.storage.columns import portions
 from ..analysis.phrases import Phrase
-from ..analysis.text_analyzer import Analyzer, TextAnalyzer
+from ..analysis.text_analyzer import Analyzer
 from ..filters import Filter, parse_filters
 from ..protocols import Snapshot
 from ..results import Hits
 from .array_files import Arrays, grown
 from .bm25_scores import Floats, QueryPostings, TermPostings, TermWeights, best_rows
 from .node_table import FilterIndex, NodeTable
-from .postings import MAX_TEXTS, Postings, TextTerms
+from .postings import MAX_TEXTS, Postings
 
 _LONG = 1_000  # minimum number of nodes for a progress bar
 
 _PORTION = 4_096  # nodes in memory per step
 
-_BATCH = 300_000  # terms per batch
+_BATCH = 100_000  # terms per batch
 
 _HELD = 1 << 24  # postings cached for the next queries
 
 # Increase after a change of the terms or lengths of TextAnalyzer, to rebuild older files.
-_ANALYSIS = 7
+_ANALYSIS = 6
 
 _PHRASE_COUNT = 1 << 20  # of a phrase in a node: so high that the node's length does not matter
 
@@ -64,7 +64,6 @@ class TextIndex(FilterIndex):
         super().clear()
         self._postings = Postings()
         self._lengths = np.zeros(0, np.int32)  # by row, with room for more rows
-        self._total_length = 0
         self._statistics: TermPostings | None = None
 
     # Searching, while the graph is held
@@ -78,7 +77,7 @@ class TextIndex(FilterIndex):
         statistics = self._statistics
         if statistics is None or statistics.held > _HELD:
             lengths = self._lengths[: len(self.table)]
-            statistics = TermPostings(self._postings, lengths, self._total_length, self.table.alive)
+            statistics = TermPostings(self._postings, lengths, self.table.alive)
             self._statistics = statistics
         return statistics
 
@@ -154,27 +153,20 @@ class TextIndex(FilterIndex):
 
     # Following the graph
 
-    def remove(self, ids: Sequence[str]) -> None:
-        """Remove nodes; their rows stay until the index is compacted."""
-        rows = self.table.remove(ids)
-        self._total_length -= int(self._lengths[rows].sum())
-
     def add(self, nodes: Sequence[Node]) -> None:
         """Analyze and add nodes."""
         first = len(self.table)
         show = self._graph.progress if len(nodes) >= _LONG else False
         tracked = track(nodes, len(nodes), f"indexing {self._group}", " nodes", show)
         lengths: list[int] = []
-        self._postings.extend(first, len(nodes), self._added(tracked, lengths))
+        self._postings.extend(first, self._added(tracked, lengths))
         self._lengths = grown(self._lengths, len(self.table))
         self._lengths[first : len(self.table)] = lengths
-        self._total_length += sum(lengths)
 
-    def _added(self, nodes: Iterable[Node], lengths: list[int]) -> Iterator[list[TextTerms]]:
+    def _added(self, nodes: Iterable[Node], lengths: list[int]) -> Iterator[list[Sequence[str]]]:
         """Number nodes. Yield the terms of their texts in batches, and append the lengths."""
-        analyzer = self._analyzer
-        indexed = getattr(analyzer, "indexed", None)
-        batch: list[TextTerms] = []
+        indexed = getattr(self._analyzer, "indexed", None)
+        batch: list[Sequence[str]] = []
         size = 0
         for portion in portions(nodes, _PORTION):
             self.table.add(portion)
@@ -182,17 +174,14 @@ class TextIndex(FilterIndex):
             if self.uses_search_text:
                 texts = self._graph.reader.searched_texts(portion)
             for text in texts:
-                runs: list[str] = []
-                if isinstance(analyzer, TextAnalyzer):
-                    terms, length = analyzer.indexed(text, runs)
-                elif indexed is not None:
-                    terms, length = indexed(text)
-                else:
-                    terms = [*analyzer(text)]
+                if indexed is None:
+                    terms: Sequence[str] = [*self._analyzer(text)]
                     length = len(terms)
-                batch.append((terms, runs))
+                else:
+                    terms, length = indexed(text)
+                batch.append(terms)
                 lengths.append(length)
-                size += len(terms) + 2 * sum(map(len, runs))
+                size += len(terms)
                 if size > _BATCH or len(batch) == MAX_TEXTS:
                     yield batch
                     batch, size = [], 0
@@ -232,5 +221,4 @@ class TextIndex(FilterIndex):
         """Set the index to the result of ``arrays``."""
         self.table, self._postings = NodeTable.from_arrays(arrays), Postings.from_arrays(arrays)
         self._lengths = arrays["lengths"]
-        self._total_length = int(self._lengths.sum(where=self.table.alive))
         self._statistics = None  # the terms have new numbers

@@ -329,7 +329,7 @@ def test_table_over_two_pages_is_merged(second: tuple[tuple[str, str], ...], tex
     pages = [[table_of(("Tea", "Cup"), ("Keemun", "4"))], [table_of(*second)]]
     whole, placed = pages_as_text(pages, [])
     assert whole == f"| Tea | Cup |\n| --- | --- |\n{text}"
-    cells = [whole[start:end] for start, end, *_ in placed]
+    cells = [whole[int(start) : int(end)] for start, end, *_ in placed.T]
     rows = second if second[0][0] != "Tea" else second[1:]
     assert cells == ["Tea", "Cup", "Keemun", "4", *(cell for row in rows for cell in row)]
     graph = NodeGraph(progress=False)
