@@ -538,7 +538,7 @@ class NodeGraph:
                 if self.reader.is_fresh(name)
             }
 
-    def neighbours(self, node: Node) -> tuple[Node | None, Node | None]:
+    def neighbors(self, node: Node) -> tuple[Node | None, Node | None]:
         """Return the previous and next node in the group and document.
 
         Neighbors may have different parents. None: no such node. Documents and nodes derived from a
@@ -552,14 +552,14 @@ class NodeGraph:
             >>> _ = graph.add("One. Two.\\nThree.")
             >>> graph.create_node_group("word", str.split)
             >>> one, two, three = graph.nodes("word")
-            >>> graph.neighbours(two) == (one, three), graph.neighbours(one) == (None, two)
+            >>> graph.neighbors(two) == (one, three), graph.neighbors(one) == (None, two)
             (True, True)
         """
         with self._store.turn():
             current = self.node(node.id)
             if current.group == ROOT or not current.document_id:
                 return None, None
-            return self._store.neighbours(current)
+            return self._store.neighbors(current)
 
     # Links
 

@@ -43,7 +43,7 @@ def test_import_check_detects_import_of_lower_package() -> None:
     }
 
 
-def test_neighbours_import_from_modules() -> None:
+def test_packages_import_from_modules() -> None:
     found = {
         (source_tree.short(path), source_tree.short(target))
         for path in source_tree.files()

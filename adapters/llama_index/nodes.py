@@ -65,7 +65,7 @@ def to_text_node(node: Node) -> TextNode:
     text_node = _text_node(node)
     if isinstance(node.graph, NodeGraph) and node.group != ROOT:
         with suppress(LookupError):  # the node was removed after the search
-            neighbors = node.graph.neighbours(node)
+            neighbors = node.graph.neighbors(node)
             names = (NodeRelationship.PREVIOUS, NodeRelationship.NEXT)
             for name, neighbor in zip(names, neighbors, strict=True):
                 if neighbor is not None:

@@ -25,5 +25,5 @@ def ensemble(documents) -> EnsembleRetriever:
 
 
 def letter_pairs(text: str) -> list[str]:
-    """Return the pairs of neighbouring letters."""
+    """Return the pairs of neighboring letters."""
     return [text[n : n + 2] for n in range(len(text) - 1)]

@@ -328,7 +328,7 @@ class GraphStore(NodeTables):
         with self:
             return self._read(where, [self._group(group).key, *values])
 
-    def neighbours(self, node: Node) -> tuple[Node | None, Node | None]:
+    def neighbors(self, node: Node) -> tuple[Node | None, Node | None]:
         """Return the nodes before and after a node in its group and document, across parents."""
         place = node.order % DOCUMENT_STRIDE
         with self:

@@ -142,22 +142,22 @@ def test_node_without_graph_has_no_relatives() -> None:
     assert len({node, node, Node("loose")}) == 2
 
 
-def test_neighbours_cross_parents_within_the_document(tmp_path: Path) -> None:
+def test_neighbors_cross_parents_within_the_document(tmp_path: Path) -> None:
     for store in (None, tmp_path / "graph.db"):
         with NodeGraph(store=store, progress=False) as graph:
             graph.add([Document("a b\nc", id="1"), Document("d", id="2")])
             graph.create_node_group("line", str.splitlines)
             graph.create_node_group("word", str.split, parent="line")
             graph.create_node_group("all", lambda nodes: [n.text for n in nodes], scope="group")
-            pairs = [graph.neighbours(node) for node in graph.nodes("word")]
+            pairs = [graph.neighbors(node) for node in graph.nodes("word")]
             shown = [tuple(n and n.text for n in pair) for pair in pairs]
             assert shown == [(None, "b"), ("a", "c"), ("b", None), (None, None)]
-            assert graph.neighbours(graph.node("1")) == (None, None)
-            assert [graph.neighbours(n) for n in graph.nodes("all")] == [(None, None)] * 2
+            assert graph.neighbors(graph.node("1")) == (None, None)
+            assert [graph.neighbors(n) for n in graph.nodes("all")] == [(None, None)] * 2
             word = graph.nodes("word")[1]
             graph.add(Document("new a b c", id="1"))
             graph.build("word")
-            assert [n and n.text for n in graph.neighbours(word)] == ["a", "c"]
+            assert [n and n.text for n in graph.neighbors(word)] == ["a", "c"]
             graph.remove("1")
             with pytest.raises(LookupError, match="removed or changed"):
-                graph.neighbours(word)
+                graph.neighbors(word)

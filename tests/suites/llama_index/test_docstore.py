@@ -56,7 +56,7 @@ def test_source_documents_and_their_nodes(docstore: Any) -> None:
             assert docstore.get_node(node_id).ref_doc_id == document_id
 
 
-def test_neighbours_are_added(kind: Any) -> None:
+def test_neighbors_are_added(kind: Any) -> None:
     text = " ".join(f"The king of land {at} was called {name}." for at, name in enumerate("ABCDEF"))
     splitter = kind.splitter
     nodes = splitter([Document(text=text, id_="kings")])

@@ -193,7 +193,7 @@ def test_leaves_are_merged_and_gaps_are_filled(kind: Any) -> None:
     merged = AutoMergingRetriever(index.as_retriever(similarity_top_k=99), storage)
     parents = {leaf.parent_node.node_id for leaf in leaves}
     assert {result.node_id for result in merged.retrieve("king of a land")} == parents
-    # Of three neighbours the first and the third are hits.
+    # Of three neighbors the first and the third are hits.
     by_id = {leaf.node_id: leaf for leaf in leaves}
     results = index.as_retriever(similarity_top_k=99).retrieve("king of a land")
     by_next = {result.node.next_node.node_id: result for result in results if result.node.next_node}
