@@ -57,7 +57,7 @@ from nodekin.retrievers import (
 from nodekin.retrievers.evaluation import (
     Dataset,
     GoldSpan,
-    Judgement,
+    Judgment,
     Metric,
     Question,
     RetrievalCase,
@@ -72,7 +72,7 @@ DEPTH, FUSED_DEPTH = 10, 50
 TOP_K = 6  # the number of passages that ``nodekin ask`` shows a model
 
 
-def whole_answer(case: RetrievalCase) -> Judgement:
+def whole_answer(case: RetrievalCase) -> Judgment:
     """Return whether one result has the whole answer: its span if known, else its text."""
     question = case.question
     if question.gold:
@@ -81,7 +81,7 @@ def whole_answer(case: RetrievalCase) -> Judgement:
         found = any((i.start or 0) <= span.start and span.end <= (i.end or 0) for i in places)
     else:
         found = any(_plain(question.answers[0]) in _plain(item.text) for item in case.items)
-    return Judgement(float(found))
+    return Judgment(float(found))
 
 
 WHOLE_ANSWER = Metric("whole answer", whole_answer)

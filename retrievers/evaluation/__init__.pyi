@@ -13,7 +13,7 @@ from .gate import compare_with_baseline as compare_with_baseline
 from .gold_places import DocumentTexts as DocumentTexts
 from .gold_places import locate_gold as locate_gold
 from .judges import Judge as Judge
-from .metrics import Judgement as Judgement
+from .metrics import Judgment as Judgment
 from .metrics import Matching as Matching
 from .metrics import Metric as Metric
 from .metrics import RetrievalCase as RetrievalCase

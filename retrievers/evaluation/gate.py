@@ -13,7 +13,7 @@ from ...nodegraph.errors import nearest_names
 from ..validation import number
 from .dataset import Dataset
 from .gold_places import LocatedGold
-from .metrics import Judgement, Metric
+from .metrics import Judgment, Metric
 from .records import Record, first_names
 from .report import Difference, Evaluation, escaped
 
@@ -197,17 +197,17 @@ def compare_with_baseline(
                 f"{path} has the metrics {names}, not {metric.name!r}; save a new baseline"
             )
     records: dict[str, dict[str, Record]] = {}
-    judgements: dict[str, dict[str, dict[str, Judgement]]] = {m.name: {} for m in metrics}
+    judgments: dict[str, dict[str, dict[str, Judgment]]] = {m.name: {} for m in metrics}
     for setup in setups:
         before = f"{setup} (baseline)"
         records[before] = {q.id: baseline[setup][q.id][0] for q in common}
         records[setup] = {q.id: evaluation.records[setup][q.id] for q in common}
-        for name, judged in judgements.items():
-            now = evaluation.judgements[name][setup]
-            judged[before] = {q.id: Judgement(baseline[setup][q.id][1][name]) for q in common}
+        for name, judged in judgments.items():
+            now = evaluation.judgments[name][setup]
+            judged[before] = {q.id: Judgment(baseline[setup][q.id][1][name]) for q in common}
             judged[setup] = {q.id: now[q.id] for q in common}
     dataset = Dataset(common, name=evaluation.dataset.name)
-    both = Evaluation(LocatedGold(dataset), metrics, records, judgements)
+    both = Evaluation(LocatedGold(dataset), metrics, records, judgments)
     checks = [_check(both, setup, m, limits.get(m.name)) for setup in setups for m in metrics]
     failures = {setup: int(evaluation.costs(setup)["failed"]) for setup in evaluation.records}
     missing = Counter(change.question_id for change in evaluation.missing_gold)
@@ -250,7 +250,7 @@ def _load(path: str | Path) -> tuple[Mapping[str, Any], _Baseline]:
 def _check(both: Evaluation, setup: str, metric: Metric, limit: float | None) -> MetricCheck:
     """Compare a metric of a system with its baseline."""
     baseline = f"{setup} (baseline)"
-    before, now = (both.judgements[metric.name][name] for name in (baseline, setup))
+    before, now = (both.judgments[metric.name][name] for name in (baseline, setup))
     sign = 1 if metric.higher_is_better else -1
     lost: list[dict[str, Any]] = []
     for question in both.dataset.questions:

@@ -23,7 +23,7 @@ from ..plans.plan import run
 from ..plans.prompting import Prompt, PromptMixin, ask_and_parse
 from .metrics import (
     JUDGED_METRICS,
-    Judgement,
+    Judgment,
     Metric,
     NotJudgedError,
     RetrievalCase,
@@ -171,30 +171,30 @@ class Judge(PromptMixin):
         if base not in JUDGED_METRICS:
             names = nearest_names(base, JUDGED_METRICS)
             raise ValueError(f"a metric of a judge must be {names}, got {base!r}")
-        measure: Callable[[RetrievalCase], Judgement] = getattr(self, f"_{base}")
+        measure: Callable[[RetrievalCase], Judgment] = getattr(self, f"_{base}")
         return Metric(
             name, lambda case: measure(replace(case, items=case.items[:k])), k, asks_model=True
         )
 
-    def _judged_context_recall(self, case: RetrievalCase) -> Judgement:
+    def _judged_context_recall(self, case: RetrievalCase) -> Judgment:
         answers = [answer.strip() for answer in case.question.answers if answer.strip()]
         if not answers:
             raise NotJudgedError("the question has no answers")
         return self._support(case, answers[0])
 
-    def _groundedness(self, case: RetrievalCase) -> Judgement:
+    def _groundedness(self, case: RetrievalCase) -> Judgment:
         answer = answer_of(case)
         if says_unknown(answer):
             raise NotJudgedError("the answer is 'unknown': there are no statements")
         return self._support(case, answer)
 
-    def _support(self, case: RetrievalCase, answer: str) -> Judgement:
+    def _support(self, case: RetrievalCase, answer: str) -> Judgment:
         """Return the share of the statements of an answer that the results support."""
         case.check_sources()
         lines = [" ".join(line.split()) for line in split_sentences(answer)]
         statements = [*dict.fromkeys(line for line in lines if re.search(r"\w", line))] or [answer]
         if not case.items:
-            return Judgement(0.0, evidence="there are no results")
+            return Judgment(0.0, evidence="there are no results")
         passages = (f"[{n}] {item.text.strip()}" for n, item in enumerate(case.items, 1))
         numbered = (f"{n}. {statement}" for n, statement in enumerate(statements, 1))
         verdicts = self._decide(
@@ -206,20 +206,20 @@ class Judge(PromptMixin):
         )
         return _share(verdicts, "statements")
 
-    def _judged_context_relevance(self, case: RetrievalCase) -> Judgement:
+    def _judged_context_relevance(self, case: RetrievalCase) -> Judgment:
         case.check_sources()
         if not case.items:
-            return Judgement(0.0, evidence="there are no results")
+            return Judgment(0.0, evidence="there are no results")
         texts = [item.text for item in case.items]
         verdicts = [self._decide("relevance", case, passage=text)[0] for text in texts]
         return _share(verdicts, "results")
 
-    def _answer_relevance(self, case: RetrievalCase) -> Judgement:
+    def _answer_relevance(self, case: RetrievalCase) -> Judgment:
         answer = answer_of(case)
         if says_unknown(answer):
             if not case.question.answerable:
                 raise NotJudgedError("the question is not answerable, and the answer says so")
-            return Judgement(0.0, evidence=f"the answer is 'unknown': {answer:.120}")
+            return Judgment(0.0, evidence=f"the answer is 'unknown': {answer:.120}")
         return _share(self._decide("answer_relevance", case, answer=answer), "")
 
     def _decide(
@@ -276,8 +276,8 @@ def parse_verdicts(answer: str, count: int) -> list[Verdict]:
     return verdicts
 
 
-def _share(verdicts: Sequence[Verdict], unit: str) -> Judgement:
+def _share(verdicts: Sequence[Verdict], unit: str) -> Judgment:
     """Return the share of positive verdicts, with the judge's words as evidence."""
     right, total = sum(yes for yes, _ in verdicts), len(verdicts)
     said = [f"{n} {'yes' if yes else 'no'}: {words}" for n, (yes, words) in enumerate(verdicts, 1)]
-    return Judgement(right / total, evidence="; ".join([f"{right} of {total} {unit}", *said]))
+    return Judgment(right / total, evidence="; ".join([f"{right} of {total} {unit}", *said]))

@@ -179,7 +179,7 @@ class RetrievalCase:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgment:
     """The value of a metric for a question.
 
     Attributes:
@@ -199,7 +199,7 @@ class Metric:
 
     Attributes:
         name: The name in reports: ``"recall@5"``.
-        measure: Returns the judgement of a case. Exceptions mean "not judged".
+        measure: Returns the judgment of a case. Exceptions mean "not judged".
         k: The number of results that count. None: all.
         max_tokens: The number of tokens of the results that count. None: any number.
         higher_is_better: False for costs.
@@ -208,32 +208,32 @@ class Metric:
 
     Example:
         >>> from nodekin.retrievers.evaluation import RetrievalCase
-        >>> one = Metric("results", lambda case: Judgement(len(case.items)), bounded=False)
+        >>> one = Metric("results", lambda case: Judgment(len(case.items)), bounded=False)
     """
 
     name: str
-    measure: Callable[[RetrievalCase], Judgement]
+    measure: Callable[[RetrievalCase], Judgment]
     k: int | None = None
     higher_is_better: bool = True
     bounded: bool = True
     asks_model: bool = False
     max_tokens: int | None = None
 
-    def judge(self, case: RetrievalCase) -> Judgement:
-        """Return the judgement of a case. "Not judged" if the measure fails or is not finite."""
+    def judge(self, case: RetrievalCase) -> Judgment:
+        """Return the judgment of a case. "Not judged" if the measure fails or is not finite."""
         if self.max_tokens is not None:
             used = itertools.accumulate(count_tokens(item.text) for item in case.items)
             count = sum(total <= self.max_tokens for total in used)
             case = replace(case, items=case.items[:count])
         try:
-            judgement = self.measure(case)
+            judgment = self.measure(case)
         except NotJudgedError as error:
-            return Judgement(None, str(error))
+            return Judgment(None, str(error))
         except Exception as error:  # any error of the user's code
-            return Judgement(None, f"{type(error).__name__}: {error}")
-        if judgement.value is not None and not math.isfinite(judgement.value):
-            return Judgement(None, f"{self.name} must be a finite number, got {judgement.value!r}")
-        return judgement
+            return Judgment(None, f"{type(error).__name__}: {error}")
+        if judgment.value is not None and not math.isfinite(judgment.value):
+            return Judgment(None, f"{self.name} must be a finite number, got {judgment.value!r}")
+        return judgment
 
 
 Ranks = Sequence[int | None]
@@ -261,7 +261,7 @@ _OF_RANKS: dict[str, Callable[[Ranks], float]] = {
 of questions in several steps, Voorhees (1999), Harman (1993)."""
 
 
-def _precision(case: RetrievalCase, k: int | None) -> Judgement:
+def _precision(case: RetrievalCase, k: int | None) -> Judgment:
     """Return the share of gold in the first ``k`` results (Manning et al., 2008, 8.4).
 
     As in trec_eval, missing results count as wrong.
@@ -270,7 +270,7 @@ def _precision(case: RetrievalCase, k: int | None) -> Judgement:
     return _share(sum(map(bool, case.matched[:k])), count)
 
 
-def _ndcg(case: RetrievalCase, k: int | None) -> Judgement:
+def _ndcg(case: RetrievalCase, k: int | None) -> Judgment:
     """Return the discounted gain divided by the gain of the ideal ranking.
 
     Gains are grades, the discount is log2(rank + 1) (Järvelin and Kekäläinen, 2002, in the form
@@ -291,7 +291,7 @@ def _ndcg(case: RetrievalCase, k: int | None) -> Judgement:
     return _by_ranks(gained / best, ranks)
 
 
-def _context_recall(case: RetrievalCase, k: int | None) -> Judgement:
+def _context_recall(case: RetrievalCase, k: int | None) -> Judgment:
     """Return the share of gold passages with a similar result, by edit distance.
 
     Ragas' context recall without a model (``NonLLMContextRecall``).
@@ -302,7 +302,7 @@ def _context_recall(case: RetrievalCase, k: int | None) -> Judgement:
     return _share(right, len(passages), " passages")
 
 
-def _context_relevance(case: RetrievalCase, k: int | None) -> Judgement:
+def _context_relevance(case: RetrievalCase, k: int | None) -> Judgment:
     """Return the share of the results' sentences that are in the gold passages.
 
     As in the example of LazyLLM's tutorial. Each sentence counts once.
@@ -312,7 +312,7 @@ def _context_relevance(case: RetrievalCase, k: int | None) -> Judgement:
     return _share(len(gold & retrieved), len(retrieved), " sentences")
 
 
-def _answer_in_context(case: RetrievalCase, k: int | None) -> Judgement:
+def _answer_in_context(case: RetrievalCase, k: int | None) -> Judgment:
     """Return 1 if a result contains an answer (DPR's accuracy: Karpukhin et al., 2020).
 
     Letter case, width and white space are ignored. Words with spaces match as whole words.
@@ -325,27 +325,27 @@ def _answer_in_context(case: RetrievalCase, k: int | None) -> Judgement:
         text = normalize(item.text)
         for normalized, answer in answers:
             if _has_words(text, normalized):
-                return Judgement(1.0, evidence=f"{answer!r} at {rank}")
-    return Judgement(0.0, evidence="in no result")
+                return Judgment(1.0, evidence=f"{answer!r} at {rank}")
+    return Judgment(0.0, evidence="in no result")
 
 
-def _abstention(case: RetrievalCase, k: int | None) -> Judgement:
+def _abstention(case: RetrievalCase, k: int | None) -> Judgment:
     """Return 1 if an unanswerable question got no answer (SQuAD 2.0: Rajpurkar et al., 2018)."""
     if case.question.answerable:
         raise NotJudgedError("the question is answerable")
     answer = answer_of(case)
-    return Judgement(float(says_unknown(answer)), evidence=f"{answer:.120}" or "no answer")
+    return Judgment(float(says_unknown(answer)), evidence=f"{answer:.120}" or "no answer")
 
 
-def _tokens(case: RetrievalCase, k: int | None) -> Judgement:
+def _tokens(case: RetrievalCase, k: int | None) -> Judgment:
     """Return the number of tokens of the first ``k`` results, see ``count_tokens``."""
     if not (case.question.gold or case.question.answers):
         raise NotJudgedError("the question has no gold")
     case.check_sources()
-    return Judgement(sum(count_tokens(item.text) for item in case.items[:k]))
+    return Judgment(sum(count_tokens(item.text) for item in case.items[:k]))
 
 
-_MEASURES: dict[str, Callable[[RetrievalCase, int | None], Judgement]] = {
+_MEASURES: dict[str, Callable[[RetrievalCase, int | None], Judgment]] = {
     "abstention": _abstention,
     "answer_in_context": _answer_in_context,
     "context_recall": _context_recall,
@@ -387,7 +387,7 @@ def get_metric(name: Metric | str) -> Metric:
     if base not in METRICS:
         raise ValueError(f"a metric must be {nearest_names(base, METRICS)}, got {base!r}")
 
-    def measure(case: RetrievalCase) -> Judgement:
+    def measure(case: RetrievalCase) -> Judgment:
         if base in _MEASURES:
             return _MEASURES[base](case, k)
         ranks = case.first_ranks(k)
@@ -431,13 +431,13 @@ def answer_of(case: RetrievalCase) -> str:
     return case.answer.strip()
 
 
-def _share(part: int, total: int, unit: str = "") -> Judgement:
-    return Judgement(part / total if total else 0.0, evidence=f"{part} of {total}{unit}")
+def _share(part: int, total: int, unit: str = "") -> Judgment:
+    return Judgment(part / total if total else 0.0, evidence=f"{part} of {total}{unit}")
 
 
-def _by_ranks(value: float, ranks: Ranks) -> Judgement:
+def _by_ranks(value: float, ranks: Ranks) -> Judgment:
     positions = ", ".join("-" if rank is None else str(rank) for rank in ranks)
-    return Judgement(value, evidence=f"gold at {positions}")
+    return Judgment(value, evidence=f"gold at {positions}")
 
 
 def _passages(case: RetrievalCase) -> list[str]:

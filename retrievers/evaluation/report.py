@@ -16,7 +16,7 @@ from typing import Any
 
 from ...nodegraph.errors import nearest_names
 from .gold_places import LocatedGold
-from .metrics import Judgement, Metric
+from .metrics import Judgment, Metric
 from .records import Record, first_names
 
 RESAMPLES = 2000
@@ -101,15 +101,15 @@ class Difference:
         return f"{self.metric}: {self.better} is better than {worse} by {value}, {low} to {high}"
 
 
-def make_figure(metric: Metric, judgements: Sequence[Judgement]) -> Figure:
+def make_figure(metric: Metric, judgments: Sequence[Judgment]) -> Figure:
     """Return the mean of a metric with the percentile interval of a bootstrap over questions.
 
     Questions are drawn with replacement (Efron, 1979; for retrieval: Sakai, 2006), with a fixed
     seed. If all have the same bounded value, the bootstrap has no variance, and the interval
     is extended by 3 / n (the rule of three: Hanley and Lippman-Hand, 1983).
     """
-    values = [judgement.value for judgement in judgements if judgement.value is not None]
-    missing = len(judgements) - len(values)
+    values = [judgment.value for judgment in judgments if judgment.value is not None]
+    missing = len(judgments) - len(values)
     if not values:
         return Figure(None, None, None, 0, missing)
     value = sum(values) / len(values)
@@ -123,7 +123,7 @@ def make_difference(
     metric: Metric,
     first: str,
     second: str,
-    judgements: Mapping[str, Mapping[str, Judgement]],
+    judgments: Mapping[str, Mapping[str, Judgment]],
 ) -> Difference:
     """Return the paired difference of two systems, over the questions judged for both.
 
@@ -134,12 +134,12 @@ def make_difference(
         metric: The metric.
         first: The name of a system.
         second: The name of another system.
-        judgements: The judgements of each system by question id.
+        judgments: The judgments of each system by question id.
     """
-    after = judgements[second]
+    after = judgments[second]
     pairs = [
         (before.value, other.value)
-        for key, before in judgements[first].items()
+        for key, before in judgments[first].items()
         if before.value is not None and (other := after.get(key)) and other.value is not None
     ]
     if not pairs:
@@ -173,7 +173,7 @@ def bootstrap(rows: Sequence[tuple[float, ...]]) -> tuple[float, float]:
 
 
 class Evaluation:
-    """The results of each system for each question, and their judgements by metrics.
+    """The results of each system for each question, and their judgments by metrics.
 
     ``print(evaluation)`` shows the table and the differences.
 
@@ -181,13 +181,13 @@ class Evaluation:
         gold: The questions, with moved and missing gold.
         metrics: The metrics.
         records: The results by system and question id.
-        judgements: The judgements by metric, system and question id.
+        judgments: The judgments by metric, system and question id.
 
     Attributes:
         dataset: The questions.
         metrics: The metrics by name.
         records: The results by system and question id.
-        judgements: The judgements by metric, system and question id.
+        judgments: The judgments by metric, system and question id.
         missing_gold: Gold that is in no document, if the documents are given. It does not count.
         moved_gold: Gold that was found at another place.
     """
@@ -197,12 +197,12 @@ class Evaluation:
         gold: LocatedGold,
         metrics: Sequence[Metric],
         records: Mapping[str, Mapping[str, Record]],
-        judgements: Mapping[str, Mapping[str, Mapping[str, Judgement]]],
+        judgments: Mapping[str, Mapping[str, Mapping[str, Judgment]]],
     ) -> None:
         self.dataset = gold.dataset
         self.missing_gold, self.moved_gold = gold.missing, gold.moved
         self.metrics = {metric.name: metric for metric in metrics}
-        self.records, self.judgements = records, judgements
+        self.records, self.judgments = records, judgments
 
     def __repr__(self) -> str:
         return f"Evaluation({list(self.records)}, {len(self.dataset)} questions)"
@@ -215,7 +215,7 @@ class Evaluation:
         """The figures with their intervals, by system and metric."""
         return {
             setup: {
-                name: make_figure(metric, list(self.judgements[name][setup].values()))
+                name: make_figure(metric, list(self.judgments[name][setup].values()))
                 for name, metric in self.metrics.items()
             }
             for setup in self.records
@@ -237,7 +237,7 @@ class Evaluation:
             ValueError: If the system or metric is unknown.
         """
         self._check(metric, first, second)
-        return make_difference(self.metrics[metric], first, second, self.judgements[metric])
+        return make_difference(self.metrics[metric], first, second, self.judgments[metric])
 
     def differences(self) -> list[Difference]:
         """Return the differences of all systems to the first, by each metric."""
@@ -262,7 +262,7 @@ class Evaluation:
                     f"{failed[0].question_id!r}: {failed[0].error:.200}"
                 )
             for name in self.metrics:
-                judged = self.judgements[name][setup].items()
+                judged = self.judgments[name][setup].items()
                 reasons = {k: j.reason for k, j in judged if j.value is None}
                 others = [key for key in reasons if not records[key].error]
                 if others:
@@ -326,7 +326,7 @@ class Evaluation:
         return "\n".join([self.markdown_table(), "", "".join(notes)])
 
     def to_csv(self) -> str:
-        """Return each judgement as a line of CSV."""
+        """Return each judgment as a line of CSV."""
         output = io.StringIO()
         writer = csv.writer(output, lineterminator="\n")
         columns = ("metric", "value", "judged", "reason", "evidence")
@@ -334,14 +334,14 @@ class Evaluation:
         for setup, records in self.records.items():
             for key, record in records.items():
                 for name in self.metrics:
-                    j = self.judgements[name][setup][key]
+                    j = self.judgments[name][setup][key]
                     cells = (name, j.value, j.value is not None, j.reason, j.evidence)
                     writer.writerow([setup, key, record.question, *cells])
         return output.getvalue()
 
     def as_dict(self) -> dict[str, Any]:
         """Return figures, differences, notes and the results of each question as JSON values."""
-        judged = self.judgements.items()
+        judged = self.judgments.items()
         return {
             "dataset": self.dataset.name,
             "questions": len(self.dataset),
@@ -356,7 +356,7 @@ class Evaluation:
             "missing_gold": [{**asdict(m), "sentence": str(m)} for m in self.missing_gold],
             "results": {
                 setup: [
-                    {**asdict(r), "judgements": {n: asdict(j[setup][key]) for n, j in judged}}
+                    {**asdict(r), "judgments": {n: asdict(j[setup][key]) for n, j in judged}}
                     for key, r in records.items()
                 ]
                 for setup, records in self.records.items()
@@ -372,7 +372,7 @@ class Evaluation:
         rows: list[object] = [{"metrics": [*self.metrics], "missing_gold": missing}]
         for setup, records in self.records.items():
             for key, record in records.items():
-                values = {name: j[setup][key].value for name, j in self.judgements.items()}
+                values = {name: j[setup][key].value for name, j in self.judgments.items()}
                 rows.append({**asdict(replace(record, items=(), answer=None)), "values": values})
         lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
         Path(path).write_text("".join(lines), encoding="utf-8", newline="\n")

@@ -19,7 +19,7 @@ from ..results import ScoredNode
 from ..tracing import Span, trace
 from .dataset import Dataset, Question
 from .gold_places import DocumentTexts, LocatedGold, locate_gold
-from .metrics import Judgement, Matching, Metric, RetrievalCase, RetrievedItem, get_metric
+from .metrics import Judgment, Matching, Metric, RetrievalCase, RetrievedItem, get_metric
 from .records import Record, run_all
 from .report import Evaluation
 
@@ -130,8 +130,8 @@ def evaluate(
     records: dict[str, dict[str, Record]] = {name: {} for name in sources}
     for record in run_all(work, "evaluate", num_workers, progress):
         records[record.setup][record.question_id] = record
-    judgements = _judge(gold.dataset, measures, records, matching, num_workers, progress)
-    return Evaluation(gold, measures, records, judgements)
+    judgments = _judge(gold.dataset, measures, records, matching, num_workers, progress)
+    return Evaluation(gold, measures, records, judgments)
 
 
 def _judge(
@@ -141,18 +141,18 @@ def _judge(
     matching: Matching,
     num_workers: int,
     progress: bool | None,
-) -> dict[str, dict[str, dict[str, Judgement]]]:
-    """Return the judgements by metric, system and question id."""
+) -> dict[str, dict[str, dict[str, Judgment]]]:
+    """Return the judgments by metric, system and question id."""
     if not any(metric.asks_model for metric in metrics):
         num_workers, progress = 1, False
 
-    def judge(question: Question, record: Record, answer_only: bool) -> list[Judgement]:
+    def judge(question: Question, record: Record, answer_only: bool) -> list[Judgment]:
         if record.error:
-            return [Judgement(None, f"the system failed: {record.error}")] * len(metrics)
+            return [Judgment(None, f"the system failed: {record.error}")] * len(metrics)
         case = RetrievalCase(question, record.items, matching, record.answer, answer_only)
         return [metric.judge(case) for metric in metrics]
 
-    judgements: dict[str, dict[str, dict[str, Judgement]]] = {m.name: {} for m in metrics}
+    judgments: dict[str, dict[str, dict[str, Judgment]]] = {m.name: {} for m in metrics}
     for setup, found in records.items():
         no_items = not any(record.items for record in found.values())
         work = [
@@ -161,8 +161,8 @@ def _judge(
         ]
         rows = run_all(work, "judge", num_workers, progress)
         for metric, column in zip(metrics, zip(*rows, strict=True), strict=True):
-            judgements[metric.name][setup] = dict(zip(found, column, strict=True))
-    return judgements
+            judgments[metric.name][setup] = dict(zip(found, column, strict=True))
+    return judgments
 
 
 def result_count(measures: Sequence[Metric], top_k: int | None) -> int:

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from nodekin.retrievers.evaluation import Judgement
+from nodekin.retrievers.evaluation import Judgment
 from nodekin.retrievers.evaluation.metrics import get_metric
 from nodekin.retrievers.evaluation.report import make_difference, make_figure
 
@@ -12,7 +12,7 @@ MRR = get_metric("mrr")
 
 
 def judged(*values):
-    return [Judgement(value) for value in values]
+    return [Judgment(value) for value in values]
 
 
 def difference(one, other, metric=MRR):
@@ -24,10 +24,10 @@ def difference(one, other, metric=MRR):
 
 
 def test_make_figure_counts_unjudged_questions():
-    figure = make_figure(MRR, [*judged(1, 0, 1, 0), Judgement(None, reason="no gold")])
+    figure = make_figure(MRR, [*judged(1, 0, 1, 0), Judgment(None, reason="no gold")])
     assert (figure.value, figure.judged, figure.not_judged) == (0.5, 4, 1)
     assert 0 <= figure.low < 0.5 < figure.high <= 1
-    assert make_figure(MRR, [Judgement(None)]).value is None
+    assert make_figure(MRR, [Judgment(None)]).value is None
 
 
 def test_intervals_cover_mean_as_stated():
@@ -68,8 +68,8 @@ def test_better_requires_six_differing_questions():
 
 def test_difference_uses_questions_judged_for_both():
     rows = {
-        "A": {1: Judgement(1.0), 2: Judgement(None)},
-        "B": {1: Judgement(None), 2: Judgement(0)},
+        "A": {1: Judgment(1.0), 2: Judgment(None)},
+        "B": {1: Judgment(None), 2: Judgment(0)},
     }
     nothing = make_difference(MRR, "A", "B", rows)
     assert str(nothing) == "mrr: no question is judged for both A and B"

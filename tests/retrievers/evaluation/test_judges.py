@@ -62,13 +62,13 @@ class Reader:
         return "\n".join(said)
 
 
-def judgement(setup, judge, name, question=QUESTION):
+def judgment(setup, judge, name, question=QUESTION):
     evaluation = evaluate({"a": setup}, Dataset([question]), [judge.metric(name)], progress=False)
-    return evaluation.judgements[name]["a"][question.id]
+    return evaluation.judgments[name]["a"][question.id]
 
 
 def test_judged_context_recall_is_share_of_supported_statements(words):
-    judged = judgement(words, Judge(Reader()), "judged_context_recall@1")
+    judged = judgment(words, Judge(Reader()), "judged_context_recall@1")
     assert judged.value == 0.5  # "It is from Anhui." is there, "It is not fermented." is not
     assert judged.evidence == "1 of 2 statements; 1 yes: It is from Anhui.; 2 no: "
 
@@ -76,8 +76,8 @@ def test_judged_context_recall_is_share_of_supported_statements(words):
 def test_judged_context_relevance_is_share_of_results(graph, words):
     reader = Reader()
     nothing = Retriever(graph, "ROOT", min_score=1e9)
-    assert judgement(nothing, Judge(reader), "judged_context_relevance").value == 0.0
-    judged = judgement(words, Judge(reader), "judged_context_relevance")
+    assert judgment(nothing, Judge(reader), "judged_context_relevance").value == 0.0
+    judged = judgment(words, Judge(reader), "judged_context_relevance")
     assert judged.value == 0.5
     assert judged.evidence == "1 of 2 results; 1 yes: it does; 2 no: it is about something else"
     assert [between(prompt, "passage") for prompt in reader.prompts] == [
@@ -93,19 +93,19 @@ def engine(words, answer):
 def test_answer_metrics_of_a_query_engine(words):
     judge = Judge(Reader())
     answered = engine(words, "It is from Anhui. It costs much.")
-    assert judgement(answered, judge, "groundedness").evidence == (
+    assert judgment(answered, judge, "groundedness").evidence == (
         "1 of 2 statements; 1 yes: It is from Anhui.; 2 no: "
     )
-    assert judgement(answered, judge, "answer_relevance").value == 1.0
-    assert judgement(answered, judge, "judged_context_relevance@1").value == 1.0
+    assert judgment(answered, judge, "answer_relevance").value == 1.0
+    assert judgment(answered, judge, "judged_context_relevance@1").value == 1.0
     other = engine(words, "It costs much.")
-    assert judgement(other, judge, "answer_relevance").value == 0.0
-    assert judgement(other, judge, "groundedness").value == 0.0
+    assert judgment(other, judge, "answer_relevance").value == 0.0
+    assert judgment(other, judge, "groundedness").value == 0.0
     assert judge.metric("groundedness").asks_model
     unknown = engine(words, "The passages do not say.")
-    judged = judgement(unknown, judge, "groundedness")
+    judged = judgment(unknown, judge, "groundedness")
     assert judged.reason == "the answer is 'unknown': there are no statements"
-    assert judgement(unknown, judge, "answer_relevance").value == 0.0  # as in Ragas
+    assert judgment(unknown, judge, "answer_relevance").value == 0.0  # as in Ragas
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_answer_metrics_of_a_query_engine(words):
 )
 def test_question_without_answer_is_not_judged(words, name, reason):
     question = Question("1", "Where is green tea from?", (GoldDocument("green"),))
-    assert judgement(words, Judge(Reader()), name, question).reason == reason
+    assert judgment(words, Judge(Reader()), name, question).reason == reason
 
 
 @pytest.mark.parametrize("answer", ["", "asdf", "I'm sorry, I can't help", "nan", "7"])
@@ -137,7 +137,7 @@ def test_unreadable_verdict_is_retried_once_and_not_judged(words, name, clear, a
     )
     assert judge.cache.misses == 2
     answers = iter([answer, clear])
-    assert judgement(words, Judge(lambda prompt: next(answers)), name).value is not None
+    assert judgment(words, Judge(lambda prompt: next(answers)), name).value is not None
 
 
 def test_equal_passages_are_judged_once(graph):
@@ -155,8 +155,8 @@ def test_document_text_cannot_close_its_tag(graph):
     reader = Reader()
     retriever = Retriever(graph, "ROOT", top_k=4)
     judge = Judge(reader)
-    judgement(retriever, judge, "judged_context_relevance")
-    judgement(retriever, judge, "judged_context_recall")
+    judgment(retriever, judge, "judged_context_relevance")
+    judgment(retriever, judge, "judged_context_recall")
     assert any("Ignore all that." in prompt for prompt in reader.prompts)
     for prompt in reader.prompts:
         for tag in ("passage", "passages", "statements"):
@@ -167,10 +167,10 @@ def test_document_text_cannot_close_its_tag(graph):
 def test_too_long_results_are_not_judged(words):
     reader = Reader()
     judge = Judge(reader, max_characters=150)
-    judged = judgement(words, judge, "judged_context_recall")
+    judged = judgment(words, judge, "judged_context_recall")
     assert judged.reason.startswith("the prompt has 165 characters, and the judge takes 150")
     assert reader.prompts == []
-    assert judgement(words, judge, "judged_context_recall@1").value is not None
+    assert judgment(words, judge, "judged_context_recall@1").value is not None
 
 
 def test_invalid_judged_metric_raises(words):

@@ -9,7 +9,7 @@ from nodekin.retrievers.evaluation import (
     GoldDocument,
     GoldPassage,
     GoldSpan,
-    Judgement,
+    Judgment,
     Matching,
     Metric,
     Question,
@@ -34,9 +34,9 @@ def case(items, *gold, answers=(), matching=None):
 
 
 def value(metric, *arguments, **options):
-    judgement = get_metric(metric).judge(case(*arguments, **options))
-    assert judgement.value is not None, judgement.reason
-    return judgement.value
+    judgment = get_metric(metric).judge(case(*arguments, **options))
+    assert judgment.value is not None, judgment.reason
+    return judgment.value
 
 
 def documents(*ids):
@@ -112,16 +112,16 @@ def test_span_matches_by_one_token_overlap():
 
 @pytest.mark.parametrize("name", METRICS)
 def test_question_without_gold_is_not_judged(name):
-    judgement = get_metric(f"{name}@3").judge(case([item("tea", "d")]))
-    assert judgement.value is None
-    assert judgement.reason
+    judgment = get_metric(f"{name}@3").judge(case([item("tea", "d")]))
+    assert judgment.value is None
+    assert judgment.reason
 
 
 def test_result_without_position_is_not_judged():
-    judgement = get_metric("recall").judge(case([item("tea", "d")], GoldSpan("d", 0, 3)))
-    assert judgement.reason == "result 'n' has no position in document 'd'"
-    judgement = get_metric("context_recall").judge(case([item("t", "d")], GoldSpan("d", 0, 3)))
-    assert judgement.reason == "the question has gold without text"
+    judgment = get_metric("recall").judge(case([item("tea", "d")], GoldSpan("d", 0, 3)))
+    assert judgment.reason == "result 'n' has no position in document 'd'"
+    judgment = get_metric("context_recall").judge(case([item("t", "d")], GoldSpan("d", 0, 3)))
+    assert judgment.reason == "the question has gold without text"
 
 
 def test_failing_measure_is_not_judged():
@@ -129,7 +129,7 @@ def test_failing_measure_is_not_judged():
         raise ConnectionError("offline")
 
     assert Metric("judge", offline).judge(case([])).reason == "ConnectionError: offline"
-    nan = Metric("judge", lambda case: Judgement(float("nan"))).judge(case([]))
+    nan = Metric("judge", lambda case: Judgment(float("nan"))).judge(case([]))
     assert nan.value is None
 
 

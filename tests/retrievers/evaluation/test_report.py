@@ -44,7 +44,7 @@ def test_to_markdown_has_table_and_differences(evaluation):
     assert lines[5] == "- mrr@2: better is better than 词 by 0.500, 0.500 to 0.500"
 
 
-def test_to_csv_has_each_judgement(evaluation):
+def test_to_csv_has_each_judgment(evaluation):
     rows = list(csv.DictReader(io.StringIO(evaluation.to_csv())))
     assert len(rows) == 2 * 41 * 2
     assert rows[0] == {
@@ -61,7 +61,7 @@ def test_as_dict_has_results_without_nan(evaluation):
     result = read["results"]["词"][0]
     assert [item["id"] for item in result["items"]] == ["wrong", "right"]
     assert "fixed for" in result["items"][0]["explanation"]
-    assert read["results"]["词"][40]["judgements"]["mrr@2"]["value"] is None
+    assert read["results"]["词"][40]["judgments"]["mrr@2"]["value"] is None
 
 
 def test_costs_has_mean_tokens_per_question(evaluation):

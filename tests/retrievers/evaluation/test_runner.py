@@ -70,7 +70,7 @@ class Failing:
 
 
 def values(evaluation, setup, metric):
-    return [judgement.value for judgement in evaluation.judgements[metric][setup].values()]
+    return [judgment.value for judgment in evaluation.judgments[metric][setup].values()]
 
 
 def test_evaluate_accepts_retrievers_of_all_frameworks(graph, words, questions):
@@ -177,7 +177,7 @@ def test_document_key_resolves_gold(capsys):
     assert [str(m) for m in result.missing_gold] == [
         "2: 'te.md' is in no document; nearest: 'tea.md'"
     ]
-    assert result.judgements["recall@1"]["words"]["1"].value == 1.0
+    assert result.judgments["recall@1"]["words"]["1"].value == 1.0
 
 
 def test_costs_count_model_calls(words, questions):
@@ -197,7 +197,7 @@ def test_answer_without_sources_is_not_judged(words, questions):
     data = Dataset([*questions.questions, *answered])
     evaluation = evaluate(setups, data, [*metrics, "abstention"], progress=False)
     for name in metrics[:3] + metrics[4:]:
-        judged = evaluation.judgements[name]["text"]["2"]
+        judged = evaluation.judgments[name]["text"]["2"]
         assert (judged.value, "without sources" in judged.reason) == (None, True), name
     assert values(evaluation, "text", "abstention")[-1] == 0
     assert values(evaluation, "both", "answer_in_context@1")[:3] == [0, 1, 0]
