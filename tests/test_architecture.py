@@ -13,8 +13,8 @@ _IN_BOTH_FRAMEWORKS = re.compile(r"NodeGraph\w+")
 
 # Dataclasses that collect, count or remember. All other public dataclasses are values.
 _MUTABLE = {
-    *("AnswerContext", "FolderScan", "GraphStruct", "ReadReport"),
-    *("RegisteredReader", "TakenIndex", "Snapshot", "Span"),
+    *("AnswerContext", "Corpus", "FolderScan", "GraphStruct", "ReadReport"),
+    *("RegisteredReader", "TakenIndex", "Span", "WorkerProcess"),
 }
 
 
