@@ -39,12 +39,12 @@ def test_no_folder_shadows_the_namespace() -> None:
     assert not (REPO / "__init__.py").exists()
 
 
-@pytest.mark.parametrize("room", PACKAGES)
-def test_type_checkers_find_each_package(room: str) -> None:
-    link = REPO / ".typing" / "nodekin" / room
+@pytest.mark.parametrize("package", PACKAGES)
+def test_type_checkers_find_each_package(package: str) -> None:
+    link = REPO / ".typing" / "nodekin" / package
     assert link.is_symlink()
-    assert link.resolve() == (REPO / room).resolve()
-    assert (REPO / room / "py.typed").exists()
+    assert link.resolve() == (REPO / package).resolve()
+    assert (REPO / package / "py.typed").exists()
 
 
 @pytest.mark.parametrize("package", source_tree.public_names())

@@ -83,8 +83,8 @@ def terminal() -> str:
     for number, line in enumerate(lines[:-1]):
         more = f'xml:space="preserve" textLength="{cells(line) * 8.2:.1f}"'
         if line:
-            colour = "#7bdff2" if line.startswith("$") else "#e4e7eb"
-            parts.append(text(18, 52 + 21 * number, line, colour, more))
+            color = "#7bdff2" if line.startswith("$") else "#e4e7eb"
+            parts.append(text(18, 52 + 21 * number, line, color, more))
     body = f'<g font-family="{MONO}" font-size="13.5">' + "\n".join(parts) + "</g>"
     alt = "nodekin in a terminal: a PDF and a DOCX are indexed, and searched in two languages"
     return svg(800, 52 + 21 * len(lines), [body], alt, "#1f2933")

@@ -20,7 +20,7 @@ from ..tracing import start_span
 from ..validation import parameters_of, takes_any_keyword
 from .outputs import read_output, read_sources
 
-FACE = "native_retriever"
+NATIVE = "native_retriever"
 """The property of framework adapter classes that returns the wrapped native retriever."""
 
 MAX_READ = 10_000
@@ -66,8 +66,8 @@ def as_retriever(
         0.5000    "Tea"
           0.5000    search for "tea?": itself
     """
-    if hasattr(type(source), FACE):  # a Runnable may forward attributes of its inner object
-        native: RetrieverProtocol = getattr(source, FACE)
+    if hasattr(type(source), NATIVE):  # a Runnable may forward attributes of its inner object
+        native: RetrieverProtocol = getattr(source, NATIVE)
         return native
     if isinstance(source, NodeGraph):
         from .. import DefaultRetriever  # a lazy name, to avoid an import cycle

@@ -77,13 +77,13 @@ def listed(results: Any) -> Found:
     return [(Path(document).stem, score) for document, score in results]
 
 
-def check(doors: Iterator[tuple[str, list[Found]]], expected: list[Found]) -> None:
+def check(runs: Iterator[tuple[str, list[Found]]], expected: list[Found]) -> None:
     """Check that results and scores are those; tools for models round them."""
-    for door, results in doors:
-        error = 5e-5 if door in ("mcp", "CorpusTools") else 1e-9
+    for entry, results in runs:
+        error = 5e-5 if entry in ("mcp", "CorpusTools") else 1e-9
         for question, ours, theirs in zip(QUESTIONS, expected, results, strict=True):
             wanted = [(name, pytest.approx(score, abs=error)) for name, score in ours]
-            assert theirs == wanted, (door, question)
+            assert theirs == wanted, (entry, question)
 
 
 def commands(nodekin: Any) -> Iterator[tuple[str, list[Found]]]:
@@ -95,8 +95,8 @@ def commands(nodekin: Any) -> Iterator[tuple[str, list[Found]]]:
         model = ("--json", "--model", "scripted")
         runs = [nodekin("ask", question, *model).json for question in QUESTIONS]
         chats = [nodekin("ask", "--chat", *model, input=question).json for question in QUESTIONS]
-    for door, answers in (("ask", runs), ("ask --chat", chats)):
-        yield door, [listed((s["document"], s["score"]) for s in one["sources"]) for one in answers]
+    for entry, told in (("ask", runs), ("ask --chat", chats)):
+        yield entry, [listed((s["document"], s["score"]) for s in one["sources"]) for one in told]
     ran = nodekin("eval", "--data", "q.jsonl", "-m", f"recall@{TOP_K}", "--json")
     assert ran.status == 0, ran.err
     rows = ran.json["results"]["default"]
@@ -125,7 +125,7 @@ def of_tools(tools: CorpusTools) -> list[Found]:
     return [listed((e["document"], e["score"]) for e in call.entries[:TOP_K]) for call in calls]
 
 
-def faces(embed: Any) -> Iterator[tuple[str, list[Found]]]:
+def programs(embed: Any) -> Iterator[tuple[str, list[Found]]]:
     """Yield the results of the Python API."""
     graph = NodeGraph("docs", embed=embed, progress=False)
     yield "as_retriever", found(graph)
@@ -154,8 +154,8 @@ def test_every_entry_point_returns_equal_results(
     graph.add([Document(text, id=name) for name, text in TEXTS.items()])
     expected = found(graph)
     assert all(len(results) == TOP_K for results in expected)
-    for doors in (commands(nodekin), sessions(), faces(model)):
-        check(doors, expected)
+    for runs in (commands(nodekin), sessions(), programs(model)):
+        check(runs, expected)
     assert (files / ".nodekin" / "graph.sqlite").stat().st_size == size
     assert list(nodekin("status", "--json").json["groups"]) == ["ROOT", "passage", "sentence"]
 

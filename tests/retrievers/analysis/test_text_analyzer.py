@@ -327,7 +327,7 @@ def test_quoted_s_is_a_word() -> None:
     assert analyze("Tom's") == analyze("Tom’s") == ["tom"]
 
 
-@given(st.text().map(partial(unicodedata.normalize, "NFKC")))  # as texts are analysed
+@given(st.text().map(partial(unicodedata.normalize, "NFKC")))  # as texts are analyzed
 @example("0A_0")
 @example("python3_x")
 def test_every_word_of_text_is_findable(text: str) -> None:
