@@ -106,7 +106,7 @@ def hit_url(result: ScoredNode) -> str:
 def quote_url(answer: Answer, quote: CheckedQuote) -> str:
     """Return the address of a quotation. Empty if it is in no source."""
     nodes = {source.number: source.result.node for source in answer.sources}
-    if quote.source not in nodes or not quote.spans:
+    if quote.source is None:
         return ""
     span = {"start": quote.spans[0].start or 0, "end": quote.spans[0].end or 0}
     return node_url("document", nodes[quote.source].id, span)

@@ -282,7 +282,7 @@ async def _posted(request: Request) -> dict[str, str]:
         body += part
         if len(body) > _MAX_BODY:
             raise ValueError(f"a request must have at most {_MAX_BODY:,} bytes")
-    return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
+    return dict(parse_qsl(body.decode("utf-8", "replace")))
 
 
 def _question(text: str, name: str) -> str:
