@@ -212,8 +212,6 @@ class NodeGraphRetriever(BaseRetriever):
             raise TypeError("strategy= and llm= must be given together")
         options = {"k": 4, **_unpacked(options)}
         fields = {name: options.pop(name) for name in cls.model_fields if name in options}
-        if fields["k"] is not None:
-            options["top_k"] = fields["k"]
         target = _declare_group(graph, "parent", parent_splitter, target, ROOT) or ROOT
         group = _declare_group(graph, "child", child_splitter, group, target)
         retriever: RetrieverProtocol

@@ -216,8 +216,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         """
         search = self._retriever
         if similarity is not None or group is not None:
-            default = self._struct.group if similarity is None else NODES
-            search = self._search(group or default, similarity)
+            search = self._search(group or NODES, similarity)
         options.setdefault("callback_manager", self._callback_manager)
         retriever = NodeGraphRetriever(search, object_map=self._object_map, **options)
         if node_ids is not None:
