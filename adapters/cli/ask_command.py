@@ -113,7 +113,7 @@ def _record(answer: Answer, model: str) -> dict[str, Any]:
             for s in answer.sources
         ],
         "left_out": [
-            {"document": item.result.node.document_id or None, "reason": item.reason}
+            {"document": item.result.node.document_id, "reason": item.reason}
             for item in answer.omitted
         ],
         "quotes": [quote.to_dict() for quote in answer.quotes],

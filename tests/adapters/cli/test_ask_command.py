@@ -57,6 +57,22 @@ def test_ask_json_has_each_field(nodekin, server):
     assert (first["number"], first["cited"], first["document"]) == (1, True, "docs/tea.md")
     assert "It is fermented." in first["shown"]
     assert first["matches"][0]["similarity"] == "bm25"
+    assert told["left_out"] == []
+
+
+def test_ask_json_lists_results_beyond_the_context_window(nodekin, server, here):
+    passage = "It is fermented. " * 50
+    (here / "long").mkdir()
+    (here / "long" / "tea.txt").write_text("\n\n".join(f"{n}. {passage}" for n in range(99)))
+    told = nodekin("ask", "Which tea is fermented?", "--in", "long", "-k", "99", "--json").json
+    assert told["left_out"][0] == {"document": "long/tea.txt", "reason": "context_window"}
+    assert len(told["left_out"]) + len(told["sources"]) == 99
+
+
+def test_ask_also_reads_results_without_the_phrase(nodekin, server, here):
+    (here / "docs" / "apart.txt").write_text("The tea is green, and tea is tea.")
+    told = nodekin("ask", '"green tea"', "--in", "docs", "--json").json
+    assert {source["document"] for source in told["sources"]} == {"docs/tea.md", "docs/apart.txt"}
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

@@ -52,12 +52,14 @@ def test_snippet_of_code_has_line_numbers(nodekin, here):
     assert out.startswith("1. docs/tea.py:10  ")
 
 
-def test_snippet_of_table_has_header_row(nodekin, here):
+@pytest.mark.parametrize("number", [16, 17])
+def test_snippet_of_table_has_header_row(nodekin, here, number):
     rows = "".join(f"| sort {n} | {n} yuan |\n" for n in range(30))
-    (here / "docs" / "prices.md").write_text(f"| tea | price |\n|---|---|\n{rows}")
-    lines = nodekin("search", "sort 17 price", "--in", "docs", "-k", "1").out.splitlines()
+    text = f"Tea costs this.\nA cup is free.\n\n| tea | price |\n|---|---|\n{rows}"
+    (here / "docs" / "prices.md").write_text(text)
+    lines = nodekin("search", f"sort {number} price", "--in", "docs", "-k", "1").out.splitlines()
     assert lines[1] == "   | tea | price |"
-    assert "   | sort 17 | 17 yuan |" in lines
+    assert f"   | sort {number} | {number} yuan |" in lines
     assert len(lines) <= 6
 
 

@@ -1,8 +1,11 @@
 """The folder of an index, its models, and limits of an index of others: docs/security.md."""
 
 import json
+from pathlib import Path
 
 import pytest
+
+from nodekin.adapters.cli.workspace import load_index, open_graph
 
 
 @pytest.fixture(autouse=True)
@@ -35,6 +38,12 @@ def test_store_selects_folder(nodekin, here, monkeypatch):
     assert nodekin("search", "Yangtze", "--store", "kept/here").status == 0
     monkeypatch.setenv("NODEKIN_STORE", str(here / "kept" / "here"))
     assert nodekin("search", "Yangtze").status == 0
+
+
+@pytest.mark.parametrize(("quiet", "progress"), [(True, False), (False, None)])
+def test_quiet_graph_draws_no_progress_bar(indexed, quiet, progress):
+    with open_graph(load_index(Path(".nodekin")), quiet=quiet) as graph:
+        assert graph.progress is progress
 
 
 @pytest.mark.parametrize("change", [{"version": 99}, {"version": "x"}, None])
