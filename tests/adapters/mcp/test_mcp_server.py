@@ -88,11 +88,14 @@ async def test_search_fetch_offers_two_tools(tools) -> None:
         best = json.loads(found.content[0].text)["results"][0]
         fetched = await client.call_tool("fetch", {"id": best["id"]})
         whole = await client.call_tool("fetch", {"id": "tea/green.md"})
+        title = await client.call_tool("fetch", {"id": "tea/green.md#2-11"})
         wrong = await client.call_tool("fetch", {"id": 3})
         for name in ("tea/green.md#²-³", "tea/green.md#1-" + "9" * 5_000, "nothing#1-2"):
             refused = await client.call_tool("fetch", {"id": name})
             assert "unknown document" in refused.content[0].text
     assert set(best) == {"id", "title", "url", "text"}
+    assert best["id"] == "茶/茶 经.md#0-22"
+    assert json.loads(title.content[0].text)["text"] == "Green tea"
     assert json.loads(fetched.content[0].text)["text"] == TEXTS["茶/茶 经.md"]
     assert json.loads(whole.content[0].text)["text"] == TEXTS["tea/green.md"]
     assert wrong.is_error
