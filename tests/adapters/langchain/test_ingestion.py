@@ -125,6 +125,7 @@ def test_file_loader_reads_a_folder(tmp_path: Path) -> None:
     assert "| 龙井 | 四元二角 | 十一元 |" in word.page_content
     assert (pdf.metadata["page_count"], pdf.id) == (2, "files/handbook.pdf")
     assert pdf.metadata["source"] == str(SAMPLES / "handbook.pdf")
+    assert "place" not in word.metadata
     assert str(loader.report) == "2 read"
     graph = NodeGraph()
     graph.add([pdf, word])
@@ -138,9 +139,10 @@ def test_file_loader_of_pages_adds_places() -> None:
     first, second = FileLoader(SAMPLES / "handbook.pdf", "page").load()
     assert (second.metadata["page_label"], second.metadata["page"]) == ("2", 2)
     assert second.page_content.startswith("# 2 Serving")
-    (table,) = FileLoader(str(SAMPLES / "handbook.pdf"), "table").lazy_load()
+    table, other = FileLoader(str(SAMPLES), "table").lazy_load()
     assert table.metadata["place"] == "handbook.pdf, page 1, 1.2 Prices"
     assert table.page_content in first.page_content
+    assert other.metadata["place"] == "手册.docx, 1.2 价格"  # without a page
 
 
 def test_file_loader_works_in_directory_loader() -> None:

@@ -1,5 +1,7 @@
 import asyncio
+import inspect
 import pickle
+import re
 import warnings
 
 import pytest
@@ -7,7 +9,7 @@ from blockbuster import blockbuster_ctx
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.indexing import InMemoryRecordManager, index
-from langchain_core.vectorstores import InMemoryVectorStore, VectorStoreRetriever
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore, VectorStoreRetriever
 from support import langchain_peers as peers
 from support.langchain_peers import LOADED, Pairs, ids, texts
 from support.langchain_runs import call
@@ -52,6 +54,16 @@ def theirs():
     store = InMemoryVectorStore(Letters())
     store.add_documents(DOCUMENTS)
     return store
+
+
+def test_search_defaults_equal_those_of_langchain():
+    for name in filter(re.compile("^a?(similarity|max_marginal).*search").match, dir(VectorStore)):
+        ours, theirs = (
+            inspect.signature(getattr(kind, name)).parameters
+            for kind in (NodeGraphVectorStore, InMemoryVectorStore)
+        )
+        for option in {"k", "fetch_k", "lambda_mult"} & {*ours}:
+            assert ours[option].default == theirs[option].default, (name, option)
 
 
 @pytest.mark.parametrize("query", QUERIES)

@@ -137,6 +137,15 @@ def test_index_of_documents_uses_default_retriever(documents: list[Document]) ->
     assert len(index.as_retriever().retrieve("tea bridge Nile")) == 2
 
 
+@pytest.mark.parametrize(("similarity", "group"), [(None, "ROOT sentence"), ("cosine", "ROOT")])
+def test_index_of_documents_compares_vectors_of_sentences(
+    documents: list[Document], model: Words, similarity: str | None, group: str
+) -> None:
+    index = NodeGraphIndex.from_documents(documents, embed_model=model, similarity=similarity)
+    evidence = index.native_retriever.retrieve("Black tea is fermented.")[0].evidence
+    assert {match.group for match in evidence if match.similarity == "cosine"} == {group}
+
+
 def test_vectors_of_given_nodes_are_not_computed_again(nodes: list[TextNode], model: Words) -> None:
     for node in nodes:
         node.embedding = model.get_query_embedding(TEXTS[node.node_id])
@@ -169,8 +178,12 @@ def test_moved_node_survives_deletion_of_old_source(nodes: list[TextNode]) -> No
 def test_unknown_source_is_a_warning(
     nodes: list[TextNode], caplog: pytest.LogCaptureFixture
 ) -> None:
-    NodeGraphIndex(nodes, similarity="bm25").delete_ref_doc("none")
+    index = NodeGraphIndex(nodes, similarity="bm25")
+    index.delete_ref_doc("none")
     assert "there is no document 'none', nothing was deleted" in caplog.text
+    index.docstore.delete_ref_doc("none", raise_error=False)
+    with pytest.raises(ValueError, match="unknown document 'none'"):
+        index.docstore.delete_ref_doc("none")
 
 
 def test_file_of_the_graph_keeps_the_index(documents: list[Document], tmp_path: Path) -> None:

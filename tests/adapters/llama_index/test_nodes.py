@@ -16,6 +16,7 @@ from llama_index.core.node_parser import (
     get_leaf_nodes,
     get_root_nodes,
 )
+from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import (
     BaseNode,
     ImageDocument,
@@ -154,6 +155,17 @@ def test_results_of_an_index_share_nothing() -> None:
     (again,) = retriever.retrieve("tea")
     assert again.node == GIVEN["text"]
     assert again.evidence
+
+
+def test_results_of_another_retriever_share_nothing() -> None:
+    class Listed(BaseRetriever):
+        def _retrieve(self, query_bundle: Any) -> list[NodeWithScore]:
+            return [NodeWithScore(node=given)]
+
+    given = TextNode(text="Tea.", metadata={"n": 1})
+    (result,) = NodeGraphRetriever(Listed()).retrieve("tea")
+    result.node.metadata["n"] = 2
+    assert given.metadata == {"n": 1}
 
 
 @pytest.mark.parametrize("is_async", [False, True])

@@ -43,12 +43,13 @@ def hits() -> list[NodeWithScore]:
 
 
 def reranked(reranker: NodeGraphReranker, nodes: Any, query: QueryBundle | None = QUERY) -> Any:
-    """Return the results of the sync and the async method, which must be equal."""
+    """Return the results of the sync and the async method: equal, and without shared objects."""
     given = copy.deepcopy(nodes)
     first = reranker.postprocess_nodes(nodes, query)
     again = asyncio.run(reranker.apostprocess_nodes(nodes, query))
     assert [r.to_dict() for r in first] == [r.to_dict() for r in again]
     assert nodes == given
+    assert not {id(r.node.metadata) for r in first} & {id(r.node.metadata) for r in nodes}
     return first
 
 
