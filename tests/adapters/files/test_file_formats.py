@@ -68,6 +68,12 @@ def zipped(**parts: bytes) -> bytes:
     return buffer.getvalue()
 
 
+def encrypted(content: bytes) -> bytes:
+    """Return a zip file with the flag of an encrypted part."""
+    central = content.index(b"PK\x01\x02")
+    return content[: central + 8] + b"\1" + content[central + 9 :]
+
+
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504)
 
 
@@ -77,6 +83,12 @@ OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504)
         ("a.docx", zipped(**{"word/document.xml": b"0" * 2_000_000}), "too large unpacked"),
         ("a.docx", OLE + "EncryptedPackage".encode("utf-16-le"), "encrypted Office file"),
         ("a.xls", OLE + "EncryptedPackage".encode("utf-16-le"), "encrypted Office file"),
+        ("a.docx", encrypted(zipped(**{"word/document.xml": b"x"})), "encrypted Office file"),
+        (
+            "a.odt",
+            zipped(**{"content.xml": b"x", "META-INF/manifest.xml": b"<manifest:encryption-data>"}),
+            "encrypted Office file",
+        ),
         ("a.txt", b"\0\1\2\3" * 99, "not text"),
         ("a.pdf", b"", "empty"),
         ("a.docx", zipped(readme=b"x"), "damaged"),

@@ -190,6 +190,11 @@ def test_paragraph_continues_on_next_page_unless_heading_follows(
     assert ("\n\n" not in text) == is_same
 
 
+def test_text_without_positions_continues_on_next_page() -> None:
+    pages = [[TextLine(line, page=n)] for n, line in enumerate(LINES)]
+    assert pages_as_text(pages, [])[0] == "\f".join(LINES)
+
+
 @pytest.mark.parametrize(
     ("heads", "feet"),
     [
