@@ -142,7 +142,8 @@ PARAGRAPHS = [
     (["a\r\nb", "\r\n\r\nc"], "Windows line ends"),
     (["第一段。", "\n第二段。", "\n　　第三段。"], "Chinese stands one a line"),
     (["中文一行", "\nEnglish", "\n\nwrapped\nEnglish"], "beside Chinese, line breaks part"),
-    (["long " * 30, "\nshort", "\n\nwrapped\nhere"], "nobody wraps at more than 120 characters"),
+    (["x" * 121, "\nshort", "\n\nwrapped\nhere"], "nobody wraps at more than 120 characters"),
+    (["x" * 120 + "\nshort"], "a line of 120 characters may be wrapped"),
 ]
 
 

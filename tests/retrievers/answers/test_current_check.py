@@ -12,6 +12,7 @@ from support.fixed_retriever import FixedRetriever, scored
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import (
     Answer,
+    FusionRetriever,
     QueryEngine,
     QueryRewriteRetriever,
     Retriever,
@@ -138,6 +139,19 @@ def test_check_current_tells_a_tenant_nothing_of_others(graph: NodeGraph) -> Non
     assert parts(other.check_current(asked)) == expected
     by_call = restrict(Retriever(graph, "line"), lambda: {"tenant": "b"})
     assert parts(QueryEngine(by_call, answer).check_current(asked)) == expected
+
+
+def test_check_current_ignores_results_without_document(graph: NodeGraph) -> None:
+    before, later = (
+        QueryEngine(
+            FusionRetriever([Retriever(graph, "line"), FixedRetriever(scored([Node(text)]))]),
+            lambda prompt: "Green tea is steamed [1] [2].",
+        )
+        for text in ("Leaves are heated.", "Leaves are dried.")
+    )
+    asked = before.query(QUESTION, top_k=2)
+    assert "Leaves are heated." in [source.text for source in asked.cited]
+    assert parts(later.check_current(asked)) == ([], [], ["Leaves are dried."])
 
 
 def test_check_current_without_graph_or_with_tools_raises(graph: NodeGraph) -> None:

@@ -89,6 +89,14 @@ def test_linked_passage_is_cut_around_linking_name() -> None:
     assert "names" not in brand
 
 
+def test_excerpt_contains_the_matching_last_sentence() -> None:
+    rain = "It rained on the mountains for weeks and weeks. " * 16
+    graph = NodeGraph(progress=False)
+    graph.add([f"{rain}The yak slept.", "A goat slept."])
+    yak, _ = CorpusTools(graph, max_tokens=100).call("search", {"query": "yak slept"}).entries
+    assert (yak["text"], yak["whole"]) == ("… The yak slept.", False)
+
+
 @pytest.mark.parametrize("budget", [50, 199, 200])  # parts of passages, windows
 def test_truncated_search_explains_how_to_continue(tools, budget) -> None:
     whole = tools.call("search", {"query": "play in verse by Ibsen"}, max_tokens=2000)

@@ -89,6 +89,11 @@ def test_immediate_answer_keeps_plain_results(plain: Retriever) -> None:
     assert scored(done.results) == scored(plain.retrieve(QUESTION))
 
 
+def test_guess_before_the_first_step_is_no_answer(plain: Retriever) -> None:
+    done = MultiStepRetriever(plain, saying(lines("Oslo", "no", "xyzzy quux"))).steps(QUESTION)
+    assert (done.ended, done.answer) == ("nothing new", None)
+
+
 @pytest.mark.parametrize(
     ("replies", "settings", "ended", "count"),
     [
