@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,6 +28,8 @@ from ..validation import (
 )
 from .cross_encoder_reranker import CrossEncoderReranker
 from .keyword_filter import KeywordFilter, NearDuplicateFilter
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -149,7 +152,8 @@ class Reranker:
             ``"NearDuplicateFilter"`` or the name of a function with ``@register_reranker``), such
             a function, or an object with ``rerank``.
         top_k: Maximum number of results. None: all results.
-        min_score: Drops results with lower scores.
+        min_score: Drops results with lower scores. If no result is left, the best score is logged
+            once.
         relative_cut: Drops results with less than this share of the top score. See ``cut_scores``.
         output_format: The format of results of a call: None (scored nodes), ``"content"`` or
             ``"dict"``.
@@ -194,6 +198,7 @@ class Reranker:
         self.output_format = output_format
         self.join = join
         self.name = self.reranker.name
+        self._is_logged = False
 
     @property
     def is_filter(self) -> bool:
@@ -261,6 +266,12 @@ class Reranker:
                 )
             selected = cut_scores(reranked, self.min_score, self.relative_cut)[:limit]
             span.attributes["results"] = len(selected)
+        if reranked and not selected and not self._is_logged:
+            self._is_logged = True
+            logger.warning(
+                "%s: none of %s results reaches min_score=%s; the best score is %.4f",
+                *(self.name, len(reranked), self.min_score, max(r.score for r in reranked)),
+            )
         return selected
 
 

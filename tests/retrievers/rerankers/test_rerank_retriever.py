@@ -57,12 +57,17 @@ def test_fetch_k_limits_candidates() -> None:
     assert inner.calls[-1] == ("q", 24, None)
 
 
-def test_limits_of_reranker_apply() -> None:
+def test_limits_of_reranker_apply(caplog: pytest.LogCaptureFixture) -> None:
     reranker = Reranker("ModuleReranker", model=later_is_better, top_k=3, min_score=ord("g"))
     assert letters(RerankRetriever(fixed(), reranker)("q")) == "hg"
     few = RerankRetriever(fixed(), reranker, top_k=2)
     assert letters(few("q")) == "hg"
-    assert letters(few("q", top_k=1)) == ""  # a to d were looked at
+    assert caplog.messages == []
+    for _ in range(2):
+        assert letters(few("q", top_k=1)) == ""  # a to d were looked at
+    assert caplog.messages == [
+        "ModuleReranker: none of 4 results reaches min_score=103; the best score is 100.0000"
+    ]
 
 
 def nan(query: str, texts: list[str]) -> list[float]:
