@@ -165,6 +165,7 @@ class BaseRetriever:
             getattr(inner, "is_free", True) for _, inner in self.inner_retrievers
         )
 
+    @explain_names
     def retrieve(
         self,
         query: str,
@@ -249,6 +250,7 @@ class BaseRetriever:
         (results,) = run(partial(self._budgeted, [query], top_k, filters, max_tokens, order))
         return formatted(results, output_format, join)
 
+    @explain_names
     def batch(
         self,
         queries: Sequence[str],

@@ -33,6 +33,8 @@ def retriever() -> Retriever:
         ),
         (lambda r: register_similarity(descend=False), "descend", "higher_is_better"),
         (lambda r: r("tea", topk=3), "topk", "top_k"),
+        (lambda r: r.retrieve("tea", k=3), "k", "top_k"),
+        (lambda r: r.batch(["tea"], similarity_top_k=3), "similarity_top_k", "top_k"),
         (lambda r: r("tea", filter={}), "filter", "filters"),
         (lambda r: FusionRetriever([r], similarity_top_k=3), "similarity_top_k", "top_k"),
         (lambda r: RerankRetriever(base_retriever=r, reranker="x"), "base_retriever", "inner"),
