@@ -26,7 +26,7 @@ from .storage.graph_store import GraphStore, as_store
 from .transforms import check_model_names
 
 if TYPE_CHECKING:
-    from ..retrievers.protocols import RetrieverProtocol
+    from ..retrievers import DefaultRetriever
     from ..retrievers.results import ScoredNode
     from .models.embedder import Vectors
 
@@ -113,7 +113,7 @@ class NodeGraph:
 
     def _set_up(self) -> None:
         """Create the attributes that are not pickled."""
-        self._default_retriever: RetrieverProtocol | None = None
+        self._default_retriever: DefaultRetriever | None = None
         self._store.attach_to(self)
         self._builder = GroupBuilder(self._store, self.progress)
         self.reader: GraphReader = GraphReader(
@@ -379,10 +379,11 @@ class NodeGraph:
     ) -> list[Failure]:
         """Build groups and their ancestors immediately, and retry earlier failures.
 
-        Without names, nothing is built. An interrupted build continues with the next call.
+        An interrupted build continues with the next call.
 
         Args:
-            groups: The names of the groups.
+            groups: The names of the groups. None: the sentences of ``search`` if ``embed`` is set,
+                else nothing.
             on_error: ``"raise"`` or ``"skip"`` for failing transforms. None: the graph's setting.
             embed: True: embed the nodes with all models. A key or a list of keys selects models.
             executor: Runs transforms of texts, and embedding models: any executor of
@@ -409,6 +410,8 @@ class NodeGraph:
         """
         _check_on_error(on_error)
         keys = self._embedding_keys(embed)
+        if keys and not groups:
+            groups = (self._default_search().sentences,)
         for name in groups:
             self._builder.retry(self.reader.lineage(name))
         with self.reader.reading(*groups, on_error=on_error, executor=executor):
@@ -466,11 +469,14 @@ class NodeGraph:
             >>> print(graph.search("Which tea is steamed?", top_k=1)[0])
             0.596  Green tea is steamed.
         """
+        return self._default_search().retrieve(query, top_k=top_k, filters=filters)
+
+    def _default_search(self) -> DefaultRetriever:
         from ..retrievers import DefaultRetriever  # the only import of a package above this one
 
         if self._default_retriever is None:
             self._default_retriever = DefaultRetriever(self)
-        return self._default_retriever.retrieve(query, top_k=top_k, filters=filters)
+        return self._default_retriever
 
     # Nodes
 

@@ -248,3 +248,9 @@ def test_many_missing_vectors_fall_back_to_words(caplog: pytest.LogCaptureFixtur
     assert len(embedded) == MISSING + 2  # including the question
     found = retriever.retrieve("coffee number 7")
     assert {match.embed_key for result in found for match in result.evidence} >= {"default"}
+    graph.add([Document(f"Milk number {n}.", id=f"m{n}") for n in range(MISSING + 1)])
+    embedded.clear()
+    assert graph.build(embed=True) == []
+    assert len(embedded) == MISSING + 1
+    found = graph.search("milk number 7")
+    assert {match.embed_key for result in found for match in result.evidence} >= {"default"}
