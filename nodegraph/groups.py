@@ -154,10 +154,10 @@ def lineage_of(groups: dict[str, NodeGroup], name: str) -> list[NodeGroup]:
             group = make_group(name, transform, ROOT, None, 0, version, {})
             groups.setdefault(name, replace(group, by_span=True))
         if name not in groups:
-            names = [ROOT, *groups, *PREDEFINED_STRUCTURE]
+            names = [*groups, ROOT, *PREDEFINED_STRUCTURE]
             raise UnknownGroupError(
                 f"unknown group {name!r}, registered groups: "
-                f"{nearest_names(str(name), names)}; register it with create_node_group"
+                f"{nearest_names(str(name), names, limit=20)}; register it with create_node_group"
             )
         lineage.insert(0, groups[name])
         name = groups[name].parent

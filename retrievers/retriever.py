@@ -53,7 +53,8 @@ class Retriever(BaseRetriever):
             compares embeddings, ``"auto"`` fuses both. None: ``"cosine"`` with ``embed_keys``,
             ``"auto"`` if all graphs share an embedding, otherwise ``"bm25"``. With ``index``, the
             default is ``"bm25"``.
-        top_k: The maximum number of nodes, counted in the target group.
+        top_k: The maximum number of nodes, counted in the target group: for each embedding, if
+            several are searched.
         target: The group of the returned nodes. Hits are lifted to their relatives in this group:
             ancestors, descendants or nodes that share an ancestor. None: the searched group.
         filters: Conditions on metadata, checked before ranking; see ``parse_filters``.

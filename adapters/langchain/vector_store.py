@@ -48,7 +48,8 @@ class NodeGraphVectorStore(VectorStore):
         store: The path of a file for the new graph. None: in memory.
         filter: Conditions on metadata for all searches. Conditions of a search are added.
         score_key: The metadata field for scores. None: unchanged documents.
-        relevance_score_fn: Converts a score to a number from 0 to 1.
+        relevance_score_fn: Converts a score to a number from 0 to 1. Defaults to the score
+            itself for ``"cosine"``, and ``score / (1 + score)`` for ``"bm25"``.
         options: Other options of ``Retriever``, such as ``target`` and ``index``.
 
     Instantiate:

@@ -202,7 +202,7 @@ def count_tokens(text: str) -> int:
     the model's tokenizer as ``length`` of a splitter.
 
     Example:
-        >>> count_tokens("长江有多长？6300 kilometres")
+        >>> count_tokens("长江有多长？6300 kilometers")
         10
     """
     runs = _TOKENS.findall(text)  # empty for a token of the other kinds

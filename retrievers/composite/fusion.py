@@ -101,7 +101,7 @@ class FusionRetriever(BaseRetriever):
         given = [1.0] * count if weights is None else weights
         self.weights = [number(weight, "a weight") for weight in given]
         if len(self.weights) != count:
-            raise ValueError(f"weights must have {count} numbers, got {weights!r}")
+            raise ValueError(f"weights must have one value per retriever, got {weights!r}")
         if not any(self.weights):
             raise ValueError(f"weights must have a number above 0, got {weights!r}")
         self.rank_constant = number(rank_constant, "rank_constant")

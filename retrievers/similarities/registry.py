@@ -186,7 +186,8 @@ def get_similarity(similarity: str | Similarity | None) -> Similarity:
         return similarity
     if similarity not in known:
         raise ValueError(
-            f"unknown similarity {similarity!r}; known: {nearest_names(similarity, known)}"
+            f"unknown similarity {similarity!r}; known: {nearest_names(similarity, known)}, and "
+            "'auto' for a Retriever"
         )
     return REGISTERED[similarity] if similarity in REGISTERED else SIMILARITIES[similarity]()
 

@@ -114,7 +114,7 @@ numbers or remarks, in the language of the question.
 Example
 Question: How high is Mount Everest?
 Other phrasings:
-What is the height of Mount Everest in metres?
+What is the height of Mount Everest in meters?
 Elevation of Mt. Everest, the highest mountain of the world
 How tall is Everest?
 
@@ -179,7 +179,7 @@ class MultiQueryRetriever(TransformRetriever):
         >>> from nodekin.retrievers import Retriever
         >>> graph = NodeGraph()
         >>> ids = graph.add(["The stream is 6,650 km long.", "Tea is a drink."])
-        >>> model = lambda prompt: "Length of the stream\\nKilometres of the river"
+        >>> model = lambda prompt: "Length of the stream\\nKilometers of the river"
         >>> retriever = MultiQueryRetriever(Retriever(graph, "ROOT"), model)
         >>> print(retriever("How far does the river go?")[0].explain())  # doctest: +ELLIPSIS
         0...  ROOT  "The stream is 6,650 km long."

@@ -126,7 +126,11 @@ def test_nested_fusion_of_graph_can_be_pickled() -> None:
         ({"retrievers": []}, ValueError, "retrievers must not be empty"),
         ({"retrievers": ["bm25"]}, TypeError, "object with retrieve.* 'bm25'"),
         ({"mode": "rff"}, ValueError, "mode must be 'rrf', .*, got 'rff'"),
-        ({"weights": [1, 2]}, ValueError, r"weights must have 1 numbers, got \[1, 2\]"),
+        (
+            {"weights": [1, 2]},
+            ValueError,
+            r"weights must have one value per retriever, got \[1, 2\]",
+        ),
         ({"weights": [-1]}, ValueError, "a weight must be 0 or more"),
         ({"weights": [float("nan")]}, ValueError, "a weight must be a number"),
         ({"weights": ["1"]}, TypeError, "a weight must be a number, got '1'"),
