@@ -95,8 +95,8 @@ def graph_picture() -> str:
     with NodeGraph(progress=False) as graph:
         graph.add(
             Document(
-                "Green tea is not oxidised. The leaves are heated soon after picking.\n\n"
-                "Black tea is oxidised. The leaves are rolled first.",
+                "Green tea is not oxidized. The leaves are heated soon after picking.\n\n"
+                "Black tea is oxidized. The leaves are rolled first.",
                 id="tea.md",
             )
         )
