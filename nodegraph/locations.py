@@ -51,20 +51,15 @@ def pack_layout(layout: Layout) -> bytes:
     import numpy as np  # imported here, since few programs read PDFs
 
     columns = np.array(layout, dtype="<i4").reshape(-1, len(TextBox._fields)).T
-    distances = np.diff(columns[0], prepend=np.int32(0))
-    lengths = columns[1] - columns[0]
-    return zlib.compress(np.vstack([distances, lengths, *columns[2:]]).tobytes(), 1)
+    return zlib.compress(np.diff(columns, prepend=np.int32(0)).tobytes(), 1)
 
 
 def unpack_layout(value: bytes) -> Layout:
     """Restore a layout from ``pack_layout``."""
     import numpy as np
 
-    numbers = np.frombuffer(zlib.decompress(value), dtype="<i4")
-    distances, lengths, *columns = numbers.reshape(len(TextBox._fields), -1)
-    starts = np.cumsum(distances)
-    columns = [starts, starts + lengths, *columns]
-    return list(map(TextBox, *(column.tolist() for column in columns)))
+    steps = np.frombuffer(zlib.decompress(value), dtype="<i4").reshape(len(TextBox._fields), -1)
+    return list(map(TextBox, *np.cumsum(steps, axis=1).tolist()))
 
 
 @dataclass(frozen=True, slots=True)
