@@ -19,7 +19,9 @@ TOKEN = "NODEKIN_MCP_TOKEN"
 @folders_argument
 @click.option("--http", is_flag=True, help="Serve streamable HTTP at /mcp, not standard input.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="With --http: the address.")
-@click.option("--port", default=8765, show_default=True, help="With --http: the port.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8765, help="With --http: the port (8765)."
+)
 @click.option("--search-fetch", is_flag=True, help="Only the tools search and fetch, for ChatGPT.")
 @store_option
 def mcp(

@@ -19,7 +19,9 @@ TOKEN = "NODEKIN_SERVE_TOKEN"
 @folders_argument
 @store_option
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to bind.")
-@click.option("--port", default=8766, show_default=True, help="The port.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8766, help="The port. Default: 8766."
+)
 @model_options
 def serve(
     folders: tuple[Path, ...],

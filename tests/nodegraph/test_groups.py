@@ -105,7 +105,7 @@ def test_invalid_group_arguments_raise(
     assert list(graph.groups) == before
 
 
-def test_unknown_group_raises_with_all_names_of_small_graph(graph: NodeGraph) -> None:
+def test_unknown_group_lists_names_of_small_graph(graph: NodeGraph) -> None:
     with pytest.raises(UnknownGroupError) as caught:
         graph.nodes("xyz")
     names = ("line", "ROOT", "section", "page", "table", "symbol")

@@ -88,3 +88,9 @@ def test_used_port_is_reported_before_any_address(nodekin):
     assert ran.status == 3
     assert "choose another with --port or --host" in ran.err
     assert "http://" not in ran.err
+
+
+def test_port_out_of_range_is_a_wrong_option(nodekin):
+    ran = nodekin("serve", "docs", "--port", "99999")
+    assert ran.status == 2
+    assert "99999 is not in the range 0<=x<=65535" in ran.err
