@@ -1,9 +1,9 @@
-from .builder import Failure as Failure
 from .concurrency import limit_concurrency as limit_concurrency
 from .corpus import Refresh as Refresh
 from .derivation import CORPUS as CORPUS
 from .document import Document as Document
 from .errors import EmbeddingError as EmbeddingError
+from .errors import Failure as Failure
 from .errors import ModelError as ModelError
 from .errors import ModelTimeoutError as ModelTimeoutError
 from .errors import ReadError as ReadError

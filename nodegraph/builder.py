@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from .concurrency import ProgressBar, call_pickled, fork_safe_lock, pickled
 from .derivation import CORPUS, Derivation, Stamp, corpus_key, derivation_key, derive, reusable
-from .errors import StoreError, TransformError
-from .groups import NodeGroup
+from .errors import Failure, OnError, StoreError, TransformError
+from .groups import Lineage, NodeGroup
 from .hashing import digest
 from .models.answer_cache import AnswerCache
 from .node import ROOT, Node
@@ -38,41 +38,34 @@ Without a document, the nodes are derived from a whole group.
 
 _Submit: TypeAlias = Callable[[Node], Future[list[Draft]]]
 
-OnError: TypeAlias = Literal["raise", "skip"]
-"""Whether a failing transform or an unreadable file raises an error, or is skipped."""
 
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A document that is missing in a group, or a file that could not be read.
+@dataclass
+class _Build:
+    """A build of one group.
 
     Attributes:
-        document: The id of the document. Empty for a transform of a whole group.
-        group: The name of the group. ``ROOT`` for a file.
-        error: The reason.
+        lineage: The group with its ancestors.
+        on_error: Whether a failing transform raises.
+        bar: The progress bar.
+        revisions: The revisions at which the tasks were computed.
+        tasks: The expected stamps of missing and outdated derivations, by document id.
+        old: The ids of documents that may have an old derivation.
+        done: The derivations to write, by document id.
+        failures: The failures among these derivations.
+        count: The number of nodes to write.
+        since: The time of the last write.
     """
 
-    document: str
-    group: str
-    error: Exception
-
-
-class _Output(NamedTuple):
-    """A derivation to write.
-
-    Attributes:
-        document: The id of the document, or ``CORPUS``.
-        task: The expected stamp.
-        state: The state in which the sources were read.
-        derivation: The derivation.
-        failure: The failure of the transform, or None.
-    """
-
-    document: str
-    task: Stamp
-    state: int
-    derivation: Derivation
-    failure: Failure | None = None
+    lineage: Lineage
+    on_error: OnError
+    bar: ProgressBar
+    revisions: tuple[int, int]
+    tasks: dict[str, Stamp]
+    old: Collection[str]
+    done: dict[str, Derivation] = field(default_factory=dict)
+    failures: dict[str, Failure] = field(default_factory=dict)
+    count: int = 0
+    since: float = field(default_factory=lambda: time.monotonic())
 
 
 class GroupBuilder:
@@ -92,8 +85,7 @@ class GroupBuilder:
         self._locks: dict[str, Any] = {}  # by group
         # Builds with failed documents: rules and ROOT revision. Other processes retry them.
         self._partial: dict[str, tuple[str, int]] = {}
-        self._failed: dict[tuple[str, str], tuple[str, Failure]] = {}  # by group and document
-        self._fresh: tuple[int, set[tuple[str, str]]] = -1, set()
+        self._failed: dict[tuple[str, str], tuple[Stamp, Failure]] = {}  # by group and document
         self._thread = threading.local()
         self.answers = AnswerCache(store)
 
@@ -109,30 +101,21 @@ class GroupBuilder:
         existing = self._store.stamps(ROOT, {failure.document for failure in failed})
         return [f for f in failed if f.document in existing or f.document == CORPUS]
 
-    def is_fresh(self, lineage: Sequence[NodeGroup]) -> bool:
+    def is_fresh(self, lineage: Lineage) -> bool:
         """Return whether a group and its ancestors are built for the current documents."""
-        if not lineage:
-            return True
-        with self._store.turn() as state:
-            known, fresh = self._fresh
-            if state != known:
-                known, fresh = self._fresh = state, set()
-            key = (lineage[-1].name, _rules(lineage))
-            if key in fresh:
-                return True
+        with self._store.turn():
             now = self._store.revision(ROOT)
-            if (key[1], now) not in self._builds(key[0]) or not self.is_fresh(lineage[:-1]):
-                return False
-            if state >= 0:
-                fresh.add(key)
-            return True
+            return all(
+                (_rules(lineage[:end]), now) in self._builds(lineage[end - 1].name)
+                for end in range(1, len(lineage) + 1)
+            )
 
     def _builds(self, group: str) -> list[tuple[str, int]]:
         """Return the rules and ``ROOT`` revisions of the last builds of a group."""
         builds = [self._store.built(group), self._partial.get(group)]
         return [build for build in builds if build is not None]
 
-    def is_stored(self, lineage: Sequence[NodeGroup]) -> bool:
+    def is_stored(self, lineage: Lineage) -> bool:
         """Return whether a group was built by these rules."""
         return _rules(lineage) in dict(self._builds(lineage[-1].name))
 
@@ -140,19 +123,15 @@ class GroupBuilder:
         """Return whether a group was built for any state of the documents."""
         return bool(self._builds(name))
 
-    def retry(self, lineage: Sequence[NodeGroup]) -> None:
+    def retry(self, lineage: Lineage) -> None:
         """Clear the failures of these groups, so that the next build retries them."""
         names = {group.name for group in lineage}
         for key in [key for key in list(self._failed) if key[0] in names]:
             self._failed.pop(key, None)
         self._partial.clear()  # including groups below, which lack these documents
-        self._fresh = -1, set()
 
     def build(
-        self,
-        lineages: Iterable[Sequence[NodeGroup]],
-        on_error: OnError,
-        executor: Executor | None = None,
+        self, lineages: Iterable[Lineage], on_error: OnError, executor: Executor | None = None
     ) -> None:
         """Build groups after their ancestors.
 
@@ -173,14 +152,10 @@ class GroupBuilder:
         with ProgressBar(" documents", self._progress) as bar:
             for lineage in lineages:
                 for end in range(1, len(lineage) + 1):
-                    self._build_part(lineage[:end], on_error, executor, bar)
+                    self._build_group(lineage[:end], on_error, executor, bar)
 
-    def _build_part(
-        self,
-        lineage: Sequence[NodeGroup],
-        on_error: OnError,
-        executor: Executor | None,
-        bar: ProgressBar,
+    def _build_group(
+        self, lineage: Lineage, on_error: OnError, executor: Executor | None, bar: ProgressBar
     ) -> None:
         """Build a group whose ancestors are built."""
         if self.is_fresh(lineage):
@@ -200,45 +175,31 @@ class GroupBuilder:
             )
         # One thread builds a group. Inside a transform, never wait for another thread.
         lock = self._locks.setdefault(group.name, fork_safe_lock())
-        is_held = lock.acquire(blocking=not self.running)
-        try:
-            with self._store.turn() as state:
+        with nullcontext() if self.running else lock:
+            with self._store.turn():
                 if self.is_fresh(lineage) or not self.is_fresh(lineage[:-1]):
                     return  # built by another thread, or outdated again: the caller checks
-                until = self._store.revision(ROOT)
-                pending, old = self._pending(lineage)
+                revisions = self._revisions(group)
+                build = _Build(lineage, on_error, bar, revisions, *self._pending(lineage))
                 built = self._store.built(group.name)
-            if pending and built is not None and built[0] != rules:
+            if build.tasks and built is not None and built[0] != rules:
                 self._store.mark_built(group.name, rules, 0)  # built by other rules, so invalid
-            bar.start(len(pending), f"building {group.name}")
-            states = {state}
-            done: list[_Output] = []
-            count, since = 0, time.monotonic()
-            with (
-                self._workers(group, executor) as submit,
-                closing(self._outputs(lineage, states, pending, old, on_error, submit)) as outputs,
-            ):
+            bar.start(len(build.tasks), f"building {group.name}")
+            with self._workers(group, executor) as submit:
                 try:
-                    for output in outputs:
-                        done.append(output)
-                        count += len(output.derivation.nodes)
-                        if count >= _NODES or time.monotonic() - since > _SECONDS:
-                            self._write(lineage, done, states)
-                            bar.advance(len(done))
-                            done, count, since = [], 0, time.monotonic()
+                    for ids in portions(list(build.tasks), _DOCUMENTS):
+                        self._build_batch(build, ids, submit)
                 except BaseException:
-                    self._write(lineage, done, states)
+                    self._write(build)
                     raise
-            self._write(lineage, done, states, until)
-            bar.advance(len(done))
-        finally:
-            if is_held:
-                lock.release()
+                self._write(build, revisions[0])
 
-    def _pending(
-        self, lineage: Sequence[NodeGroup]
-    ) -> tuple[dict[str, Stamp], Mapping[str, Stamp]]:
-        """Return the missing or outdated derivations, in document order, and the old stamps.
+    def _revisions(self, group: NodeGroup) -> tuple[int, int]:
+        """Return the revisions of ``ROOT`` and of the parent group, which determine the tasks."""
+        return self._store.revision(ROOT), self._store.revision(group.parent)
+
+    def _pending(self, lineage: Lineage) -> tuple[dict[str, Stamp], Collection[str]]:
+        """Return the missing or outdated derivations, in document order, and the old derivations.
 
         See ``_tasks``.
         """
@@ -248,15 +209,14 @@ class GroupBuilder:
         ids = None if changed is None else changed[1]
         tasks = self._tasks(lineage, ids)
         old = self._store.stamps(group.name, None if ids is None else list(tasks))
-        pending = {}
-        for i, task in tasks.items():
-            key, _ = self._failed.get((group.name, i), ("", None))
-            is_same_failure = old.get(i) == _FAILED and key == task.key
-            if old.get(i) != task and not is_same_failure:
-                pending[i] = task
+        pending = {
+            i: task
+            for i, task in tasks.items()
+            if task not in (old.get(i), self._failed.get((group.name, i), (None,))[0])
+        }
         return pending, old
 
-    def _tasks(self, lineage: Sequence[NodeGroup], ids: Collection[str] | None) -> dict[str, Stamp]:
+    def _tasks(self, lineage: Lineage, ids: Collection[str] | None) -> dict[str, Stamp]:
         """Return the expected stamps of a group for the current documents, by document id.
 
         The id is ``CORPUS`` for nodes derived from a whole group. Documents whose parent derivation
@@ -287,66 +247,50 @@ class GroupBuilder:
 
     # One batch
 
-    def _outputs(
-        self,
-        lineage: Sequence[NodeGroup],
-        states: Collection[int],
-        pending: Mapping[str, Stamp],
-        old: Mapping[str, Stamp],
-        on_error: OnError,
-        submit: _Submit | None,
-    ) -> Generator[_Output, None, None]:
-        """Read the sources of documents in batches, and yield derivations.
+    def _build_batch(self, build: _Build, ids: list[str], submit: _Submit | None) -> None:
+        """Derive the nodes of some documents, and write them if they are many, or took long.
 
         Args:
-            lineage: The group with its ancestors.
-            states: The states in which the tasks are valid. Otherwise, they are computed again.
-            pending: The expected stamps by document id.
-            old: The stamps of the old derivations.
-            on_error: Whether a failing transform raises.
+            build: The build.
+            ids: The ids of the documents.
             submit: See ``_workers``.
         """
-        group = lineage[-1]
-        for ids in portions(pending, _DOCUMENTS):
-            tasks = {i: pending[i] for i in ids}
-            with self._store.turn() as now:
-                if now not in states:
-                    tasks = self._tasks(lineage, ids)
-                    old = tasks
-                sources = self._sources(group, tasks, [i for i in tasks if i in old])
-            futures: dict[str, Future[list[Draft]]] = {}
-            if submit is not None:
-                for _, parents, reused in sources.values():
-                    futures |= {p.id: submit(p) for p in parents if p.id not in reused}
-            try:
-                for i, source in sources.items():
-                    try:
-                        derivation = self._derive(group, tasks[i], source, futures)
-                        self._store.check(derivation.nodes)
-                        output = _Output(i, tasks[i], now, derivation)
-                    except StoreError:  # not caused by the transform
-                        raise
-                    except BrokenExecutor as error:
-                        raise RuntimeError(
-                            f"a worker of the executor that builds group {group.name!r} has ended "
-                            f"({error}); finished documents are stored: build again with a new "
-                            "executor"
-                        ) from error
-                    except Exception as error:
-                        with self._store.turn():
-                            if self._tasks(lineage, [i]).get(i) != tasks[i]:
-                                continue  # the transform may have seen two states
-                        reason = f"{type(error).__name__}: {error}"
-                        failure = TransformError(i, group.name, reason)
-                        if on_error == "raise":
-                            raise failure from error
-                        failure.__cause__ = error
-                        failed = Failure(i, group.name, failure)
-                        output = _Output(i, tasks[i], now, Derivation(_FAILED, ()), failed)
-                    yield output
-            finally:
-                for future in futures.values():
-                    future.cancel()
+        group, tasks = build.lineage[-1], {i: build.tasks[i] for i in ids}
+        with self._store.turn():
+            if self._revisions(group) != build.revisions:
+                tasks = build.old = self._tasks(build.lineage, ids)
+                build.tasks |= tasks
+            sources = self._sources(group, tasks, [i for i in tasks if i in build.old])
+        futures = {
+            parent.id: submit(parent)
+            for _, parents, reused in sources.values()
+            for parent in parents
+            if submit is not None and parent.id not in reused
+        }
+        try:
+            for i, source in sources.items():
+                try:
+                    derivation = self._derive(group, tasks[i], source, futures)
+                    self._store.check(derivation.nodes)
+                except (StoreError, BrokenExecutor):  # not caused by the transform
+                    raise
+                except Exception as error:
+                    with self._store.turn():
+                        if self._tasks(build.lineage, [i]).get(i) != tasks[i]:
+                            continue  # the transform may have seen two states
+                    failure = TransformError(i, group.name, f"{type(error).__name__}: {error}")
+                    if build.on_error == "raise":
+                        raise failure from error
+                    failure.__cause__ = error
+                    derivation = Derivation(_FAILED, ())
+                    build.failures[i] = Failure(i, group.name, failure)
+                build.done[i] = derivation
+                build.count += len(derivation.nodes)
+                if build.count >= _NODES or time.monotonic() - build.since > _SECONDS:
+                    self._write(build)
+        finally:
+            for future in futures.values():
+                future.cancel()
 
     def _sources(
         self, group: NodeGroup, tasks: Mapping[str, Stamp], reused: Sequence[str]
@@ -355,69 +299,50 @@ class GroupBuilder:
         store, ids = self._store, list(tasks)
         if group.scope == "group":
             nodes = [*store.nodes(group.parent)] if tasks else []
-            return {i: (None, nodes, {}) for i in tasks}
-        roots = {} if CORPUS in tasks else dict(zip(ids, store.get(ids), strict=True))
+            return {i: (None, nodes, {}) for i in ids}
+        roots = dict(zip(ids, store.get(ids), strict=True))
         if group.parent == ROOT:
             parents = {i: [root] for i, root in roots.items() if root is not None}
         else:
             parents = {i: [*d.nodes] for i, d in store.derivations(group.parent, ids).items()}
         old = store.derivations(group.name, reused)
-        sources: dict[str, _Source] = {}
-        for i in ids:
-            nodes = parents.get(i, [])
-            sources[i] = roots.get(i), nodes, reusable(group, tasks[i].key, nodes, old.get(i))
-        return sources
+        return {
+            i: (roots[i], nodes, reusable(group, tasks[i].key, nodes, old.get(i)))
+            for i, nodes in parents.items()
+        }
 
-    def _write(
-        self,
-        lineage: Sequence[NodeGroup],
-        outputs: Sequence[_Output],
-        states: set[int],
-        until: int | None = None,
-    ) -> None:
+    def _write(self, build: _Build, until: int | None = None) -> None:
         """Write the derivations whose sources are unchanged, in one transaction.
 
         Args:
-            lineage: The group with its ancestors.
-            outputs: The derivations.
-            states: The states between which only this build has written. The new state is added.
+            build: The build.
             until: The ``ROOT`` revision of a complete build. None: the build is incomplete.
         """
-        group = lineage[-1]
-        new = {output.document: output.derivation for output in outputs}
-        with self._store.transaction(durable=group.num_workers > 1) as (now, after):
-            valid = states if now in states else {now}
-            if any(output.state not in valid for output in outputs):
-                tasks = self._tasks(lineage, list(new))
-                stored = self._store.stamps(group.name, list(new))
-                new = {
-                    output.document: output.derivation
-                    for output in outputs
-                    if tasks.get(output.document) == output.task
-                    and stored.get(output.document) != output.derivation.stamp
-                }
-            self._store.put_derivations(group.name, new)
-            for output in outputs:
-                self._failed.pop((group.name, output.document), None)
-                if output.failure is not None:
-                    self._failed[group.name, output.document] = output.task.key, output.failure
+        group, done = build.lineage[-1], build.done
+        with self._store.transaction(durable=group.num_workers > 1):
+            if self._revisions(group) != build.revisions:
+                tasks = self._tasks(build.lineage, list(done))
+                done = {i: new for i, new in done.items() if tasks.get(i) == build.tasks[i]}
+            self._store.put_derivations(group.name, done)
+            for i in done:
+                self._failed.pop((group.name, i), None)
+                if i in build.failures:
+                    self._failed[group.name, i] = build.tasks[i], build.failures[i]
             if until is not None:
-                self._finish(lineage, until)
-            if now in states:
-                states.add(after)
-        self._fresh = -1, set()
+                self._finish(build.lineage, until)
+        build.bar.advance(len(build.done))
+        build.done, build.count, build.since = {}, 0, time.monotonic()
 
-    def _finish(self, lineage: Sequence[NodeGroup], until: int) -> None:
-        """Mark a group as built for a ``ROOT`` revision; inside a transaction.
+    def _finish(self, lineage: Lineage, until: int) -> None:
+        """Mark a group as built for a ``ROOT`` revision, inside a transaction.
 
         Documents that changed after that revision are derived by the next build.
         """
         name, rules = lineage[-1].name, _rules(lineage)
-        above = lineage[-2].name if len(lineage) > 1 else ROOT
-        if above != ROOT and not self.is_stored(lineage[:-1]):
+        if len(lineage) > 1 and not self.is_stored(lineage[:-1]):
             return  # another process has built the parent group by other rules
-        failed = any(group == name for group, _ in list(self._failed))
-        if failed or above in self._partial:
+        has_failed = any(failure.group == name for failure in self.failures)
+        if has_failed or lineage[-1].parent in self._partial:
             self._partial[name] = rules, until
         else:
             self._partial.pop(name, None)
@@ -434,52 +359,43 @@ class GroupBuilder:
     ) -> Derivation:
         """Return the derivation of one document, or of a whole group."""
         root, parents, reused = source
-        families: list[tuple[Node | None, Sequence[Draft]]] = []
         if group.scope == "group":
-            families.append((None, self._call(group, self.running, parents)))
-        for parent in parents if group.scope == "node" else ():
+            return derive(group.name, stamp, root, [(None, self._call(group, parents))])
+        families: list[tuple[Node, list[Draft]]] = []
+        for parent in parents:
             drafts = reused.get(parent.id)
             if drafts is None and parent.id in futures:
                 drafts = futures[parent.id].result()
-            if drafts is None:
-                drafts = self._call(group, self.running, parent)
-            families.append((parent, drafts))
+            families.append((parent, self._call(group, parent) if drafts is None else drafts))
         return derive(group.name, stamp, root, families)
 
-    def _call(
-        self, group: NodeGroup, outer: tuple[str, ...], source: Node | Sequence[Node]
-    ) -> list[Draft]:
-        """Call the transform of a group in this thread, inside the transforms of other groups."""
-        before = self.running
+    def _call(self, group: NodeGroup, source: Node | Sequence[Node]) -> list[Draft]:
+        """Call the transform of a group, inside the running transforms of other groups."""
+        outer = self.running
         self._thread.groups = (*outer, group.name)
         try:
             return group.rule(source, self.answers)
         finally:
-            self._thread.groups = before
+            self._thread.groups = outer
 
     @contextmanager
     def _workers(self, group: NodeGroup, executor: Executor | None) -> Iterator[_Submit | None]:
         """Provide a function that starts the transform of a node. None: this thread calls it."""
         if executor is not None and group.scope == "node" and not group.rule.trans_node:
             rule = pickled(group.rule, f"the transform of group {group.name!r}")
-
-            def send(parent: Node) -> Future[list[Draft]]:
-                node = Node(parent.text, dict(parent.own_metadata), id=parent.id)
-                try:
-                    return executor.submit(call_pickled, rule, node)
-                except BrokenExecutor as error:  # a worker ended before this call
-                    failed = Future[list[Draft]]()
-                    failed.set_exception(error)
-                    return failed
-
-            yield send
+            try:
+                yield lambda parent: executor.submit(call_pickled, rule, Node(parent.text))
+            except BrokenExecutor as error:
+                raise RuntimeError(
+                    f"a worker of the executor that builds group {group.name!r} has ended "
+                    f"({error}); finished documents are stored: build again with a new executor"
+                ) from error
         elif group.num_workers > 1 and group.scope == "node":
-            outer = self.running
-            with ThreadPoolExecutor(group.num_workers, f"build-{group.name}") as threads:
-                try:
-                    yield lambda parent: threads.submit(self._call, group, outer, parent)
-                finally:
-                    threads.shutdown(cancel_futures=True)
+            outer = (self._thread, "groups", self.running)
+            with ThreadPoolExecutor(
+                group.num_workers, f"build-{group.name}", setattr, outer
+            ) as pool:
+                yield lambda parent: pool.submit(self._call, group, parent)
         else:
             yield None
 
@@ -487,6 +403,6 @@ class GroupBuilder:
 _digest = lru_cache(1024)(digest)
 
 
-def _rules(lineage: Sequence[NodeGroup]) -> str:
+def _rules(lineage: Lineage) -> str:
     """Return a hash of the rules of a group and its ancestors."""
     return _digest(*(group.version for group in lineage))

@@ -13,11 +13,10 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from .builder import Failure, OnError
 from .concurrency import track
 from .derivation import Stamp, derive_root
 from .document import Document
-from .errors import ReadError, UnsupportedFilesError
+from .errors import Failure, OnError, ReadError, UnsupportedFilesError
 from .locations import LAYOUTS
 from .node import ROOT
 from .readers.source_files import ReadOptions, ReadReport, documents_of
@@ -95,25 +94,28 @@ class _Reading:
     skipped: dict[str, bytes] = field(default_factory=dict)
 
 
+@dataclass(eq=False)
 class Corpus:
     """The documents of a graph that were read from files.
 
     A file with unchanged bytes is not parsed again. As in Git, a file is hashed only if its size or
     times changed. The records of the files are in the store, so a reopened graph can be refreshed.
+
+    Args:
+        store: The store of the graph.
+        change_lock: A lock that is held by changes of documents.
+        options: Options for reading.
+        progress: Whether to print a progress bar. None: only to a terminal.
+
+    Attributes:
+        report: The report of the last ``add`` or ``refresh``.
     """
 
-    def __init__(
-        self,
-        store: GraphStore,
-        change_lock: threading.RLock,
-        options: ReadOptions,
-        progress: bool | None = None,
-    ) -> None:
-        self._store = store
-        self._change_lock = change_lock
-        self._options = options
-        self._progress = progress
-        self.report = ReadReport()
+    store: GraphStore
+    change_lock: threading.RLock
+    options: ReadOptions
+    progress: bool | None
+    report: ReadReport = field(default_factory=ReadReport, init=False)
 
     @property
     def failures(self) -> list[Failure]:
@@ -136,7 +138,7 @@ class Corpus:
         paths = [path.expanduser().absolute() for path in paths]
         self.report = ReadReport()
         old = self._records() if paths else {}
-        kinds = self._store.get_values(_SOURCES) if paths else {}
+        kinds = self.store.get_values(_SOURCES) if paths else {}
         folders = {Path(p) for p, kind in kinds.items() if kind == b"folder"}
         # The ids of files in a known folder are relative to this folder.
         above = [next((f for f in reversed(path.parents) if f in folders), path) for path in paths]
@@ -154,11 +156,11 @@ class Corpus:
         new = [path for path, source in zip(paths, above, strict=True) if path == source]
         excluded = [Path(p) for p, kind in kinds.items() if kind == _EXCLUDED]
         included = [str(p) for p in excluded if any(p.is_relative_to(path) for path in paths)]
-        with self._change_lock, self._store.transaction():
+        with self.change_lock, self.store.transaction():
             self._write(put, reading, old)
-            self._store.delete_values(_SOURCES, included)
+            self.store.delete_values(_SOURCES, included)
             of_new = {str(path): b"folder" if path.is_dir() else b"file" for path in new}
-            self._store.put_values(_SOURCES, of_new)
+            self.store.put_values(_SOURCES, of_new)
             if paths:
                 self._put_skipped(reading.skipped, paths)
         read = reading.records
@@ -171,22 +173,22 @@ class Corpus:
             LookupError: If nothing was read from this path.
         """
         path = path.expanduser().absolute()
-        sources = [Path(p) for p in self._store.get_values(_SOURCES)]
+        sources = [Path(p) for p in self.store.get_values(_SOURCES)]
         records = _below(self._records(), path)
         if not records and path not in sources:
             raise LookupError(
                 f"{path} is not a source of the graph; the sources: {', '.join(map(str, sources))}"
             )
-        self._store.change_documents([], remove=self._documents_of(records.values()))
-        self._store.delete_values(_FILES, records)
-        self._store.delete_values(_SOURCES, [str(p) for p in sources if p.is_relative_to(path)])
+        self.store.change_documents([], remove=self._documents_of(records.values()))
+        self.store.delete_values(_FILES, records)
+        self.store.delete_values(_SOURCES, [str(p) for p in sources if p.is_relative_to(path)])
         self._put_skipped({}, [path])
         if any(p != path and path.is_relative_to(p) for p in sources):
-            self._store.put_values(_SOURCES, {str(path): _EXCLUDED})
+            self.store.put_values(_SOURCES, {str(path): _EXCLUDED})
 
     def sources(self) -> list[Path]:
         """Return the folders and files that a refresh reads."""
-        kinds = self._store.get_values(_SOURCES)
+        kinds = self.store.get_values(_SOURCES)
         return [Path(path) for path, kind in kinds.items() if kind != _EXCLUDED]
 
     def refresh(self, *, on_error: OnError | None, only: Path | None = None) -> Refresh:
@@ -198,7 +200,7 @@ class Corpus:
             ValueError: If two files have one id. Nothing is changed.
         """
         self.report = ReadReport()
-        store, old = self._store, self._records()
+        store, old = self.store, self._records()
         kinds = store.get_values(_SOURCES)
         excluded = [Path(p) for p, kind in kinds.items() if kind == _EXCLUDED]
         all_sources = self.sources()
@@ -225,7 +227,7 @@ class Corpus:
         self._read(reading, old, on_error)
         kept = {i for folder in lost for i in _below(old, folder)}
         kept.update(i for i in reading.errors if i in old)
-        with self._change_lock, store.transaction():
+        with self.change_lock, store.transaction():
             before = store.stamps(ROOT, reading.documents.keys())
             put = self._write(reading.documents, reading, old)
             now = {i for file in reading.records.values() for i in file.documents}
@@ -258,7 +260,7 @@ class Corpus:
 
         reading = _Reading()
         for source, part in parts:
-            scan = scan_files(source, self._options)
+            scan = scan_files(source, self.options)
             files = scan.files if part == source else _below(scan.files, part)
             for folder in excluded:
                 left_out = _below(files, folder)
@@ -271,7 +273,7 @@ class Corpus:
                         "folder, or add Document(text, id=...)"
                     )
             if unsupported := scan.unsupported_error():
-                if self._options.strict:
+                if self.options.strict:
                     raise unsupported
                 place = source.absolute()
                 reading.skipped[str(place)] = _failure_row(scan.root.name, place, unsupported)
@@ -297,7 +299,7 @@ class Corpus:
 
         files = reading.files
         documents = {d for i in files if i in old for d in old[i].documents}
-        stored = self._store.stamps(ROOT, documents)
+        stored = self.store.stamps(ROOT, documents)
         changed: dict[str, _File] = {}
         for file_id, path in files.items():
             before = old.get(file_id)
@@ -310,8 +312,8 @@ class Corpus:
             is_same = is_same and file.documents.items() <= stored.items()
             (reading.records if is_same else changed)[file_id] = file
         self.report.unchanged += len(reading.records)
-        read = read_files({i: files[i] for i in changed}, self._options)
-        for file_id, rows in track(read, len(changed), "reading", " files", self._progress):
+        read = read_files({i: files[i] for i in changed}, self.options)
+        for file_id, rows in track(read, len(changed), "reading", " files", self.progress):
             try:
                 if isinstance(rows, ReadError):
                     raise rows
@@ -342,7 +344,7 @@ class Corpus:
             self.report.skipped[str(path)] = error
             in_folder = file_id in reading.in_folders
             is_skipped = in_folder and (error.skippable or on_error is None)
-            if self._options.strict or not (on_error == "skip" or is_skipped):
+            if self.options.strict or not (on_error == "skip" or is_skipped):
                 raised.append(error)
                 continue
             reading.skipped[file_id] = _failure_row(file_id, path.absolute(), error)
@@ -350,7 +352,7 @@ class Corpus:
                 unexpected[file_id] = error
         if raised:
             raise raised[0]
-        known = self._store.get_values(_LEFT_OUT, unexpected)
+        known = self.store.get_values(_LEFT_OUT, unexpected)
         new = [e for i, e in unexpected.items() if known.get(i) != reading.skipped[i]]
         if new:
             more = [f"and {len(new) - _LISTED:,} more"] if len(new) > _LISTED else []
@@ -367,7 +369,7 @@ class Corpus:
         For files without a reader, the path is their source.
         """
         skipped = {}
-        for i, value in self._store.get_values(_LEFT_OUT).items():
+        for i, value in self.store.get_values(_LEFT_OUT).items():
             name, path, message, kind, skippable, is_unsupported = decode(from_text(value))
             error_type = UnsupportedFilesError if is_unsupported else ReadError
             error = error_type(message, kind, skippable=skippable)
@@ -379,8 +381,8 @@ class Corpus:
         old = {i: path for i, (path, _) in self._skipped().items()}
         if read is not None:
             old = {i: path for folder in read for i, path in _below(old, folder).items()}
-        self._store.delete_values(_LEFT_OUT, old)
-        self._store.put_values(_LEFT_OUT, new)
+        self.store.delete_values(_LEFT_OUT, old)
+        self.store.put_values(_LEFT_OUT, new)
 
     def _write(
         self, documents: Mapping[str, Document], reading: _Reading, old: Mapping[str, _File]
@@ -392,7 +394,7 @@ class Corpus:
         Raises:
             ValueError: If a derived node already has the id of a document.
         """
-        store = self._store
+        store = self.store
         stored = store.stamps(ROOT, reading.documents)
         read = dict(chain.from_iterable(f.documents.items() for f in reading.records.values()))
         same = {i for i in reading.documents if i in stored and stored[i][:2] == read[i][:2]}
@@ -413,10 +415,10 @@ class Corpus:
     def _documents_of(self, files: Iterable[_File]) -> list[str]:
         """Return the ids of the files' documents that are in the store."""
         ids = dict.fromkeys(i for file in files for i in file.documents)
-        return list(self._store.stamps(ROOT, ids))
+        return list(self.store.stamps(ROOT, ids))
 
     def _records(self) -> dict[str, _File]:
-        return {i: _to_file(value) for i, value in self._store.get_values(_FILES).items()}
+        return {i: _to_file(value) for i, value in self.store.get_values(_FILES).items()}
 
 
 def unchanged_file(store: GraphStore, document_id: str) -> tuple[Path, str]:

@@ -7,8 +7,9 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import ParamSpec, TypeVar
+from typing import Literal, ParamSpec, TypeAlias, TypeVar
 
 
 class UnknownGroupError(LookupError):
@@ -68,6 +69,25 @@ class ReadError(ValueError):
 
 class UnsupportedFilesError(ReadError):
     """Files of a folder were skipped because their type has no reader."""
+
+
+OnError: TypeAlias = Literal["raise", "skip"]
+"""Whether a failing transform or an unreadable file raises an error, or is skipped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A document that is missing in a group, or a file that could not be read.
+
+    Attributes:
+        document: The id of the document. Empty for a transform of a whole group.
+        group: The name of the group. ``ROOT`` for a file.
+        error: The reason.
+    """
+
+    document: str
+    group: str
+    error: Exception
 
 
 def nearest_names(name: str, existing: Iterable[str], *, limit: int = 8) -> str:

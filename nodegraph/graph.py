@@ -8,10 +8,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .builder import Failure, GroupBuilder, OnError
+from .builder import GroupBuilder
 from .corpus import Corpus, Refresh
 from .document import flatten, stable_document
-from .errors import explain_names, nearest_names
+from .errors import Failure, OnError, explain_names, nearest_names
 from .graph_reader import GraphReader
 from .groups import GroupSummary, NodeGroup, Scope, make_group
 from .hashing import digest

@@ -9,11 +9,11 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from .builder import GroupBuilder, OnError
+from .builder import GroupBuilder
 from .concurrency import fork_safe_lock
 from .corpus import unchanged_file
-from .errors import StoreError
-from .groups import NodeGroup, declare, lineage_of, make_group
+from .errors import OnError, StoreError
+from .groups import Lineage, NodeGroup, declare, lineage_of, make_group
 from .hashing import digest
 from .locations import LAYOUTS, Location, unpack_layout
 from .navigation import locations_of, place_of, read_outline
@@ -80,7 +80,6 @@ class GraphReader:
         self._builder = builder
         self._groups = groups
         self._search_text = search_text
-        self._lineages: dict[str, list[NodeGroup]] = {}  # replaced when a group is registered
         self._shared: dict[object, object] = {}
         self._outline = lru_cache(4096)(partial(read_outline, graph))
         self._shared_lock = fork_safe_lock()
@@ -100,16 +99,13 @@ class GraphReader:
         """Return the names of the registered groups."""
         return list(self._groups)
 
-    def lineage(self, name: str) -> Sequence[NodeGroup]:
+    def lineage(self, name: str) -> Lineage:
         """Return a group with its ancestors, from the first below ``ROOT`` down to the group.
 
         Raises:
             UnknownGroupError: If the group is unknown.
         """
-        lineages = self._lineages  # another thread may replace the attribute
-        if name not in lineages:
-            lineages[name] = lineage_of(self._groups, name)
-        return lineages[name]
+        return lineage_of(self._groups, name)
 
     def same_group(self, transform: object, parent: str, name: str) -> str | None:
         """Return a registered or stored group with this transform and parent, or None.
@@ -135,10 +131,9 @@ class GraphReader:
         return None
 
     def declare(self, group: NodeGroup, replace: bool) -> None:
-        """Register a group, and clear the cache of lineages."""
+        """Register a group."""
         with self._store.database.lock:
             declare(self._groups, group, replace)
-            self._lineages = {}
             self._held = (-1, self._held[1] + 1)
 
     # States

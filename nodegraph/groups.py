@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from .errors import UnknownGroupError, check_integer, nearest_names
 from .hashing import digest, fingerprint
@@ -45,6 +45,10 @@ class NodeGroup:
     scope: Scope = "node"
     search_text: SearchTextRule | None = field(default=None, repr=False, compare=False)
     by_span: bool = False
+
+
+Lineage: TypeAlias = Sequence[NodeGroup]
+"""A group with its ancestors, from the first below ``ROOT`` down to the group."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from ..nodegraph.builder import Failure
+from ..nodegraph.errors import Failure
 from ..nodegraph.graph import NodeGraph
 from ..nodegraph.node import ROOT
 from .base_retriever import with_all_inner

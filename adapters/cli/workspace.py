@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...nodegraph.builder import Failure
-from ...nodegraph.errors import UnsupportedFilesError
+from ...nodegraph.errors import Failure, UnsupportedFilesError
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT
 from ...nodegraph.readers.source_files import INDEX_FOLDER, ReadOptions

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from ..errors import ModelError, ModelTimeoutError, check_integer, explain_names, nearest_names
 from ..models.answer_cache import AnswerCache, answer_key
@@ -38,6 +38,7 @@ class LLMExtractor:
     ``graph.failures``. ``graph.build`` retries failed texts only.
 
     If the model supports JSON schemas, the answer is requested in JSON, and as text if that fails.
+    After an invalid answer, the prompt is sent once more with the error.
 
     A Q&A pair (``task="qa"``) becomes a node whose text is the question, which is searched. The
     content, which is returned, is question and answer, and ``metadata["answer"]`` is the answer.
@@ -53,7 +54,6 @@ class LLMExtractor:
             of answers to the built-in prompt.
         limit: Maximum number of keywords, questions or pairs, or the requested number of
             sentences in a summary. Defaults to 8, 5, 5 and 3.
-        retries: Number of retries after an invalid answer.
 
     Raises:
         TypeError: If the model is not supported, or a number or prompt has the wrong type.
@@ -70,6 +70,8 @@ class LLMExtractor:
         ['tea', 'leaves']
     """
 
+    rules = 1  # a new number rebuilds the nodes
+
     @explain_names
     def __init__(
         self,
@@ -79,7 +81,6 @@ class LLMExtractor:
         prompt: str | PromptTemplate | None = None,
         *,
         limit: int | None = None,
-        retries: int = 1,
     ) -> None:
         for what, value, allowed in (
             ("task", task, get_args(Task)),
@@ -97,18 +98,9 @@ class LLMExtractor:
         self.language: Literal["auto", "zh", "en"] = language
         self.prompt = prompt
         self.limit = check_integer(LIMITS[task] if limit is None else limit, "limit", 1)
-        self.retries = check_integer(retries, "retries", 0)
 
     def __repr__(self) -> str:
         return f"LLMExtractor({self.llm.name!r}, {self.task!r}, {self.language!r})"
-
-    def __reduce__(self) -> tuple[type[LLMExtractor], tuple[Any, ...], int]:
-        # For fingerprints: without the number of retries, which does not affect the result.
-        args = (self.llm, self.task, self.language, self.prompt, self.limit)
-        return type(self), args, EDITION
-
-    def __reduce_ex__(self, protocol: object) -> tuple[Callable[..., Any], tuple[Any, ...], Any]:
-        return object.__new__, (type(self),), self.__dict__
 
     def __call__(self, text: str | Node) -> list[Node]:
         """Return the extracted nodes of a text, or of a node's text.
@@ -149,7 +141,7 @@ class LLMExtractor:
             except (ModelError, ValueError):  # request a plain text below
                 pass
         why = answer = ""
-        for _ in range(1 + self.retries):
+        for _ in range(2):
             answer = self.llm.complete(prompt + (retry_note(language, why) if why else ""))
             try:
                 PARSERS[self.task](answer)
@@ -174,9 +166,6 @@ class LLMExtractor:
 _NAMES = ("text", "limit", "in_language")
 
 Task = Literal["summary", "keywords", "questions", "qa"]
-
-EDITION = 1
-"""Increase the number after changes of prompts or parsing that require a rebuild."""
 
 LIMITS: Mapping[Task, int] = {"summary": 3, "keywords": 8, "questions": 5, "qa": 5}
 """Default number of sentences, keywords, questions or pairs."""

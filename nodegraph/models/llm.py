@@ -80,29 +80,14 @@ def _langchain(model: Any) -> dict[str, Callable[..., Any]]:
 
 
 def _text(answer: Any) -> str | None:
-    """Return the text of a text, a message or a completion, None if it has no text.
-
-    The text parts of a message are joined. Reasoning and tool calls are left out.
-    """
+    """Return the text of a text, a message or a completion, None if it has no text."""
     if answer is None or isinstance(answer, str):
         return answer
-    if isinstance(answer, list | tuple):
-        return "".join(filter(None, map(_part, answer)))
-    for name in ("content", "text"):
-        value = _field(answer, name)
-        if isinstance(value, str | list | tuple):
-            return _text(value)
+    for name in ("text", "content"):  # without reasoning and tool calls
+        if isinstance(value := _field(answer, name), str):
+            return str(value)
     message = _field(answer, "message")
-    return None if message is None or message is answer else _text(message)
-
-
-def _part(part: Any) -> str | None:
-    """Return the text of a message part, None for other kinds of parts."""
-    if isinstance(part, str):
-        return part
-    is_text = _field(part, "type") in (None, "text", "output_text")
-    text = _field(part, "text")
-    return text if is_text and isinstance(text, str) else None
+    return None if message is None else _text(message)
 
 
 def _chunk_text(chunk: Any) -> str | None:

@@ -173,14 +173,18 @@ def locate(parts: Sequence[str], text: str) -> list[Span | None]:
 
 
 # Scripts without spaces, as a character class of a regular expression.
-UNSPACED = (
-    "\u0e00-\u0eff"  # Thai, Lao
-    "\u1000-\u109f\u1780-\u17ff"  # Myanmar, Khmer
+ALPHABETS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+"""The alphabets without spaces as part of a character class: Thai, Lao, Myanmar, Khmer."""
+
+IDEOGRAPHS = (
     "\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff"  # iteration marks, kana
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # Han
     "\uac00-\ud7af"  # hangul syllables
     "\U00020000-\U0003ffff"  # Han, extensions
 )
+"""The characters of Chinese, Japanese and Korean as part of a character class."""
+
+UNSPACED = ALPHABETS + IDEOGRAPHS
 
 # A run of characters that are one token each, or another token.
 _TOKENS = lazy_pattern(rf"([{UNSPACED}]+)|[^\W\d_{UNSPACED}]{{1,6}}|\d{{1,3}}|[^\w\s]|_+")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ..node import Node
@@ -162,23 +163,19 @@ def rst_headings(text: str) -> Iterator[Heading]:
 def _marked_headings(
     text: str, heading: re.Pattern[str], fence: re.Pattern[str] | None = None
 ) -> Iterator[Heading]:
-    """Yield the lines that begin with a mark, whose length is the level, outside code blocks."""
+    r"""Yield the lines that begin with a mark, whose length is the level, outside code blocks.
+
+    Example:
+        >>> text = "= Tea\n\n----\n== no\n----\n== Green"
+        >>> list(_marked_headings(text, _ASCIIDOC, _ASCIIDOC_FENCE))
+        [(0, 1, 'Tea'), (23, 2, 'Green')]
+    """
     opened = ""
     for at, line in _lines(text):
         if fence and (match := fence.match(line)):
             opened = "" if opened == match[1] else opened or match[1]
         elif not opened and (match := heading.match(line)):
             yield at, len(match[1]), match[2].strip()
-
-
-def asciidoc_headings(text: str) -> Iterator[Heading]:
-    r"""Yield the headings of AsciiDoc outside code blocks.
-
-    Example:
-        >>> list(asciidoc_headings("= Tea\n\n----\n== no\n----\n== Green"))
-        [(0, 1, 'Tea'), (23, 2, 'Green')]
-    """
-    return _marked_headings(text, _ASCIIDOC, _ASCIIDOC_FENCE)
 
 
 def latex_headings(text: str) -> Iterator[Heading]:
@@ -195,11 +192,6 @@ def latex_headings(text: str) -> Iterator[Heading]:
         yield match.start(), level - top + 1, " ".join(title.split())
 
 
-def org_headings(text: str) -> Iterator[Heading]:
-    """Yield the headings of Org files: lines with leading stars."""
-    return _marked_headings(text, _ORG)
-
-
 def toml_headings(text: str) -> Iterator[Heading]:
     r"""Yield the tables of TOML and the sections of INI files.
 
@@ -213,13 +205,15 @@ def toml_headings(text: str) -> Iterator[Heading]:
             yield at, min(name.count(".") + 1, 6), name
 
 
+_asciidoc_headings = partial(_marked_headings, heading=_ASCIIDOC, fence=_ASCIIDOC_FENCE)
+
 _BY_SUFFIX: dict[str, Callable[[str], Iterator[Heading]]] = {
     ".rst": rst_headings,
-    ".adoc": asciidoc_headings,
-    ".asciidoc": asciidoc_headings,
+    ".adoc": _asciidoc_headings,
+    ".asciidoc": _asciidoc_headings,
     ".tex": latex_headings,
     ".ltx": latex_headings,
-    ".org": org_headings,
+    ".org": partial(_marked_headings, heading=_ORG),
     ".toml": toml_headings,
     ".ini": toml_headings,
     ".cfg": toml_headings,

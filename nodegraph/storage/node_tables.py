@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from ..derivation import DOCUMENT_STRIDE
 from ..node import NO_METADATA, ROOT, Link, Node
 from ..search_text import SearchText
-from .columns import from_id, from_text, marks, portions, to_id, to_text
+from .columns import from_id, from_text, from_words, marks, portions, to_id, to_text, to_words
 from .database import Row
 from .tables import Tables
 
@@ -117,7 +117,7 @@ class NodeTables(Tables):
     def _node(self, row: Row) -> Node:
         node_id, text, content, start, shift, metadata, beyond, parent, place = row[:9]
         search_text, search_text_above, document, grp, fields, of_document, document_id = row[9:]
-        words, name, group = from_text(text), from_id(document_id), self._names.get(grp)
+        words, name, group = from_words(text), from_id(document_id), self._names.get(grp)
         if group is None:
             self._all_groups()
             group = self._names[grp]
@@ -197,7 +197,7 @@ class NodeTables(Tables):
             place = node.order % DOCUMENT_STRIDE
             keys = (key, to_id(node.id), derivation, place, revision, parent)
             values = (node.start, node.offset, own, beyond, search_text, above)
-            yield (*keys, *values, self._content(node), to_text(node.text))
+            yield (*keys, *values, self._content(node), to_words(node.text))
 
     def _content(self, node: Node) -> bytes | None:
         """Return the content of a node; None if it equals the text."""

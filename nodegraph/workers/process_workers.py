@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 # The working directory is removed from the path, and PYTHONPATH has the path of the program.
@@ -23,6 +24,7 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA
 _WAITING = 12  # real time per processor time, on a busy machine
 
 
+@dataclass(eq=False)
 class WorkerProcess:
     """A process for a function that may crash, hang, grow or read hostile data.
 
@@ -41,19 +43,12 @@ class WorkerProcess:
         answer: Called in this process by ``ask_caller`` in the function.
     """
 
-    def __init__(
-        self,
-        function: Callable[[Any], Any],
-        seconds: float,
-        memory_bytes: int,
-        answer: Callable[[Any], Any] | None = None,
-    ) -> None:
-        self._function = function
-        self._seconds = seconds
-        self._memory_bytes = memory_bytes
-        self._answer = answer
-        self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
+    function: Callable[[Any], Any]
+    seconds: float
+    memory_bytes: int
+    answer: Callable[[Any], Any] | None = None
+    _lock: Any = field(default_factory=threading.Lock, init=False)
+    _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
     def call(self, argument: object) -> Any:
         """Return the function's result. Threads wait for each other.
@@ -70,9 +65,9 @@ class WorkerProcess:
                 if process is None or process.poll() is not None:
                     process = self._process = self._start()
                 try:
-                    kind, value = self._exchange(process, argument)
+                    kind, value = self._exchange(process, (self.function, argument))
                     while kind == "question":
-                        kind, value = self._exchange(process, _outcome(self._answer, value))
+                        kind, value = self._exchange(process, _outcome(self.answer, value))
                     return _result(kind, value)
                 except ChildProcessError:
                     if is_last or self._process is not process:  # ended by ``close``
@@ -86,21 +81,18 @@ class WorkerProcess:
 
     def _start(self) -> subprocess.Popen[bytes]:
         paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
-        process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, str(self._seconds), str(self._memory_bytes)],
+        return subprocess.Popen(
+            [sys.executable, "-c", _PROGRAM, str(self.seconds), str(self.memory_bytes)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env={**dict.fromkeys(_THREADS, "1"), **os.environ, "PYTHONPATH": paths},
             start_new_session=True,  # Ctrl-C interrupts the program only
         )
-        with contextlib.suppress(OSError):  # the process has ended: the first call fails
-            _send(process.stdin, self._function)
-        return process
 
     def _exchange(self, process: subprocess.Popen[bytes], message: object) -> tuple[str, Any]:
         """Send a message and return the reply."""
-        timer = threading.Timer(_WAITING * self._seconds, process.kill)
+        timer = threading.Timer(_WAITING * self.seconds, process.kill)
         timer.daemon = True
         timer.start()
         try:
@@ -114,7 +106,7 @@ class WorkerProcess:
                 raise
             status = process.returncode
             if is_late or status == -getattr(signal, "SIGPROF", 0):
-                raise TimeoutError(f"it took more than {self._seconds:g} seconds") from None
+                raise TimeoutError(f"it took more than {self.seconds:g} seconds") from None
             ended = f"with status {status}" if status >= 0 else f"by {signal.Signals(-status).name}"
             raise ChildProcessError(f"the process that worked on it ended {ended}") from None
         finally:
@@ -155,7 +147,7 @@ def _result(kind: str, value: Any) -> Any:
 
 # In the process
 
-_ask: Any = None
+_pipe: Any = None  # the requests, the replies, and the processor time per call
 
 
 def ask_caller(question: object) -> Any:
@@ -164,7 +156,12 @@ def ask_caller(question: object) -> Any:
     Raises:
         RuntimeError: If the caller's ``answer`` raises.
     """
-    return _ask(question)
+    requests, replies, seconds = _pipe
+    _end_after(0)
+    _send(replies, ("question", question))
+    kind, value = pickle.load(requests)
+    _end_after(seconds)
+    return _result(kind, value)
 
 
 def main() -> None:
@@ -179,19 +176,11 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (int(memory_bytes), int(memory_bytes)))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
-    def ask(question: object) -> Any:
-        _end_after(0)
-        _send(replies, ("question", question))
-        kind, value = pickle.load(requests)
-        _end_after(seconds)
-        return _result(kind, value)
-
-    global _ask
-    _ask = ask
+    global _pipe
+    _pipe = requests, replies, seconds
     with contextlib.suppress(EOFError):
-        function = pickle.load(requests)
         while True:
-            argument = pickle.load(requests)
+            function, argument = pickle.load(requests)
             _end_after(seconds)
             outcome = _outcome(function, argument)
             _end_after(0)

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 from ...nodegraph.errors import nearest_names
 from ...nodegraph.lazy_names import lazy_pattern
-from ...nodegraph.splitters.chunking import UNSPACED
+from ...nodegraph.splitters.chunking import ALPHABETS, IDEOGRAPHS, UNSPACED
 from .identifiers import CAMEL, identifiers, is_common, with_parts
 from .languages import (
     ENGLISH,
@@ -42,9 +42,7 @@ SIGNS = "\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670
 
 SIGNS += "\u07a6-\u07b0\u0900-\u0963\u0966-\u0dff\u0f18-\u0f84"
 
-# Alphabets without spaces: Thai, Lao, Myanmar, Khmer.
-_ALPHABETS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
-
+# Alphabets without spaces.
 _ALPHABET_CODES = (*range(0xE00, 0xF00), *range(0x1000, 0x10A0), *range(0x1780, 0x1800))
 
 _AM = "\u0e33\u0eb3"  # vowels of Thai and Lao, whose first half is above the line
@@ -58,14 +56,15 @@ _CLUSTERS = lazy_pattern(f".(?:[\u17d2\u1039].|[{_STACKED}])*")
 
 INVISIBLE = "\u00ad\u200d\u2060\ufeff"  # soft hyphens, joiners
 
-_RUNS = lazy_pattern(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:[{SIGNS}]+[^\W_{UNSPACED}]*)*(?:\+\+|#)?")
+_RUNS = lazy_pattern(
+    rf"[{IDEOGRAPHS}]+|[{ALPHABETS}]+"
+    rf"|[^\W_{UNSPACED}]+(?:[{SIGNS}]+[^\W_{UNSPACED}]*)*(?:\+\+|#)?"
+)
 
 # For texts before normalization, in which words contain soft hyphens.
 _RAW_RUNS = lazy_pattern(
     rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:[{SIGNS}{INVISIBLE}]+[^\W_{UNSPACED}]*)*(?:\+\+|#)?"
 )
-
-_ALPHABET_RUNS = lazy_pattern(rf"[{_ALPHABETS}]+|[^{_ALPHABETS}]+")
 
 _HAN = re.compile("[\u3400-\u9fff]")
 
@@ -160,10 +159,7 @@ def segments(normal: str) -> Segments:
         if words:
             result.append(words)
             words = []
-        if run < CHINESE:
-            result += _ALPHABET_RUNS.findall(run)
-        else:
-            result.append(run)
+        result.append(run)
     if words:
         result.append(words)
     return result
@@ -314,14 +310,19 @@ class TextAnalyzer:
         """Return the terms of a passage."""
         return self._analyze(text)[0]
 
-    def indexed(self, text: str) -> tuple[list[str], int]:
+    def indexed(self, text: str, runs: list[str] | None = None) -> tuple[list[str], int]:
         """Return the terms of a passage, including its language terms, and its length.
 
         The length is the number of words, regardless of the terms per word, so that texts of
         several languages in one index have comparable lengths. In scripts without spaces, letters
         are counted. In growing languages, sequences of four letters are counted.
+
+        Args:
+            text: The passage.
+            runs: Receives the runs of Chinese, Japanese and Korean, if given. Their characters and
+                pairs are then not among the terms: ``Postings`` counts them faster.
         """
-        terms, languages, length = self._analyze(text)
+        terms, languages, length = self._analyze(text, runs=runs)
         if self.language == "auto":
             others = [item.term for item in languages if item is not of_script(item.script)[0]]
             if others:
@@ -384,7 +385,7 @@ class TextAnalyzer:
         return run_spans(text)
 
     def _analyze(
-        self, text: str, parts: bool = True
+        self, text: str, parts: bool = True, runs: list[str] | None = None
     ) -> tuple[list[str], Collection[Language], int]:
         """Return the terms of a text, the language of each script, and the length."""
         normal = normalized(text)
@@ -395,15 +396,15 @@ class TextAnalyzer:
             if parts:
                 terms = terms + self._stems([term for term, _ in identifiers(normal)], language)
             return terms, (language,), length_of(words, language)
-        runs = segments(normal)
-        words_by_script = by_script(runs)
+        split = segments(normal)
+        words_by_script = by_script(split)
         languages = {
             script: self._language(words, script) for script, words in words_by_script.items()
         }
-        length = sum(run_length(run) for run in runs if isinstance(run, str))
+        length = sum(run_length(run) for run in split if isinstance(run, str))
         for script, words in words_by_script.items():
             length += length_of(words, languages[script])
-        terms = self._terms(runs, languages, parts)
+        terms = self._terms(split, languages, parts, runs=runs)
         if parts:
             terms = terms + self._identifiers(normal, languages)
         return terms, languages.values(), length
@@ -417,24 +418,27 @@ class TextAnalyzer:
 
     def _terms(
         self,
-        runs: Segments,
+        split: Segments,
         languages: Mapping[str, Language],
         parts: bool = True,
         is_query: bool = False,
+        runs: list[str] | None = None,
     ) -> list[str]:
         # English words have no parts and are stemmed in one call: the most frequent case.
         english = languages == _ENGLISH_BY_SCRIPT
         english_stems: Iterator[str] = iter(())
         if english:
-            if len(runs) == 1 and isinstance(runs[0], list):
-                return self._stems(runs[0], ENGLISH)
-            words = chain.from_iterable(run for run in runs if isinstance(run, list))
+            if len(split) == 1 and isinstance(split[0], list):
+                return self._stems(split[0], ENGLISH)
+            words = chain.from_iterable(run for run in split if isinstance(run, list))
             english_stems = iter(self._stems([*words], ENGLISH))
         result: list[str] = []
-        for run in runs:
+        for run in split:
             if isinstance(run, str):
                 if run < CHINESE:
                     result += sequences(run, is_query)
+                elif runs is not None:
+                    runs.append(run)
                 else:
                     result += run
                     result += map(add, run, run[1:])

@@ -87,6 +87,7 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
     Args:
         postings: The postings of the index.
         lengths: The number of words, by row.
+        total_length: The number of words in all nodes.
         alive: Which rows have a node.
 
     Attributes:
@@ -95,12 +96,12 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
         held: The size of the cache, in postings.
     """
 
-    def __init__(self, postings: Postings, lengths: Ints, alive: Mask) -> None:
+    def __init__(self, postings: Postings, lengths: Ints, total_length: int, alive: Mask) -> None:
         super().__init__()
-        self._postings, self._alive = postings, None if alive.all() else alive
-        self.size, self._lengths = int(np.count_nonzero(alive)), lengths
-        self.total_length = int(lengths.sum() if self._alive is None else lengths.sum(where=alive))
-        self._cached: dict[Saturation, tuple[Floats, dict[str, Floats]]] = {}
+        self._postings, self._lengths, self.total_length = postings, lengths, total_length
+        self.size = int(np.count_nonzero(alive))
+        self._alive = None if self.size == len(alive) else alive
+        self._cached: dict[Saturation, dict[str, Floats]] = {}
         self.held = 0
 
     def __missing__(self, term: str) -> tuple[Ints, Counts]:
@@ -132,11 +133,11 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
     def of_query(self, weights: Mapping[str, float], saturation: Saturation) -> QueryPostings:
         """Return the postings of weighed terms."""
         if saturation not in self._cached:  # only the latest saturation is cached
-            self._cached = {saturation: (saturation.norms(self._lengths), {})}
-        norms, impacts = self._cached[saturation]
+            self._cached = {saturation: {}}
+        impacts = self._cached[saturation]
         lists = [self[term] for term in weights]
         of_terms = np.array([*weights.values()])
-        return QueryPostings([*weights], lists, of_terms, saturation, norms, impacts)
+        return QueryPostings([*weights], lists, of_terms, saturation, self._lengths, impacts)
 
 
 class QueryPostings(NamedTuple):
@@ -147,7 +148,7 @@ class QueryPostings(NamedTuple):
         lists: The rows of each term, ascending, and its counts.
         weights: The weight of each term, (terms,).
         saturation: Weighs the counts.
-        norms: The length norms of all rows.
+        lengths: The number of words of each row.
         cached: The impacts of frequent terms for weight 1, which all queries share.
     """
 
@@ -155,7 +156,7 @@ class QueryPostings(NamedTuple):
     lists: Sequence[tuple[Ints, Counts]]
     weights: Floats
     saturation: Saturation
-    norms: Floats
+    lengths: Ints
     cached: dict[str, Floats]
 
     def addends(self) -> Iterator[tuple[npt.NDArray[np.int64], Floats]]:
@@ -177,7 +178,10 @@ class QueryPostings(NamedTuple):
                 yield rows, self.cached[term] * self.weights[at]
 
     def _impacts(self, rows: npt.NDArray[np.int64], counts: Counts) -> Floats:
-        return self.saturation.weighed(counts, self.norms.take(rows, mode="clip"))
+        return self.saturation.weighed(counts, self._norms(rows))
+
+    def _norms(self, rows: npt.NDArray[np.int64]) -> Floats:
+        return self.saturation.norms(self.lengths.take(rows, mode="clip"))
 
     def looked_up(self, rows: npt.NDArray[np.int64]) -> Floats:
         """Return the scores of each term in rows, shape (terms, rows)."""
@@ -190,7 +194,7 @@ class QueryPostings(NamedTuple):
                 found[at] = rows_of_term.take(places, mode="clip")
                 counts[at] = counts_of_term.take(places, mode="clip")
         counts *= found == sought
-        norms = self.norms.take(rows)
+        norms = self._norms(rows)
         # A norm of 0 would divide a missing term's count of 0 by 0.
         impacts = self.saturation.weighed(counts, np.maximum(norms, LEAST))
         impacts *= self.weights[:, np.newaxis]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +27,14 @@ _Starts = npt.NDArray[np.int64]
 BATCH_SIZE = 1_000_000  # postings moved per step
 
 _SMALL = 20_000  # maximum later postings that are never merged
+
+
+_CODE_BITS = 21  # of a character
+
+_CODE = (1 << _CODE_BITS) - 1
+
+TextTerms = tuple[Iterable[str], Sequence[str]]
+"""The terms of a text, each as often as it occurs, and runs without spaces."""
 
 
 class Vocabulary(dict[str, int]):
@@ -49,9 +60,9 @@ class PostingLists(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """The postings of texts by ascending term. ``sizes`` is the number of rows per term."""
+    """The postings of texts, one term after the other. ``sizes`` is the number of rows per term."""
 
-    terms: Ints
+    terms: npt.NDArray[np.integer[Any]]
     sizes: Ints
     rows: Ints
     counts: Counts
@@ -90,49 +101,55 @@ class Postings:
         listed = int(starts[number + 1] - starts[number]) if is_listed else 0
         return listed + (0 if later is None else len(later[0]))
 
-    def extend(self, first_row: int, batches: Iterable[Sequence[Iterable[str]]]) -> None:
-        """Add the terms of new rows, numbered from ``first_row``.
+    def extend(self, first_row: int, count: int, batches: Iterable[Sequence[TextTerms]]) -> None:
+        """Add the terms of new rows.
 
         Args:
             first_row: The number of the first row.
-            batches: Batches of at most ``MAX_TEXTS`` texts. A text is given by its terms, each as
-                often as it occurs.
+            count: The number of rows.
+            batches: Batches of at most ``MAX_TEXTS`` texts. The characters of a text's runs, and
+                their pairs, are terms as well.
         """
+        if count <= first_row // 8:
+            for row, (terms, runs) in enumerate(chain.from_iterable(batches), first_row):
+                self._add_later(row, terms, runs)
+            if self._later_size > _SMALL + len(self.lists.rows) // 8:
+                self._merge([])
+            return
         blocks: list[_Block] = []
         for texts in batches:
-            blocks.append(self._block(first_row, texts))
+            blocks += self._blocks(first_row, texts)
             first_row += len(texts)
-        size = self._later_size + sum(len(block.rows) for block in blocks)
-        if size > _SMALL + len(self.lists.rows) // 8:
-            self._merge(blocks)
-        else:
-            for block in blocks:
-                self._add_later(block)
+        self._merge(blocks)
 
-    def _block(self, first_row: int, texts: Sequence[Iterable[str]]) -> _Block:
-        """Sort and count the terms of texts."""
+    def _add_later(self, row: int, terms: Iterable[str], runs: Sequence[str]) -> None:
+        counts = Counter(terms)
+        for run in runs:
+            counts.update(run)
+            counts.update(map(add, run, run[1:]))
+        for term, count in counts.items():
+            rows, row_counts = self.later.setdefault(
+                self.vocabulary[term], (array("i"), array("I"))
+            )
+            rows.append(row)
+            row_counts.append(count)
+        self._later_size += len(counts)
+
+    def _blocks(self, first_row: int, texts: Sequence[TextTerms]) -> Iterator[_Block]:
+        """Yield the sorted and counted terms of texts, and those of their runs."""
         tokens, sizes = array("q"), []
-        for terms in texts:
+        for terms, _ in texts:
             before = len(tokens)
             tokens.extend(map(self.vocabulary.__getitem__, terms))
             sizes.append(len(tokens) - before)
-        keys = np.frombuffer(tokens, np.int64) << 16
-        keys |= np.repeat(np.arange(len(sizes)), sizes)
-        pairs, counts = np.unique(keys, return_counts=True)
-        rows = (pairs & 0xFFFF).astype(np.int32) + np.int32(first_row)
-        numbers, sizes_of_terms = np.unique(pairs >> 16, return_counts=True)
-        small = counts.astype(np.min_scalar_type(counts.max(initial=0)))
-        return _Block(numbers.astype(np.int32), sizes_of_terms.astype(np.int32), rows, small)
-
-    def _add_later(self, block: _Block) -> None:
-        rows, counts = block.rows.tolist(), block.counts.tolist()
-        self._later_size += len(rows)
-        start = 0
-        for term, size in zip(block.terms.tolist(), block.sizes.tolist(), strict=True):
-            of_term = self.later.setdefault(term, (array("i"), array("I")))
-            of_term[0].extend(rows[start : start + size])
-            of_term[1].extend(counts[start : start + size])
-            start += size
+        rows = np.repeat(np.arange(len(sizes)), sizes)
+        yield _counted(np.frombuffer(tokens, np.int64), rows, first_row)
+        codes, rows = _characters_and_pairs(["\0".join(runs) for _, runs in texts])
+        of_runs = _counted(codes, rows, first_row)
+        characters = np.stack([of_runs.terms >> _CODE_BITS, of_runs.terms & _CODE], axis=1)
+        names = characters.astype(np.uint32).view("U2").ravel().tolist()
+        numbers = np.array([*map(self.vocabulary.__getitem__, names)], np.int64)
+        yield of_runs._replace(terms=numbers)
 
     def _merge(self, blocks: list[_Block]) -> None:
         """Merge later postings and blocks into the lists. Empties ``blocks``."""
@@ -205,6 +222,37 @@ class Postings:
         postings.vocabulary = _numbered(unpack_texts("terms", arrays))
         postings.lists = PostingLists(*(arrays[f"posting_{n}"] for n in PostingLists._fields))
         return postings
+
+
+def _characters_and_pairs(texts: Sequence[str]) -> tuple[_Starts, _Starts]:
+    """Return the codes of the characters and adjacent pairs of texts, and the texts' numbers.
+
+    The upper bits are the first character. Zero characters separate runs.
+    """
+    joined = "\0".join([*texts, ""]).encode("utf-32-le", "surrogatepass")
+    codes = np.frombuffer(joined, np.uint32).astype(np.int64)
+    rows = np.repeat(np.arange(len(texts)), [len(text) + 1 for text in texts])
+    characters = codes << _CODE_BITS
+    pairs = characters[:-1] | codes[1:]
+    in_run = codes > 0
+    in_pair = in_run[:-1] & in_run[1:]
+    found = np.append(characters[in_run], pairs[in_pair])
+    return found, np.append(rows[in_run], rows[:-1][in_pair])
+
+
+def _counted(terms: _Starts, rows: _Starts, first_row: int) -> _Block:
+    """Sort and count terms.
+
+    Args:
+        terms: The number of each term, below 2 ** 47.
+        rows: The text of each term, counted from 0.
+        first_row: The row of the first text.
+    """
+    pairs, counts = np.unique(terms << 16 | rows, return_counts=True)
+    numbers, sizes = np.unique(pairs >> 16, return_counts=True)
+    of_terms = (pairs & 0xFFFF).astype(np.int32) + np.int32(first_row)
+    small = counts.astype(np.min_scalar_type(counts.max(initial=0)))
+    return _Block(numbers, sizes.astype(np.int32), of_terms, small)
 
 
 def _numbered(terms: Iterable[str]) -> Vocabulary:

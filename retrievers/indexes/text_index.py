@@ -16,25 +16,25 @@ from ...nodegraph.hashing import fingerprint
 from ...nodegraph.node import Node
 from ...nodegraph.storage.columns import portions
 from ..analysis.phrases import Phrase
-from ..analysis.text_analyzer import Analyzer
+from ..analysis.text_analyzer import Analyzer, TextAnalyzer
 from ..filters import Filter, parse_filters
 from ..protocols import Snapshot
 from ..results import Hits
 from .array_files import Arrays, grown
 from .bm25_scores import Floats, QueryPostings, TermPostings, TermWeights, best_rows
 from .node_table import FilterIndex, NodeTable
-from .postings import MAX_TEXTS, Postings
+from .postings import MAX_TEXTS, Postings, TextTerms
 
 _LONG = 1_000  # minimum number of nodes for a progress bar
 
 _PORTION = 4_096  # nodes in memory per step
 
-_BATCH = 100_000  # terms per batch
+_BATCH = 300_000  # terms per batch
 
 _HELD = 1 << 24  # postings cached for the next queries
 
 # Increase after a change of the terms or lengths of TextAnalyzer, to rebuild older files.
-_ANALYSIS = 6
+_ANALYSIS = 7
 
 _PHRASE_COUNT = 1 << 20  # of a phrase in a node: so high that the node's length does not matter
 
@@ -64,6 +64,7 @@ class TextIndex(FilterIndex):
         super().clear()
         self._postings = Postings()
         self._lengths = np.zeros(0, np.int32)  # by row, with room for more rows
+        self._total_length = 0
         self._statistics: TermPostings | None = None
 
     # Searching, while the graph is held
@@ -77,7 +78,7 @@ class TextIndex(FilterIndex):
         statistics = self._statistics
         if statistics is None or statistics.held > _HELD:
             lengths = self._lengths[: len(self.table)]
-            statistics = TermPostings(self._postings, lengths, self.table.alive)
+            statistics = TermPostings(self._postings, lengths, self._total_length, self.table.alive)
             self._statistics = statistics
         return statistics
 
@@ -153,20 +154,27 @@ class TextIndex(FilterIndex):
 
     # Following the graph
 
+    def remove(self, ids: Sequence[str]) -> None:
+        """Remove nodes; their rows stay until the index is compacted."""
+        rows = self.table.remove(ids)
+        self._total_length -= int(self._lengths[rows].sum())
+
     def add(self, nodes: Sequence[Node]) -> None:
         """Analyze and add nodes."""
         first = len(self.table)
         show = self._graph.progress if len(nodes) >= _LONG else False
         tracked = track(nodes, len(nodes), f"indexing {self._group}", " nodes", show)
         lengths: list[int] = []
-        self._postings.extend(first, self._added(tracked, lengths))
+        self._postings.extend(first, len(nodes), self._added(tracked, lengths))
         self._lengths = grown(self._lengths, len(self.table))
         self._lengths[first : len(self.table)] = lengths
+        self._total_length += sum(lengths)
 
-    def _added(self, nodes: Iterable[Node], lengths: list[int]) -> Iterator[list[Sequence[str]]]:
+    def _added(self, nodes: Iterable[Node], lengths: list[int]) -> Iterator[list[TextTerms]]:
         """Number nodes. Yield the terms of their texts in batches, and append the lengths."""
-        indexed = getattr(self._analyzer, "indexed", None)
-        batch: list[Sequence[str]] = []
+        analyzer = self._analyzer
+        indexed = getattr(analyzer, "indexed", None)
+        batch: list[TextTerms] = []
         size = 0
         for portion in portions(nodes, _PORTION):
             self.table.add(portion)
@@ -174,14 +182,17 @@ class TextIndex(FilterIndex):
             if self.uses_search_text:
                 texts = self._graph.reader.searched_texts(portion)
             for text in texts:
-                if indexed is None:
-                    terms: Sequence[str] = [*self._analyzer(text)]
-                    length = len(terms)
-                else:
+                runs: list[str] = []
+                if isinstance(analyzer, TextAnalyzer):
+                    terms, length = analyzer.indexed(text, runs)
+                elif indexed is not None:
                     terms, length = indexed(text)
-                batch.append(terms)
+                else:
+                    terms = [*analyzer(text)]
+                    length = len(terms)
+                batch.append((terms, runs))
                 lengths.append(length)
-                size += len(terms)
+                size += len(terms) + 2 * sum(map(len, runs))
                 if size > _BATCH or len(batch) == MAX_TEXTS:
                     yield batch
                     batch, size = [], 0
@@ -221,4 +232,5 @@ class TextIndex(FilterIndex):
         """Set the index to the result of ``arrays``."""
         self.table, self._postings = NodeTable.from_arrays(arrays), Postings.from_arrays(arrays)
         self._lengths = arrays["lengths"]
+        self._total_length = int(self._lengths.sum(where=self.table.alive))
         self._statistics = None  # the terms have new numbers

@@ -108,14 +108,14 @@ def test_garbage_raises_with_text_and_answer():
     model = Scripted(default="I like tea.")
     says = r"'scripted' gave no questions of the text 'Tea is.*no question.*answered 'I like tea.'"
     with pytest.raises(ModelError, match=says):
-        LLMExtractor(model, "questions", retries=2)("Tea is.")
-    assert len(model.prompts) == 3
+        LLMExtractor(model, "questions")("Tea is.")
+    assert len(model.prompts) == 2
 
 
 def test_failing_model_is_not_retried():
     model = Scripted(default=OSError("down"))
     with pytest.raises(ModelError, match="OSError: down"):
-        LLMExtractor(model, retries=5)("Tea.")
+        LLMExtractor(model)("Tea.")
     assert len(model.prompts) == 1
 
 
@@ -127,7 +127,6 @@ def test_failing_model_is_not_retried():
         ({"prompt": "Summarize!"}, ValueError, r"must contain \{text\}"),
         ({"prompt": 3}, TypeError, "prompt must be a text"),
         ({"limit": 0}, ValueError, "limit must be 1 or more"),
-        ({"retries": -1}, ValueError, "retries must be 0 or more"),
         ({"limit": 1.5}, TypeError, "limit must be an integer"),
         ({"llm": Path("gpt-4o")}, TypeError, "name of a model"),
     ],
@@ -143,7 +142,6 @@ def test_fingerprint_depends_on_result():
     used.complete("count")
     used.api_key = "other"
     assert fingerprint(LLMExtractor(used)) == same
-    assert fingerprint(LLMExtractor(Scripted(), retries=3)) == same
     others = [
         LLMExtractor(LLM(Scripted(), "another")),
         LLMExtractor(Scripted(), "keywords"),
@@ -155,9 +153,9 @@ def test_fingerprint_depends_on_result():
 
 
 def test_extractor_is_pickled_with_model():
-    made = pickle.loads(pickle.dumps(LLMExtractor(Scripted(default="tea"), "keywords", retries=4)))
+    made = pickle.loads(pickle.dumps(LLMExtractor(Scripted(default="tea"), "keywords", limit=4)))
     assert [node.text for node in made("Tea.")] == ["tea"]
-    assert made.retries == 4
+    assert made.limit == 4
 
 
 TEXTS = [Document(f"paragraph {n} one\n\nparagraph {n} two", id=str(n)) for n in range(3)]

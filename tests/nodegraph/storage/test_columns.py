@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.stress import amount
 
-from nodekin.nodegraph.storage.columns import MARK, decode, encode
+from nodekin.nodegraph.storage.columns import MARK, decode, encode, from_words, to_words
 
 TEXTS = st.text(st.characters(codec=None, categories=None), max_size=8) | st.just(MARK)
 ZONES = st.sampled_from([timezone.utc, timezone(timedelta(hours=-5))])
@@ -115,3 +115,12 @@ def test_subclasses_become_their_base_type(value: Any, plain: Any) -> None:
 def test_unsupported_value_raises(value: Any) -> None:
     with pytest.raises(TypeError, match="can't be kept in a file; give a text"):
         encode(value)
+
+
+@given(st.text(st.characters(codec=None, categories=None)) | st.text("绿茶\ud83d\ude00😀"))
+def test_texts_of_nodes_are_restored(text: str) -> None:
+    assert from_words(to_words(text)) == text
+
+
+def test_chinese_takes_two_bytes_per_character() -> None:
+    assert len(to_words("绿茶" * 100)) <= 401

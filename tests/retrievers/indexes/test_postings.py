@@ -1,5 +1,6 @@
 import tracemalloc
 from collections import Counter
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -10,17 +11,21 @@ from support.stress import amount
 from nodekin.retrievers.indexes.bm25_scores import TermPostings
 from nodekin.retrievers.indexes.postings import Postings
 
-BATCHES = st.lists(st.lists(st.lists(st.sampled_from("abcdefgh"), max_size=7), max_size=6))
+CHARACTERS = "茶\ud800𠮷"
+TERMS = [*"abcdefgh", *CHARACTERS, *map("".join, product(CHARACTERS, repeat=2))]
+WORDS = st.lists(st.sampled_from("abcdefgh"), max_size=7)
+RUNS = st.lists(st.text(CHARACTERS, min_size=1, max_size=5), max_size=2)
+BATCHES = st.lists(st.lists(st.tuples(WORDS, RUNS), max_size=6))
 
 
 def of_terms(postings: Postings, alive: list[bool] | None = None) -> TermPostings:
     rows = np.ones(1000, np.bool_) if alive is None else np.array(alive, np.bool_)
-    return TermPostings(postings, np.ones(len(rows), np.int32), rows)
+    return TermPostings(postings, np.ones(len(rows), np.int32), sum(rows), rows)
 
 
-def as_dict(postings: Postings, terms: str = "abcdefgh") -> dict[str, dict[int, int]]:
+def as_dict(postings: Postings) -> dict[str, dict[int, int]]:
     read = {}
-    for term in terms:
+    for term in TERMS:
         rows, counts = of_terms(postings)[term]
         assert rows.tolist() == sorted(rows.tolist())
         read[term] = dict(zip(rows.tolist(), counts.tolist(), strict=True))
@@ -28,15 +33,17 @@ def as_dict(postings: Postings, terms: str = "abcdefgh") -> dict[str, dict[int, 
 
 
 def extend(postings: Postings, first: int, texts: list, size: int = 2) -> None:
-    """Add texts, given as terms, in batches."""
-    postings.extend(first, (texts[at : at + size] for at in range(0, len(texts), size)))
+    """Add texts, given as words and runs, in batches."""
+    batches = (texts[at : at + size] for at in range(0, len(texts), size))
+    postings.extend(first, len(texts), batches)
 
 
-def counted(texts: list[list[str]], alive: list[bool] | None = None) -> dict[str, dict[int, int]]:
-    expected: dict[str, dict[int, int]] = {term: {} for term in "abcdefgh"}
+def counted(texts: list, alive: list[bool] | None = None) -> dict[str, dict[int, int]]:
+    expected: dict[str, dict[int, int]] = {term: {} for term in TERMS}
     kept = [text for i, text in enumerate(texts) if alive is None or alive[i]]
-    for row, text in enumerate(kept):
-        for term, occurrences in Counter(text).items():
+    for row, (words, runs) in enumerate(kept):
+        pairs = (first + second for run in runs for first, second in pairwise(run))
+        for term, occurrences in Counter([*words, *"".join(runs), *pairs]).items():
             expected[term][row] = occurrences
     return expected
 
@@ -67,10 +74,10 @@ def test_merged_and_compacted_postings_equal_counts(batches, random) -> None:
 @pytest.mark.parametrize("most", [1, 255, 256, 65_535, 65_536])
 def test_counts_of_any_size_are_kept(most: int) -> None:
     postings = Postings()
-    extend(postings, 0, [["a"] * 2, ["a"] * 20_001])
-    extend(postings, 2, [["a"] * most])
+    extend(postings, 0, [(["a"] * 2, []), (["a"] * 20_001, [])])
+    extend(postings, 2, [(["a"] * most, [])])
     postings = Postings.from_arrays(postings.arrays())
-    extend(postings, 3, [["a"] * 3])
+    extend(postings, 3, [(["a"] * 3, [])])
     assert as_dict(postings)["a"] == {0: 2, 1: 20_001, 2: most, 3: 3}
 
 
@@ -78,7 +85,7 @@ def test_postings_take_little_more_than_their_rows() -> None:
     random = np.random.default_rng(7)
     words = [f"w{number}" for number in range(2_000)]
     drawn = random.integers(0, 2_000, (16_000, 40)).tolist()
-    texts = [[words[at] for at in row] for row in drawn]
+    texts = [([words[at] for at in row], []) for row in drawn]
     tracemalloc.start()
     try:
         postings = Postings()
