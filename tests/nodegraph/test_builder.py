@@ -164,6 +164,20 @@ def test_transform_reads_relatives_of_its_node(graph: NodeGraph, workers: int) -
     assert run_all([build, build])[0][-1] == "i|4|4|1|0"
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_transform_that_reads_its_own_group_raises(graph: NodeGraph, workers: int) -> None:
+    def read(text: str) -> list[str]:
+        return texts(graph.nodes("below"))
+
+    graph.create_node_group("own", read, num_workers=workers)
+    graph.create_node_group("below", str.split, parent="own")
+    for name in ("own", "below"):
+        (error,) = run_all([lambda name=name: graph.nodes(name)])
+        assert isinstance(error, TransformError)
+        assert "the transform of group 'own' reads group 'own', which is being built" in str(error)
+    assert texts(graph.nodes("word")) == list("abcdefgh")
+
+
 def test_failure_names_document_group_and_cause(graph: NodeGraph) -> None:
     picky = Counted(bad="d")
     graph.create_node_group("picky", picky, version="1")

@@ -19,12 +19,13 @@ def declared(store: Path | None = None) -> NodeGraph:
     graph.create_node_group("line", lambda text: text.split("\n"))
     graph.create_node_group("word", str.split, parent="line")
     graph.create_node_group("pair", first_words, parent="line", trans_node=True)
+    graph.create_node_group("all", lambda lines: f"{len(lines)} {os.getpid()}", scope="group")
     graph.add(DOCUMENTS)
     return graph
 
 
 def first_words(node: Node) -> list[str]:
-    return [f"{node.root.id} {node.text.split()[0]}"]
+    return [f"{node.root.id} {node.text.split()[0]} {os.getpid()}"]
 
 
 def facts(graph: NodeGraph, group: str) -> list[tuple[object, ...]]:
@@ -50,13 +51,27 @@ def executor(request: pytest.FixtureRequest, socket_enabled: None) -> Iterator[E
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 def test_build_in_an_executor_equals_a_build_without(executor: Executor) -> None:
     graph, expected = declared(), declared()
-    assert graph.build("word", "pair", embed=True, executor=executor) == []
-    for group in ("line", "word", "pair"):
+    assert graph.build("word", "pair", "all", embed=True, executor=executor) == []
+    for group in ("line", "word", "pair", "all"):
         assert facts(graph, group) == facts(expected, group)
     nodes = graph.nodes("word")
     assert [list(n.embedding()) for n in nodes[:9]] == [
         list(n.embedding()) for n in expected.nodes("word")[:9]
     ]
+
+
+def test_executor_runs_transforms_and_models() -> None:
+    def embed(texts: list[str]) -> list[list[float]]:
+        return [[os.getpid(), 1] for _ in texts]
+
+    graph = NodeGraph(embed=embed, progress=False)
+    graph.create_node_group("process", lambda text: [str(os.getpid())])
+    graph.add("tea")
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        graph.build("process", embed=True, executor=pool)
+        worker = pool.submit(os.getpid).result()
+    (node,) = graph.nodes("process")
+    assert (node.text, node.embedding()[0]) == (str(worker), worker)
 
 
 def test_transform_that_cannot_be_pickled_raises() -> None:

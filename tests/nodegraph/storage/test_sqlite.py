@@ -26,6 +26,22 @@ def filled(path: Path | None, count: int = 50) -> NodeGraph:
     return graph
 
 
+def test_reopened_graph_derives_nothing(tmp_path: Path) -> None:
+    derived: list[str] = []
+
+    def split(text: str) -> list[str]:
+        derived.append(text)
+        return text.split()
+
+    for _ in range(2):
+        with NodeGraph(store=tmp_path / "g", progress=False) as graph:
+            graph.create_node_group("word", split, version="1")
+            graph.add([Document("green tea", id="a"), Document("milk", id="b")])
+            assert [node.text for node in graph.nodes("word")] == ["green", "tea", "milk"]
+            assert len(Retriever(graph, "word", target="ROOT")("tea")) == 1
+    assert derived == ["green tea", "milk"]
+
+
 def test_file_of_another_format_is_rejected(tmp_path: Path) -> None:
     filled(tmp_path / "g").close()
     with sqlite3.connect(tmp_path / "g") as db:
