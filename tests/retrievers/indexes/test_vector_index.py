@@ -13,8 +13,9 @@ from nodekin.nodegraph.concurrency import DeferredWork
 from nodekin.nodegraph.errors import EmbeddingError
 from nodekin.nodegraph.graph_reader import GraphReader
 from nodekin.nodegraph.models.embedder import Embedder
+from nodekin.retrievers import Retriever
 from nodekin.retrievers.filters import Filter, parse_filters
-from nodekin.retrievers.indexes import nearest_vectors, node_table, synced_index
+from nodekin.retrievers.indexes import nearest_vectors, node_table, synced_index, vector_index
 from nodekin.retrievers.indexes.array_files import load_arrays, save_arrays
 from nodekin.retrievers.indexes.vector_index import VectorIndex
 
@@ -243,6 +244,19 @@ def test_stored_index_is_loaded_and_updated(
         ]
     later.close()
     assert ask(synced(VectorIndex(graph, "line", "default"), graph), "abd") == ask(later, "abd")
+
+
+def test_many_vectors_without_faiss_log_one_line(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(nearest_vectors, "EXACT", 2)
+    monkeypatch.setattr(vector_index, "has_faiss", lambda: False)
+    retriever = Retriever(new_graph(DOCUMENTS), "line", "cosine")
+    found = [[result.node.text for result in retriever("ab")] for _ in range(3)]
+    assert found == [["ab", "ab", "h", "cd", "ef"]] * 3
+    assert caplog.messages == [
+        "5 vectors of 'line' are compared one by one; FAISS is faster: pip install 'nodekin[faiss]'"
+    ]
 
 
 @pytest.mark.parametrize(
