@@ -16,7 +16,7 @@ from .errors import OnError, StoreError
 from .groups import Lineage, NodeGroup, declare, lineage_of, make_group
 from .hashing import digest
 from .locations import LAYOUTS, Location, unpack_layout
-from .navigation import locations_of, place_of, read_outline
+from .navigation import headings_at, locations_of, place_of, read_outline
 from .node import MEMBER, ROOT, Node
 from .search_text import (
     DEFAULT,
@@ -239,6 +239,11 @@ class GraphReader:
         """Return the position of a node in its file as text. See ``Node.place``."""
         with self._store.turn() as state:
             return place_of(node, partial(self._outline, state))
+
+    def headings(self, node: Node) -> list[str]:
+        """Return the headings above a node, outermost first. For source code, its symbol."""
+        with self._store.turn() as state:
+            return headings_at(node, partial(self._outline, state))
 
     def existing_documents(self, ids: Collection[str]) -> Collection[str]:
         """Return the ids of the existing documents."""

@@ -10,7 +10,7 @@ from .locations import Layout, Location, locations_in
 from .node import MEMBER, ROOT, Node
 from .readers.text import PAGE_BREAK
 from .search_text import file_name_of, headings_of, source_title
-from .splitters.headings import headings_in
+from .splitters.headings import headings_in, sections_of
 
 if TYPE_CHECKING:
     from .graph import NodeGraph
@@ -95,8 +95,8 @@ def _at_the_place_of(graph: NodeGraph, node: Node, kin: list[Node]) -> list[Node
     ]
 
 
-Outline: TypeAlias = tuple[list[int], list[str]]
-"""The start offsets of the headings of a text, and their titles."""
+Outline: TypeAlias = tuple[list[int], list[tuple[str, ...]]]
+"""The start offsets of the headings of a text, and their paths from the top level."""
 
 OutlineOf: TypeAlias = Callable[[str, str], "Outline | None"]
 """A function from a document's id and file name to its outline; None for removed documents."""
@@ -113,8 +113,31 @@ def place_of(node: Node, outline_of: OutlineOf) -> str:
     pages = pages_of(node)
     label = page_label(metadata, *pages) if pages else _foreign_page(metadata)
     label = label or _line_label(node, file_name_of(metadata) or "")
-    parts = [name, label, _heading_label(node, name, outline_of)]
+    headings = [] if node.parent_id is None else headings_at(node, outline_of)
+    parts = [name, label, *headings[-1:]]
     return ", ".join(" ".join(part.split()) for part in parts if part)
+
+
+def headings_at(node: Node, outline_of: OutlineOf) -> list[str]:
+    """Return the headings above a node, outermost first. For source code, its symbol."""
+    if symbol := node.metadata.get("symbol"):
+        return [str(symbol)]
+    own, headings = headings_of(node.own_metadata), headings_of(node.metadata)
+    if own or node.start is None or node.parent_id is None:
+        return own or headings
+    from .readers.formats import symbol_finder
+
+    name = file_name_of(node.metadata) or source_title(node.metadata)
+    if symbols_in := symbol_finder(name):
+        try:
+            symbols = symbols_in(_document_text(node) or "", name)
+        except ImportError:  # without a grammar, the position has no symbol
+            return []
+        enclosing = [symbol for symbol in symbols if symbol.start <= node.start < symbol.end]
+        return [symbol.name for symbol in enclosing[-1:]]
+    starts, paths = outline_of(node.document_id, name) or ([], [])
+    path = paths[above - 1] if (above := bisect_right(starts, node.start)) else ()
+    return [*(heading for heading in headings if heading not in path), *path]
 
 
 def page_label(metadata: Mapping[str, Any], first: int, last: int) -> str:
@@ -185,8 +208,8 @@ def read_outline(graph: NodeGraph, state: int, document_id: str, name: str) -> O
     text = _text_of(graph, document_id)
     if text is None:
         return None
-    headings = list(headings_in(text, name))
-    return [start for start, _, _ in headings], [title for _, _, title in headings]
+    _, *sections = sections_of(text, headings_in(text, name))
+    return [section.start for section in sections], [section.path for section in sections]
 
 
 def _document_text(node: Node) -> str | None:
@@ -196,26 +219,3 @@ def _document_text(node: Node) -> str | None:
 def _text_of(graph: NodeGraph, document_id: str) -> str | None:
     documents = graph.reader.existing_nodes([document_id])
     return documents[0].text if documents else None
-
-
-def _heading_label(node: Node, name: str, outline_of: OutlineOf) -> str:
-    if node.parent_id is None:
-        return ""
-    if symbol := node.metadata.get("symbol"):
-        return str(symbol)
-    if headings := headings_of(node.own_metadata):
-        return headings[-1]
-    if node.start is None:
-        return (headings_of(node.metadata) or [""])[-1]
-    from .readers.formats import symbol_finder
-
-    if symbols_in := symbol_finder(name):
-        try:
-            symbols = symbols_in(_document_text(node) or "", name)
-        except ImportError:  # without a grammar, the position has no symbol
-            return ""
-        enclosing = [symbol for symbol in symbols if symbol.start <= node.start < symbol.end]
-        return enclosing[-1].name if enclosing else ""
-    starts, titles = outline_of(node.document_id, name) or ([], [])
-    above = bisect_right(starts, node.start)
-    return titles[above - 1] if above else (headings_of(node.metadata) or [""])[-1]

@@ -261,7 +261,8 @@ def passage_title(node: Node) -> str:
         'Tea › Sorts › Green'
     """
     metadata = node.metadata
-    parts = [source_title(metadata), *headings_of(metadata), metadata.get("table_head")]
+    headings = headings_of(metadata) if node.graph is None else node.graph.reader.headings(node)
+    parts = [source_title(metadata), *headings, metadata.get("table_head")]
     lines = [" ".join(str(part).split()) for part in parts if part]
     first_line = node.text.lstrip("# \t\r\n").split("\n", 1)[0].strip().rstrip("#").rstrip()
     if lines and lines[-1] == first_line:

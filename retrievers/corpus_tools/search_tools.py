@@ -103,7 +103,8 @@ def _result_row(tools: CorpusTools, result: ScoredNode, size: int) -> tuple[str,
         parts = _excerpt(tools, result, span, max(_MIN_PASSAGE_TOKENS, size // 2))
     match = result.best_match
     place = location_of(match, *(span_of(match) or (0, 0)))  # the place of the best match
-    place = {name: place[name] for name in ("headings", "line", "pages") if name in place}
+    place = {name: place[name] for name in ("line", "pages") if name in place}
+    place["headings"] = tools.graph.reader.headings(match)
     found_by = [f"{m.similarity} of {m.group}" for m in result.evidence if m.similarity != COPY]
     entry = location_of(node, *span) | place
     entry |= {"score": round(float(result.score), 4), "why": ", ".join(dict.fromkeys(found_by))}

@@ -100,14 +100,16 @@ def test_copies_of_other_tenants_are_never_named(restricted, scripted) -> None:
     assert not any("secret" in text for text in shown)
 
 
-def test_prompt_names_the_page_of_the_best_match(scripted) -> None:
+def test_prompt_names_the_place_of_the_best_match(scripted) -> None:
     graph = NodeGraph(progress=False)
-    text = "Tea is a drink made of leaves.\n\n\fReturn it within thirty days for a refund."
+    text = (
+        "Tea is a drink made of leaves.\n\n\f\n\n## Returns\n\nWithin thirty days, with a refund."
+    )
     graph.add(Document(text, {"page_unit": "page", "title": "Handbook"}, id="handbook"))
     model = scripted(lambda _: "Within thirty days [1].")
     answer = QueryEngine(graph, model).query("refund")
     assert answer.sources[0].text == text
-    assert "[1] Handbook (page 2)\n" in model.prompts[0]
+    assert "[1] Handbook › Returns (page 2)\n" in model.prompts[0]
     (entry,) = CorpusTools(graph).call("search", {"query": "refund"}).entries
     assert (entry["start"], entry["end"], entry["pages"]) == (0, len(text), "page 2")
 

@@ -64,7 +64,7 @@ def test_search_returns_match_with_exact_span(graph, tools) -> None:
     output = tools.call("search", {"query": "Where was the play a success?"})
     entry = output.entries[0]
     assert entry["document"] == "plays/brand.md"
-    assert (entry["headings"], entry["line"]) == (["Brand"], 11)  # of the best match
+    assert (entry["headings"], entry["line"]) == (["Brand", "Reception"], 11)  # of the best match
     assert "great success in Copenhagen" in text_of(graph, entry)
     assert "bm25 of passage sentence" in entry["why"]
     first, body = output.text.split("\n", 1)
@@ -371,7 +371,7 @@ def test_texts_for_the_model(tools) -> None:
     end = {"document": "brand.md", "start": len(BRAND), "end": len(BRAND)}
     assert "more characters" not in tools.call("read", end).text
     text = tools.call("search", {"query": "priest who wants all"}, max_tokens=100).text
-    assert text.endswith("> Brand\n| … Brand is a priest who wants all or nothing. …")
+    assert text.endswith("> Brand > Plot\n| … Brand is a priest who wants all or nothing. …")
 
 
 def test_related_puts_rare_names_first() -> None:
