@@ -311,17 +311,16 @@ class DefaultRetriever(BaseRetriever):
             links = measured.links if self.follow_links is None else self.follow_links
             span.attributes.update(weights=[SENTENCES, WHOLE, *measured.weights], links=links)
             find = partial(self._find_linked if links else self._find, measured, filters)
+            find_results = _find_distinct if self.collapse else _find_all
             budget = BUDGET.get()
-            if budget is not None:  # windows never repeat sentences, so copies are not collapsed
-                passages = await _find_all(find, texts, passages_within(budget))
+            if budget is not None:
+                passages = await find_results(find, texts, passages_within(budget))
                 windows = partial(self._windows, texts, passages, budget, measured.weights)
                 found = await Do(windows, kind="work")
-            elif self.collapse:
-                found = await _find_distinct(find, texts, limit)
-                if not links:
-                    found = [*map(in_document_order, found)]
             else:
-                found = await _find_all(find, texts, limit)
+                found = await find_results(find, texts, limit)
+                if self.collapse and not links:
+                    found = [*map(in_document_order, found)]
             if len(texts) == len(queries):
                 return found
             listed = await find_one(self._branches[1][1], "", limit, filters)

@@ -150,10 +150,11 @@ def test_place_comes_from_best_evidence() -> None:
     assert "<b>tea.pdf, page 2" in result._repr_html_()
 
 
-def test_equal_texts_collapse_by_default() -> None:
+@pytest.mark.parametrize("max_tokens", [None, 300])
+def test_equal_texts_collapse_by_default(max_tokens: int | None) -> None:
     graph = NodeGraph(progress=False)
     graph.add([Document(text, {"file_name": f"{n}.md"}) for n, text in enumerate(COPIES)])
-    first, *others = DefaultRetriever(graph).retrieve("green tea")
+    first, *others = DefaultRetriever(graph).retrieve("green tea", max_tokens=max_tokens)
     copies = [
         match.node.metadata["file_name"] for match in first.evidence if match.similarity == COPY
     ]
