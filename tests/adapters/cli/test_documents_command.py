@@ -115,6 +115,19 @@ def test_status(indexed, here):
     assert "groups      3 ROOT, 3 passage, 11 sentence" in lines
 
 
+def test_index_and_status_show_notes_and_encodings(indexed, here):
+    (here / "docs" / "rows.jsonl").write_text('{"text": "Milk"}\n{"text": \n')
+    (here / "docs" / "price.txt").write_bytes(("绿茶和红茶的价格。" * 9).encode("gb18030"))
+    note = "lines that are not JSON, left out: 1 (first: line 2)"
+    assert note in indexed("index").err
+    assert indexed("status", "--json").json["notes"] == [f"{here / 'docs' / 'rows.jsonl'}: {note}"]
+    lines = indexed("status").out.splitlines()
+    assert [line for line in lines if line.startswith("encodings")] == [
+        "encodings   4 utf-8, 1 gb18030"
+    ]
+    assert any(line.endswith(note) for line in lines)
+
+
 def test_check_of_damaged_file_names_remedy(indexed, here):
     file = here / ".nodekin" / "graph.sqlite"
     with closing(sqlite3.connect(file)) as connection:
