@@ -6,6 +6,7 @@ import io
 import random
 import re
 import zipfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,9 @@ def test_broken_files_are_read_or_skipped_with_error(tmp_path: Path) -> None:
     rng = random.Random(18)
     seeds = [(path.suffix, path.read_bytes()) for path in sample_files(tmp_path / "seeds")]
     seeds += ((Path(name).suffix, make()[0]) for name, make in FEATURES.items())
+    if find_spec("office_oxide"):
+        old_files = Path(__file__).parents[1] / "support" / "office97"
+        seeds += ((path.suffix, path.read_bytes()) for path in sorted(old_files.iterdir()))
     docs = tmp_path / "docs"
     docs.mkdir()
     count = amount(10, 200) * len(seeds)
