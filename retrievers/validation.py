@@ -66,8 +66,8 @@ def check_min_score(
     if not lowest <= score <= highest:
         of = f" from {lowest:g} to {highest:g}, as scores of {type(retriever).__name__} are"
         raise ValueError(
-            f"{name} must be a number{of if highest < math.inf else ''}, got {score!r}; numbers of "
-            "BM25, which have no upper end, come from Retriever(graph, group, 'bm25')"
+            f"{name} must be a number{of if highest < math.inf else ''}, got {score!r}; use "
+            "Retriever(graph, group, 'bm25') for unbounded scores"
         )
     return float(score)
 
