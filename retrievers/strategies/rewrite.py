@@ -68,7 +68,8 @@ class QueryRewrite(QueryTransform):
 class QueryRewriteRetriever(TransformRetriever):
     """A retriever that searches the rewritten query.
 
-    Choose it for questions with typing errors, abbreviations or small talk. See
+    Choose it for questions with typing errors, abbreviations or small talk. If the model fails or
+    nothing is found, the query itself is searched, with a note in the evidence. See
     ``TransformRetriever`` for the arguments; ``llm`` is a model or a ``QueryRewrite``.
 
     Example:
