@@ -157,22 +157,17 @@ _MAX_SPAN = 100  # columns
 
 _MAX_REPEATED = 1_000  # characters of a cell
 
-_NEXT_CELL = "\ue025"
-"""The text of a cell that repeats the cell to its right."""
-
-_HEIGHT = re.compile("\ue026(\\d+)\ue027")
-"""The number of rows of a cell, at its start."""
+_MARK = re.compile("\ue026(\\d+),(\\d+)\ue027")
+"""The numbers of rows and columns of a merged cell, at its start."""
 
 
 def mark_merged_cells(html: str) -> str:
-    """Split merged cells of a page into columns, and mark them for ``repeat_merged_cells``."""
+    """Mark the merged cells of a page for ``repeat_merged_cells``."""
 
     def marked(cell: re.Match[str]) -> str:
         spans = {kind.lower(): int(number) for kind, number in _SPAN.findall(cell[0])}
-        height = spans.get("row", 1) or 65_535  # 0: to the last row
-        tag = f"<{cell[1]} rowspan={height}>"
-        others = min(spans.get("col", 1), _MAX_SPAN) - 1
-        return f"{tag}{_NEXT_CELL}</{cell[1]}>" * others + f"{tag}\ue026{height}\ue027"
+        height, width = spans.get("row", 1) or 65_535, min(spans.get("col", 1), _MAX_SPAN)
+        return f"<{cell[1]} rowspan={height} colspan={width}>\ue026{height},{width}\ue027"
 
     return _MERGED_CELL.sub(marked, html)
 
@@ -181,30 +176,27 @@ def repeat_merged_cells(text: str) -> str:
     """Write marked cells of Markdown tables into each of their rows and columns.
 
     Example:
-        >>> repeat_merged_cells("| \\ue0262\\ue027a | b |\\n| --- | --- |\\n|  | c |")
+        >>> repeat_merged_cells("| \\ue0262,1\\ue027a | b |\\n| --- | --- |\\n|  | c |")
         '| a | b |\\n| --- | --- |\\n| a | c |'
     """
-    if not _HEIGHT.search(text):
+    if not _MARK.search(text):
         return text
     lines: list[str] = []
     row = 0
-    below: dict[int, tuple[int, str]] = {}  # by column: the first row below the cell, and its text
+    merged: dict[int, tuple[int, str]] = {}  # by column: the first row below the cell, and its text
     for line in text.split("\n"):
         cells = re.split(r"(?<!\\)\|", line)
         if len(cells) < 3:
-            below = {}
+            merged = {}
         elif cells[1].strip() != "---":
             row += 1
-            for column in range(len(cells) - 2, 0, -1):
-                if cells[column].strip() == _NEXT_CELL:
-                    is_short = len(cells[column + 1]) <= _MAX_REPEATED
-                    cells[column] = cells[column + 1] if is_short else "  "
-            for column, cell in enumerate(cells):
-                if height := _HEIGHT.match(cell.strip()):
-                    cells[column] = f" {cell.strip()[height.end() :].strip()} "
+            for column, cell in enumerate(cells[1:-1], start=1):
+                if mark := _MARK.match(cell.strip()):
+                    cells[column] = f" {cell.strip()[mark.end() :].strip()} "
                     repeated = cells[column] if len(cell) <= _MAX_REPEATED else "  "
-                    below[column] = row + int(height[1]), repeated
-                elif not cell.strip() and row < below.get(column, (0,))[0]:
-                    cells[column] = below[column][1]
+                    for at in range(column, column + int(mark[2])):
+                        merged[at] = row + int(mark[1]), repeated
+                elif not cell.strip() and row < merged.get(column, (0,))[0]:
+                    cells[column] = merged[column][1]
         lines.append("|".join(cells))
-    return _HEIGHT.sub("", "\n".join(lines)).replace(_NEXT_CELL, "")
+    return _MARK.sub("", "\n".join(lines))
