@@ -278,17 +278,6 @@ def _reads_as_text(path: Path) -> bool:
     return bool(text.strip()) and all(c >= " " or c in "\t\n\r\f\x1b" for c in text)
 
 
-_ARCHIVES = b"PK\x03\x04 \x1f\x8b BZh \xfd7zXZ\x00 7z\xbc\xaf'\x1c Rar! \x28\xb5\x2f\xfd"
-
-_NOT_DOCUMENTS = {
-    "archive": tuple(_ARCHIVES.split(b" ")),
-    "picture": (b"\x89PNG", b"\xff\xd8\xff", b"GIF8"),
-    "program file": (b"\x7fELF", b"MZ"),
-    "database": (b"SQLite format 3\x00",),
-}
-"""The first bytes of files that are not documents, by kind."""
-
-
 _HEAD = 2048  # bytes that show the format
 
 
@@ -299,8 +288,7 @@ def format_of(path: Path) -> FileFormat | None:
     text if the name is unknown and the encoding is UTF-8.
 
     Raises:
-        ReadError: If the file is an archive, a picture or the like, or does not have the format
-            of its suffix.
+        ReadError: If the file is empty, or does not have the format of its suffix.
         OSError: If the file can't be opened.
     """
     by_name = format_by_name(path)
@@ -311,13 +299,6 @@ def format_of(path: Path) -> FileFormat | None:
             return file_format
     if by_name is None:
         return TEXT if _reads_as_text(path) else None
-    kind = next((kind for kind, magic in _NOT_DOCUMENTS.items() if head.startswith(magic)), None)
-    if kind is not None and (by_name.binary or b"\0" in head):
-        raise ReadError(
-            f"{path} is {'an' if kind[0] in 'aeiou' else 'a'} {kind}, which is not opened",
-            kind,
-            skippable=True,
-        )
     is_empty = len(head) < _HEAD and not head.strip()
     if not by_name.binary and (not is_empty or by_name.symbols):  # __init__.py may be empty
         return by_name

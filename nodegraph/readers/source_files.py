@@ -150,7 +150,7 @@ class ReadReport:
         return f"{text}; {passed}" if passed else text
 
 
-_NOUNS = ("PDF", "document", "file", "archive", "picture", "EPUB", "spreadsheet", "database")
+_NOUNS = ("PDF", "document", "file", "EPUB", "spreadsheet")
 
 
 Records = list[list[Any]]

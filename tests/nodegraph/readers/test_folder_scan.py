@@ -64,7 +64,7 @@ def test_text_files_without_suffix_are_read(folder: Path) -> None:
     assert sorted(graph.read_report.unsupported) == [
         str(folder / "src" / name) for name in ("a.out", "core", "id_rsa")
     ]
-    assert [error.kind for error in graph.read_report.skipped.values()] == ["picture"]
+    assert [error.kind for error in graph.read_report.skipped.values()] == ["not text"]
 
 
 def test_ignore_files_work_as_in_git(folder: Path) -> None:
@@ -108,7 +108,7 @@ def test_report_counts_skipped_files(folder: Path) -> None:
     (folder / "large.txt").write_text("x" * 1000)
     graph = NodeGraph(folder, progress=False, reading=ReadOptions(max_bytes=1000))
     assert str(graph.read_report) == (
-        "8 read, 4 skipped: 2 without a reader, 1 too large, 1 archive; 2 hidden, "
+        "8 read, 4 skipped: 2 without a reader, 1 too large, 1 not text; 2 hidden, "
         "1 installed packages"
     )
     assert str(folder / "huge.txt") in graph.read_report.skipped
