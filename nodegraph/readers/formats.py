@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 from ..document import Document, as_document
 from ..errors import ReadError
@@ -361,23 +361,8 @@ class RegisteredReader:
 _READERS: dict[str, RegisteredReader] = {}
 
 
-@overload
-def register_reader(pattern: str, reader: object, /, *, isolated: bool | None = None) -> None: ...
-
-
-@overload
-def register_reader(*suffixes: str, isolated: bool | None = None) -> Callable[[Reader], Reader]: ...
-
-
-def register_reader(
-    *arguments: Any, isolated: bool | None = None
-) -> Callable[[Reader], Reader] | None:
+def register_reader(pattern: str, reader: object, *, isolated: bool | None = None) -> None:
     """Register a reader by file name. It replaces other readers for these files.
-
-    Use it as a decorator of a function, with suffixes: ``@register_reader(".upper")``. Or pass a
-    pattern (``"*.msg"``, a suffix, a file name) and a reader: a function from a path to a text or
-    documents, a LangChain loader (the class, or a function that returns a loader), or a LlamaIndex
-    reader (the class or an instance).
 
     The last registered reader comes first. Its errors become ``ReadError`` with the path. A
     reader that can be pickled, such as a function of a module, runs in another process with the
@@ -385,40 +370,24 @@ def register_reader(
     a lock) it runs in this process without limits, and a warning is logged once.
 
     Args:
-        arguments: Suffixes, or a pattern and a reader.
+        pattern: A suffix, a pattern or a file name, such as ``".msg"``, ``"mail-*.txt"``.
+        reader: A function from a path to a text or documents, a LangChain loader (the class, or a
+            function that returns a loader), or a LlamaIndex reader (the class or an instance).
         isolated: True: raise if the reader can't run in another process. False: run it in this
-            process, for example if it keeps state.
+            process, for example if it keeps state. Defaults to another process if possible.
 
     Raises:
-        ValueError: If a suffix does not begin with a dot.
+        ValueError: If the pattern has no dot and no wildcard.
         TypeError: If the reader is not supported.
 
     Example:
-        >>> @register_reader(".upper")
-        ... def read_upper(path):
-        ...     return path.read_text(encoding="utf-8").upper()
-        >>> register_reader("*.lower", lambda path: path.read_text(encoding="utf-8").lower())
+        >>> register_reader(".lower", lambda path: path.read_text(encoding="utf-8").lower())
     """
-    reader = None if isinstance(arguments[-1], str) else arguments[-1]
-    patterns = [_pattern(name) for name in (arguments if reader is None else arguments[:-1])]
-
-    def register(reader: Reader) -> Reader:
-        for pattern in patterns:
-            _READERS.pop(pattern, None)  # the last registered reader comes first
-            _READERS[pattern] = RegisteredReader(pattern, as_reader(reader), isolated)
-        return reader
-
-    if reader is None:
-        return register
-    register(reader)
-    return None
-
-
-def _pattern(name: Any) -> str:
-    is_pattern = isinstance(name, str) and any(c in name for c in "*?[.")
-    if not is_pattern:
-        raise ValueError(f"suffix must begin with a dot, like '.txt', got {name!r}")
-    return f"*{name}".lower() if name.startswith(".") else str(name).lower()
+    if not isinstance(pattern, str) or not any(c in pattern for c in "*?[."):
+        raise ValueError(f"suffix must begin with a dot, like '.txt', got {pattern!r}")
+    name = (f"*{pattern}" if pattern.startswith(".") else pattern).lower()
+    _READERS.pop(name, None)  # the last registered reader comes first
+    _READERS[name] = RegisteredReader(name, as_reader(reader), isolated)
 
 
 def registered_reader(path: str | Path) -> RegisteredReader | None:

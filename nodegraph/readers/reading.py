@@ -148,7 +148,7 @@ def _reader(path: Path, options: ReadOptions) -> RegisteredReader | FileFormat:
         raise ReadError(
             f"no reader for {path.suffix!r} files ({path}); nearest suffixes: "
             f"{nearest_names(path.suffix, supported_suffixes())}: {how_to_read_more()}add one with "
-            f'@register_reader("{path.suffix or ".txt"}"), or pass the text',
+            f'register_reader("{path.suffix or ".txt"}", reader), or pass the text',
             "without a reader",
         )
     return reader
