@@ -31,8 +31,6 @@ _WRAP = re.compile(
     rf"|(?<=[^\s>]\n)\s*(?={_WIDE}))"
 )
 
-_MAX_TAGS = 1_000  # if more tags are nested, the HTML library may return nothing
-
 _EMPHASIS = ["b", "strong", "i", "em", "u", "s", "font", "span", "mark", "ins"]
 
 
@@ -100,8 +98,9 @@ def markdown(html: str) -> str:
         preprocessing=PreprocessingOptions(remove_forms=False, remove_navigation=False),
     )
     html = mark_merged_cells(with_scripts(html))
-    text = repeat_merged_cells(convert(_unwrapped(html), options).content or "")
-    if not text.strip() and html.count("<") > _MAX_TAGS:
+    result = convert(_unwrapped(html), options)
+    text = repeat_merged_cells(result.content or "")
+    if result.warnings:  # tags are nested too deeply, so that text is missing
         text = unescape(_TAG.sub(" ", html))
     while "\n\n\n" in text:  # left by removed elements
         text = text.replace("\n\n\n", "\n\n")
