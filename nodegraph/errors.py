@@ -211,18 +211,27 @@ def explain_names(function: Callable[ParamT, ReturnT]) -> Callable[ParamT, Retur
         try:
             return function(*args, **kwargs)
         except TypeError as error:
-            hint = _hint(inspect.signature(function).parameters, kwargs, str(error))
+            # A constructor passes unknown arguments on, so an inner call may have raised the error.
+            message, inner = getattr(error, "_inner", (str(error), []))
+            names = [*inner, *_names_of(function)]
+            hint = _hint(names, kwargs, message)
             if not hint:
                 raise
-            raise TypeError(f"{error}; {hint}") from error
+            explained = TypeError(f"{message}; {hint}")
+            vars(explained)["_inner"] = message, names
+            raise explained from error
 
     return call
 
 
-def _hint(parameters: Iterable[str], given: Iterable[str], message: str) -> str:
-    names = [name for name in parameters if name not in ("self", "unknown")]
-    if " is called " in message or "; valid names are " in message:
-        return ""
+def _names_of(function: Callable[..., object]) -> list[str]:
+    """Return the names of a function's arguments."""
+    parameters = inspect.signature(function).parameters.values()
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [p.name for p in parameters if p.kind not in variable and p.name != "self"]
+
+
+def _hint(names: Iterable[str], given: Iterable[str], message: str) -> str:
     pairs = [
         f"{name!r} is called {native!r} here"
         for name in given
@@ -234,6 +243,6 @@ def _hint(parameters: Iterable[str], given: Iterable[str], message: str) -> str:
     if pairs:
         return ", ".join(pairs)
     unknown = message.rpartition("unexpected keyword argument '")[2].rstrip("'")
-    if not message.endswith(f"unexpected keyword argument '{unknown}'"):
+    if unknown not in given or not message.endswith(f"unexpected keyword argument '{unknown}'"):
         return ""
     return _REMEDIES.get(unknown, f"valid names are {nearest_names(unknown, names, limit=20)}")

@@ -64,6 +64,7 @@ class BaseRetriever:
         if "__init__" in vars(cls):
             cls.__init__ = explain_names(cls.__init__)  # type: ignore[method-assign]
 
+    @explain_names
     def __init__(
         self,
         *,

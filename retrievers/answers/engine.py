@@ -198,6 +198,7 @@ class QueryEngine(PromptMixin):
     def __repr__(self) -> str:
         return f"QueryEngine({self.retriever!r}, {self.llm.name!r}, {self.mode!r})"
 
+    @explain_names
     def query(
         self,
         question: str,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Literal, TypedDict, TypeVar, get_args
 
+from ...nodegraph.errors import explain_names
 from ...nodegraph.models.llm import LLM, as_llm
 from ...nodegraph.models.output.answer_text import unique
 from ...nodegraph.models.templates import Language, json_instruction, language_of, schema_of
@@ -71,6 +72,7 @@ class ModelPrompt(PromptMixin):
     subject: ClassVar[str] = "query"
     """The placeholder of the text in the prompt."""
 
+    @explain_names
     def __init__(
         self,
         llm: object,
@@ -187,6 +189,7 @@ class QueryTransform(ModelPrompt):
     supplements: ClassVar[bool] = False
     """Default of ``include_query``."""
 
+    @explain_names
     def __init__(self, llm: object, *, include_query: bool | None = None, **options: Any) -> None:
         super().__init__(llm, **options)
         if not isinstance(include_query, bool | None):

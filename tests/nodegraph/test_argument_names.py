@@ -6,6 +6,7 @@ from nodekin.nodegraph import NodeGraph
 from nodekin.nodegraph.errors import explain_names
 from nodekin.retrievers import (
     FusionRetriever,
+    MultiQueryRetriever,
     QueryEngine,
     Reranker,
     RerankRetriever,
@@ -41,6 +42,8 @@ def retriever() -> Retriever:
         (lambda r: Reranker("KeywordFilter", topk=3), "topk", "top_k"),
         (lambda r: Reranker(name="KeywordFilter"), "name", "reranker"),
         (lambda r: QueryEngine(r, model=str), "model", "llm"),
+        (lambda r: QueryEngine(r, str.upper).query("tea", k=3), "k", "top_k"),
+        (lambda r: MultiQueryRetriever(r, str, topk=3), "topk", "top_k"),
         (lambda r: NodeGraph(embed_model=len), "embed_model", "embed"),
         (lambda r: NodeGraph(dataset_path="docs"), "dataset_path", "source"),
     ],
@@ -57,6 +60,10 @@ def test_unknown_argument_names_valid_ones(retriever) -> None:
         Retriever(retriever.graphs[0], "ROOT", embed_ky=["e5"])
     with pytest.raises(TypeError, match=r"'k1'; settings of a similarity go to the similarity"):
         Retriever(retriever.graphs[0], "ROOT", k1=1.2)
+    with pytest.raises(TypeError, match=r"'promt'; valid names are 'prompt', .* 'max_queries'$"):
+        MultiQueryRetriever(retriever, str, promt="x")
+    with pytest.raises(TypeError, match=r"'merge'; valid names are 'merge_by', .*'output_format'"):
+        FusionRetriever([retriever], merge="id")
     with pytest.raises(TypeError, match="leave out 'doc_fields'"):
         NodeGraph(doc_fields={})
 
