@@ -61,6 +61,10 @@ def test_pdf_passage_links_to_its_page(pdf) -> None:
     assert {"Previous page", "Next page", "Show the text"} <= {
         *re.findall(r">([^<]+)</a>", page.text)
     }
+    for address, word, number in (("page=1", "Previous", 2), ("page=3", "Next", 2)):
+        page = client.get(link.replace("&amp;", "&").replace("page=2", address))
+        assert f"{word} page" not in page.text
+        assert f"page={number}" in page.text
     pdf.add(Document("Tea.", id="b"))
     assert "Show the page" not in client.get("/document", node="b").text
 
