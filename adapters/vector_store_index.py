@@ -526,7 +526,7 @@ class StoreIndex(FilterIndex):
             units = np.array([vectors[i] for i in ids])
             check_dimension(query, units.shape[1], self._group, self._model, self._key)
             cosines = np.round((units * query.astype(np.float64)).sum(axis=1), _DECIMALS)
-            scores = np.append(scores, np.clip(cosines, -1, 1) + 0.0)
+            scores = np.append(scores, cosines + 0.0)  # no -0.0
             usable = np.append(usable, units.any(axis=1))
         return rows[usable], scores[usable]
 

@@ -381,11 +381,12 @@ def opened(
 
 
 def test_new_process_checks_sample_without_loading_vectors(
-    file: Path, monkeypatch: pytest.MonkeyPatch
+    file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     backend = NamedBackend()
     with opened(file, backend, 1_000, distinct()) as (_, theirs, _):
         theirs("tea")
+    assert not caplog.records  # the list of nodes was saved
     backend.forget_calls()
     with opened(file, backend, model=distinct()) as (graph, theirs, ours):
         read: list[int] = []
