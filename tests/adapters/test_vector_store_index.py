@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -294,7 +295,7 @@ TestInStep = InStep.TestCase
 TestInStep.settings = settings(max_examples=amount(10, 30), stateful_step_count=15)
 
 
-def test_nodes_above_batch_limit_are_written_in_parts():
+def test_nodes_above_batch_limit_are_written_in_parts(capsys):
     """Chroma rejects more than 5,461 nodes per call."""
 
     class Limited(ListBackend):
@@ -304,11 +305,16 @@ def test_nodes_above_batch_limit_are_written_in_parts():
 
     backend = Limited(most=10_000)
     index = StoreIndexes(backend, lambda *_: backend, is_shared=True)
-    graph = NodeGraph(embed=lambda texts: [[float(text), 1] for text in texts], progress=False)
+    graph = NodeGraph(embed=lambda texts: [[float(text), 1] for text in texts], progress=True)
     graph.add([Document(str(number), id=str(number)) for number in range(7_000)])
-    (best,) = Retriever(graph, "ROOT", "cosine", index=index, top_k=1)("0")
-    assert best.node.id == "0"
+    retriever = Retriever(graph, "ROOT", "cosine", index=index, top_k=1)
+    assert [result.node.id for result in retriever("0")] == ["0"]
     assert len(backend.vectors) == 7_000
+    assert "vectors of ROOT" in capsys.readouterr().err
+    graph.add("7000")
+    retriever("0")
+    assert len(backend.vectors) == 7_001
+    assert "vectors of ROOT" not in capsys.readouterr().err  # few vectors need no progress bar
 
 
 class NamedBackend(ListBackend):
@@ -493,6 +499,32 @@ def test_store_identity_is_its_class_name_and_place() -> None:
     assert first == identity(collection_name="a", uri="milvus.db")
     assert first not in (identity(collection_name="b", uri="milvus.db"), identity(uri="x.db"))
     assert identity() is None
+
+
+def test_count_is_the_number_of_rows_of_a_chroma_collection() -> None:
+    store = SimpleNamespace(_collection=SimpleNamespace(count=lambda: 3))
+    assert (VectorBackend(store).count(), VectorBackend(object()).count()) == (3, None)
+
+
+def test_node_is_written_again_after_a_failed_change(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(nodes: Sequence[EmbeddedNode]) -> None:
+        raise ConnectionError("no store")
+
+    backend = NamedBackend()
+    with opened(file, backend, 9) as (graph, theirs, _):
+        theirs("tea")
+        before = graph.node("d1").text
+        monkeypatch.setattr(backend, "add", fail)
+        graph.add(Document("red tea", id="d1"))
+        with pytest.raises(ConnectionError):
+            theirs("tea")
+        assert "d1" not in backend.vectors
+        monkeypatch.undo()
+        graph.add(Document(before, id="d1"))
+        theirs("tea")
+        assert "d1" in backend.vectors
 
 
 @pytest.mark.parametrize("has_lookup", [True, False])
