@@ -13,12 +13,16 @@ async def _open(scope, receive, send) -> None:
     await send({"type": "http.response.body", "body": b"open"})
 
 
-def status(app, headers=None, path="/api", base="http://127.0.0.1:8766") -> int:
-    async def request() -> int:
+def response(app, headers=None, path="/api", base="http://127.0.0.1:8766") -> httpx.Response:
+    async def request() -> httpx.Response:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=base) as client:
-            return (await client.get(path, headers=headers)).status_code
+            return await client.get(path, headers=headers)
 
     return asyncio.run(request())
+
+
+def status(*request, **options) -> int:
+    return response(*request, **options).status_code
 
 
 @pytest.mark.parametrize("base", ["http://127.0.0.1:1", "http://localhost:8766", "http://[::1]:1"])
@@ -69,6 +73,13 @@ def test_token_is_accepted_as_bearer_or_cookie(token) -> None:
     # Browsers send the cookies of all local servers, so cookies of other ports are ignored.
     assert status(app, {"cookie": f"nodekin_token_8767=zz; {cookie}"}) == 200
     assert status(app, {"cookie": cookie}, base="http://127.0.0.1:8767") == 401
+
+
+def test_token_in_address_sets_a_protected_cookie() -> None:
+    app = AccessCheck(_open, "127.0.0.1", "geheim", cookie=True)
+    answer = response(app, path="/api?token=geheim")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    assert {"HttpOnly", "SameSite=strict"} <= {*answer.headers["set-cookie"].split("; ")}
 
 
 def test_wrong_bearer_token_is_refused() -> None:
