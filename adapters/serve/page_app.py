@@ -259,7 +259,7 @@ _STATUSES: Mapping[int, tuple[type[Exception], ...]] = {
 
 def _failed(what: str, error: Exception) -> tuple[str, int]:
     """Log a failure. Return its message and the HTTP status."""
-    message = str(error.args[0]) if type(error) is KeyError and error.args else str(error)
+    message = str(error)
     status = next((s for s, kinds in _STATUSES.items() if isinstance(error, kinds)), 500)
     if status == 500 or not message:
         message = f"{type(error).__name__}: {message}"
