@@ -128,6 +128,7 @@ def test_result_has_place_mark_and_folded_evidence(graph) -> None:
     assert "bm25" not in shown
     for part in ("searched for “fermented”", "matching sentence", "bm25", "Black tea is"):
         assert part in evidence
+    assert "…" not in shown
     assert "匹配的句子" in client.get("/search", query="fermented", lang="zh").text
 
 

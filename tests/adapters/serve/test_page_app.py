@@ -48,6 +48,11 @@ def test_invalid_questions_return_status_400(client, body, kind) -> None:
     assert answer.status_code == 400
 
 
+def test_question_of_one_character_is_answered(client) -> None:
+    for answer in (client.get("/search", query="茶"), client.ask("茶")):
+        assert answer.status_code == 200
+
+
 def test_question_by_link_is_refused(client) -> None:
     assert client.get("/ask?question=tea").status_code == 405
 
