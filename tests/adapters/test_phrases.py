@@ -27,7 +27,7 @@ def found_by_llama_index(query: str) -> list[str]:
 
 
 @pytest.mark.parametrize("found", [found_by_langchain, found_by_llama_index])
-def test_passages_with_the_phrase_rank_first_and_others_follow(found) -> None:
+def test_passages_with_the_phrase_rank_first(found) -> None:
     texts = found('which teachers are "gentle coding" users?')
     assert texts[0] == TEXTS[1]
     assert TEXTS[0] in texts

@@ -71,7 +71,7 @@ def test_store_index_meets_the_index_contract(most: int) -> None:
     )
 
 
-def test_store_is_asked_without_the_lock_of_the_graph() -> None:
+def test_store_is_searched_without_the_graph_lock() -> None:
     removed: list[str] = []
 
     class Changing(ListBackend):
@@ -460,7 +460,7 @@ def test_outdated_rows_are_replaced_by_a_refill(file: Path) -> None:
     assert "of another model" not in backend.fingerprints.values()
 
 
-def test_short_results_are_logged_and_compared_one_by_one(
+def test_short_results_are_logged_and_compared_singly(
     file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     backend = NamedBackend()

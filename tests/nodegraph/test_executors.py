@@ -104,7 +104,7 @@ class EndedExecutor(Executor):
         raise BrokenExecutor("the worker has ended")
 
 
-def test_executor_that_ended_before_a_call_raises_with_its_group() -> None:
+def test_ended_executor_raises_with_the_group() -> None:
     graph = NodeGraph(progress=False)
     graph.create_node_group("word", str.split)
     graph.add("tea")

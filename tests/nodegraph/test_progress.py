@@ -54,7 +54,7 @@ def test_reading_bar_shows_time(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert re.search(r"\d\d:\d\d<\d\d:\d\d", drawn)  # elapsed and remaining time
 
 
-def test_quick_build_in_a_terminal_leaves_no_empty_line(
+def test_quick_build_leaves_no_empty_terminal_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)

@@ -68,7 +68,7 @@ def test_hits_of_several_graphs_are_sorted_by_score() -> None:
     assert [result.node.id for result in results] == ["A1", "A2"]
 
 
-def test_targets_are_complete_if_one_document_has_most_hits() -> None:
+def test_top_k_is_full_despite_dominant_document() -> None:
     graphs = [
         graph_of([Document("\n".join(["tea"] * 8), id="long")]),
         graph_of([Document("tea of the garden", id="b"), Document("tea of the garden", id="c")]),

@@ -34,14 +34,14 @@ from support.llama_index_models import ScriptedLLM, Words
 
 DIFFERENCES = {
     "test_scores_are_cosines": "words and vectors are fused; similarity='cosine' gives cosines",
-    "test_results_that_differ_are_a_mode_of_the_query": "NearDuplicateFilter is a postprocessor",
+    "test_query_mode_mmr_returns_different_results": "NearDuplicateFilter is a postprocessor",
 }
 """Why tests fail with nodekin's classes, by their names."""
 
 OF_THE_OLDEST = {
     "test_nothing_was_found": "an index without nodes fails",
     "test_an_index_without_documents_has_no_results": "an index without nodes fails",
-    "test_documents_of_one_text_and_other_ids_are_two": "results are merged by their texts",
+    "test_equal_texts_with_different_ids_are_kept": "results are merged by their texts",
 }
 """What LlamaIndex's classes fail themselves, before 0.14."""
 

@@ -98,7 +98,7 @@ def test_reranker_without_query_keeps_the_order(query: QueryBundle | None) -> No
     assert scores(reranked(required, hits())) == expected
 
 
-def test_copies_and_new_nodes_of_a_reranker_are_returned() -> None:
+def test_reranker_may_return_copies_and_new_nodes() -> None:
     class Changing:
         name = "changing"
 

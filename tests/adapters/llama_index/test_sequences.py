@@ -210,14 +210,14 @@ def test_sequence_in_both_indexes_has_equal_results(name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [VectorStoreIndex, NodeGraphIndex])
-def test_node_deleted_from_the_index_only_is_not_loaded(kind: Any) -> None:
+def test_node_deleted_from_index_is_not_loaded(kind: Any) -> None:
     index = kind(nodes())
     index.delete_nodes(["node0"])
     found = loaded(index).as_retriever(similarity_top_k=9).retrieve("green tea")
     assert "node0" not in {result.node_id for result in found}
 
 
-def test_docstore_with_all_nodes_is_used_by_both_indexes() -> None:
+def test_both_indexes_use_docstore_with_all_nodes() -> None:
     outcomes = []
     for kind, options in ((VectorStoreIndex, {}), (NodeGraphIndex, {"similarity": "cosine"})):
         docstore = SimpleDocumentStore()

@@ -98,7 +98,7 @@ def test_both_languages_have_the_same_words() -> None:
     assert {key for key in english if not key.startswith(families)} <= used
 
 
-def test_language_is_the_browser_language_until_it_is_chosen(client) -> None:
+def test_language_defaults_to_the_browser_language(client) -> None:
     def shown(**headers: str) -> str:
         return asyncio.run(client.request("GET", "/", headers=headers)).text
 

@@ -38,14 +38,14 @@ def test_names_are_followed_by_their_parts(text: str, result: str) -> None:
 
 @pytest.mark.parametrize("name", ["getUserName", "get_user_name", "GetUserName", "GET_USER_NAME"])
 @pytest.mark.parametrize("query", ["user name", "getUserName", "get_user_name", "name"])
-def test_a_function_is_found_by_its_name_and_its_parts(name: str, query: str) -> None:
+def test_function_is_found_by_name_and_parts(name: str, query: str) -> None:
     graph = NodeGraph(progress=False)
     graph.add([f"def {name}(id):\n    return table[id]", "def other(id): return 1"])
     results = Retriever(graph, "ROOT")(query)
     assert [name in result.node.text for result in results] == [True]
 
 
-def test_the_whole_name_counts_more_than_its_parts_elsewhere() -> None:
+def test_whole_name_outranks_its_parts_elsewhere() -> None:
     graph = NodeGraph(progress=False)
     graph.add(["set the target, then run", "call run_target now", "def run(target): pass"])
     assert Retriever(graph, "ROOT")("run_target")[0].node.text == "call run_target now"
@@ -87,5 +87,5 @@ def test_a_name_may_be_very_long(unit: str) -> None:
 
 
 @given(st.text(alphabet="aAbBzZ019_- .'", max_size=12))
-def test_names_have_the_same_parts_in_texts_of_ascii_and_of_others(text: str) -> None:
+def test_names_have_equal_parts_in_any_script(text: str) -> None:
     assert with_parts(f"{text} \u00e9") == f"{with_parts(text)} \u00e9"

@@ -84,7 +84,7 @@ def test_required_phrases_leave_out_other_results() -> None:
     assert len(search("gentle coding")) == 2
 
 
-def test_required_phrase_without_a_match_returns_other_results_with_a_note(caplog) -> None:
+def test_missing_required_phrase_returns_results_with_note(caplog) -> None:
     search = DefaultRetriever(graph_of(APART, TOGETHER), phrases="required")
     results = search('"coding gentle"')
     assert len(results) == 2

@@ -95,7 +95,7 @@ def test_whole_name_ranks_before_its_parts(query: str, texts: list[str]) -> None
         assert all(first.score > other.score for other in others)
 
 
-def test_five_names_in_each_long_passage_are_told_apart() -> None:
+def test_five_names_per_long_passage_are_distinguished() -> None:
     filler = (
         "the pump and the valve of a motor with a small switch in the main panel " * 10
     ).split()

@@ -79,7 +79,7 @@ def test_markers_and_thoughts_are_not_streamed(lines, scripted) -> None:
         (RuntimeError("down"), "6,650 km [1]."),
     ],
 )
-def test_last_call_of_refine_without_answer_keeps_the_earlier(last, streamed, scripted) -> None:
+def test_refine_without_last_answer_keeps_earlier_answer(last, streamed, scripted) -> None:
     model = scripted(lambda prompt: last if "answer so far" in prompt else "6,650 km [1].")
     retriever = FixedRetriever([passage(f"The Nile {n}. {'word ' * 240}") for n in range(2)])
     engine = QueryEngine(retriever, model, "refine", context_window=700, num_output=50)

@@ -44,7 +44,7 @@ def test_score_grows_with_covered_part_of_question(graph: NodeGraph) -> None:
     assert first_score(graph, TEXTS[1]) > 0.8
 
 
-def test_scores_descend_and_do_not_depend_on_top_k() -> None:
+def test_scores_descend_for_any_top_k() -> None:
     graph = graph_of(*(f"{text} It is said by {n}." for n in range(5) for text in TEXTS))
     retriever, question = as_retriever(graph), "who said what of tea"
     many = [result.score for result in retriever.retrieve(question, top_k=25)]

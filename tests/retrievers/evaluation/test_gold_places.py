@@ -35,7 +35,7 @@ def span(text, content, name="docs/tea.md"):
     return GoldSpan(name, content.index(text), content.index(text) + len(text), text)
 
 
-def test_locate_gold_prefers_equal_white_space_and_the_nearest():
+def test_locate_gold_prefers_equal_white_space():
     content = f"Tea. {SENTENCE.replace(' is ', '  is ')}\n\n{SENTENCE}"
     gold = located(GoldSpan("docs/tea.md", 0, 20, SENTENCE), Document(content, id="docs/tea.md"))
     (place,) = gold.dataset.questions[0].gold

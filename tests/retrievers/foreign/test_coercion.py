@@ -61,7 +61,7 @@ def test_error_for_invalid_source_names_allowed_types() -> None:
         QueryEngine({"teas": 3}, str)
 
 
-def test_query_engine_as_retriever_returns_answer_and_applies_filters(graph: NodeGraph) -> None:
+def test_query_engine_as_retriever_applies_filters(graph: NodeGraph) -> None:
     engine = QueryEngine(Retriever(graph, "ROOT"), lambda prompt: "A drink [1].")
     for results in ways(as_retriever(engine), "What is tea?", top_k=1):
         (result,) = results
@@ -116,7 +116,7 @@ def test_adapter_invokes_langchain_retriever() -> None:
     assert list(map(tree, finished.roots)) == [("NodeGraphRetriever", [("fuse", [own])])]
 
 
-def test_fusion_merges_same_document_of_foreign_and_own_retriever() -> None:
+def test_fusion_merges_documents_of_foreign_retrievers() -> None:
     graph = NodeGraph(progress=False)
     graph.add(DOCUMENTS)
     both = FusionRetriever([theirs().as_retriever(), Retriever(graph, "ROOT")])

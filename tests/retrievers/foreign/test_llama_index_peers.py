@@ -93,7 +93,7 @@ def test_own_llama_index_adapter_is_unwrapped() -> None:
     assert FusionRetriever([limited])("tea") == []
 
 
-def test_reference_to_query_engine_is_followed_as_in_llama_index() -> None:
+def test_reference_to_query_engine_is_followed() -> None:
     entry = IndexNode(text="All about tea.", index_id="tea")
     theirs = LlamaIndexRecursive(
         "root",

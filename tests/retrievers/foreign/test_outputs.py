@@ -54,7 +54,7 @@ def test_relevance_score_sets_score_but_not_id() -> None:
     assert len(scores([document("a", id="1"), document("a", id="2")])) == 2
 
 
-def test_fields_of_mappings_and_evidence_of_results_are_kept() -> None:
+def test_mapping_fields_and_result_evidence_are_kept() -> None:
     given = {"text": "Tea", "id": "t", "document_id": "d", "start": 4, "metadata": {"page": 3}}
     (result,) = read_output([given], "it", "q")
     node = result.node

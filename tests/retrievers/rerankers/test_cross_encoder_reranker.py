@@ -68,7 +68,7 @@ async def test_async_method_of_model_is_used() -> None:
     assert text_scores(results) == [("b", 1.0), ("a", 0.0)]
 
 
-async def test_rerankers_of_one_model_run_one_at_a_time() -> None:
+async def test_rerankers_of_one_model_run_sequentially() -> None:
     """They share a lock, since models and tokenizers are not thread-safe."""
     inside = threading.Lock()
 

@@ -41,7 +41,7 @@ def test_modes_without_a_model(index: Any, mode: str) -> None:
     assert ("Black tea is fermented." in str(response)) == (mode == "context_only")
 
 
-def test_the_metadata_of_a_response_is_that_of_its_nodes(index: Any, llm: ScriptedLLM) -> None:
+def test_response_has_the_metadata_of_its_nodes(index: Any, llm: ScriptedLLM) -> None:
     response = index.as_query_engine(llm=llm).query(QUESTION)
     for source in response.source_nodes:
         assert response.metadata[source.node_id] == source.metadata

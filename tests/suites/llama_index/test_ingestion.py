@@ -65,9 +65,7 @@ def test_a_pipeline_caches_and_is_persisted(
     assert [n.node_id for n in again.run(documents=documents)] == [n.node_id for n in nodes]
 
 
-def test_a_pipeline_with_a_docstore_passes_over_what_is_there(
-    kind: Any, documents: list[Document]
-) -> None:
+def test_pipeline_with_docstore_skips_existing_nodes(kind: Any, documents: list[Document]) -> None:
     pipeline = IngestionPipeline(
         transformations=[kind.splitter, Words()],
         docstore=SimpleDocumentStore(),

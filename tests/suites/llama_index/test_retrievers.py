@@ -64,7 +64,7 @@ async def test_async_results_are_the_same(index: Any) -> None:
     assert [topics(results)[0] for results in several] == ["tea", "rivers"]
 
 
-def test_two_results_by_default_and_as_many_as_are_wanted(index: Any) -> None:
+def test_similarity_top_k_defaults_to_two(index: Any) -> None:
     question = "Is it the Nile, black tea or the Golden Gate Bridge?"
     assert len(index.as_retriever().retrieve(question)) == 2
     for number in (1, 3):
@@ -136,7 +136,7 @@ def test_an_index_without_documents_has_no_results(kind: Any) -> None:
     assert kind.index.from_documents([]).as_retriever().retrieve(QUESTION) == []
 
 
-def test_results_that_differ_are_a_mode_of_the_query(index: Any) -> None:
+def test_query_mode_mmr_returns_top_k_results(index: Any) -> None:
     retriever = index.as_retriever(vector_store_query_mode="mmr", similarity_top_k=2)
     assert len(retriever.retrieve(QUESTION)) == 2
 
@@ -150,7 +150,7 @@ def test_one_event_for_each_retrieval(kind: Any, documents: list[Document]) -> N
     assert topics(end.payload["nodes"])[0] == "tea"
 
 
-def test_documents_of_one_text_and_other_ids_are_two(kind: Any) -> None:
+def test_equal_texts_with_different_ids_are_kept(kind: Any) -> None:
     index = kind.index([TextNode(text="Tea is green.", id_=name) for name in "ab"])
     results = index.as_retriever(similarity_top_k=3).retrieve("green tea")
     assert {result.node_id for result in results} == {"a", "b"}

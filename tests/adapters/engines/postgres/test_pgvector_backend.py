@@ -255,7 +255,7 @@ def test_an_interrupted_update_is_finished(
     graph.close()
 
 
-def test_graphs_that_fill_a_table_together_write_each_node_once(
+def test_concurrent_graphs_write_each_node_once(
     address: str, small: None, postgres_server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add, written = PgvectorBackend.add, list[int]()
@@ -415,7 +415,7 @@ def test_answer_of_server_does_not_block_other_searches(
     assert found == [of_words]
 
 
-def test_changes_of_another_process_during_a_search_are_found(
+def test_search_finds_concurrent_changes_of_other_process(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nearest, changes = PgvectorBackend.nearest, []
