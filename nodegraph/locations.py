@@ -59,7 +59,8 @@ def unpack_layout(value: bytes) -> Layout:
     import numpy as np
 
     steps = np.frombuffer(zlib.decompress(value), dtype="<i4").reshape(len(TextBox._fields), -1)
-    return list(map(TextBox, *np.cumsum(steps, axis=1).tolist()))
+    # Differences and sums wrap around at 32 bits.
+    return list(map(TextBox, *np.cumsum(steps, axis=1, dtype=np.int32).tolist()))
 
 
 @dataclass(frozen=True, slots=True)
