@@ -1,6 +1,7 @@
 """Text files in any encoding, JSON and CSV."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,30 @@ def test_encodings_are_detected(tmp_path: Path, text: str, encoding: str) -> Non
     (tmp_path / "a.txt").write_bytes(text.encode(encoding))
     (node,) = NodeGraph(tmp_path / "a.txt", progress=False).nodes("ROOT")
     assert (node.text, node.metadata["encoding"]) == (text, encoding)
+
+
+ENCODINGS = {
+    "xquad/xquad.ar.json": ["cp1256"],
+    "xquad/xquad.de.json": ["cp1252", "cp850"],
+    "xquad/xquad.ru.json": ["cp1251", "koi8_r", "cp866"],
+    "cmrc2018/dev.json": ["gb18030"],
+    "languages/jsquad_valid.json": ["cp932", "euc_jp"],
+    "languages/iapp_thai_test.json": ["cp874"],
+}
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_encodings_of_short_texts_are_detected(data: Path, name: str) -> None:
+    content = (data / name).read_text(encoding="utf-8")
+    contexts = re.findall(
+        r'"context(?:_text)?": "([^"\\]{200})', json.dumps(json.loads(content), ensure_ascii=False)
+    )
+    encoded = [(c[:120].encode(e, "ignore"), e) for c in contexts[:100] for e in ENCODINGS[name]]
+    texts = [(text, text.decode(encoding)) for text, encoding in encoded if not text.isascii()]
+    right = sum(text.decode(detected(text) or "ascii", "replace") == known for text, known in texts)
+    assert len(texts) >= 90
+    assert right >= 0.97 * len(texts)
 
 
 @pytest.mark.parametrize(
