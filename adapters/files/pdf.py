@@ -368,29 +368,20 @@ def _with_raised_digits(handle: Any, text: str) -> str:
             end -= 1
         return end
 
-    raised: list[tuple[int, int]] = []
     for match in _NUMBERS.finditer(text):
         start, end = match.span()
         before = text[start - 1] if start else "\n"
         if before in "+−–-":
             start -= 1
             before = text[start - 1] if start else "\n"
-        if before == " ":
-            first = end if end == start + 1 else first_raised(start, end, start)
-        elif before in "\r\n":
-            first = first_raised(start, end, start)
-            if end < len(text) and not text[end].isspace():
-                first = min(first, first_raised(start, end, end))
-        else:
-            first = first_raised(start, end, start - 1)
+        if before == " " and end == start + 1:
+            continue
+        first = first_raised(start, end, start if before.isspace() else start - 1)
+        if before in "\r\n" and end < len(text) and not text[end].isspace():
+            first = min(first, first_raised(start, end, end))
         if first < end and text[end : end + 1] != "\u2044":  # the slash of a fraction
-            raised.append((first, end))
-    if not raised:
-        return text
-    characters = list(text)
-    for first, end in raised:
-        characters[first:end] = text[first:end].translate(RAISED)
-    return "".join(characters)
+            text = text[:first] + text[first:end].translate(RAISED) + text[end:]
+    return text
 
 
 def _parting(handle: Any, text: str, start: int, stop: int, size: float) -> int:

@@ -7,7 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import chain, groupby, pairwise
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -702,14 +702,10 @@ def _rounded(size: float) -> float:
 
 
 def _sizes(lines: Iterable[TextLine]) -> Counter[float]:
-    """Return the number of characters by rounded size."""
-    exact: dict[float, int] = {}
-    for line in lines:
-        if line.x1 > line.x0:
-            exact[line.size] = exact.get(line.size, 0) + len(line.text)
+    """Return the number of characters by rounded size. Zero: unknown."""
     characters: Counter[float] = Counter()
-    for size, count in exact.items():
-        characters[_rounded(size)] += count
+    for size, group in groupby(lines, key=attrgetter("size")):
+        characters[_rounded(size)] += sum(len(line.text) for line in group if size)
     return characters
 
 
@@ -722,15 +718,13 @@ def _levels_by_size(lines: Lines) -> dict[float, int]:
     return {size: n for n, size in enumerate(sorted(larger, reverse=True)[:6], start=1)}
 
 
-_WORD_START = re.compile(r"[\w-]*")
-
 _WORD_END = re.compile(r"[\w-]*\Z")
+
+_WORD = re.compile(r"[\w-]*")
 
 _MARKS = "!\"'(),.:;?“”„‘’«»（），。：；？！"
 
 _LONGEST_WORD = 60
-
-_NO_LETTER = re.compile(r"[\W\d_]")
 
 
 def _hyphens_resolved(text: str) -> tuple[str, list[int]]:
@@ -748,7 +742,7 @@ def _hyphens_resolved(text: str) -> tuple[str, list[int]]:
     def resolved(match: re.Match[str]) -> str:
         at = match.start()
         before = _WORD_END.findall(text[max(0, at - _LONGEST_WORD) : at].rpartition(" ")[2])[0]
-        following = _WORD_START.findall(text, at + 1, at + _LONGEST_WORD)[0]
+        following = _WORD.findall(text, at + 1, at + _LONGEST_WORD)[0]
         if not _is_joined(before.casefold(), following, words):
             return "-"
         removed.append(at)
@@ -759,14 +753,9 @@ def _hyphens_resolved(text: str) -> tuple[str, list[int]]:
 
 def _is_joined(before: str, following: str, words: set[str]) -> bool:
     """Return whether two parts form one word without a hyphen, according to the text."""
-    first, second = _NO_LETTER.split(before)[-1], _NO_LETTER.split(following)[0]
-    if f"{before}-{following.casefold()}" in words or not (first and second):
+    parts = before, following.casefold()
+    if not (before[-1:].isalpha() and following[:1].isalpha()) or "-".join(parts) in words:
         return False
-    if _CJK.match(first[-1]) and _CJK.match(second[0]):
+    if "".join(parts) in words or (_CJK.match(before[-1]) and _CJK.match(following)):
         return True
-    parts = first, second.casefold()
-    if "".join(parts) in words:
-        return True
-    if "-".join(parts) in words or not second[0].islower():
-        return False
-    return not (words.issuperset(parts) and len(second) > 2)
+    return following[0].islower() and not (words.issuperset(parts) and len(following) > 2)
