@@ -201,29 +201,25 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
     """
     margins: dict[int, list[tuple[int, str]]] = {}
     found: dict[tuple[int, str], list[int]] = {}
-    counted: dict[int, list[int]] = {}  # by the distance of a number from the number of its page
     for page, lines in enumerate(pages):
         for line in _margin_lines(lines, pitch):
             height = _height(line)
             margins.setdefault(height, []).append((page, line.text))
-            for key in _keys(line.text, page):
-                found.setdefault((height, key), []).append(page)
-            for number in _page_numbers(line.text):
-                counted.setdefault(number - page, []).append(page)
+            places = [(height, key) for key in _keys(line.text, page)]
+            for place in (*places, *_counted(line.text, page)):
+                found.setdefault(place, []).append(page)
     first = {place: on[0] for place, on in found.items() if _is_on_most(on, len(pages))}
-    offsets = {offset for offset, on in counted.items() if _is_on_most(on, len(pages))}
     titles = _running_titles(pages, margins)
     start = _squeezed("".join(line.text for line in pages[0])) if first else ""
     sizes = _sizes(chain(*pages) if first else ())
     body = max(sizes, key=sizes.__getitem__, default=0.0)
-
     heights = {height for height, _ in first}
 
     def kept(line: TextLine, page: int) -> TextLine | None:
         """Return a line, the first header in the size of the text, or None."""
         height, text = _height(line), line.text
         is_number = bool(_PAGE_NUMBER.fullmatch(text))
-        if is_number and any(number - page in offsets for number in _page_numbers(text)):
+        if is_number and any(place in first for place in _counted(text, page)):
             return None
         if text in titles.get(height, ()):
             return None
@@ -239,14 +235,10 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
         [
             stays
             for line in lines
-            if (stays := kept(line, page) if round(line.baseline / 4) in margins else line)
+            if (stays := kept(line, page) if _height(line) in margins else line)
         ]
         for page, lines in enumerate(pages)
     ]
-
-
-def _unspaced(text: str) -> str:
-    return text.replace(" ", "").casefold()
 
 
 def _running_titles(pages: Sequence[Lines], margins: _Margins) -> dict[int, set[str]]:
@@ -256,28 +248,35 @@ def _running_titles(pages: Sequence[Lines], margins: _Margins) -> dict[int, set[
         for height, on in margins.items()
         if _is_on_most([page for page, _ in on], len(pages))
     }
-    longest = max((len(text) for texts in likely.values() for text in texts), default=0)
+    longest = max(map(len, chain(*likely.values())), default=0)
     limit = min(80, 2 * longest)
-    texts_below = (
-        line.text
-        for line in (chain(*pages) if likely else ())
-        if len(line.text) < limit and _height(line) not in likely
-    )
-    titles = {"", *_unspaced("\0".join(texts_below)).split("\0")}
-    found: dict[int, set[str]] = {}
-    for height, texts in likely.items():
-        for text in texts:
-            squeezed = _unspaced(text)
-            ends = range(1, len(squeezed) + 1)
-            if any(squeezed[:n] in titles and squeezed[n:] in titles for n in ends):
-                found.setdefault(height, set()).add(text)
+    short = (x.text for x in chain(*pages) if len(x.text) < limit and _height(x) not in likely)
+    titles = {"", *_unspaced("\0".join(short)).split("\0")}
+
+    def is_of_titles(text: str) -> bool:
+        text = _unspaced(text)
+        return any(text[:n] in titles and text[n:] in titles for n in range(1, len(text) + 1))
+
+    found = {height: set(filter(is_of_titles, texts)) for height, texts in likely.items()}
     return {height: on for height, on in found.items() if 2 * len(on) > len(likely[height])}
 
 
-def _page_numbers(text: str) -> list[int]:
-    """Return the numbers of a header that may be page numbers: alone, or at its edges."""
+def _unspaced(text: str) -> str:
+    return text.replace(" ", "").casefold()
+
+
+_ANYWHERE = -10_000
+"""The height of the numbers of pages, which may be at several heights."""
+
+
+def _counted(text: str, page: int) -> Iterator[tuple[int, str]]:
+    """Yield the numbers of a header that may count pages: alone, or at its edges.
+
+    They are distances from the number of the page, from 0.
+    """
     finder = _NUMBER if _PAGE_NUMBER.fullmatch(text) else _OUTER_NUMBER
-    return list(map(int, finder.findall(text)))
+    for number in finder.findall(text):
+        yield _ANYWHERE, str(int(number) - page)
 
 
 def _keys(text: str, page: int) -> Iterator[str]:

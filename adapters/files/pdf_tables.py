@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from ctypes import c_float, c_int
 from functools import cache
 from itertools import chain, pairwise
@@ -49,7 +49,7 @@ def with_tables(paths: Sequence[Any], textpage: Any, lines: Lines) -> Lines:
             raw.FPDFText_GetLooseCharBox(textpage.raw, line.start + start, box)
             left = box.left
             raw.FPDFText_GetLooseCharBox(textpage.raw, line.start + end - 1, box)
-            found.append(_Word(left, box.right, start))
+            found.append((left, box.right, start))
         return found
 
     for grid in (*_grids(horizontal, vertical), *_open_grids(horizontal, vertical, lines, words)):
@@ -63,13 +63,8 @@ def with_tables(paths: Sequence[Any], textpage: Any, lines: Lines) -> Lines:
     return lines
 
 
-class _Word(NamedTuple):
-    """A word: its left and right edges, and its start in its line."""
-
-    left: float
-    right: float
-    start: int
-
+_Word = tuple[float, float, int]
+"""The left and right edges of a word, and its start in its line."""
 
 _Words = Callable[[TextLine], Sequence[_Word]]
 
@@ -127,11 +122,8 @@ def _rules(paths: Sequence[Any]) -> tuple[list[_Rule], list[_Rule]]:
 
 def _merged(rules: Sequence[_Rule]) -> list[_Rule]:
     """Merge rules that touch or overlap on one line."""
-    aligned: list[_Rule] = []
-    at = -inf
-    for rule in sorted(rules):
-        at = at if rule.at - at <= _NEAR else rule.at
-        aligned.append(rule._replace(at=at))
+    positions = _distinct(rule.at for rule in rules)
+    aligned = (rule._replace(at=positions[bisect_right(positions, rule.at) - 1]) for rule in rules)
     merged: list[_Rule] = []
     for rule in sorted(aligned):
         last = merged[-1] if merged else rule
@@ -167,6 +159,11 @@ def _positions(rules: Sequence[_Rule], across: Sequence[_Rule]) -> list[float]:
     positions = [rule.at for rule in rules]
     if across:
         positions += (min(rule.start for rule in across), max(rule.end for rule in across))
+    return _distinct(positions)
+
+
+def _distinct(positions: Iterable[float]) -> list[float]:
+    """Return sorted positions without positions that are near the one before."""
     distinct: list[float] = []
     for at in sorted(positions):
         if not distinct or at - distinct[-1] > _NEAR:
@@ -208,7 +205,7 @@ def _open_grid(rules: Sequence[_Rule], bands: Sequence[Lines], words: _Words) ->
     columns = [left, *(gaps if len(gaps) == len(of_body) else of_body), right]
     rows = [top, head]
     for line in body[1:]:
-        is_first = any(word.left < columns[1] for word in words(line))
+        is_first = any(left < columns[1] for left, _, _ in words(line))
         if is_first and rows[-1] - line.baseline > 1.5 * line.size:
             rows.append(line.baseline + 0.9 * line.size)
     rows.append(bottom)
@@ -286,9 +283,9 @@ def _parts(line: TextLine, grid: _Grid, words: _Words) -> Iterator[tuple[tuple[i
     For merged cells, yield the first cell, to the left and above.
     """
     parts: list[tuple[tuple[int, int], int]] = []
-    for word in words(line):
+    for left, _, start in words(line):
         row = bisect_right(grid.rows, -line.baseline - 1, key=neg) - 1
-        column = bisect_right(grid.columns, word.left + 1) - 1
+        column = bisect_right(grid.columns, left + 1) - 1
         row = min(max(row, 0), len(grid.rows) - 2)
         column = min(max(column, 0), len(grid.columns) - 2)
         x, y = sum(grid.columns[column : column + 2]) / 2, sum(grid.rows[row : row + 2]) / 2
@@ -297,7 +294,7 @@ def _parts(line: TextLine, grid: _Grid, words: _Words) -> Iterator[tuple[tuple[i
         while row and not _is_ruled(grid.horizontal, grid.rows[row], x):
             row -= 1
         if not parts or parts[-1][0] != (row, column):
-            parts.append(((row, column), word.start))
+            parts.append(((row, column), start))
     ends = [*(start for _, start in parts[1:]), len(line.text)]
     for (cell, start), end in zip(parts, ends, strict=True):
         yield cell, line.text[start:end].strip()
