@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from itertools import chain, groupby, pairwise
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -733,9 +733,14 @@ def _hyphens_resolved(text: str) -> tuple[str, list[int]]:
     """
     if HYPHEN not in text:
         return text, []
-    words = {word.strip(_MARKS) for word in set(text.casefold().split())}
-    others = " ".join(word for word in words if not word.isalnum())
-    words.update(re.findall(r"[\w-]+", re.sub(rf"[\w-]*{HYPHEN}[\w-]*", " ", others)))
+
+    @cache
+    def words() -> set[str]:
+        words = {word.strip(_MARKS) for word in set(text.casefold().split())}
+        others = " ".join(word for word in words if not word.isalnum())
+        whole = re.sub(rf"[\w-]*{HYPHEN}[\w-]*", " ", others)
+        return words.union(_WORD.findall(whole))
+
     removed: list[int] = []
 
     def resolved(match: re.Match[str]) -> str:
@@ -750,11 +755,11 @@ def _hyphens_resolved(text: str) -> tuple[str, list[int]]:
     return re.sub(HYPHEN, resolved, text), removed
 
 
-def _is_joined(before: str, following: str, words: set[str]) -> bool:
+def _is_joined(before: str, following: str, words: Callable[[], set[str]]) -> bool:
     """Return whether two parts form one word without a hyphen, according to the text."""
     parts = before, following.casefold()
-    if not (before[-1:].isalpha() and following[:1].isalpha()) or "-".join(parts) in words:
+    if not (before[-1:].isalpha() and following[:1].isalpha()) or "-".join(parts) in words():
         return False
-    if "".join(parts) in words or (_CJK.match(before[-1]) and _CJK.match(following)):
+    if "".join(parts) in words() or (_CJK.match(before[-1]) and _CJK.match(following)):
         return True
-    return following[0].islower() and not (words.issuperset(parts) and len(following) > 2)
+    return following[0].islower() and not (words().issuperset(parts) and len(following) > 2)
