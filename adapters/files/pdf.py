@@ -6,9 +6,9 @@ import io
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
-from ctypes import PYFUNCTYPE, addressof, c_double, c_int, c_void_p, cast, create_string_buffer
+from ctypes import addressof, c_double, c_int, c_void_p, cast, create_string_buffer
 from functools import partial
-from itertools import repeat
+from itertools import compress, repeat
 from math import atan2, degrees, hypot
 from typing import Any
 
@@ -31,7 +31,7 @@ from .pdf_layout import (
     pages_as_text,
     with_parts_joined,
 )
-from .pdf_tables import with_tables
+from .pdf_tables import direct, with_tables
 
 with parser("pypdfium2"):
     from pypdfium2 import PdfDocument, PdfiumError, raw
@@ -49,20 +49,13 @@ _UNREAD = "pages without readable text, which ReadOptions(ocr=...) may read"
 _PASSWORD = 4  # FPDF_ERR_PASSWORD
 
 
-def _direct(function: Any) -> Any:
-    """Return a function of PDFium for addresses, which are faster than pointer objects."""
-    types = (function.restype, *function.argtypes)
-    numbers_or_addresses = (x if x in (c_int, c_double) else c_void_p for x in types)
-    return PYFUNCTYPE(*numbers_or_addresses)(cast(function, c_void_p).value or 0)
-
-
-_object = _direct(raw.FPDFPage_GetObject)
-_kind = _direct(raw.FPDFPageObj_GetType)
-_origin = _direct(raw.FPDFText_GetCharOrigin)
-_font_size = _direct(raw.FPDFText_GetFontSize)
-_matrix = _direct(raw.FPDFText_GetMatrix)
-_loose_box = _direct(raw.FPDFText_GetLooseCharBox)
-_box = _direct(raw.FPDFText_GetCharBox)
+_object = direct(raw.FPDFPage_GetObject)
+_kind = direct(raw.FPDFPageObj_GetType)
+_origin = direct(raw.FPDFText_GetCharOrigin)
+_font_size = direct(raw.FPDFText_GetFontSize)
+_matrix = direct(raw.FPDFText_GetMatrix)
+_loose_box = direct(raw.FPDFText_GetLooseCharBox)
+_box = direct(raw.FPDFText_GetCharBox)
 
 
 def read_pdf(source: SourceFile) -> Document:
@@ -221,12 +214,13 @@ _CONTROLS = {0: "\ufffd", 2: HYPHEN}
 """The codes of unreadable characters and of hyphens at line ends."""
 
 
-def _paths(page: Any, source: SourceFile, number: int) -> list[Any]:
-    """Return the drawn paths of a page. Note its pictures and comments."""
+def _paths(page: Any, source: SourceFile, number: int) -> list[int]:
+    """Return the addresses of the drawn paths of a page. Note its pictures and comments."""
     handle = page.raw
     count = raw.FPDFPage_CountObjects(handle)
     address = cast(handle, c_void_p).value
-    kinds = list(map(_kind, map(_object, repeat(address), range(count))))
+    objects = list(map(_object, repeat(address), range(count)))
+    kinds = list(map(_kind, objects))
     for index in range(raw.FPDFPage_GetAnnotCount(handle)):
         annotation = raw.FPDFPage_GetAnnot(handle, index)
         kind = raw.FPDFAnnot_GetSubtype(annotation)
@@ -235,8 +229,7 @@ def _paths(page: Any, source: SourceFile, number: int) -> list[Any]:
             source.note("comments left out", f"page {number}")
     if pictures := kinds.count(raw.FPDF_PAGEOBJ_IMAGE):
         source.note("pictures left out", f"page {number}", pictures)
-    paths = (index for index, kind in enumerate(kinds) if kind == raw.FPDF_PAGEOBJ_PATH)
-    return [raw.FPDFPage_GetObject(handle, index) for index in paths]
+    return list(compress(objects, map(raw.FPDF_PAGEOBJ_PATH.__eq__, kinds)))
 
 
 def _samples(length: int, measure: Callable[[int], float]) -> list[float]:
@@ -281,6 +274,7 @@ def _lines(textpage: Any, text: str, page: int) -> tuple[list[TextLine], list[Te
     handle = cast(textpage.raw, c_void_p).value
     measures = raw.FS_RECTF(), raw.FS_MATRIX(), c_double(), c_double()
     (box, matrix, x, y), (at_box, at_matrix, *at_point) = measures, map(addressof, measures)
+    has_outline = bool(raw.FPDFBookmark_GetFirstChild(textpage.page.pdf, None))
     lines: list[TextLine] = []
     turned: list[TextLine] = []
     text = _with_raised_digits(handle, text)
@@ -309,7 +303,7 @@ def _lines(textpage: Any, text: str, page: int) -> tuple[list[TextLine], list[Te
                 _loose_box(handle, index, at_box)
                 x0, right = min(x0, box.left), max(right, box.right)
         line, is_bold = text[start:stop], False
-        if line[0].isdigit() and not line[-1].isdigit() and HEADING_NUMBER.match(line):
+        if not has_outline and line[0].isdigit() and HEADING_NUMBER.match(line):
             is_bold = _is_bold(textpage.raw, start)
         lines.append(TextLine(line, start, x0, right, baseline, size, turn, (), is_bold, page))
         if is_turned and right > x0:

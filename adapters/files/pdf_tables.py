@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from ctypes import c_float, c_int
+from ctypes import PYFUNCTYPE, addressof, c_double, c_float, c_int, c_void_p, cast
 from functools import cache
 from itertools import chain, pairwise
 from math import inf
@@ -29,7 +29,19 @@ _MAX_CELL = 30  # mean characters of a cell between gaps; columns of prose have 
 _WORD = re.compile(r"\S+")
 
 
-def with_tables(paths: Sequence[Any], textpage: Any, lines: Lines) -> Lines:
+def direct(function: Any) -> Any:
+    """Return a function of PDFium for addresses, which are faster than pointer objects."""
+    types = (function.restype, *function.argtypes)
+    numbers_or_addresses = (x if x in (c_int, c_double) else c_void_p for x in types)
+    return PYFUNCTYPE(*numbers_or_addresses)(cast(function, c_void_p).value or 0)
+
+
+_bounds = direct(raw.FPDFPageObj_GetBounds)
+_count_segments = direct(raw.FPDFPath_CountSegments)
+_draw_mode = direct(raw.FPDFPath_GetDrawMode)
+
+
+def with_tables(paths: Sequence[int], textpage: Any, lines: Lines) -> Lines:
     """Replace the lines of each ruled table by one line with its rows.
 
     A table has at least two rows and two columns between drawn lines, or at least three rules of
@@ -93,7 +105,7 @@ class _Grid(NamedTuple):
     rows: Sequence[float]
 
 
-def _rules(paths: Sequence[Any]) -> tuple[list[_Rule], list[_Rule]]:
+def _rules(paths: Sequence[int]) -> tuple[list[_Rule], list[_Rule]]:
     """Return the straight horizontal and vertical lines among the paths of a page.
 
     A path is a line, or a frame of four lines.
@@ -102,19 +114,18 @@ def _rules(paths: Sequence[Any]) -> tuple[list[_Rule], list[_Rule]]:
     vertical: list[_Rule] = []
     if len(paths) > 10 * _MAX_RULES:
         return [], []
-    edges = [c_float() for _ in range(4)]
-    mode, is_stroked = c_int(), c_int()
+    edges, modes = (c_float * 4)(), (c_int * 2)()
     for path in paths:
-        if not raw.FPDFPageObj_GetBounds(path, *edges):
+        if not _bounds(path, *range(addressof(edges), addressof(edges) + 16, 4)):
             continue
-        x0, bottom, x1, top = (edge.value for edge in edges)
+        x0, bottom, x1, top = edges
         if top - bottom <= _NEAR < x1 - x0:
             horizontal.append(_Rule((top + bottom) / 2, x0, x1))
         elif x1 - x0 <= _NEAR < top - bottom:
             vertical.append(_Rule((x0 + x1) / 2, bottom, top))
-        elif x1 - x0 > _NEAR and raw.FPDFPath_CountSegments(path) in (4, 5):
-            raw.FPDFPath_GetDrawMode(path, mode, is_stroked)
-            if is_stroked.value:
+        elif x1 - x0 > _NEAR and _count_segments(path) in (4, 5):
+            _draw_mode(path, addressof(modes), addressof(modes) + 4)
+            if modes[1]:  # it is stroked
                 horizontal += (_Rule(y, x0, x1) for y in (bottom, top))
                 vertical += (_Rule(x, bottom, top) for x in (x0, x1))
     return _merged(horizontal), _merged(vertical)
@@ -123,7 +134,9 @@ def _rules(paths: Sequence[Any]) -> tuple[list[_Rule], list[_Rule]]:
 def _merged(rules: Sequence[_Rule]) -> list[_Rule]:
     """Merge rules that touch or overlap on one line."""
     positions = _distinct(rule.at for rule in rules)
-    aligned = (rule._replace(at=positions[bisect_right(positions, rule.at) - 1]) for rule in rules)
+    aligned = (
+        _Rule(positions[bisect_right(positions, at) - 1], start, end) for at, start, end in rules
+    )
     merged: list[_Rule] = []
     for rule in sorted(aligned):
         last = merged[-1] if merged else rule
