@@ -53,7 +53,7 @@ def read_files(
 
     affinity = getattr(os, "sched_getaffinity", None)  # not on macOS and Windows
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
-    count = max(1, min(len(isolated), options.workers or cores))
+    count = max(1, min(len(isolated), options.num_workers or cores))
     parse = partial(parse_file, replace(options, ocr=None), options.ocr is not None)
     answer = partial(_recognize, options.ocr) if options.ocr else None
     limits = (options.seconds, options.memory_bytes)

@@ -44,8 +44,8 @@ class ReadOptions:
         seconds: Processor time of a parser per file. Real time is limited to twelve times as
             much, also on Windows.
         memory_bytes: Memory of a parser (not on Windows).
-        workers: Number of files that are parsed concurrently, each in a process. None: the number
-            of cores.
+        num_workers: Number of files that are parsed concurrently, each in a process. None: the
+            number of cores.
 
     Raises:
         ValueError: If a number is below 1, or the encoding is unknown.
@@ -62,10 +62,10 @@ class ReadOptions:
     max_unpacked_bytes: int = 500_000_000
     seconds: float = 10
     memory_bytes: int = 512 * 2**20
-    workers: int | None = None
+    num_workers: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("max_bytes", "max_unpacked_bytes", "memory_bytes", "workers"):
+        for name in ("max_bytes", "max_unpacked_bytes", "memory_bytes", "num_workers"):
             if (number := getattr(self, name)) is not None:
                 check_integer(number, name, 1)
         if not self.seconds > 0:

@@ -55,7 +55,7 @@ def test_ocr_reads_page_images_without_text(tmp_path: Path) -> None:
 def test_failed_ocr_skips_only_its_file(tmp_path: Path) -> None:
     (tmp_path / "a.pdf").write_bytes(pdf_of(IMAGE))
     (tmp_path / "b.pdf").write_bytes(pdf_of(TEXT))
-    options = ReadOptions(ocr=lambda image: 1 / 0, workers=1)
+    options = ReadOptions(ocr=lambda image: 1 / 0, num_workers=1)
     graph = NodeGraph(tmp_path, progress=False, on_error="skip", reading=options)
     assert len(graph.nodes("ROOT")) == 1
     (failure,) = graph.failures

@@ -130,7 +130,7 @@ def test_unsupported_reader_raises(reader, message: str) -> None:
 
 def texts_of(folder: Path, **options) -> dict[str, str]:
     graph = NodeGraph(
-        folder, progress=False, on_error="skip", reading=ReadOptions(workers=1, **options)
+        folder, progress=False, on_error="skip", reading=ReadOptions(num_workers=1, **options)
     )
     kinds = {Path(f.document).stem: f.error.kind for f in graph.failures}
     return {Path(node.id).stem: node.text for node in graph.nodes("ROOT")} | kinds

@@ -29,7 +29,7 @@ def pages(folder: Path, *what: str) -> None:
 @pytest.mark.slow
 def test_bad_files_fail_alone(tmp_path: Path) -> None:
     pages(tmp_path, "a", "b crash", "c", "d crash", "e", "f exit", "g print", "h grow", "i")
-    options = ReadOptions(workers=2, memory_bytes=1_500_000_000)
+    options = ReadOptions(num_workers=2, memory_bytes=1_500_000_000)
     graph = NodeGraph(tmp_path, progress=False, on_error="skip", reading=options)
     assert [node.text for node in graph.nodes("ROOT")] == ["a", "c", "e", "g print", "i"]
     kinds = {Path(f.document).stem: f.error.kind for f in graph.failures}
@@ -46,7 +46,7 @@ def test_bad_files_fail_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("what", ["hang", "spin"])
 def test_slow_parser_is_ended(tmp_path: Path, what: str) -> None:
     pages(tmp_path, "a", f"b {what}", "c")
-    options = ReadOptions(workers=1, seconds=1)
+    options = ReadOptions(num_workers=1, seconds=1)
     graph = NodeGraph(tmp_path, progress=False, on_error="skip", reading=options)
     assert [node.text for node in graph.nodes("ROOT")] == ["a", "c"]
     (failure,) = graph.failures
@@ -124,6 +124,6 @@ def test_file_order_is_independent_of_workers(tmp_path: Path) -> None:
     (tmp_path / "b.txt").write_text("text")
     orders = [
         [node.id for node in NodeGraph(tmp_path, progress=False, reading=options).nodes("ROOT")]
-        for options in (ReadOptions(workers=1), ReadOptions(workers=3))
+        for options in (ReadOptions(num_workers=1), ReadOptions(num_workers=3))
     ]
     assert orders[0] == orders[1] == sorted(orders[0])
