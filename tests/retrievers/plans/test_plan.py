@@ -113,8 +113,8 @@ def test_parts_run_in_parallel(drive: Any) -> None:
     assert drive(lambda: gather([partial(part, n) for n in range(3)])) == [0, 1, 2]
 
 
-def test_waiting_threads_run_parts_that_have_not_begun() -> None:
-    """With threads that only wait for nested parts, 9^3 parts would deadlock any pool."""
+def test_nested_parts_do_not_deadlock() -> None:
+    """The waiting parts would take all threads of a shared pool."""
 
     async def nested(level: int) -> int:
         if level == 0:
