@@ -57,13 +57,21 @@ class DocumentPages:
         return list(dict.fromkeys(topics))[:_EXAMPLES]
 
     def list_html(self, values: Mapping[str, str], page: Page) -> Markup:
-        """Return the first documents with ``like`` in their ids, and the skipped files."""
+        """Return the first documents with ``like`` in their ids, and the skipped files.
+
+        The records of a file are one line, unless ``like`` has a ``#``.
+        """
         like = values.get("like", "")
-        ids = [i for i in self.ids() if like.strip().casefold() in i.casefold()]
-        nodes = self.graph.reader.nodes_by_id(ids[:_LISTED])
+        files: dict[str, list[str]] = {}
+        for i in self.ids():
+            if like.strip().casefold() in i.casefold():
+                files.setdefault(i if "#" in like else i.partition("#")[0], []).append(i)
+        records = {ids[0]: (file, len(ids)) for file, ids in files.items()}
+        nodes = self.graph.reader.nodes_by_id([*records][:_LISTED])
         # Skipped files have no metadata that a restriction could check.
         failures = [] if self._is_restricted else self.graph.failures
-        return page.html("documents", like, nodes, len(ids), failures)
+        count = sum(number for _, number in records.values())
+        return page.html("documents", like, nodes, records, count, failures)
 
     def node(self, node_id: str) -> Node:
         """Return a node if the node and its document are visible.

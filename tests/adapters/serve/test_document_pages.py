@@ -19,6 +19,19 @@ def test_documents_are_limited_and_filtered(client, graph) -> None:
     assert "No document matches." in text_of(client.get("/documents", like="no such"))
 
 
+def test_records_of_a_file_are_one_line(tmp_path) -> None:
+    rows = "".join(f'{{"text": "Tea {number}."}}\n' for number in range(220))
+    (tmp_path / "a & b.jsonl").write_text(rows)
+    (tmp_path / "z.txt").write_text("Rivers run.")
+    with NodeGraph(tmp_path, progress=False) as graph:
+        client = Client(PageApp(graph))
+        answer = client.get("/documents")
+        assert [each.rpartition("/")[2] for each in found(answer)] == ["a & b.jsonl#1", "z.txt"]
+        assert "Documents: 2 of 221" in text_of(answer)
+        (link,) = re.findall(r'href="([^"]+)">Records: 220<', answer.text)
+        assert len(found(client.get(link.replace("&amp;", "&")))) == 200
+
+
 def test_documents_view_lists_skipped_files_and_notes(tmp_path) -> None:
     (tmp_path / "a.html").write_text("<html><p>Tea.</p><img src='a.png'></html>")
     (tmp_path / "<b>.pdf").write_bytes(b"%PDF-1.7 damaged")
