@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -18,6 +19,8 @@ from ..nodegraph.node import Node
 from .filters import DOCUMENT_ID
 from .results import Evidence, QueryVariant, ScoredNode
 from .validation import check_number, choice
+
+logger = logging.getLogger(__name__)
 
 Mode = Literal["rrf", "relative", "distribution", "concat"]
 
@@ -340,6 +343,19 @@ def cut_scores(
         share = relative_cut if top >= 0 else 2 - relative_cut
         least = max(least, share * top)
     return [result for result in results if result.score >= least]
+
+
+_LOGGED: set[tuple[str, float | None]] = set()
+
+
+def log_threshold(owner: str, min_score: float | None, results: Sequence[ScoredNode]) -> None:
+    """Log once for an owner and a minimum score that no result reaches the score."""
+    if results and (owner, min_score) not in _LOGGED:
+        _LOGGED.add((owner, min_score))
+        logger.warning(
+            "%s: the best of %s results scores %.4f, below the minimum score %s",
+            *(owner, len(results), max(result.score for result in results), min_score),
+        )
 
 
 def check_cuts(min_score: float | None, relative_cut: float | None) -> None:

@@ -15,6 +15,7 @@ from ..filters import Filters, all_of, parse_filters
 from ..plans.effects import find_all
 from ..plans.plan import Do, gather
 from ..protocols import RetrieverProtocol
+from ..ranking import cut_scores, log_threshold
 from ..results import Results
 from ..tracing import start_span
 from ..validation import parameters_of, takes_any_keyword
@@ -358,8 +359,11 @@ class ConfiguredRetriever(BaseRetriever):
     ) -> list[Results]:
         """Return the results of each query."""
         rankings = await find_all(self.inner, queries, limit, all_of(self.filters, filters))
-        least = self.min_score
-        return [[r for r in ranking if least is None or r.score >= least] for ranking in rankings]
+        kept = [cut_scores(ranking, self.min_score) for ranking in rankings]
+        for ranking, results in zip(rankings, kept, strict=True):
+            if not results:
+                log_threshold(type(self.inner).__name__, self.min_score, ranking)
+        return kept
 
 
 def configured(inner: RetrieverProtocol, **settings: Any) -> RetrieverProtocol:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +15,7 @@ from ...nodegraph.node import Node
 from ..base_retriever import check_texts
 from ..plans.plan import Do, arun, run
 from ..protocols import RerankerProtocol, RerankError, by_score
-from ..ranking import check_cuts, cut_scores
+from ..ranking import check_cuts, cut_scores, log_threshold
 from ..results import Evidence, OutputFormat, Results, ScoredNode, formatted
 from ..tracing import start_span
 from ..validation import (
@@ -28,8 +27,6 @@ from ..validation import (
 )
 from .cross_encoder_reranker import CrossEncoderReranker
 from .keyword_filter import KeywordFilter, NearDuplicateFilter
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -198,7 +195,6 @@ class Reranker:
         self.output_format = output_format
         self.join = join
         self.name = self.reranker.name
-        self._is_logged = False
 
     @property
     def is_filter(self) -> bool:
@@ -266,12 +262,8 @@ class Reranker:
                 )
             selected = cut_scores(reranked, self.min_score, self.relative_cut)[:limit]
             span.attributes["results"] = len(selected)
-        if reranked and not selected and not self._is_logged:
-            self._is_logged = True
-            logger.warning(
-                "%s: none of %s results reaches min_score=%s; the best score is %.4f",
-                *(self.name, len(reranked), self.min_score, max(r.score for r in reranked)),
-            )
+        if not selected:
+            log_threshold(self.name, self.min_score, reranked)
         return selected
 
 

@@ -81,6 +81,13 @@ async def test_score_threshold_drops_low_scores(native, mode):
         assert len(documents) == expected
 
 
+def test_score_threshold_without_results_is_logged_once(native, caplog):
+    for _ in range(2):
+        assert plain_retriever(native, score_threshold=77.5).invoke("tea by rivers") == []
+    (message,) = caplog.messages
+    assert message.endswith(", below the minimum score 77.5")
+
+
 async def test_fetch_k_limits_hits_before_lifting(native, mode):
     for k, fetch_k, of_call, expected in (
         (1, None, {}, [("tea", 1)]),

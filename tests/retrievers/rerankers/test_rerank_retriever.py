@@ -66,7 +66,7 @@ def test_limits_of_reranker_apply(caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(2):
         assert letters(few("q", top_k=1)) == ""  # a to d were looked at
     assert caplog.messages == [
-        "ModuleReranker: none of 4 results reaches min_score=103; the best score is 100.0000"
+        "ModuleReranker: the best of 4 results scores 100.0000, below the minimum score 103"
     ]
 
 
