@@ -35,6 +35,7 @@ def test_ask_without_model_shows_passages(client) -> None:
     answer = client.ask("Is black tea fermented?")
     assert found(answer)[0] == "tea/black.md"
     assert "Passages (2)" in text_of(answer)
+    assert re.findall(r'id="source-(\d)"', answer.text) == ["1", "2"]
     assert "no language model" in text_of(answer)
 
 
@@ -117,6 +118,12 @@ def test_external_retriever_and_query_engine_are_shown() -> None:
 
 
 # Search
+
+
+def test_search_without_query_shows_the_form(client) -> None:
+    shown = client.get("/search")
+    assert (shown.status_code, found(shown)) == (200, [])
+    assert 'name="query"' in shown.text
 
 
 def test_result_has_place_mark_and_folded_evidence(graph) -> None:
