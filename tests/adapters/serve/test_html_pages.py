@@ -136,6 +136,8 @@ def test_result_has_place_mark_and_folded_evidence(graph) -> None:
     for part in ("searched for “fermented”", "matching sentence", "bm25", "Black tea is"):
         assert part in evidence
     assert "…" not in shown
+    graph.add("Kettles boil. They sing.")  # the match is at the start
+    assert MARK.findall(client.get("/search", query="boil").text) == ["Kettles boil."]
     assert "匹配的句子" in client.get("/search", query="fermented", lang="zh").text
 
 
