@@ -4,6 +4,8 @@ import json
 import sqlite3
 from contextlib import closing
 
+import pytest
+
 
 def test_list_prints_lengths(indexed):
     ran = indexed("list")
@@ -42,8 +44,9 @@ def test_show_of_ambiguous_name_raises(indexed, here):
     assert indexed("show", "docs/more/tea.md").out == "More tea.\n"
 
 
-def test_removed_document_stays_away(indexed, here):
-    ran = indexed("remove", "docs/tea.md")
+@pytest.mark.parametrize("name", ["docs/tea.md", "tea.md"])
+def test_removed_document_stays_away(indexed, name):
+    ran = indexed("remove", name)
     assert (ran.status, ran.out) == (0, "removed 1 document; 2 left\n")
     assert indexed("search", "fermented").status == 1
     assert indexed("index").out.startswith("2 documents")
@@ -79,6 +82,7 @@ def test_remove_of_unknown_name_removes_nothing(indexed):
     ran = indexed("remove", "docs/tea.md", "coffee.md")
     assert ran.status == 2
     assert "unknown document 'coffee.md'" in ran.err
+    assert indexed("remove").status == 2
     assert indexed("list", "--json").json["count"] == 3
 
 
