@@ -6,10 +6,10 @@ import difflib
 import functools
 import inspect
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Literal, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, cast
 
 
 class UnknownGroupError(LookupError):
@@ -211,17 +211,35 @@ def explain_names(function: Callable[ParamT, ReturnT]) -> Callable[ParamT, Retur
         try:
             return function(*args, **kwargs)
         except TypeError as error:
-            # A constructor passes unknown arguments on, so an inner call may have raised the error.
-            message, inner = getattr(error, "_inner", (str(error), []))
-            names = [*inner, *_names_of(function)]
-            hint = _hint(names, kwargs, message)
-            if not hint:
-                raise
-            explained = TypeError(f"{message}; {hint}")
-            vars(explained)["_inner"] = message, names
-            raise explained from error
+            if explained := _explained(function, kwargs, error):
+                raise explained from error
+            raise
 
-    return call
+    @functools.wraps(function)
+    async def acall(*args: ParamT.args, **kwargs: ParamT.kwargs) -> Any:
+        try:
+            return await cast("Callable[ParamT, Awaitable[Any]]", function)(*args, **kwargs)
+        except TypeError as error:
+            if explained := _explained(function, kwargs, error):
+                raise explained from error
+            raise
+
+    return cast("Any", acall) if inspect.iscoroutinefunction(function) else call
+
+
+def _explained(
+    function: Callable[..., object], given: Iterable[str], error: TypeError
+) -> TypeError | None:
+    """Return the error with a hint. None: it is not about an argument of the function."""
+    # A constructor passes unknown arguments on, so an inner call may have raised the error.
+    message, inner = getattr(error, "_inner", (str(error), []))
+    names = [*inner, *_names_of(function)]
+    hint = _hint(names, given, message)
+    if not hint:
+        return None
+    explained = TypeError(f"{message}; {hint}")
+    vars(explained)["_inner"] = message, names
+    return explained
 
 
 def _names_of(function: Callable[..., object]) -> list[str]:

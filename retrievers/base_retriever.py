@@ -193,6 +193,7 @@ class BaseRetriever:
         """
         return run(partial(self._budgeted, [query], top_k, filters, max_tokens, order))[0]
 
+    @explain_names
     async def aretrieve(
         self,
         query: str,
@@ -272,6 +273,7 @@ class BaseRetriever:
         check_queries(queries)
         return run(partial(self._budgeted, list(queries), top_k, filters, max_tokens, order))
 
+    @explain_names
     async def abatch(
         self,
         queries: Sequence[str],

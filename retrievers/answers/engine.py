@@ -224,6 +224,7 @@ class QueryEngine(PromptMixin):
         """
         return run(self._plan(question, history, top_k, filters)[0])
 
+    @explain_names
     async def aquery(
         self,
         question: str,

@@ -1,5 +1,7 @@
 """Errors for argument names of other libraries."""
 
+import asyncio
+
 import pytest
 
 from nodekin.nodegraph import NodeGraph
@@ -36,6 +38,7 @@ def retriever() -> Retriever:
         (lambda r: r("tea", topk=3), "topk", "top_k"),
         (lambda r: r.retrieve("tea", k=3), "k", "top_k"),
         (lambda r: r.batch(["tea"], similarity_top_k=3), "similarity_top_k", "top_k"),
+        (lambda r: asyncio.run(r.aretrieve("tea", k=3)), "k", "top_k"),
         (lambda r: r("tea", filter={}), "filter", "filters"),
         (lambda r: FusionRetriever([r], similarity_top_k=3), "similarity_top_k", "top_k"),
         (lambda r: RerankRetriever(base_retriever=r, reranker="x"), "base_retriever", "inner"),
