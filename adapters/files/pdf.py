@@ -234,23 +234,26 @@ def _paths(page: Any, source: SourceFile, number: int) -> list[int]:
 
 def _samples(length: int, measure: Callable[[int], float]) -> list[float]:
     """Measure 12 characters of a page."""
-    return [measure(index) for index in range(0, length, length // 12 + 1)]
+    return list(map(measure, range(0, length, length // 12 + 1)))
 
 
 def _with_ligatures_in_order(textpage: Any, text: str) -> str:
     """Restore the order of letters in Arabic ligatures, which PDFium reverses."""
     if "\u0644" not in text:
         return text
-    x, y = c_double(), c_double()
 
     def in_order(match: re.Match[str]) -> str:
-        places = set()
-        for index in range(*match.span()):
-            raw.FPDFText_GetCharOrigin(textpage.raw, index, x, y)
-            places.add((x.value, y.value))
+        places = {_point(textpage.raw, index) for index in range(*match.span())}
         return match[0][::-1] if len(places) == 1 else match[0]
 
     return _ALEF_LAM.sub(in_order, text)
+
+
+def _point(handle: Any, index: int) -> tuple[float, float]:
+    """Return the origin of a character."""
+    x, y = c_double(), c_double()
+    raw.FPDFText_GetCharOrigin(handle, index, x, y)
+    return x.value, y.value
 
 
 def _png(page: Any) -> bytes:
@@ -322,7 +325,8 @@ def _is_bold(handle: Any, index: int) -> bool:
     return bool(is_named) or raw.FPDFText_GetFontWeight(handle, index) >= 600
 
 
-_NUMBERS = re.compile("[0-9](?:[0-9,–-]*[0-9])?")  # also "2,030" or "12,13"
+# Also "2,030" or "12,13". A digit after a space is not raised.
+_NUMBERS = re.compile("[0-9](?:[0-9,–-]*[0-9]|(?<! [0-9]))")
 
 
 def _size(handle: int, index: int) -> float:
@@ -339,22 +343,20 @@ def _with_raised_digits(handle: Any, text: str) -> str:
 
     They are smaller letters at a higher position, or glyphs of the font for superscripts.
     """
-    numbers = [c_double() for _ in range(6)]
-    _, y, _, _, bottom, top = numbers
-    addresses = [*map(addressof, numbers)]
-    at_point, at_edges = addresses[:2], addresses[2:]
+    measures = (c_double * 6)()  # x and y of an origin, left, right, bottom and top of a box
+    x, y, *edges = range(addressof(measures), addressof(measures) + 48, 8)
 
     def first_raised(start: int, end: int, beside: int) -> int:
         """Return the start of the raised characters at the end of a number."""
-        _origin(handle, beside, *at_point)
+        _origin(handle, beside, x, y)
         while end > start:
-            _box(handle, end - 1, *at_edges)
-            rise, character = bottom.value - y.value, text[end - 1]
+            _box(handle, end - 1, *edges)
+            rise, character = measures[4] - measures[1], text[end - 1]
             if rise < 0.5 and character != ",":
                 break
             size = _size(handle, beside)
             if character.isdigit():
-                is_raised = 0.18 * size < rise < 0.8 * size > 1.4 * (top.value - bottom.value)
+                is_raised = 0.18 * size < rise < 0.8 * size > 1.4 * (measures[5] - measures[4])
             else:  # a sign is in the middle of a line
                 is_raised = character == "," or rise > 0.42 * size
             if not is_raised:
@@ -368,8 +370,6 @@ def _with_raised_digits(handle: Any, text: str) -> str:
         if before in "+−–-":
             start -= 1
             before = text[start - 1] if start else "\n"
-        if before == " " and end == start + 1:
-            continue
         first = first_raised(start, end, start if before.isspace() else start - 1)
         if before in "\r\n" and end < len(text) and not text[end].isspace():
             first = min(first, first_raised(start, end, end))
@@ -385,20 +385,14 @@ def _parting(handle: Any, text: str, start: int, stop: int, size: float) -> int:
     column to the head of the next column. Such a line ends at another height than its start and
     turns back before its end.
     """
-    x, y = c_double(), c_double()
-
-    def origin(index: int) -> tuple[float, float]:
-        raw.FPDFText_GetCharOrigin(handle, index, x, y)
-        return x.value, y.value
-
-    (x0, first), (_, last) = origin(start), origin(stop - 1)
-    quarters = (start + (stop - start) * n // 4 for n in (1, 2, 3))
-    if abs(first - last) <= 0.6 * size or not any(abs(origin(n)[0] - x0) > size for n in quarters):
+    (x0, first), (_, last) = _point(handle, start), _point(handle, stop - 1)
+    quarters = (_point(handle, start + (stop - start) * n // 4) for n in (1, 2, 3))
+    if abs(first - last) <= 0.6 * size or not any(abs(x - x0) > size for x, _ in quarters):
         return 0
     before, after = start, stop - 1
     while after - before > 1:
         middle = (before + after) // 2
-        height = origin(middle)[1]
+        height = _point(handle, middle)[1]
         if not text[middle].isspace() and abs(height - last) < abs(height - first):
             after = middle
         else:

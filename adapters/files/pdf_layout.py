@@ -738,7 +738,7 @@ def _hyphens_resolved(text: str) -> tuple[str, list[int]]:
     def words() -> set[str]:
         words = {word.strip(_MARKS) for word in set(text.casefold().split())}
         others = " ".join(word for word in words if not word.isalnum())
-        whole = re.sub(rf"[\w-]*{HYPHEN}[\w-]*", " ", others)
+        whole = re.sub(rf"(?<![\w-])[\w-]*{HYPHEN}[\w-]*", " ", others)
         return words.union(_WORD.findall(whole))
 
     removed: list[int] = []
