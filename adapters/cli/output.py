@@ -29,14 +29,9 @@ _ROWS = 5  # lines of a snippet
 _MATCH = "bold red"
 
 
-def console() -> Console:
-    """Return a console for standard output, without colors for programs."""
-    return Console(highlight=False, markup=False, emoji=False)
-
-
 def print_rows(rows: Iterable[Text]) -> None:
     """Print rows that are not wrapped."""
-    out = console()
+    out = Console()
     for row in rows:
         with out.capture() as capture:  # otherwise, rich ends the process if the output is closed
             out.print(row, soft_wrap=True)
@@ -63,7 +58,7 @@ def result_rows(results: Sequence[ScoredNode], query: str, *, explain: bool) -> 
 def snippet(result: ScoredNode, query: str) -> list[Text]:
     """Return up to five rows around the best match: with numbers for code, headers for tables."""
     node, match = result.node, result.best_match
-    text, width = printable(node.text), min(console().width, 120) - 4
+    text, width = printable(node.text), min(Console().width, 120) - 4
     start = best_start(match.text, query) + (match.start or 0) - (node.start or 0)
     lines = [line.span() for line in re.finditer(r"[^\n]*\S[^\n]*", text)] or [(0, 0)]
     at = max((n for n, line in enumerate(lines) if line[0] <= start), default=0)
@@ -80,7 +75,7 @@ def snippet(result: ScoredNode, query: str) -> list[Text]:
             words = [span.start for span in row.spans if span.start >= start - begin]
             skipped = max(start - begin, min(words, default=0) - width)
             row = Text("…" if skipped else "") + row[skipped:]
-        rows += (Text(number) + row).wrap(console(), width)
+        rows += (Text(number) + row).wrap(Console(), width)
     return rows[:_ROWS]
 
 
@@ -128,7 +123,7 @@ def place(node: Node, query: str = "") -> str:
 
 def line_of(node: Node, offset: int = 0) -> int | None:
     """Return the line of a position in a node, from 1. None: the node has no position."""
-    if node.start is None or not node.document_id or node.graph is None:
+    if node.start is None:
         return None
     return node.root.text.count("\n", 0, node.start + offset) + 1
 
