@@ -94,7 +94,7 @@ async def test_search_fetch_offers_two_tools(tools) -> None:
             refused = await client.call_tool("fetch", {"id": name})
             assert "unknown document" in refused.content[0].text
     assert set(best) == {"id", "title", "url", "text"}
-    assert best["id"] == "茶/茶 经.md#0-22"
+    assert (best["id"], best["title"]) == ("茶/茶 经.md#0-22", "茶/茶 经.md")
     assert json.loads(title.content[0].text)["text"] == "Green tea"
     assert json.loads(fetched.content[0].text)["text"] == TEXTS["茶/茶 经.md"]
     assert json.loads(whole.content[0].text)["text"] == TEXTS["tea/green.md"]
