@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, 
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 from .errors import check_integer
@@ -64,8 +64,8 @@ def limit_concurrency(limit: int | None) -> AbstractContextManager[int | None]:
 def run_in_threads(functions: Sequence[Callable[[], T]], max_workers: int = 8) -> list[T]:
     """Call functions in parallel threads, within ``limit_concurrency``.
 
-    If this thread holds the lock of a graph, the functions are called sequentially, since waiting
-    for other threads could deadlock.
+    This thread calls the functions that no other thread has begun. If it holds the lock of a graph,
+    it calls all functions, since waiting for other threads could deadlock.
 
     Returns:
         The results, in the order of the functions. The first error cancels the functions that
@@ -75,26 +75,29 @@ def run_in_threads(functions: Sequence[Callable[[], T]], max_workers: int = 8) -
     if workers < 2 or is_reading_graph():
         return [function() for function in functions]
     errors: list[BaseException] = []
+    results: dict[int, T] = {}
 
-    def call(context: contextvars.Context, function: Callable[[], T]) -> T:
-        if errors:
-            raise errors[0]
-        try:
-            return context.run(function)
-        except BaseException as error:
-            errors.append(error)
-            raise
+    def call(at: int, context: contextvars.Context) -> None:
+        if not errors:
+            try:
+                results[at] = context.run(functions[at])
+            except BaseException as error:
+                errors.append(error)
 
-    with ThreadPoolExecutor(workers, "nodekin") as pool, context_value(_limit, share):
-        futures = [pool.submit(call, contextvars.copy_context(), f) for f in functions]
+    with ThreadPoolExecutor(workers - 1, "nodekin") as pool, context_value(_limit, share):
+        calls = [partial(call, at, contextvars.copy_context()) for at in range(len(functions))]
+        futures = [pool.submit(each) for each in calls]
         try:
+            for future, own in zip(futures, calls, strict=True):
+                if future.cancel():
+                    own()
             wait(futures)
         except BaseException as error:  # Ctrl-C
             errors.append(error)
             raise
     if errors:
         raise errors[0]
-    return [future.result() for future in futures]
+    return [results[at] for at in range(len(functions))]
 
 
 async def run_in_tasks(

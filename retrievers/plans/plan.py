@@ -116,7 +116,7 @@ class All(Generic[T]):
         return cast("list[T | Exception]", (yield self))
 
     def run(self) -> list[T | Exception]:
-        """Return the results. Each call has threads of its own, so nested parts cannot deadlock."""
+        """Return the results. The waiting thread runs the parts that no other thread has begun."""
         calls = [partial(run, partial(self._outcome, part)) for part in self.parts]
         return run_in_threads(calls, self.max_parallel)
 

@@ -113,6 +113,17 @@ def test_parts_run_in_parallel(drive: Any) -> None:
     assert drive(lambda: gather([partial(part, n) for n in range(3)])) == [0, 1, 2]
 
 
+def test_waiting_threads_run_parts_that_have_not_begun() -> None:
+    barrier, threads = threading.Barrier(2), set[int]()
+
+    async def part() -> None:
+        await Do(lambda: (barrier.wait(10), threads.add(threading.get_ident())))
+
+    run(lambda: gather([part] * 4, max_parallel=2))
+    assert len(threads) == 2
+    assert threading.get_ident() in threads
+
+
 def test_nested_parts_do_not_deadlock() -> None:
     """The waiting parts would take all threads of a shared pool."""
 
