@@ -200,7 +200,7 @@ def _to_json(value: Any) -> Any:
     """Return a value as JSON values: nodes and results without metadata and evidence."""
     if isinstance(value, ScoredNode):
         node = {name: getattr(value.node, name) for name in _NODE_FIELDS}
-        return {**node, "score": float(value.score)}
+        return {**node, "score": float(value.score), "place": value.place}
     if isinstance(value, Node):
         names = ("document_id", "start", "end", "text", "place", "pages")
         return {name: _to_json(getattr(value, name)) for name in names}

@@ -89,6 +89,11 @@ class QueryRewriteRetriever(TransformRetriever):
     variant_name = "rewrite"
     transform_type = QueryRewrite
 
+    def __init__(
+        self, inner: RetrieverLike, llm: object, **options: Unpack[StrategyOptions]
+    ) -> None:
+        super().__init__(inner, llm, **options)
+
 
 EXPANSION_PROMPT = Prompt(
     zh="""\

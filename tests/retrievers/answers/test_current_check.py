@@ -70,6 +70,8 @@ def test_answer_to_dict_round_trip_keeps_the_answer(engine: QueryEngine) -> None
     ]
     assert [result.node.id for result in read.results] == [r.node.id for r in asked.results]
     assert [(q.status, q.spans[0].start) for q in read.quotes] == [("exact", 13)]
+    places = [source["result"]["place"] for source in asked.to_dict()["sources"]]
+    assert places == [result.place for result in asked.results]
 
 
 @pytest.mark.parametrize(
