@@ -40,13 +40,23 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Refresh:
-    """The changes of a refresh.
+    """The changes of documents by ``NodeGraph.refresh``.
 
     Attributes:
         added: Ids of new documents.
         updated: Ids of changed documents.
         removed: Ids of documents whose file is missing or no longer contains them.
         unchanged: Number of unchanged documents.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> from nodekin.nodegraph import NodeGraph
+        >>> with TemporaryDirectory() as folder:
+        ...     graph = NodeGraph(folder, progress=False)
+        ...     _ = Path(folder, "tea.txt").write_text("Green tea.")
+        ...     changes = graph.refresh()
+        >>> len(changes.added), changes.removed, changes.unchanged
+        (1, [], 0)
     """
 
     added: list[str]

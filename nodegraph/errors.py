@@ -25,6 +25,17 @@ class TransformError(RuntimeError):
         reason: The description of the failure.
 
     The transform's own exception is the ``__cause__``.
+
+    Example:
+        >>> from nodekin.nodegraph import Document, NodeGraph
+        >>> graph = NodeGraph(progress=False)
+        >>> ids = graph.add(Document("Green tea.", id="tea"))
+        >>> graph.create_node_group("number", lambda text: [str(int(text))])
+        >>> try:
+        ...     graph.build("number")
+        ... except TransformError as error:
+        ...     print(error.document, error.group, type(error.__cause__).__name__)
+        tea number ValueError
     """
 
     def __init__(self, document: str, group: str, reason: str) -> None:
@@ -83,6 +94,15 @@ class Failure:
         document: The id of the document. Empty for a transform of a whole group.
         group: The name of the group. ``ROOT`` for a file.
         error: The reason.
+
+    Example:
+        >>> import json
+        >>> from nodekin.nodegraph import Document, NodeGraph
+        >>> graph = NodeGraph(on_error="skip", progress=False)
+        >>> ids = graph.add([Document('{"name": "Tea"}', id="a"), Document("No JSON", id="b")])
+        >>> graph.create_node_group("name", lambda text: [json.loads(text)["name"]])
+        >>> [(failure.document, failure.group) for failure in graph.build("name")]
+        [('b', 'name')]
     """
 
     document: str

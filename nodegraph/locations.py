@@ -72,6 +72,14 @@ class Location:
         rectangle: Left, top, right and bottom edge of one line or table cell, as fractions of the
             page's width and height, from the upper left corner. For a part of a line, left and
             right are estimated from its characters. None: unknown.
+
+    Example:
+        >>> from nodekin.nodegraph import Document, NodeGraph
+        >>> graph = NodeGraph()
+        >>> ids = graph.add(Document("Green tea.\\fBlack tea.", {"page_unit": "page"}))
+        >>> graph.create_node_group("page", lambda text: text.split("\\f"))
+        >>> [node.locations for node in graph.nodes("page")]
+        [[Location(page=1, rectangle=None)], [Location(page=2, rectangle=None)]]
     """
 
     page: int | None = None

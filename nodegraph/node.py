@@ -230,11 +230,20 @@ class Link:
         source: Id of the source node.
         target: Id of the target node.
         type: The meaning of the link. A pair of nodes has at most one link of each type.
-        weight: The weight of the link.
+        weight: The strength of the link. Searches count a weight above 1 as 1, and ignore a link
+            with a weight of 0 or less.
         metadata: Additional data.
         derived: Whether a transform created the link. A derived link is deleted with its source.
             It exists whenever both nodes exist, including after the target was removed and added
             again.
+
+    Example:
+        >>> from nodekin.nodegraph import Document, NodeGraph
+        >>> graph = NodeGraph()
+        >>> ids = graph.add([Document("See Brewing.", id="tea"), Document("Brewing", id="brewing")])
+        >>> graph.link("tea", "brewing", "cites")
+        >>> graph.links("tea")
+        [Link(source='tea', target='brewing', type='cites', weight=1.0, metadata={})]
     """
 
     source: str

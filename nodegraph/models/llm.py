@@ -234,6 +234,7 @@ def as_llm(model: object, *, stored: str = "") -> LLM:
     Raises:
         TypeError: If the model is not supported. The message contains the remedy.
         ModelError: If the named model needs a server and none is configured.
+        ImportError: If the named model needs a package that is not installed.
         ValueError: If a function has no name and needs one.
 
     Example:

@@ -30,10 +30,21 @@ _ALIASES = (
 
 
 class PromptTemplate(Protocol):
-    """A prompt template of LangChain (``PromptTemplate``, ``ChatPromptTemplate``) or LlamaIndex."""
+    """A prompt template of LangChain (``PromptTemplate``, ``ChatPromptTemplate``) or LlamaIndex.
+
+    Arguments named ``prompt`` accept it instead of a text.
+
+    Example:
+        >>> from langchain_core.prompts import PromptTemplate
+        >>> from nodekin.nodegraph import LLMExtractor
+        >>> template = PromptTemplate.from_template("Summarize in one line: {text}")
+        >>> summary = LLMExtractor(lambda prompt: "About tea.", "summary", prompt=template)
+        >>> [node.text for node in summary("Tea is a drink.")]
+        ['About tea.']
+    """
 
     def format(self, **kwargs: Any) -> str:
-        """Return the prompt with values."""
+        """Return the prompt, with values for its placeholders."""
 
 
 class ChatPrompt(str):

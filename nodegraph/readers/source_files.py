@@ -37,19 +37,29 @@ class ReadOptions:
             ``pytesseract.image_to_string``. It reads PDF pages without usable text, and is called
             in this process from several threads.
         ignore_files: Names of files with patterns of ignored paths, in the format of git.
-        skip_folders: Names of folders that are skipped at any depth.
+        skip_folders: Names of folders that are skipped at any depth. Defaults to folders of
+            installed packages.
         hidden: Whether to read files and folders with a leading dot.
-        max_bytes: Maximum size of a file.
-        max_unpacked_bytes: Maximum size of the parts of a packed file (DOCX, EPUB, ...).
-        seconds: Processor time of a parser per file. Real time is limited to twelve times as
-            much, also on Windows.
-        memory_bytes: Memory of a parser (not on Windows).
+        max_bytes: Maximum size of a file, in bytes.
+        max_unpacked_bytes: Maximum size of the parts of a packed file (DOCX, EPUB, ...), in bytes.
+        seconds: Maximum processor time of a parser per file, in seconds (not on Windows). Real
+            time is limited to twelve times as much.
+        memory_bytes: Maximum memory of a parser, in bytes (not on Windows).
         num_workers: Number of files that are parsed concurrently, each in a process. None: the
             number of cores.
 
     Raises:
-        ValueError: If a number is below 1, or the encoding is unknown.
+        ValueError: If a number is out of range, or the encoding is unknown.
         TypeError: If a number has another type.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> from nodekin.nodegraph import NodeGraph
+        >>> with TemporaryDirectory() as folder:
+        ...     _ = Path(folder, "tea.txt").write_bytes("绿茶".encode("gb18030"))
+        ...     graph = NodeGraph(folder, reading=ReadOptions(encoding="gb18030"), progress=False)
+        >>> [node.text for node in graph.nodes("ROOT")]
+        ['绿茶']
     """
 
     strict: bool = False
