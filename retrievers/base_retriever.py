@@ -39,12 +39,29 @@ class BaseRetriever:
     the second search sees the new revision.
 
     Args:
-        top_k: The maximum number of results. None: the inner retrievers decide.
+        top_k: Maximum number of results. None: the inner retrievers decide.
         output_format: The results of a call: None (scored nodes), ``"content"`` or ``"dict"``.
         join: Join contents to one text: True with line breaks, or the separator.
 
     Raises:
-        ValueError: If the format is unknown, or ``join`` is used without ``"content"``.
+        TypeError: If ``top_k`` is not an integer.
+        ValueError: If ``top_k`` is below 1, the format is unknown, or ``join`` is used without
+            ``"content"``.
+
+    Example:
+        >>> from nodekin.nodegraph import NodeGraph
+        >>> from nodekin.retrievers import Retriever, find_all
+        >>> class Shortest(BaseRetriever):
+        ...     def __init__(self, inner):
+        ...         super().__init__(top_k=1)
+        ...         self.inner = inner
+        ...     async def search_all(self, queries, limit, filters):
+        ...         found = await find_all(self.inner, queries, None, filters)
+        ...         return [sorted(r, key=lambda item: len(item.text))[:limit] for r in found]
+        >>> graph = NodeGraph()
+        >>> ids = graph.add(["Green tea is not fermented.", "Black tea is."])
+        >>> Shortest(Retriever(graph, "ROOT"))("tea", output_format="content")
+        ['Black tea is.']
     """
 
     name: ClassVar[str] = "strategy"

@@ -31,12 +31,19 @@ Mask = npt.NDArray[np.bool_]
 class Filter:
     """Parsed filters: a condition, or a combination of filters.
 
+    ``Index.search`` of a custom index receives them, and calls ``matches``.
+
     Attributes:
         join: How ``parts`` are combined: ``"and"``, ``"or"``, or ``"not"`` with one part. For a
             condition, ``"field"``, or ``"document"`` for the document's id.
         parts: The combined filters. Empty for a condition.
         field: The metadata field of a condition.
         condition: The condition on the field's value.
+
+    Example:
+        >>> recent = parse_filters({"year": {"gte": 2000}})
+        >>> [recent.matches(Node("Tea.", {"year": year})) for year in (2020, 1999)]
+        [True, False]
     """
 
     join: Literal["and", "or", "not", "field", "document"] = "and"

@@ -14,17 +14,37 @@ PreparedT = TypeVar("PreparedT", contravariant=True)
 
 
 class RetrieverProtocol(Protocol):
-    """An object that finds nodes for a query. Strategies and fusions wrap retrievers."""
+    """An object that finds nodes for a query. Strategies and fusions wrap retrievers.
+
+    Example:
+        >>> from nodekin.nodegraph import Node
+        >>> from nodekin.retrievers import FusionRetriever, Retriever
+        >>> class News:
+        ...     def retrieve(self, query, *, top_k=None, filters=None):
+        ...         return [ScoredNode(Node("Tea is cheap today.", id="news"), 1.0)][:top_k]
+        ...     async def aretrieve(self, query, *, top_k=None, filters=None):
+        ...         return self.retrieve(query, top_k=top_k, filters=filters)
+        >>> graph = NodeGraph()
+        >>> ids = graph.add(["Tea is a drink."])
+        >>> [r.text for r in FusionRetriever([Retriever(graph, "ROOT"), News()])("tea")]
+        ['Tea is a drink.', 'Tea is cheap today.']
+    """
 
     def retrieve(
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None
     ) -> list[ScoredNode]:
-        """Return the best nodes, best first."""
+        """Return the best nodes, best first.
+
+        Args:
+            query: The question.
+            top_k: Maximum number of results. None: the retriever's own number.
+            filters: Conditions on metadata. None: no conditions.
+        """
 
     async def aretrieve(
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None
     ) -> list[ScoredNode]:
-        """Async version of `retrieve`."""
+        """Async version of ``retrieve``."""
 
 
 RetrieverLike: TypeAlias = RetrieverProtocol | Any
@@ -110,6 +130,17 @@ class RerankerProtocol(Protocol):
     thread is used. A filter without model calls that decides about each result independently, such
     as ``KeywordFilter``, sets ``is_filter = True``. ``RerankRetriever`` then retrieves more
     candidates until enough results remain.
+
+    Example:
+        >>> from nodekin.retrievers import RerankRetriever, Retriever
+        >>> class ShortestFirst:
+        ...     name = "shortest first"
+        ...     def rerank(self, results, query):
+        ...         return sorted(results, key=lambda result: len(result.text))
+        >>> graph = NodeGraph()
+        >>> ids = graph.add(["Green tea, tea and tea.", "Black tea."])
+        >>> [r.text for r in RerankRetriever(Retriever(graph, "ROOT"), ShortestFirst())("tea")]
+        ['Black tea.', 'Green tea, tea and tea.']
     """
 
     @property
@@ -118,7 +149,7 @@ class RerankerProtocol(Protocol):
 
     @property
     def rerank(self) -> Callable[..., Sequence[ScoredNode]]:
-        """Return the selected results of a query, best first.
+        """The method ``rerank(results, query)``. It returns the selected results, best first.
 
         A reranker with new scores inserts an ``Evidence`` with its name before the existing
         evidence. Ties keep their order. Settings of a call are keywords.

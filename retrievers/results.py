@@ -44,6 +44,17 @@ class Evidence:
         by_search_text: Whether ``node.searched_text`` was compared, which includes
             ``searched_with``.
         filters: The conditions of the retriever and of the call. None: no conditions.
+
+    Example:
+        >>> from nodekin.nodegraph import NodeGraph
+        >>> from nodekin.retrievers import Retriever
+        >>> graph = NodeGraph()
+        >>> ids = graph.add("Green tea is steamed. Rivers run.")
+        >>> graph.create_node_group("sentence", lambda text: text.split(". "))
+        >>> (result,) = Retriever(graph, "sentence", target="ROOT").retrieve("tea")
+        >>> match = result.evidence[0]
+        >>> match.node.text, match.group, match.similarity
+        ('Green tea is steamed', 'sentence', 'bm25')
     """
 
     node: Node
@@ -241,7 +252,17 @@ def without_removed(results: Results) -> Results:
 
 
 class Hits(NamedTuple):
-    """Node ids and their scores, best first, ties in document order."""
+    """Node ids and their scores, best first, ties in document order. An index returns them.
+
+    Attributes:
+        ids: The ids of the nodes.
+        scores: The score of each node. Higher is better.
+
+    Example:
+        >>> hits = Hits(["node-7", "node-2"], [0.9, 0.4])
+        >>> hits.ids[0], hits.scores[0]
+        ('node-7', 0.9)
+    """
 
     ids: list[str]
     scores: list[float]

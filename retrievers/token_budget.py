@@ -48,6 +48,15 @@ class BudgetResults(list[ScoredNode]):
         tokens: Number of tokens of all results.
         omitted: Retrieved results that did not fit, best first.
         notes: Warnings, such as a truncated text.
+
+    Example:
+        >>> from nodekin.nodegraph import NodeGraph
+        >>> from nodekin.retrievers import Retriever
+        >>> graph = NodeGraph()
+        >>> ids = graph.add(["Green tea is not fermented.", "Black tea is fermented, then dried."])
+        >>> results = Retriever(graph, "ROOT").retrieve("green tea", max_tokens=10)
+        >>> [r.text for r in results], results.tokens, [r.text for r in results.omitted]
+        (['Green tea is not fermented.'], 7, ['Black tea is fermented, then dried.'])
     """
 
     def __init__(self, results: Sequence[ScoredNode] = ()) -> None:

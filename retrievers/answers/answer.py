@@ -35,6 +35,15 @@ class Source:
             file name.
         merged: Other results of the document that overlap with ``result``. ``text`` contains them.
         complete: Whether the prompts contain the whole text.
+
+    Example:
+        >>> from nodekin.nodegraph import Document, NodeGraph
+        >>> from nodekin.retrievers import QueryEngine
+        >>> graph = NodeGraph()
+        >>> ids = graph.add(Document("The Nile is 6,650 km long.", {"title": "Rivers"}))
+        >>> (source,) = QueryEngine(graph, lambda prompt: "6,650 km [1].").query("How long?").cited
+        >>> source.number, source.title, source.text
+        (1, 'Rivers', 'The Nile is 6,650 km long.')
     """
 
     number: int
@@ -87,6 +96,12 @@ class CheckedQuote:
         spans: The quoted parts of the documents: nodes with ``text``, ``document_id``, ``start``,
             ``end``, ``place`` and ``pages``. A quotation with an ellipsis has several.
         nearest: The most similar sentence of the sources, if the quotation is not found.
+
+    Example:
+        >>> from nodekin.retrievers import check_quotes
+        >>> (quote,) = check_quotes("It is “steamed” [1].", ["Green tea is steamed."]).quotes
+        >>> quote.text, quote.status, quote.source, (quote.start, quote.end)
+        ('steamed', 'exact', 1, (7, 14))
     """
 
     text: str
@@ -128,6 +143,16 @@ class Answer:
             ``top_k``, ``filters`` and ``min_score``.
         filters: The filters of the search.
         min_score: The minimum score of the search.
+
+    Example:
+        >>> from nodekin.nodegraph import NodeGraph
+        >>> from nodekin.retrievers import QueryEngine
+        >>> graph = NodeGraph()
+        >>> ids = graph.add(["The Nile is 6,650 km long.", "Tea is a drink."])
+        >>> engine = QueryEngine(graph, lambda prompt: "It has 6,650 km [1].")
+        >>> answer = engine.query("How long is the Nile?")
+        >>> answer.text, answer.answered, [source.text for source in answer.cited]
+        ('It has 6,650 km [1].', True, ['The Nile is 6,650 km long.'])
     """
 
     text: str

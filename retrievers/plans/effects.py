@@ -39,13 +39,27 @@ async def ask(
     Args:
         llm: The model.
         prompt: The prompt.
-        schema: JSON schema of the answer, for models with schemas. The answer is JSON text.
+        schema: JSON schema of the answer, for models with schemas. The answer is JSON text. None:
+            any text.
         timeout: Maximum seconds for the answer. None: the model's client decides.
         streamed: Whether the answer is part of a stream.
 
     Raises:
         ModelTimeoutError: If the answer takes too long.
         ModelError: If the model fails.
+
+    Example:
+        >>> from nodekin.nodegraph import LLM, NodeGraph
+        >>> from nodekin.retrievers import BaseRetriever, Retriever
+        >>> graph = NodeGraph()
+        >>> ids = graph.add(["Green tea.", "Rivers run."])
+        >>> words, model = Retriever(graph, "ROOT"), LLM(lambda prompt: "tea")
+        >>> class Translated(BaseRetriever):
+        ...     async def search_all(self, queries, limit, filters):
+        ...         english = [await ask(model, f"Translate to English: {q}") for q in queries]
+        ...         return await find_all(words, english, limit, filters)
+        >>> [result.text for result in Translated().retrieve("茶")]
+        ['Green tea.']
     """
     with start_span("ask", model=llm.name, prompt=prompt) as span:
         try:
@@ -73,11 +87,33 @@ async def find_all(
 ) -> list[Results]:
     """Return a retriever's results for each query.
 
-    If the retriever has a ``batch``, one call has all queries, which are embedded
-    together. Otherwise each query is one call, in parallel.
+    If the retriever has a ``batch``, one call has all queries, which are embedded together.
+    Otherwise each query is one call, in parallel.
+
+    Args:
+        retriever: The retriever.
+        queries: The queries.
+        top_k: Maximum number of results per query. None: the retriever's own number.
+        filters: Conditions on metadata. None: no conditions.
+
+    Returns:
+        The results of each query, in the order of the queries.
 
     Raises:
         ValueError: If a restriction applies and the retriever takes no filters.
+
+    Example:
+        >>> from nodekin.nodegraph import NodeGraph
+        >>> from nodekin.retrievers import BaseRetriever, Retriever
+        >>> graph = NodeGraph()
+        >>> ids = graph.add(["Green tea.", "Rivers run."])
+        >>> words = Retriever(graph, "ROOT")
+        >>> class Spelled(BaseRetriever):
+        ...     async def search_all(self, queries, limit, filters):
+        ...         corrected = [query.replace("rivver", "river") for query in queries]
+        ...         return await find_all(words, corrected, limit, filters)
+        >>> [result.text for result in Spelled().retrieve("rivvers")]
+        ['Rivers run.']
     """
     if RESTRICTION.get() is not None:
         check_takes_filters(retriever, "a restriction")

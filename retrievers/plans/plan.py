@@ -48,14 +48,27 @@ class Do(Generic[T]):
     Attributes:
         call: A function without arguments.
         acall: The async version of ``call``. None: an event loop runs ``call`` in a thread.
-        kind: What limits apply.
-        timeout: Maximum seconds. A call in a thread is not interrupted, but abandoned.
+        kind: ``"model"``, ``"search"`` or ``"work"``. Limits on calls count only models. Limits on
+            time end models and searches, never work.
+        timeout: Maximum seconds. A call in a thread is not interrupted, but abandoned. None: no
+            limit.
         stream: Optional. Returns the texts of the answer; their concatenation is the result.
         astream: The async version of ``stream``.
 
     Raises:
         TimeLimitError: If the call takes longer than ``timeout``. A ``TimeoutError`` of the call
             itself is raised unchanged.
+
+    Example:
+        >>> from nodekin.nodegraph import Node
+        >>> from nodekin.retrievers import BaseRetriever, ScoredNode
+        >>> answers = {"tea": "Tea is a drink."}
+        >>> class Remote(BaseRetriever):
+        ...     async def search_all(self, queries, limit, filters):
+        ...         texts = await Do(lambda: [answers[query] for query in queries], timeout=5)
+        ...         return [[ScoredNode(Node(text), 1.0)] for text in texts]
+        >>> Remote().retrieve("tea")[0].text
+        'Tea is a drink.'
     """
 
     call: Callable[[], T]
@@ -106,6 +119,17 @@ class All(Generic[T]):
         fail_fast: Raise the first error. Tasks are canceled; threads complete the current part.
         max_parallel: Maximum number of parallel threads; ``limit_concurrency`` lowers it. An event
             loop runs ``MAX_PARALLEL`` tasks or more, since tasks need no thread-safe code.
+
+    Example:
+        >>> from nodekin.nodegraph import Node
+        >>> from nodekin.retrievers import BaseRetriever, ScoredNode
+        >>> async def find(query):
+        ...     return await Do(lambda: [ScoredNode(Node(f"About {query}"), 1.0)])
+        >>> class Parallel(BaseRetriever):
+        ...     async def search_all(self, queries, limit, filters):
+        ...         return await All([partial(find, query) for query in queries], fail_fast=True)
+        >>> [results[0].text for results in Parallel().batch(["tea", "rivers"])]
+        ['About tea', 'About rivers']
     """
 
     parts: Sequence[Part[T]]

@@ -43,13 +43,22 @@ class Bm25:
         k1: The weight of repeated terms. 0: repetitions don't count.
         b: The length normalization, from 0 (none) to 1 (full).
         analyzer: A callable from a text to terms, such as ``jieba.lcut``. Its optional method
-            ``query`` analyzes queries.
+            ``query`` analyzes queries. Defaults to ``TextAnalyzer()``.
+        name: The name in evidence.
 
     Raises:
+        TypeError: If ``k1`` is not a number, or the analyzer is not callable.
         ValueError: If a setting is out of range.
 
     Source:
         Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009.
+
+    Example:
+        >>> from nodekin.retrievers import Retriever
+        >>> graph = NodeGraph()
+        >>> ids = graph.add(["Tea, tea and milk, with much sugar and lemon.", "Green tea."])
+        >>> [Retriever(graph, "ROOT", Bm25(b=b))("tea")[0].text for b in (0, 1)]
+        ['Tea, tea and milk, with much sugar and lemon.', 'Green tea.']
     """
 
     k1: float = 1.5

@@ -144,6 +144,10 @@ class QueryVariants:
         queries: The queries.
         note: Description of a failure. None: no failure.
         tools: The name of the tool for each query. Empty without tools.
+
+    Example:
+        >>> QueryVariants(("Nile length", "Rhine length"), tools=("rivers", "europe")).pairs
+        [('Nile length', 'rivers'), ('Rhine length', 'europe')]
     """
 
     queries: tuple[str, ...]

@@ -132,6 +132,16 @@ class TransformRetriever(PromptMixin, BaseRetriever):
     Raises:
         TypeError: If the retriever or transform is missing, or an option is unknown.
         ValueError: If an argument is invalid.
+
+    Example:
+        >>> from nodekin.nodegraph import NodeGraph
+        >>> from nodekin.retrievers import QueryExpansion, Retriever
+        >>> graph = NodeGraph()
+        >>> ids = graph.add(["The stream is 6,650 km long.", "Tea is a drink."])
+        >>> expansion = QueryExpansion(lambda prompt: "Length of the stream")
+        >>> retriever = TransformRetriever(Retriever(graph, "ROOT"), expansion)
+        >>> [result.text for result in retriever("How far does the river go?")]
+        ['The stream is 6,650 km long.']
     """
 
     name = "transform search"
