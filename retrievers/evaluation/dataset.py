@@ -22,6 +22,11 @@ class GoldPassage:
     Attributes:
         text: The passage.
         grade: The relevance, above 0. nDCG weights the passage by the grade.
+
+    Example:
+        >>> gold = GoldPassage("Green tea is not fermented.", grade=2)
+        >>> Question("1", "Which tea is not fermented?", (gold,)).gold[0].grade
+        2
     """
 
     text: str
@@ -35,6 +40,11 @@ class GoldDocument:
     Attributes:
         document_id: The id.
         grade: The relevance, above 0. nDCG weights the document by the grade.
+
+    Example:
+        >>> question = Question("1", "Which tea is not fermented?", (GoldDocument("tea.md"),))
+        >>> question.gold
+        (GoldDocument(document_id='tea.md', grade=1.0),)
     """
 
     document_id: str
@@ -47,10 +57,20 @@ class GoldSpan:
 
     Attributes:
         document_id: The id of the document.
-        start: The first character in the document's text.
-        end: The end, exclusive.
-        text: The text of the span, to find the span again after edits.
+        start: Start offset in the document's text, in characters.
+        end: End offset, exclusive.
+        text: The text of the span, to find the span again after edits. Empty: the span is not
+            searched again, and an overlap by a character is enough.
         grade: The relevance, above 0. nDCG weights the span by the grade.
+
+    Raises:
+        ValueError: If ``start`` is negative, or ``end`` is not above ``start``.
+
+    Example:
+        >>> text = "Rivers run. Green tea is not fermented."
+        >>> span = GoldSpan("tea.md", 12, 39, text[12:39])
+        >>> span.text
+        'Green tea is not fermented.'
     """
 
     document_id: str
@@ -82,6 +102,12 @@ class Question:
         answers: Alternative correct answers.
         answerable: False if the documents do not answer the question. The correct answer is then
             "unknown".
+
+    Example:
+        >>> gold = (GoldDocument("nile.md"),)
+        >>> question = Question("1", "How long is the Nile?", gold, answers=("6,650 km",))
+        >>> question.answers, question.answerable
+        (('6,650 km',), True)
     """
 
     id: str
@@ -181,7 +207,19 @@ def load_jsonl(path: str | Path, fields: Mapping[str, str] | None = None) -> Dat
         fields: Other names of these fields in the file: ``{"passages": "context"}``.
 
     Raises:
-        ValueError: If a line is not such an object, or an id is repeated.
+        FileNotFoundError: If the file is missing.
+        ValueError: If a line is not such an object, an id is repeated, the file has no questions,
+            or ``fields`` has an unknown field.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> row = {"question": "How long is the Nile?", "answers": "6,650 km"}
+        >>> with TemporaryDirectory() as folder:
+        ...     path = Path(folder, "questions.jsonl")
+        ...     _ = path.write_text(json.dumps(row))
+        ...     data = load_jsonl(path)
+        >>> data, data.questions[0].answers
+        (Dataset('questions.jsonl', 1 questions, 0 documents), ('6,650 km',))
     """
     path = Path(path)
     names = _names(fields)
@@ -200,7 +238,18 @@ def load_csv(path: str | Path, fields: Mapping[str, str] | None = None) -> Datas
         fields: Other names of the columns in the file: ``{"question": "Frage"}``.
 
     Raises:
-        ValueError: If a column is missing, a value is invalid, or an id is repeated.
+        FileNotFoundError: If the file is missing.
+        ValueError: If the column of questions is missing, a value is invalid, an id is repeated,
+            the file has no questions, or ``fields`` has an unknown field.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     path = Path(folder, "questions.csv")
+        ...     _ = path.write_text("Frage,spans\\nWie lang ist der Nil?,nile.md:0-26")
+        ...     data = load_csv(path, {"question": "Frage"})
+        >>> data.questions[0].text, data.questions[0].gold[0].end
+        ('Wie lang ist der Nil?', 26)
     """
     path = Path(path)
     names = _names(fields)
@@ -298,7 +347,20 @@ def load_squad(path: str | Path) -> Dataset:
         path: The file, in UTF-8.
 
     Raises:
+        FileNotFoundError: If the file is missing.
         ValueError: If the file has another form, or a question id is repeated.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> item = {"id": "1", "question": "How long?", "answers": [{"text": "6,650 km"}]}
+        >>> paragraph = {"context": "The Nile is 6,650 km long.", "qas": [item]}
+        >>> articles = [{"title": "Nile", "paragraphs": [paragraph]}]
+        >>> with TemporaryDirectory() as folder:
+        ...     path = Path(folder, "squad.json")
+        ...     _ = path.write_text(json.dumps({"data": articles}))
+        ...     data = load_squad(path)
+        >>> data.documents[0].metadata, data.questions[0].answers
+        ({'title': 'Nile'}, ('6,650 km',))
     """
     path = Path(path)
     documents: dict[str, Document] = {}
@@ -328,13 +390,30 @@ def load_beir(folder: str | Path, split: str = "test") -> Dataset:
     """Load a folder in the form of BEIR: ``corpus.jsonl``, ``queries.jsonl``, ``qrels/test.tsv``.
 
     Only queries with a line in the split are loaded. Documents with the score 0 are not relevant.
+    Other scores are the grades of documents.
 
     Args:
         folder: The folder.
-        split: The name of the file in ``qrels``.
+        split: The name of the file in ``qrels``, without its suffix.
 
     Raises:
-        ValueError: If a file is missing or has another form.
+        FileNotFoundError: If ``corpus.jsonl`` or ``queries.jsonl`` is missing.
+        ValueError: If the file of the split is missing, or a file has another form.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> files = {
+        ...     "corpus.jsonl": '{"_id": "nile", "text": "The Nile is 6,650 km long."}',
+        ...     "queries.jsonl": '{"_id": "1", "text": "How long is the Nile?"}',
+        ...     "qrels/test.tsv": "query-id\\tcorpus-id\\tscore\\n1\\tnile\\t1",
+        ... }
+        >>> with TemporaryDirectory() as folder:
+        ...     Path(folder, "qrels").mkdir()
+        ...     for name, text in files.items():
+        ...         _ = Path(folder, name).write_text(text)
+        ...     data = load_beir(folder)
+        >>> data.questions[0].gold
+        (GoldDocument(document_id='nile', grade=1.0),)
     """
     folder = Path(folder)
     qrels = folder / "qrels" / f"{split}.tsv"

@@ -29,7 +29,7 @@ _MAX_LISTED = 10  # questions
 
 @dataclass(frozen=True, slots=True)
 class MetricCheck:
-    """The comparison of a metric of a system with the baseline.
+    """The comparison of a metric of a system with the baseline: an item of ``Gate.checks``.
 
     Attributes:
         setup: The name of the system.
@@ -38,6 +38,20 @@ class MetricCheck:
         difference: The paired difference, now minus before, with its 95 % interval.
         lost: The questions that are worse, the largest loss first: ``question_id``, ``question``,
             and the values ``before`` and ``after``.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> from nodekin.retrievers.evaluation import GoldPassage, Question, evaluate
+        >>> texts = [f"Tea {n}" for n in range(40)]
+        >>> data = Dataset([Question(text, text, (GoldPassage(text),)) for text in texts])
+        >>> before = evaluate({"search": lambda query: [query]}, data, ["recall@1"])
+        >>> now = evaluate({"search": lambda query: ["Rivers"]}, data, ["recall@1"])
+        >>> with TemporaryDirectory() as folder:
+        ...     before.save(Path(folder, "baseline.jsonl"))
+        ...     gate = compare_with_baseline(now, Path(folder, "baseline.jsonl"), {"recall@1": 0.1})
+        >>> (check,) = gate.checks
+        >>> check.verdict, check.difference.value, len(check.lost), check.lost[0]["question_id"]
+        ('lost', -1.0, 40, 'Tea 0')
     """
 
     setup: str
@@ -48,7 +62,13 @@ class MetricCheck:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the interval excludes the allowed loss. Else: can't tell."""
+        """The verdict.
+
+        ``"lost"``: the whole interval is beyond the allowed loss, and five questions or more
+        differ. ``"ok"``: no part of the interval is beyond it. ``"can't tell"``: any other case.
+        ``"not judged"``: no question is judged both now and in the baseline. ``"no limit"``:
+        ``max_loss`` is None.
+        """
         if self.max_loss is None:
             return "no limit"
         d = self.difference
@@ -82,7 +102,7 @@ class MetricCheck:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A comparison with a baseline. ``print(gate)`` shows it.
+    """The result of ``compare_with_baseline``. ``print(gate)`` shows it.
 
     Attributes:
         checks: The check of each metric of each system.
@@ -94,6 +114,19 @@ class Gate:
             none now.
         lost_questions: The ids of questions of the baseline that are missing, or have another text
             or gold.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> from nodekin.retrievers.evaluation import GoldPassage, Question, evaluate
+        >>> texts = [f"Tea {n}" for n in range(40)]
+        >>> data = Dataset([Question(text, text, (GoldPassage(text),)) for text in texts])
+        >>> before = evaluate({"search": lambda query: [query]}, data, ["recall@1"])
+        >>> now = evaluate({"search": lambda query: ["Rivers"]}, data, ["recall@1"])
+        >>> with TemporaryDirectory() as folder:
+        ...     before.save(Path(folder, "baseline.jsonl"))
+        ...     gate = compare_with_baseline(now, Path(folder, "baseline.jsonl"), {"recall@1": 0.1})
+        >>> gate.passed, gate.checks[0].verdict
+        (False, 'lost')
     """
 
     checks: Sequence[MetricCheck]
@@ -167,10 +200,27 @@ def compare_with_baseline(
             complete 95 % interval of the paired difference is beyond it. None: the metrics of the
             evaluation, without a limit.
 
+    Returns:
+        The checks of all metrics, and whether they passed.
+
     Raises:
         FileNotFoundError: If the file is missing.
+        TypeError: If an allowed loss is not a number.
         ValueError: If the file has another format, no common system or question, or not the
             metrics, a metric of ``max_loss`` is not measured, or a number is negative.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> from nodekin.retrievers.evaluation import GoldPassage, Question, evaluate
+        >>> texts = [f"Tea {n}" for n in range(40)]
+        >>> data = Dataset([Question(text, text, (GoldPassage(text),)) for text in texts])
+        >>> before = evaluate({"search": lambda query: [query]}, data, ["recall@2"])
+        >>> now = evaluate({"search": lambda query: ["Rivers", query]}, data, ["recall@2"])
+        >>> with TemporaryDirectory() as folder:
+        ...     before.save(Path(folder, "baseline.jsonl"))
+        ...     gate = compare_with_baseline(now, Path(folder, "baseline.jsonl"), {"recall@2": 0.1})
+        >>> gate.passed, gate.checks[0].verdict
+        (True, 'ok')
     """
     limits = dict(max_loss or {})
     for name, limit in limits.items():

@@ -71,11 +71,17 @@ class LocatedGold:
 
 
 class DocumentTexts:
-    """The texts of the current documents.
+    """The texts of the current documents, in which ``locate_gold`` finds gold.
 
     Args:
-        documents: A graph or its documents.
-        document_key: The metadata field with the id of a document, see ``Matching``.
+        documents: A graph, or documents.
+        document_key: The metadata field with the id of a document, see ``Matching``. None: the
+            document's own id.
+
+    Example:
+        >>> texts = DocumentTexts([Document("Rivers run. Tea is a drink.", id="docs/tea.md")])
+        >>> texts.find("Tea is a drink."), texts.resolve_id("tea.md")
+        (('docs/tea.md', 12, 27), 'docs/tea.md')
     """
 
     def __init__(
@@ -202,6 +208,17 @@ def locate_gold(dataset: Dataset, texts: DocumentTexts, *, as_spans: bool = Fals
         dataset: The questions.
         texts: The documents.
         as_spans: Convert passages to spans, so that each result that overlaps one is relevant.
+
+    Returns:
+        The questions with the current gold, the moved gold and the missing gold.
+
+    Example:
+        >>> from nodekin.retrievers.evaluation import Question
+        >>> span = GoldSpan("tea.md", 0, 15, "Tea is a drink.")
+        >>> data = Dataset([Question("1", "What is tea?", (span,))])
+        >>> texts = DocumentTexts([Document("Rivers run. Tea is a drink.", id="tea.md")])
+        >>> print(locate_gold(data, texts).moved[0])
+        1: 'Tea is a drink.' at tea.md:0-15 is now 'Tea is a drink.' at tea.md:12-27
     """
     changes: list[GoldChange] = []
     questions = []

@@ -80,6 +80,12 @@ class Matching:
 
     Raises:
         ValueError: If the comparison is unknown.
+
+    Example:
+        >>> item = RetrievedItem("n1", "Tea. Green tea is not fermented. Rivers run.", 1.0)
+        >>> gold = GoldPassage("Green tea is not fermented.")
+        >>> Matching("contains").matches(gold, item)
+        True
     """
 
     passages: PassageMatch = "edit"
@@ -139,6 +145,13 @@ class RetrievalCase:
         answer: The answer of a query engine. None: a retriever.
         answer_only: True if the system returned answers and never sources, for example a chain
             that returns a text. Its results are unknown.
+
+    Example:
+        >>> question = Question("1", "Which tea?", (GoldDocument("tea"),))
+        >>> items = [RetrievedItem(i, f"About {i}.", 1.0, document_id=i) for i in ("nile", "tea")]
+        >>> case = RetrievalCase(question, tuple(items))
+        >>> case.first_ranks(), get_metric("mrr").judge(case).value
+        ([2], 0.5)
     """
 
     question: Question
@@ -180,12 +193,17 @@ class RetrievalCase:
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
-    """The value of a metric for a question.
+    """The value of a metric for a question. ``Metric.judge`` returns it.
 
     Attributes:
         value: The value. None: not judged.
         reason: Why the question is not judged.
         evidence: The source of the value, in words.
+
+    Example:
+        >>> case = RetrievalCase(Question("1", "Which tea?"), ())
+        >>> get_metric("recall@5").judge(case)
+        Judgment(value=None, reason='the question has no gold', evidence='')
     """
 
     value: float | None
@@ -207,8 +225,9 @@ class Metric:
         asks_model: Whether the measure calls a model, so that questions are judged in threads.
 
     Example:
-        >>> from nodekin.retrievers.evaluation import RetrievalCase
-        >>> one = Metric("results", lambda case: Judgment(len(case.items)), bounded=False)
+        >>> count = Metric("results", lambda case: Judgment(len(case.items)), bounded=False)
+        >>> count.judge(RetrievalCase(Question("1", "Which tea?"), ())).value
+        0
     """
 
     name: str

@@ -28,7 +28,7 @@ sign test is at 0.06, whatever the bootstrap interval of so few."""
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """The mean of a metric over the judged questions.
+    """The mean of a metric over the judged questions. ``Evaluation.figure`` returns it.
 
     Attributes:
         value: The mean. None: no question is judged.
@@ -36,6 +36,14 @@ class Figure:
         high: The end of the interval.
         judged: The number of judged questions.
         not_judged: The number of questions without a value.
+
+    Example:
+        >>> from nodekin.retrievers.evaluation import Dataset, GoldPassage, Question, evaluate
+        >>> data = Dataset([Question("1", "Which tea is green?", (GoldPassage("Green tea"),))])
+        >>> systems = {"search": lambda query: ["Rivers", "Green tea"]}
+        >>> figure = evaluate(systems, data, ["mrr@2"]).figure("search", "mrr@2")
+        >>> figure.value, figure.judged
+        (0.5, 1)
     """
 
     value: float | None
@@ -175,7 +183,7 @@ def bootstrap(rows: Sequence[tuple[float, ...]]) -> tuple[float, float]:
 class Evaluation:
     """The results of each system for each question, and their judgments by metrics.
 
-    ``print(evaluation)`` shows the table and the differences.
+    ``evaluate`` returns it. ``print(evaluation)`` shows the table and the differences.
 
     Args:
         gold: The questions, with moved and missing gold.
@@ -190,6 +198,14 @@ class Evaluation:
         judgments: The judgments by metric, system and question id.
         missing_gold: Gold that is in no document, if the documents are given. It does not count.
         moved_gold: Gold that was found at another place.
+
+    Example:
+        >>> from nodekin.retrievers.evaluation import Dataset, GoldPassage, Question, evaluate
+        >>> data = Dataset([Question("1", "What is green?", (GoldPassage("Tea"),))])
+        >>> systems = {"old": lambda query: ["Rivers", "Tea"], "new": lambda query: ["Tea"]}
+        >>> evaluation = evaluate(systems, data, ["mrr@2"])
+        >>> [evaluation.figure(name, "mrr@2").value for name in systems]
+        [0.5, 1.0]
     """
 
     def __init__(
