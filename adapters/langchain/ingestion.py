@@ -119,6 +119,14 @@ class FileLoader(BaseLoader):
 
     Attributes:
         report: The report on the files after loading.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     _ = Path(folder, "tea.md").write_text("# Green tea\\n\\nIt is steamed.")
+        ...     (document,) = FileLoader(folder, group="section").load()
+        >>> document.page_content, document.metadata["place"]
+        ('# Green tea\\n\\nIt is steamed.', 'tea.md, line 1, Green tea')
     """
 
     def __init__(self, file_path: str | Path, group: str = ROOT, **options: Any) -> None:

@@ -208,15 +208,24 @@ def _node(chunk: BaseNode, parent: Node) -> Node:
 
 
 class FileReader(BaseReader):
-    """Reads files and folders like ``NodeGraph``: by content, with tables as Markdown.
+    """A reader of files and folders like ``NodeGraph``: types by content, tables as Markdown.
 
     Use it in LlamaIndex's pipelines, or as a ``file_extractor`` of ``SimpleDirectoryReader``.
 
     Args:
-        group: The group that becomes documents: whole files, or their ``"page"``, ``"section"``,
-            ``"table"`` or ``"symbol"``, with ``place`` and ``page_label`` in the metadata.
+        group: The group that becomes documents: ``"ROOT"`` for whole files, or ``"page"``,
+            ``"section"``, ``"table"`` or ``"symbol"`` for parts, whose metadata have their
+            ``place`` and, in a file with pages, their ``page_label``.
         **options: Arguments of ``NodeGraph``: ``reading`` and ``on_error``. By default, unreadable
             files of a folder are skipped with a warning.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     _ = Path(folder, "tea.md").write_text("# Green tea\\n\\nIt is steamed.")
+        ...     (document,) = FileReader("section").load_data(folder)
+        >>> document.text, document.metadata["place"]
+        ('# Green tea\\n\\nIt is steamed.', 'tea.md, line 1, Green tea')
     """
 
     def __init__(self, group: str = ROOT, **options: Any) -> None:

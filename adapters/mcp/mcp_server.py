@@ -47,8 +47,24 @@ class CorpusServer:
     """A server with the tools of a corpus. It only reads.
 
     Args:
-        open_tools: Returns the tools. Called once, in a thread, by the first request.
-        search_fetch: Offer only ``search`` and ``fetch``, in the form of ChatGPT's connectors.
+        open_tools: A function that returns the tools. The first request calls it, in a thread.
+        search_fetch: Whether to offer only ``search`` and ``fetch``, in the form of ChatGPT's
+            connectors.
+
+    Attributes:
+        server: The server of the package ``mcp``.
+
+    Example:
+        >>> from mcp import Client
+        >>> from nodekin.nodegraph import NodeGraph
+        >>> graph = NodeGraph()
+        >>> ids = graph.add("Green tea is steamed.")
+        >>> server = CorpusServer(lambda: CorpusTools(graph))
+        >>> async def names():
+        ...     async with Client(server.server) as client:
+        ...         return [tool.name for tool in (await client.list_tools()).tools]
+        >>> anyio.run(names)
+        ['search', 'grep', 'outline', 'read', 'related', 'cite']
     """
 
     def __init__(

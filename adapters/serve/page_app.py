@@ -91,8 +91,16 @@ class PageApp:
 
     Raises:
         TypeError: If the source is not a retriever or a query engine, or the model is invalid.
-        ValueError: If ``host`` is not a loopback address and ``token`` is missing. If the filters
-            of the retriever are a function.
+        ValueError: If ``host`` is not a loopback address and ``token`` is missing, the filters of
+            the retriever are a function, or ``min_score`` is out of the retriever's range.
+
+    Example:
+        >>> from starlette.testclient import TestClient
+        >>> graph = NodeGraph(progress=False)
+        >>> ids = graph.add("Green tea is steamed.")
+        >>> client = TestClient(PageApp(graph, title="Tea"), base_url="http://127.0.0.1")
+        >>> client.get("/search?query=green").status_code
+        200
     """
 
     def __init__(
@@ -311,7 +319,7 @@ def serve(
 ) -> None:
     """Serve the page for a retriever or a query engine until the program is interrupted.
 
-    The address is printed, including a random token.
+    The address is printed to stderr, with the token if it is random.
 
     Args:
         source: A query engine, a graph, or a retriever, of this package or another framework.
@@ -325,7 +333,13 @@ def serve(
     Raises:
         OSError: If the port is in use, or the address does not belong to this machine.
         TypeError: If the source is not a retriever or a query engine, or the model is invalid.
-        ValueError: If ``host`` is not a loopback address and ``token`` is missing.
+        ValueError: If ``host`` is not a loopback address and ``token`` is missing, the filters of
+            the retriever are a function, or ``min_score`` is out of the retriever's range.
+
+    Example:
+        >>> graph = NodeGraph()
+        >>> ids = graph.add("Green tea is steamed.")
+        >>> serve(graph, title="Tea")  # doctest: +SKIP
     """
     path = "/?token=..." if token else "/"
     if token is None and host in LOOPBACK:

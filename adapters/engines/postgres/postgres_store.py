@@ -33,6 +33,13 @@ class PostgresStore(GraphStore):
         ImportError: If psycopg is not installed.
         StoreError: If the server cannot be reached, or the tables have another format.
         ValueError: If the address is invalid.
+
+    Example:
+        The server ``localhost`` is required:
+
+        >>> from nodekin.nodegraph import NodeGraph
+        >>> address = "postgresql://localhost/texts?schema=handbook"
+        >>> graph = NodeGraph(store=PostgresStore(address, timeout=600))  # doctest: +SKIP
     """
 
     database: PostgresDatabase
