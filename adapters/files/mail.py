@@ -21,10 +21,9 @@ from .html import page_text
 def read_message(source: SourceFile) -> Document:
     """Read the displayed text of a message and its attachments, with the subject as title."""
     from email import message_from_binary_file
-    from email.policy import default
 
     with source.path.open("rb") as file:
-        message = message_from_binary_file(file, policy=default)
+        message = message_from_binary_file(file)
     return _mail_document(message, source, None)
 
 
@@ -32,12 +31,11 @@ def read_mailbox(source: SourceFile) -> Iterator[Document]:
     """Read each message of a mailbox as a document. Its id is its number."""
     import mailbox
     from email import message_from_bytes
-    from email.policy import default
 
     box = mailbox.mbox(source.path, create=False)
     try:
         for number, key in enumerate(box.keys(), start=1):
-            message = message_from_bytes(box.get_bytes(key), policy=default)
+            message = message_from_bytes(box.get_bytes(key))
             yield _mail_document(message, source, str(number))
     finally:
         box.close()
@@ -46,26 +44,75 @@ def read_mailbox(source: SourceFile) -> Iterator[Document]:
 def _mail_document(message: Any, source: SourceFile, number: str | None) -> Document:
     from email.utils import parsedate_to_datetime
 
+    place = f"message {number}" if number else ""
+    _decode_raw_headers(message, source, place)
     fields = {"title": "subject", "from": "from", "to": "to", "cc": "cc", "date": "date"}
-    values: dict[str, Any] = {name: _header(message, field) for name, field in fields.items()}
+    values: dict[str, Any] = {
+        name: _header(message, field, source, place) for name, field in fields.items()
+    }
     with suppress(ValueError, TypeError):
         values["date"] = parsedate_to_datetime(values["date"]).isoformat()
-    values["attachments"] = [name for part in message.walk() if (name := _file_name(part))]
+    quiet = replace(source, notes={})  # `_displayed` notes the problems of names
+    names = (_file_name(part, quiet, place) for part in message.walk())
+    values["attachments"] = [name for name in names if name]
     metadata = {name: value for name, value in values.items() if value}
-    blocks = _displayed(message, source, f"message {number}" if number else "")
+    blocks = _displayed(message, source, place)
     return Document("\n\n".join(filter(None, map(str.strip, blocks))), metadata, id=number)
 
 
-def _header(message: Any, name: str) -> str:
-    return " ".join(str(_parsed(lambda: message.get(name))).split())
+def _decode_raw_headers(message: Any, source: SourceFile, place: str) -> None:
+    """Decode the headers that contain bytes above 127, instead of encoded words."""
+    for part in message.walk():
+        for name, value in reversed([*part.raw_items()]):  # the first of equal names is read
+            if not value.isascii():
+                data = value.encode("utf-8", "surrogateescape")
+                part.replace_header(name, _text(data, source, "", place or name))
 
 
-def _file_name(part: Any) -> str:
-    return str(_parsed(part.get_filename))
+def _text(data: bytes, source: SourceFile, label: str, place: str) -> str:
+    try:
+        return decode(data, source, label, place)
+    except ReadError:
+        source.note("texts of unknown encoding", place)
+        return data.decode("utf-8", "replace")
+
+
+_ENCODED_WORDS = re.compile(r"=\?[^?]*\?[bq]\?[^?]*\?=(?: ?=\?[^?]*\?[bq]\?[^?]*\?=)*", re.I)
+
+
+def _header(message: Any, name: str, source: SourceFile, place: str) -> str:
+    return _decoded_words(str(message.get(name, "")), source, place or name)
+
+
+def _decoded_words(text: str, source: SourceFile, place: str) -> str:
+    """Decode the encoded words of a header, such as ``=?gb2312?B?...?=``."""
+    from email.errors import HeaderParseError
+    from email.header import decode_header
+
+    def decoded(words: re.Match[str]) -> str:
+        with suppress(HeaderParseError):  # invalid base64 stays
+            return "".join(
+                _text(data, source, (label or "").partition("*")[0], place)
+                for data, label in decode_header(words[0])
+            )
+        return words[0]
+
+    return " ".join(_ENCODED_WORDS.sub(decoded, " ".join(text.split())).split())
+
+
+def _file_name(part: Any, source: SourceFile, place: str) -> str:
+    place = place or "file name"
+    name = _parsed(lambda: part.get_param("filename", header="content-disposition"))
+    name = name or _parsed(lambda: part.get_param("name"))
+    if isinstance(name, str):
+        return _decoded_words(name, source, place)
+    label, _, text = name  # of RFC 2231
+    is_decoded = any(character > "\xff" for character in text)
+    return text if is_decoded else _text(text.encode("latin-1"), source, label or "", place)
 
 
 def _parsed(read: Callable[[], Any]) -> Any:
-    """Return a value of a header, or "". The parser raises various errors for broken headers."""
+    """Return a parameter of a header, or "". The parser raises various errors if it is broken."""
     try:
         return read() or ""
     except Exception:
@@ -75,7 +122,7 @@ def _parsed(read: Callable[[], Any]) -> Any:
 def _displayed(part: Any, source: SourceFile, place: str) -> Iterator[str]:
     """Yield the texts of a part that a mail program displays, and of its attachments."""
     kind, main = part.get_content_type(), part.get_content_maintype()
-    name = _file_name(part)
+    name = _file_name(part, source, place)
     is_attached = _parsed(part.get_content_disposition) == "attachment"
     if kind == "multipart/alternative" and part.is_multipart():
         yield from _richest(part.get_payload(), source, place)
@@ -84,7 +131,7 @@ def _displayed(part: Any, source: SourceFile, place: str) -> Iterator[str]:
             if main == "message":  # a forwarded message, or a report
                 is_mail = kind == "message/rfc822"
                 shown = ("Subject", "From", "To", "Date") if is_mail else inner.keys()
-                fields = {field: _header(inner, field) for field in shown}
+                fields = {field: _header(inner, field, source, place) for field in shown}
                 yield "\n".join(f"{field}: {value}" for field, value in fields.items() if value)
             yield from _displayed(inner, source, place)
     elif is_attached or (name and kind not in ("text/plain", "text/html")):

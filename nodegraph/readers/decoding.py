@@ -136,7 +136,7 @@ def _text(data: bytes, name: str, errors: str = "strict") -> str | None:
     """Return the text of bytes, None if too many bytes are invalid."""
     try:
         text = data.decode(name, errors)
-    except UnicodeDecodeError:
+    except (UnicodeError, LookupError):  # LookupError: a label such as "hex"
         return None
     if errors == "strict":
         return text
