@@ -139,36 +139,42 @@ def _displayed(part: Any, source: SourceFile, place: str) -> Iterator[str]:
     elif main in ("text", "multipart"):  # multipart without the parts it declares
         yield _content(part, source, place)
     else:
-        source.note(f"{'inline images' if main == 'image' else f'{kind} parts'} left out", place)
+        what = "inline images" if main == "image" else f"{kind} parts"
+        source.note(f"{what} left out", place or name or kind)
 
 
 def _richest(parts: Any, source: SourceFile, place: str) -> Iterator[str]:
-    """Yield the texts of the last alternative that has a text, as mail programs do.
+    """Yield the text of the richest alternative: HTML, then plain text, then another part.
 
-    Other alternatives are noted if they contain words that the richest one lacks.
+    Invitations are followed by the data of their event. Other alternatives are noted if they
+    contain words that the richest one lacks.
     """
-    texts: list[str] = []
+    texts: list[tuple[int, str, str]] = []
     for part in parts:
-        is_text = part.get_content_maintype() in ("text", "multipart")
-        quiet = replace(source, notes={}) if is_text and part is not parts[-1] else source
-        texts.append("\n\n".join(_displayed(part, quiet, place)))
-    rich = next((text for text in reversed(texts) if text.strip()), "")
+        kind, text = part.get_content_type(), "\n\n".join(_displayed(part, source, place))
+        rank = 2 if kind == "text/html" or part.is_multipart() else int(kind == "text/plain")
+        texts.append((rank if text.strip() else -1, kind, text))
+    # Of equal alternatives, the last one is the richest.
+    _, _, rich = max(reversed(texts), key=lambda entry: entry[0], default=(0, "", ""))
     yield rich
-    words = [set(re.findall(r"\w+", text.lower())) for text in (rich, *texts)]
-    for other in words[1:]:
-        if len(other - words[0]) > len(other) / 5:
-            source.note("alternative texts with other words left out", place)
+    shown = set(re.findall(r"\w+", rich.lower()))
+    for _, kind, text in texts:
+        if kind == "text/calendar" and text is not rich:
+            event = re.sub(r"\n[ \t]", "", text).partition("BEGIN:VEVENT")[2]
+            yield "\n".join(map(": ".join, _EVENT.findall(event)))
+        words = set(re.findall(r"\w+", text.lower()))
+        if len(words - shown) > len(words) / 5:
+            source.note("alternative texts with other words left out", place or kind)
+
+
+_EVENT = re.compile(r"^(SUMMARY|LOCATION|DTSTART|DTEND)\b[^:\n]*:(.+)", re.M)
 
 
 def _content(part: Any, source: SourceFile, place: str) -> str:
     data = part.get_payload(decode=True) or b""
     is_html = part.get_content_subtype() == "html"
     label = _parsed(part.get_content_charset) or (label_in(data) if is_html else "")
-    try:
-        text = decode(data, source, label, place)
-    except ReadError:
-        source.note("texts of unknown encoding", place)
-        text = data.decode("utf-8", "replace")
+    text = _text(data, source, label, place or part.get_content_type())
     return page_text(text, source, place or "the message") if is_html else text
 
 

@@ -1,7 +1,9 @@
 """Files with the features of their formats, made without an office program."""
 
 import json
+import re
 import zipfile
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from email.message import EmailMessage
 from io import BytesIO
@@ -597,6 +599,10 @@ def mail_file() -> Features:
     mail.set_content("Plain words only here\n")
     mail.add_alternative("<p>Rich 茶 words</p><img src='cid:1' alt='Photo'>", subtype="html")
     mail.get_payload()[1].add_related(b"\x89PNG", "image", "png", cid="<1>")
+    event = (
+        "BEGIN:VEVENT\nSUMMARY;LANGUAGE=en:Tast\n ing\nLOCATION:Garden\nDTSTART;VALUE=DATE:20260302"
+    )
+    mail.add_alternative(f"BEGIN:VCALENDAR\n{event}\nUID:Numbered\n", subtype="calendar")
     table = "id;name\n1;Attached\n".encode("utf-16")
     mail.add_attachment(table, "text", "csv", filename="a.csv")
     mail.add_attachment(b"\0\1", "application", "octet-stream", filename="b.bin")
@@ -608,15 +614,27 @@ def mail_file() -> Features:
     footer.set_content("ありがとうございます", charset="shift_jis")
     mail.attach(footer)
     known = (
-        "Rich 茶 words\n\nPhoto\n\n# a.csv\n\n| id | name |\n| --- | --- |\n| 1 | Attached |\n\n"
-        "Subject: Forwarded\n\nKöln und Düsseldorf liegen beide am Rhein.\n\nありがとうございます"
+        "Rich 茶 words\n\nPhoto\n\nSUMMARY: Tasting\nLOCATION: Garden\nDTSTART: 20260302\n\n"
+        "# 镕.csv\n\n| id | name |\n| --- | --- |\n| 1 | Attached |\n\n"
+        "Subject: 朱镕基\n\nKöln und Düsseldorf liegen beide am Rhein.\n\nありがとうございます"
     )
     left_out = {
-        "alternative texts with other words left out: 1": "Plain only here",
-        "inline images left out: 1": "",
+        "alternative texts with other words left out: 2 (first: text/plain)": "only here Numbered",
+        "inline images left out: 1 (first: image/png)": "",
         "attachments without a reader: 1 (first: b.bin)": "b.bin",
     }
-    return bytes(mail), [known], left_out
+    data = bytes(mail)
+    for name in ("朱镕基", "镕.csv"):
+        word = f"=?gb2312?B?{b64encode(name.encode('gbk')).decode()}?="
+        data = data.replace(b"Forwarded" if name == "朱镕基" else b"a.csv", word.encode())
+    return data, [known], left_out
+
+
+def mailbox_file() -> Features:
+    data, known, left_out = mail_file()
+    place = r"(?<=first: )\w+/\w+"
+    notes = {re.sub(place, "message 2", note): words for note, words in left_out.items()}
+    return b"From a\nSubject: One\n\nFirstly\n\nFrom b\n" + data, ["Firstly", *known], notes
 
 
 def book_file() -> Features:
@@ -713,6 +731,7 @@ FEATURES: dict[str, Callable[[], Features]] = {
     "a.pdf": pdf_file,
     "a.html": web_page,
     "a.eml": mail_file,
+    "a.mbox": mailbox_file,
     "a.epub": book_file,
     "a.csv": csv_file,
     "a.jsonl": json_lines,
