@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+import unicodedata
 
 from ..errors import ReadError
 from .source_files import SourceFile
@@ -121,8 +122,10 @@ def _decoded(data: bytes, source: SourceFile, label: str) -> tuple[str, str]:
     except UnicodeDecodeError as error:
         offset = error.start + len(data) - len(error.object)  # without the byte order mark
     names = _fitting(data, "") if b"\0" not in data else ()
-    fitting = [name for name in names if _text(data, name) is not None][:3]
-    fit = f" (its bytes fit {', '.join(fitting)})" if fitting else ""
+    fitting = [name for name in names if _is_plausible(data, name)]
+    if fitting and data.decode(fitting[0]) == _text(data, "cp1252"):
+        fitting = ["cp1252", *(name for name in fitting if name != "cp1252")]
+    fit = f" (its bytes fit {', '.join(fitting[:3])})" if fitting else ""
     advice = f"{fit}: ReadOptions(encoding={fitting[0] if fitting else 'gb18030'!r})"
     raise ReadError(
         f"{source.path} is not {last.upper()}: byte {data[offset]:#04x} at offset {offset}; "
@@ -167,7 +170,23 @@ def detected(data: bytes, usual: str = "") -> str | None:
         return None
     is_short = len(data) < 40 and sum(byte > 127 for byte in data) < 4
     names = filter(None, [usual]) if is_short else _fitting(data, usual)
-    return next((name for name in names if _text(data, name) is not None), None)
+    return next((name for name in names if _is_plausible(data, name)), None)
+
+
+_MAX_LETTERS = 100  # different bytes above 127 of a text with one byte per character
+
+
+def _is_plausible(data: bytes, name: str) -> bool:
+    """Return whether bytes decode to assigned characters, and are not any bytes above 127."""
+    text = _text(data, name)
+    if text is None:
+        return False
+    is_assigned = all(
+        unicodedata.category(character) != "Cn" and not "\x80" <= character <= "\x9f"
+        for character in set(text)
+    )
+    is_single = len(text) == len(data)
+    return is_assigned and not (is_single and sum(b > 127 for b in set(data)) > _MAX_LETTERS)
 
 
 _COMMON = re.compile(rb"[\xa1\xa3\xb0-\xd7][\xa1-\xfe]")

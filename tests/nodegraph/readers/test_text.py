@@ -152,9 +152,35 @@ def test_given_encoding_has_priority(tmp_path: Path) -> None:
         ReadOptions(encoding="gbk2")
 
 
-@pytest.mark.parametrize("data", [b"tea \xff", "茶".encode("gb18030"), bytes(range(256))])
+@pytest.mark.parametrize(
+    "data",
+    [b"tea \xff", "茶".encode("gb18030"), bytes(range(256)), b"tea " * 9 + bytes(range(128, 256))],
+)
 def test_short_data_has_no_detected_encoding(data: bytes) -> None:
     assert detected(data) is None
+
+
+@pytest.mark.parametrize(
+    ("data", "encodings"),
+    [
+        (b"caf\xe9", "cp1252, cp1250"),
+        ("Gyűjtött teák".encode("cp1250"), "cp1250"),
+        (bytes(range(128, 256)), None),
+    ],
+)
+def test_error_of_encoding_advises_plausible_encodings(
+    tmp_path: Path, data: bytes, encodings: str | None
+) -> None:
+    (tmp_path / "a.txt").write_bytes(data)
+    with pytest.raises(ReadError) as error:
+        NodeGraph(tmp_path / "a.txt", progress=False, reading=ReadOptions(encoding="ascii"))
+    assert (f"(its bytes fit {encodings}" in str(error.value)) == bool(encodings)
+    assert ("its bytes fit" in str(error.value)) == bool(encodings)
+
+
+def test_control_characters_rule_out_a_detected_encoding() -> None:
+    data = "Šálek čaje – “dobrý”…".encode("mac_latin2")
+    assert not re.search("[\x80-\x9f]", data.decode(detected(data) or "ascii", "replace"))
 
 
 HEAD = "| tea | price, cup |\n| --- | --- |"
