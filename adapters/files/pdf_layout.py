@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import chain, groupby, pairwise
 from operator import attrgetter
+from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -309,9 +310,10 @@ def _margin_lines(lines: Lines, pitch: float) -> Iterator[TextLine]:
     Candidates are numbers, and lines above or below a gap larger than the line pitch.
     """
     placed = sorted((x for x in lines if x.is_placed), key=attrgetter("baseline"))
+    body = median(line.size for line in placed) if placed else 0.0
     for from_edge in (placed[:3], placed[:-4:-1]):
         apart = [
-            abs(line.baseline - inner.baseline) > max(2.0, 1.08 * pitch) * line.size
+            abs(line.baseline - inner.baseline) > max(2.0, 1.08 * pitch) * min(line.size, body)
             for line, inner in pairwise(from_edge)
         ]
         for at, line in enumerate(from_edge[:2]):

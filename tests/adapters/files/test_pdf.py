@@ -400,6 +400,19 @@ def test_bold_numbered_headings_are_found(tmp_path: Path) -> None:
     assert headings[:3] == ["# 1. Teas it", "## 1.1 Cups it", "## 1.2 Pots it"]
 
 
+@pytest.mark.parametrize("size", [9, 20])
+def test_header_of_any_size_is_kept_once(tmp_path: Path, size: int) -> None:
+    typst = pytest.importorskip("typst", reason="no typst: pip install typst")
+    header = f'#set page(paper: "a5", header: text(size: {size}pt)[Journal of Tea])\n'
+    pages = [f"= Chapter {n}\n\n#lorem({n + 150})" for n in range(1, 6)]
+    (tmp_path / "a.typ").write_text(header + "\n#pagebreak()\n".join(pages))
+    typst.compile(str(tmp_path / "a.typ"), output=str(tmp_path / "a.pdf"))
+    (node,) = NodeGraph(tmp_path / "a.pdf", progress=False).nodes("ROOT")
+    assert node.text.count("Journal of Tea") == 1
+    headings = [line for line in node.text.split("\n") if line.startswith("#")]
+    assert headings == [f"# Chapter {n}" for n in range(1, 6)]
+
+
 def test_table_with_three_rules_is_found(tmp_path: Path) -> None:
     typst = pytest.importorskip("typst", reason="no typst: pip install typst")
     rows = "[BM25 with words], [.84], [12 ms], [Vectors], [.88], [30 ms], [Both], [.92], [41 ms],"
