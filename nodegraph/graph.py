@@ -399,7 +399,7 @@ class NodeGraph:
             LookupError: If an embedding key is unknown.
             TransformError: If a transform raises and ``on_error`` is ``"raise"``.
             EmbeddingError: If an embedding model fails.
-            TypeError: If a transform or a model cannot be pickled for the executor.
+            TypeError: If the executor is none, or a transform or a model cannot be pickled for it.
 
         Example:
             >>> graph = NodeGraph(embed=lambda texts: [[len(text), 1] for text in texts])
@@ -409,6 +409,11 @@ class NodeGraph:
             []
         """
         _check_on_error(on_error)
+        if executor is not None and not hasattr(executor, "submit"):
+            raise TypeError(
+                "executor must be an executor of concurrent.futures, such as "
+                f"ProcessPoolExecutor(4), got {executor!r:.80}"
+            )
         keys = self._embedding_keys(embed)
         if keys and not groups:
             groups = (self._default_search().sentences,)

@@ -129,3 +129,8 @@ def test_killed_worker_raises_and_leaves_whole_documents() -> None:
     assert graph.groups["word"].size % 2 == 0
     graph.create_node_group("word", str.split, replace=True)
     assert len(graph.nodes("word")) == 600
+
+
+def test_number_is_no_executor() -> None:
+    with pytest.raises(TypeError, match=r"such as ProcessPoolExecutor\(4\), got 4"):
+        NodeGraph().build(executor=4)  # type: ignore[arg-type]
