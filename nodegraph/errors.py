@@ -65,6 +65,16 @@ class ReadError(ValueError):
         skippable: Whether the file is skipped and reported in a folder that is read with
             ``strict=False``. True for encrypted and oversized files and for files that are not
             documents.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> from nodekin.nodegraph import NodeGraph, ReadOptions
+        >>> with TemporaryDirectory() as folder:
+        ...     _ = Path(folder, "tea.txt").write_text("Green tea is steamed.")
+        ...     graph = NodeGraph(folder, reading=ReadOptions(max_bytes=10), progress=False)
+        >>> [(failure.error.kind, failure.error.skippable) for failure in graph.failures]
+        [('too large', True)]
     """
 
     def __init__(self, message: str, kind: str = "damaged", *, skippable: bool = False) -> None:

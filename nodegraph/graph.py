@@ -41,16 +41,19 @@ PREDEFINED = {"CoarseChunk": (1024, 100), "MediumChunk": (256, 25), "FineChunk":
 class NodeGraph:
     """A corpus as a graph: documents, and named groups of nodes derived from them.
 
-    A group is built on first use, after its ancestors. ``section``, ``page``, ``table`` and
-    ``symbol`` (functions and classes of source code) are predefined. After a change, only dependent
-    nodes are rebuilt. All methods are thread-safe.
+    A group is built on first use, after its ancestors. Predefined groups are ``section``, ``page``,
+    ``table`` and ``symbol`` (functions and classes of source code), and chunks of whole sentences
+    of up to 1,024, 256 and 128 tokens: ``CoarseChunk``, ``MediumChunk`` and ``FineChunk``. After a
+    change, only dependent nodes are rebuilt. All methods are thread-safe.
 
     Args:
         source: Files and folders to read: a path, or a list of paths. A source that is already in
-            the store is refreshed: only changed files are read. Add texts with ``add``.
+            the store is refreshed: only changed files are read. Add texts with ``add``. None: no
+            files.
         embed: An embedding model, or a dict of models by key: ``{"e5": model, "title": other}``. A
             model is a function from a list of texts to vectors, an ``Embedder``, or a LangChain,
-            LlamaIndex or sentence-transformers model. Texts are embedded on the first search.
+            LlamaIndex or sentence-transformers model. Texts are embedded on the first search. None:
+            words are compared.
         store: Path of a SQLite file, or the URL of a PostgreSQL server
             (``"postgresql://user@host/database?schema=name"``). None: in memory.
         on_error: ``"raise"``: an unreadable file or a failing transform raises. ``"skip"``: the
@@ -67,6 +70,10 @@ class NodeGraph:
     Raises:
         ReadError: If a source cannot be read.
         StoreError: If the store cannot be opened.
+        TypeError: If an argument has the wrong type.
+        ValueError: If ``on_error`` or the scheme of ``store`` is unknown, or ``store`` is a file
+            and ``embed`` is a function without a name.
+        ModelError: If ``embed`` names a model on a server, and no server is configured.
 
     Example:
         >>> graph = NodeGraph()
@@ -187,7 +194,9 @@ class NodeGraph:
 
         Raises:
             LookupError: If an id is unknown. Nothing is changed.
+            RuntimeError: If called inside a transform.
             TypeError: If an item is a path or has an unsupported type. Nothing is changed.
+            ValueError: If two different documents have one id.
         """
         given = list(flatten(items))
         if paths := [item for item in given if isinstance(item, Path)]:
@@ -206,6 +215,7 @@ class NodeGraph:
 
         Raises:
             LookupError: If an id or path is unknown. Nothing is removed.
+            RuntimeError: If called inside a transform.
         """
         requested = [items] if isinstance(items, str | Path) else list(items)
         ids = [item for item in requested if not isinstance(item, Path)]
@@ -226,6 +236,7 @@ class NodeGraph:
         Raises:
             ReadError: If a source folder is missing and ``on_error`` is not ``"skip"``, or if a
                 file cannot be read, as in ``add``. Nothing is changed.
+            RuntimeError: If called inside a transform.
             ValueError: If two files have one id. Nothing is changed.
         """
         self._check_outside()
@@ -382,8 +393,8 @@ class NodeGraph:
         An interrupted build continues with the next call.
 
         Args:
-            groups: The names of the groups. None: the sentences of ``search`` if ``embed`` is set,
-                else nothing.
+            groups: The names of the groups. Without names: the sentences of ``search`` if ``embed``
+                is set, else nothing.
             on_error: ``"raise"`` or ``"skip"`` for failing transforms. None: the graph's setting.
             embed: True: embed the nodes with all models. A key or a list of keys selects models.
             executor: Runs transforms of texts, and embedding models: any executor of
@@ -462,7 +473,7 @@ class NodeGraph:
         Args:
             query: The question.
             top_k: The maximum number of results.
-            filters: Conditions on metadata.
+            filters: Conditions on metadata. None: no conditions.
 
         Raises:
             TypeError: If ``query`` is not a string, or ``top_k`` is not an integer.
@@ -593,8 +604,9 @@ class NodeGraph:
             source: The source node, or its id.
             target: One or several target nodes, or their ids.
             type: The type of the links, such as ``"cites"`` or ``"mentions"``.
-            weight: The weight of the links.
-            metadata: Additional fields.
+            weight: The strength of the links. Searches count a weight above 1 as 1, and ignore a
+                link with a weight of 0 or less.
+            metadata: Additional fields. None: no fields.
 
         Raises:
             LookupError: If a node does not exist. Nothing is linked.
@@ -606,12 +618,19 @@ class NodeGraph:
     def unlink(
         self, source: Node | str, target: Node | str | Iterable[Node | str], type: str = "related"
     ) -> None:
-        """Remove links. Missing links are ignored."""
+        """Remove the links of one type from a node to other nodes. Missing links are ignored.
+
+        Raises:
+            RuntimeError: If called inside a transform.
+        """
         self._check_outside()
         self._store.unlink(_links(source, target, type))
 
     def links(self, node: Node | str, *, incoming: bool = False) -> list[Link]:
-        """Return the outgoing links of a node, or the incoming links."""
+        """Return the outgoing links of a node, or the incoming links.
+
+        A removed node has no links.
+        """
         return self.reader.links_of([_id(node)], incoming=incoming)[0]
 
     def linked(

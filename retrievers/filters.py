@@ -96,6 +96,9 @@ def all_of(*filters: Filters | None) -> Filters | None:
     Use it to add conditions to the filters of another owner. No condition replaces another, even on
     equal fields.
 
+    Args:
+        *filters: The filters. None: no conditions.
+
     Example:
         >>> all_of({"tenant": "a"}, None, {"tenant": ["a", "b"], "year": 2020})
         {'and': [{'tenant': 'a'}, {'tenant': ['a', 'b'], 'year': 2020}]}

@@ -88,11 +88,16 @@ class ScoredNode:
 
     ``print(result)`` shows the place, the score and a snippet.
 
+    Attributes:
+        node: The node.
+        score: The score. Its range depends on the retriever.
+        evidence: The matches, the best match first.
+
     Example:
         >>> from nodekin.nodegraph import Document, NodeGraph
+        >>> from nodekin.retrievers import as_retriever
         >>> graph = NodeGraph()
         >>> ids = graph.add([Document("Green tea."), Document("green tea", {"file_name": "b.md"})])
-        >>> from nodekin.retrievers import as_retriever
         >>> print(as_retriever(graph)("green tea")[0])
         0.439  Green tea.
           also in b.md

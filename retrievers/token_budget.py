@@ -44,6 +44,11 @@ class BudgetResults(list[ScoredNode]):
     document are joined, so no text is repeated. A joined result has a new ``node`` if it is larger
     than any node of the graph.
 
+    ``retriever.retrieve(query, max_tokens=...)`` returns it.
+
+    Args:
+        results: The results.
+
     Attributes:
         tokens: Number of tokens of all results.
         omitted: Retrieved results that did not fit, best first.

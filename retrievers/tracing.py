@@ -126,6 +126,9 @@ def _observed(span: Span) -> Iterator[Span]:
 def trace(name: str = "trace") -> Iterator[Span]:
     """Record the spans of a block as a tree. Print the yielded span to show the tree.
 
+    Args:
+        name: The name of the yielded span.
+
     Example:
         >>> from nodekin.nodegraph import NodeGraph
         >>> from nodekin.retrievers import Retriever

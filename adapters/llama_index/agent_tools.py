@@ -16,7 +16,7 @@ _TYPES = {"string": str, "integer": int, "boolean": bool, "object": dict[str, An
 
 
 def corpus_toolkit(tools: CorpusTools, *, prefix: str = "") -> list[FunctionTool]:
-    """Return the tools of a corpus as LlamaIndex tools: search, grep, outline, read, related.
+    """Convert the six tools of a corpus to LlamaIndex tools.
 
     Names, descriptions, arguments and texts equal the tools of ``CorpusTools`` and of the MCP
     server. An invalid call returns an error text for the model. ``raw_output`` is nodekin's

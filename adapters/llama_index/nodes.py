@@ -125,6 +125,10 @@ def export_nodes(graph: NodeGraph, *groups: str) -> list[TextNode]:
     Use the nodes to fill a docstore or a vector store. The nodes have CHILD relationships to the
     exported groups. Documents are included only if ``"ROOT"`` is named.
 
+    Args:
+        graph: The node graph.
+        *groups: The names of the groups.
+
     Returns:
         The nodes of each group in document order, parents before children.
 

@@ -106,7 +106,7 @@ class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
 
 
 class LiftPostprocessor(NamedByClass, BaseNodePostprocessor):
-    """Replaces hits by their nodes in a target group, such as sentences by paragraphs.
+    """A postprocessor that lifts hits to a target group: it replaces sentences by paragraphs.
 
     Use it after a retriever of another library over nodes of ``export_nodes``. A nodekin retriever
     with ``target=`` lifts before ``top_k`` is applied, so it returns more results. Hits that are

@@ -337,9 +337,9 @@ def split_title(passage: Node) -> tuple[str, str]:
 
 
 class EntityExtractor:
-    """Find the names in each passage, for links between passages that have a name in common.
+    """A transform that finds the names in each passage, to link passages with a common name.
 
-    Use as a node group's transform. Each passage gets one node with its possible names, and
+    Each passage gets one node with its possible names, and
     ``LinkRetriever(..., via=group)`` links the passages.
 
     Without ``find``, names are titles of passages (from the metadata, else a short first line),

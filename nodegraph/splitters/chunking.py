@@ -205,6 +205,12 @@ def count_tokens(text: str) -> int:
     tokens. Tokenizers differ from the estimate by about 20 %. If the exact number matters, use
     the model's tokenizer as ``length`` of a splitter.
 
+    Args:
+        text: The text.
+
+    Returns:
+        The number of tokens. 0 for an empty text.
+
     Example:
         >>> count_tokens("长江有多长？6300 kilometers")
         10

@@ -255,6 +255,19 @@ class AnswerError(ModelError):
 
     Attributes:
         answer: The incomplete answer: sources, notes, and the text up to the failure.
+
+    Example:
+        >>> from nodekin.nodegraph import NodeGraph
+        >>> from nodekin.retrievers import QueryEngine
+        >>> def broken(prompt):
+        ...     raise ConnectionError("no server")
+        >>> graph = NodeGraph()
+        >>> ids = graph.add("The Nile is 6,650 km long.")
+        >>> try:
+        ...     QueryEngine(graph, broken).query("How long is the Nile?")
+        ... except AnswerError as error:
+        ...     print([source.text for source in error.answer.sources])
+        ['The Nile is 6,650 km long.']
     """
 
     def __init__(self, reason: str, answer: Answer) -> None:

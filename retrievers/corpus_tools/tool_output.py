@@ -13,7 +13,17 @@ from ...nodegraph.splitters.chunking import count_tokens
 
 
 class ToolError(ValueError):
-    """An invalid call. The message contains the remedy for the model."""
+    """An invalid call. The message contains the remedy for the model.
+
+    Example:
+        >>> from nodekin.nodegraph import NodeGraph
+        >>> from nodekin.retrievers import CorpusTools
+        >>> try:
+        ...     CorpusTools(NodeGraph()).call("find", {"query": "tea"})
+        ... except ToolError as error:
+        ...     print(error)
+        unknown tool 'find'; known: search, grep, outline, read, related, cite
+    """
 
 
 @dataclass(frozen=True, slots=True)

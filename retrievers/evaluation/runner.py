@@ -84,9 +84,9 @@ def evaluate(
         progress: Whether to draw a bar. None: only in a terminal.
 
     Raises:
-        TypeError: If a retriever is not supported.
-        ValueError: If retrievers are missing, a metric is unknown, or ``top_k`` is less than the
-            number of a metric.
+        TypeError: If a retriever is not supported, or a metric is neither a name nor a ``Metric``.
+        ValueError: If retrievers are missing, a metric is unknown or repeated, ``num_workers`` is
+            below 1, or ``top_k`` is less than the number of a metric.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph

@@ -39,6 +39,9 @@ class Cosine:
     Every node has a cosine, so a search always returns ``top_k`` nodes. A ``min_score``
     drops distant nodes. Scores are rounded to six decimals.
 
+    Args:
+        name: The name in evidence.
+
     Example:
         >>> def letters(texts):
         ...     return [[text.count(letter) for letter in "aeiou"] for text in texts]

@@ -169,7 +169,12 @@ class QueryTransform(ModelPrompt):
     Args:
         llm: The model, in any form that ``LLM`` takes.
         include_query: Whether the query itself is also searched. None: the default of the class.
-        **options: See ``ModelPrompt``.
+        **options: ``prompt``, ``language``, ``retries``, ``timeout``, ``on_error``, see
+            ``ModelPrompt``.
+
+    Raises:
+        TypeError: If the model is missing, or an option has the wrong type.
+        ValueError: If an option is invalid, or a placeholder of the prompt is missing or unknown.
 
     Example:
         >>> from nodekin.retrievers import Prompt

@@ -144,6 +144,10 @@ class QueryExpansion(QueryTransform):
         max_queries: The number of phrasings.
         **options: See ``QueryTransform``.
 
+    Raises:
+        TypeError: If the model is missing, or an option has the wrong type.
+        ValueError: If ``max_queries`` is below 1, or an option is invalid.
+
     Example:
         >>> model = lambda prompt: "1. Nile length\\n2. How many km is the Nile?"
         >>> QueryExpansion(model)("How long is the Nile?")
@@ -179,6 +183,10 @@ class MultiQueryRetriever(TransformRetriever):
         llm: The model, in any form that ``LLM`` takes, or a ``QueryExpansion``.
         max_queries: The number of phrasings. None: 3.
         **options: See ``TransformRetriever``.
+
+    Raises:
+        TypeError: If the retriever or model is missing, or an option is unknown.
+        ValueError: If ``max_queries`` is below 1, or an option is invalid.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph

@@ -172,6 +172,10 @@ class QueryDecomposition(QueryTransform):
         tools: Descriptions of the tools by name. None: no tools.
         **options: See ``QueryTransform``.
 
+    Raises:
+        TypeError: If the model is missing, or an option has the wrong type.
+        ValueError: If ``max_queries`` is below 1, or an option is invalid.
+
     Example:
         >>> model = lambda prompt: "1. How long is the Nile?\\n2. How long is the Amazon?"
         >>> QueryDecomposition(model)("Which is longer?")
@@ -320,6 +324,10 @@ class SubQuestionRetriever(TransformRetriever):
         **options: See ``TransformRetriever``. ``mode`` defaults to ``"relative"``: with ranks
             alone, a node with low ranks for all parts would precede the best node of one part.
             ``top_k=None`` returns all results of all parts.
+
+    Raises:
+        TypeError: If the retriever or model is missing, or an option is unknown.
+        ValueError: If the tools are empty, ``max_queries`` is below 1, or an option is invalid.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
