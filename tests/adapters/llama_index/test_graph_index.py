@@ -310,6 +310,17 @@ def test_unknown_chat_mode_names_the_modes(nodes: list[TextNode]) -> None:
         index.as_chat_engine("react", MockLLM())
 
 
+@pytest.mark.usefixtures("closed_memories")
+@pytest.mark.parametrize(
+    "mode", ["best", "condense_plus_context", "context", "condense_question", "simple"]
+)
+def test_chat_engine_searches_except_in_simple_mode(nodes: list[TextNode], mode: str) -> None:
+    index = NodeGraphIndex(nodes, similarity="bm25")
+    answer = index.as_chat_engine(mode, MockLLM(), similarity_top_k=1).chat("tea")
+    expected = [] if mode == "simple" else ["tea"]
+    assert [source.node_id for source in answer.source_nodes] == expected
+
+
 def test_engine_of_an_index_takes_arguments_of_both(nodes: list[TextNode]) -> None:
     index = NodeGraphIndex(nodes, similarity="bm25")
     engine = index.as_query_engine(
@@ -317,6 +328,8 @@ def test_engine_of_an_index_takes_arguments_of_both(nodes: list[TextNode]) -> No
     )
     sources = engine.query("tea Nile bridge").source_nodes
     assert [source.node_id for source in sources] in (["tea"], ["rivers"])
+    engine = type(engine).from_args(index.as_retriever(similarity_top_k=1), MockLLM())
+    assert [source.node_id for source in engine.query("tea").source_nodes] == ["tea"]
 
 
 def test_missing_model_names_the_remedy(nodes: list[TextNode]) -> None:
