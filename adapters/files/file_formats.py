@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,7 +14,7 @@ from ...nodegraph.readers.decoding import decoded
 from ...nodegraph.readers.formats import PROGRAM, FileFormat, format_by_name
 from ...nodegraph.readers.source_files import SourceFile
 from ...nodegraph.readers.text import join_pages
-from .html import markdown, read_epub, read_html
+from .html import markdown, page_text, read_epub, read_html
 from .mail import read_mailbox, read_message
 from .office import read_office
 from .office_xml import parser
@@ -28,9 +29,17 @@ _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\].*?(?:\x07|\x1b\\)|[@-_])|\x
 
 
 def read_notebook(source: SourceFile) -> Document:
-    """Read a notebook as Markdown, with a page break between two cells."""
+    """Read a notebook as Markdown, with a page break between two cells.
+
+    Raises:
+        ReadError: If the file has no cells.
+    """
     notebook = json.loads(decoded(source))
-    cells = notebook["cells"] if "cells" in notebook else notebook["worksheets"][0]["cells"]
+    sheets = [notebook, *notebook.get("worksheets", ())] if isinstance(notebook, dict) else []
+    lists = [sheet["cells"] for sheet in sheets if "cells" in sheet]
+    if not lists:
+        raise source.damaged("it is not a notebook, because it has no cells")
+    cells = chain.from_iterable(lists)
     language = str(notebook.get("metadata", {}).get("kernelspec", {}).get("language", ""))
     pages: list[str] = []
     for number, cell in enumerate(cells, start=1):
@@ -59,15 +68,22 @@ def _output(output: Any, source: SourceFile, place: str) -> str:
         traceback = "\n".join(output.get("traceback", ()))
         return traceback.strip() or f"{output['ename']}: {output.get('evalue', '')}"
     data = {**output, **output.get("data", {})}
-    for kind in ("text", "text/plain", "text/markdown", "text/latex"):
-        if kind in data:
-            return _joined(data[kind]).strip()
-    if html := _joined(data.get("text/html", data.get("html", ""))):
-        return markdown(html)
-    if kinds := [kind for kind in output.get("data", {}) if "/" in kind]:
-        source.note(f"outputs of type {kinds[0]} left out", place)
-    return ""
+    for kind in data:
+        if kind in _PICTURES or kind.startswith("image/"):
+            source.note("pictures left out", place)
+        elif "/" in kind and not kind.startswith("text/"):
+            source.note(f"outputs of type {kind} left out", place)
+    kinds = ("text/markdown", "text", "text/plain", "text/latex", "latex")
+    texts = [text for kind in kinds if (text := _joined(data.get(kind, "")).strip())]
+    # "<IPython.core.display.HTML object>" stands for the other texts of an output.
+    full = [text for text in texts if not text.startswith("<")]
+    html = _joined(data.get("text/html", data.get("html", "")))
+    if html and ("<table" in html or not full):
+        full.insert(0, page_text(html, source, place))
+    return next(filter(None, [*full, *texts]), "")
 
+
+_PICTURES = ("png", "jpeg", "svg")  # keys of old notebooks
 
 _HTML = re.compile(rb"\s*(?:<!--.{0,400}?-->\s*)?(?:<!doctype\s+html|<html[\s>])", re.I | re.S)
 

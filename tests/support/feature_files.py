@@ -699,7 +699,12 @@ def notebook() -> Features:
             "data": {"text/plain": "Plain", "text/html": "<b>Plain</b>"},
         },
         {"output_type": "display_data", "data": {"text/html": "<p>Paged</p>"}},
-        {"output_type": "display_data", "data": {"image/png": "iVBOR"}},
+        {"output_type": "display_data", "data": {"text/plain": "Figured", "image/png": "iVBOR"}},
+        {"data": {"text/plain": "Short...", "text/html": "<table><tr><td>Tabled</table>"}},
+        {"data": {"text/plain": "<Markdown object>", "text/markdown": "Marked"}},
+        {"data": {"text/plain": "<HTML object>", "text/html": "<p>Hyper</p><img src='a.png'>"}},
+        {"data": {"text/plain": "Widget()", "application/widget": {"id": "Modeled"}}},
+        {"output_type": "pyout", "text": "Olden", "png": "iVBOR"},
         {"output_type": "error", "ename": "KeyError", "evalue": "tea", "traceback": []},
     ]
     cells = [
@@ -708,10 +713,11 @@ def notebook() -> Features:
         {"cell_type": "raw", "source": "Rawly"},
     ]
     left_out = {
-        "pictures left out: 1 (first: cell 1)": "",
-        "outputs of type image/png left out: 1 (first: cell 2)": "iVBOR",
+        "pictures left out: 4 (first: cell 1)": "iVBOR",
+        "outputs of type application/widget left out: 1 (first: cell 2)": "Modeled",
     }
-    words = "Headed Text print(1) Streamed Plain Paged KeyError tea Rawly"
+    words = "Headed Text print(1) Streamed Plain Paged Figured Tabled Marked Hyper Widget() Olden "
+    words += "KeyError tea Rawly"
     return json.dumps({"cells": cells, "metadata": {}}).encode(), words.split(), left_out
 
 

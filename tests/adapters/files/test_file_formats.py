@@ -167,6 +167,15 @@ def test_cells_are_pages_with_code_and_short_outputs(tmp_path: Path) -> None:
     assert "outputs cut after 2,000 characters: 1 (first: cell 2)" in note
 
 
+@pytest.mark.parametrize("content", ["{}", "[]", '{"worksheets": []}'])
+def test_notebook_without_cells_raises(tmp_path: Path, content: str) -> None:
+    (tmp_path / "a.ipynb").write_text(content)
+    with pytest.raises(
+        ReadError, match=r"a\.ipynb: it is not a notebook, because it has no cells$"
+    ):
+        NodeGraph(tmp_path / "a.ipynb", progress=False)
+
+
 OLD_FILES = Path(__file__).parents[2] / "support" / "office97"
 
 
