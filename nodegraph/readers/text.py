@@ -68,11 +68,12 @@ _MAX_FIELDS = 100  # fields of a JSON file that are stored as metadata
 def read_json_lines(source: SourceFile) -> list[Document]:
     """Read one document per line: an object with ``text``, ``content`` or ``page_content``.
 
-    The id is the file's id with ``id`` or the line number. ``metadata`` and all other fields
-    become metadata, and ``{"a": {"b": 1}}`` becomes the field ``a.b``. If an object has no such
-    text field, its text consists of lines ``a.b: value``, and strings of more than 200 characters
-    are not stored as metadata. A value that is not an object is stored as JSON. Blank lines are
-    skipped. Lines that are not JSON are skipped and noted.
+    The id is the file's id with ``id`` or the line number. Other fields follow the text as lines
+    ``a.b: value`` and become metadata, and ``{"a": {"b": 1}}`` becomes the field ``a.b``. The
+    fields of ``metadata`` and lists of more than 50 numbers become metadata only. If an object
+    has no such text field, its text consists of all its fields, and strings of more than 200
+    characters are not stored as metadata. A value that is not an object is stored as JSON. Blank
+    lines are skipped. Lines that are not JSON are skipped and noted.
 
     Raises:
         ReadError: If no line is JSON.
@@ -102,15 +103,29 @@ def _from_record(record: Any, number: int) -> Document:
     if not isinstance(record, dict):
         text = record if isinstance(record, str) else json.dumps(record, ensure_ascii=False)
         return Document(text, id=str(number))
-    record_id = record.pop("id", None)
     names = ("text", "content", "page_content")
     name = next((name for name in names if isinstance(record.get(name), str)), None)
     text = record.pop(name) if name else _lines(record) or json.dumps(record, ensure_ascii=False)
-    if isinstance(inner := record.get("metadata", {}), dict | None):
+    record_id = record.pop("id", None)
+    inner = record.get("metadata", {})
+    if isinstance(inner, dict | None):
         record.pop("metadata", None)
-        record.update(inner or {})
+    if name:
+        shown = {name: value for name, value in record.items() if not _is_vector(value)}
+        text = "\n\n".join(filter(None, [text, _lines(shown)]))
+    if isinstance(inner, dict):
+        record.update(inner)
     metadata = _fields(record) if name else _short_fields(record)
     return Document(text, metadata, id=str(number if record_id in (None, "") else record_id))
+
+
+_LONGEST_VECTOR = 50  # numbers of a list that is shown in a text
+
+
+def _is_vector(value: Any) -> bool:
+    """Return whether a value is an embedding."""
+    is_long = isinstance(value, list) and len(value) > _LONGEST_VECTOR
+    return is_long and all(isinstance(number, int | float) for number in value)
 
 
 def _values(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:

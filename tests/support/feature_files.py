@@ -683,12 +683,36 @@ def csv_file() -> Features:
 
 def json_lines() -> Features:
     lines = (
-        '{"a": {"b": "Deep", "n": 41.5}, "list": ["x1", "x2"], "rows": [{"k": "r1"}, {"k": "r2"}]}'
-        '\n{"broken": \n{"text": "Texted", "same": 2}\n["Listed", [7]]\n"Alone"\n'
+        '{"a": {"b": "Deep", "n": 41.5}, "list": ["x1", "x2"], "rows": [{"k": "r1"}, {"k": "r2"}],'
+        '"id": "SKU-77"}\n{"broken": \n{"text": "Texted", "same": {"n": 2}, "content": "Second '
+        'text"}\n["Listed", [7]]\n"Alone"\n'
     )
     left_out = {"lines that are not JSON, left out: 1 (first: line 2)": "broken"}
-    words = "a.b Deep a.n 41.5 x1 x2 rows.k r1 r2 Texted Listed 7 Alone"
+    words = "a.b Deep a.n 41.5 x1 x2 rows.k r1 r2 SKU-77 Texted same.n 2 Second Listed 7 Alone"
     return lines.encode(), words.split(), left_out
+
+
+def json_file() -> Features:
+    rows = [{"k": "Rowed", "sub": {"n": 4.5}}, {"k": "Second", "yes": True}, "Mixed"]
+    value = {"id": "SKU-77", "a": {"b": "Deep 茶"}, "rows": rows, "list": ["Listed", [7, "Inner"]]}
+    value |= {"long": "Longer " * 50, "multi": "Line\n other", "same": {"a.b": "Dotted"}}
+    words = "SKU-77 a.b Deep 茶 rows.k Rowed rows.sub.n 4.5 Second rows.yes true Mixed Listed 7 "
+    words += "Inner Longer Line other same.a.b Dotted"
+    return json.dumps(value, ensure_ascii=False).encode(), words.split(), {}
+
+
+def text_file() -> Features:
+    text = "Titled\r\n\r\nTabbed\tcells 2\u00b3\x0cPaged\u2028Wide 茶\ufeff\nbroken ".encode()
+    note = {"bytes that are not utf-8: 2 (first: line 4)": ""}
+    return (
+        b"\xef\xbb\xbf" + text + b"\xff\nLast\xfe",
+        "Titled cells Paged Wide 茶 Last".split(),
+        note,
+    )
+
+
+def chinese_text() -> Features:
+    return "朱镕基的茶，产地是安吉。".encode("gb18030"), ["朱镕基的茶，产地是安吉。"], {}
 
 
 def notebook() -> Features:
@@ -740,7 +764,10 @@ FEATURES: dict[str, Callable[[], Features]] = {
     "a.mbox": mailbox_file,
     "a.epub": book_file,
     "a.csv": csv_file,
+    "a.json": json_file,
     "a.jsonl": json_lines,
+    "a.txt": text_file,
+    "a.md": chinese_text,
     "a.ipynb": notebook,
     "a.xml": xml_file,
 }

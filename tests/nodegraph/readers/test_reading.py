@@ -91,7 +91,7 @@ def test_binary_text_file_raises_with_offset(docs: Path) -> None:
 
 def test_json_lines_give_one_document_each(docs: Path) -> None:
     lines = [
-        '{"text": "one", "topic": "tea"}',
+        '{"text": "one", "topic": "tea", "size": {"cm": 4.5}, "vector": %s}' % ([0.5] * 51),
         "",
         '{"content": "two", "id": "second", "metadata": {"page": 2}}',
         "  ",
@@ -101,18 +101,19 @@ def test_json_lines_give_one_document_each(docs: Path) -> None:
     ]
     graph = NodeGraph(write(docs / "a.jsonl", BOM + "\r\n".join(lines).encode()))
     assert texts(graph) == {
-        "docs/a.jsonl#1": "one",
+        "docs/a.jsonl#1": "one\n\ntopic: tea\nsize.cm: 4.5",
         "docs/a.jsonl#second": "two",
         "docs/a.jsonl#9": "a\u2028b",
-        "docs/a.jsonl#6": "both",
-        "docs/a.jsonl#7": "x",
+        "docs/a.jsonl#6": "both\n\ncontent: kept",
+        "docs/a.jsonl#7": "x\n\nmetadata: tea, hot",
     }
     own = [set(node.metadata) - {"file_name"} for node in graph.nodes("ROOT")]
     facts = own[2]
-    fields = [["topic"], ["page"], [], ["content"], ["metadata"]]
+    fields = [["size.cm", "topic", "vector"], ["page"], [], ["content"], ["metadata"]]
     assert [sorted(each - facts) for each in own] == fields
     assert graph.nodes("ROOT")[4].metadata["metadata"] == ["tea", "hot"]
     assert graph.node("docs/a.jsonl#second").metadata["page"] == 2
+    assert [r.node.document_id for r in as_retriever(graph)("4.5")] == ["docs/a.jsonl#1"]
     assert graph.node("docs/a.jsonl#second").metadata["file_name"] == "a.jsonl"
 
 
@@ -147,7 +148,7 @@ def test_json_lines_with_any_fields_are_searchable(docs: Path) -> None:
     long = "The leaves are heated. " * 20
     lines = [
         {"title": "Tea", "body": long, "year": 1999},
-        {"id": "b", "question": "谁付运费？", "answer": "茶园"},
+        {"id": "SKU-77", "question": "谁付运费？", "answer": "茶园"},
         ["a", "茶"],
         "Only a text.",
         {"messages": [{"role": "user", "content": "How is oolong roasted?"}]},
@@ -161,12 +162,13 @@ def test_json_lines_with_any_fields_are_searchable(docs: Path) -> None:
         "docs/a.ndjson#4": "Only a text.",
         "docs/a.ndjson#5": "messages.role: user\nmessages.content: How is oolong roasted?",
         "docs/a.ndjson#6": "n: 1\nsize.cm: 4.5\ncolors: red, green",
-        "docs/a.ndjson#b": "question: 谁付运费？\nanswer: 茶园",
+        "docs/a.ndjson#SKU-77": "id: SKU-77\nquestion: 谁付运费？\nanswer: 茶园",
     }
     metadata = graph.node("docs/a.ndjson#1").metadata
     assert (metadata["title"], metadata["year"]) == ("Tea", 1999)
     assert "body" not in metadata
-    assert graph.node("docs/a.ndjson#b").metadata["answer"] == "茶园"
+    assert graph.node("docs/a.ndjson#SKU-77").metadata["answer"] == "茶园"
+    assert [r.node.document_id for r in as_retriever(graph)("SKU-77")] == ["docs/a.ndjson#SKU-77"]
     fields = graph.node("docs/a.ndjson#6").metadata
     assert (fields["size.cm"], fields["colors"]) == (4.5, ["red", "green"])
     assert [r.node.document_id for r in as_retriever(graph)("4.5", filters={"size.cm": 4.5})] == [
