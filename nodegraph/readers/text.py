@@ -197,13 +197,13 @@ def read_csv(source: SourceFile) -> Document:
     text = decoded(source)
     first, _, rest = text.partition("\n")
     if match := re.fullmatch(r'"?sep=(.)"?', first.strip(" "), re.I):
-        text, delimiter = rest, match[1]
+        text, delimiter = f"\n{rest}", match[1]
     elif source.path.suffix.lower() == ".tsv":
         delimiter = "\t"
     else:
         head = text[:50_000]
         delimiter = max(_DELIMITERS, key=lambda d: _share_of_equal_rows(_csv_rows(head, d)))
-    read = _csv_rows(text, delimiter)
+    read = _csv_rows(text, delimiter, source)
     rows = [row for row in read if any(cell.strip() for cell in row)]
     width = _usual_width(rows)
     start, end = 0, len(rows)
@@ -217,11 +217,32 @@ def read_csv(source: SourceFile) -> Document:
     return source.document(text)
 
 
-def _csv_rows(text: str, delimiter: str) -> list[list[str]]:
+def _csv_rows(text: str, delimiter: str, source: SourceFile | None = None) -> list[list[str]]:
+    """Return the cells. In a line with an unclosed quote, quotes are ordinary characters."""
     import csv
 
     csv.field_size_limit(10_000_000)
-    return list(csv.reader(io.StringIO(text), delimiter=delimiter))
+    lines = io.StringIO(text).readlines()
+    rows: list[list[str]] = []
+    at = 0  # the first line that is not in the rows
+    while at < len(lines):
+        start, rest = at, map(lines.__getitem__, range(at, len(lines)))
+        reader = csv.reader(rest, delimiter=delimiter, strict=True)
+        try:
+            for row in reader:
+                rows.append(row)
+                at = start + reader.line_num
+        except csv.Error:
+            is_open = start + reader.line_num > at + 1 or lines[at].count('"') % 2 == 1
+            if is_open and source:
+                source.note("unclosed quotes, read as characters", f"line {at + 1}")
+            rows += csv.reader(
+                [lines[at]],
+                delimiter=delimiter,
+                quoting=csv.QUOTE_NONE if is_open else csv.QUOTE_MINIMAL,
+            )
+            at += 1
+    return rows
 
 
 def _usual_width(rows: Iterable[Sequence[str]]) -> int:

@@ -671,12 +671,14 @@ def book_file() -> Features:
 
 
 def csv_file() -> Features:
-    rows = 'Titled\n\nid;note;price\n1;"multi\nline; quoted";1,20\n2;"un""even";2,40\nRemark\n'
+    rows = 'Titled\n\nid;note;price\n1;"multi\nline; quoted";1,20\n2;"un""even";2,40\n'
+    rows += '3;"Open;2\nRemark\n'
     return (
         b"\xef\xbb\xbf" + rows.encode() + b"\xff\n",
-        "Titled id note multi line; quoted 1,20 Remark".split(),
+        'Titled id note multi line; quoted 1,20 | "Open | 2 Remark'.split(),
         {
-            "bytes that are not utf-8: 1 (first: line 8)": "",
+            "bytes that are not utf-8: 1 (first: line 9)": "",
+            "unclosed quotes, read as characters: 1 (first: line 7)": "",
         },
     )
 

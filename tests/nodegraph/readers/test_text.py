@@ -212,6 +212,30 @@ def test_csv_becomes_a_markdown_table(tmp_path: Path, name: str, content: str, t
     assert text_in(tmp_path / name) == text
 
 
+@pytest.mark.parametrize(
+    ("content", "rows", "line"),
+    [
+        ('tea,price\n"Keemun,3\nAssam,2\n', '"Keemun | 3\nAssam | 2', 2),
+        ('sep=,\ntea,price\n"Keemun,3\nAssam,"2"\n', '"Keemun | 3\nAssam | 2', 3),
+        ('tea,price\nAssam,2\nKeemun,"3', 'Assam | 2\nKeemun | "3', 3),
+        (
+            'tea,price\n"Kee\nmun",3\n"Assam,2\n"Oolong",4\n',
+            'Kee mun | 3\n"Assam | 2\nOolong | 4',
+            4,
+        ),
+        ('tea,price\n"5" pot,3\nA 6" pot,2\n', '5 pot | 3\nA 6" pot | 2', 0),
+    ],
+)
+def test_unclosed_quote_in_csv_is_noted(tmp_path: Path, content: str, rows: str, line: int) -> None:
+    (tmp_path / "a.csv").write_text(content)
+    graph = NodeGraph(tmp_path, progress=False)
+    (node,) = graph.nodes("ROOT")
+    head = "| tea | price |\n| --- | --- |\n"
+    assert node.text == head + "\n".join(f"| {row} |" for row in rows.split("\n"))
+    notes = [note.rpartition(": ")[2] for note in graph.read_report.notes.values()]
+    assert notes == ([f"line {line})"] if line else [])
+
+
 def test_rows_of_csv_know_the_row_below_the_title(tmp_path: Path) -> None:
     rows = "".join(f"tea {n};{n},5;town {n % 7}\n" for n in range(400))
     (tmp_path / "a.csv").write_text(f"Prices\nname;price;city\n{rows}Total;;\n")
