@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import doctest
 import importlib
+import inspect
 import io
 import json
 import logging
@@ -17,6 +18,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import get_origin
 
 import pytest
 from click.testing import CliRunner
@@ -226,6 +228,16 @@ def _modules() -> list[str]:
 def test_docstring_examples(name: str) -> None:
     result = doctest.testmod(importlib.import_module(name))
     assert result.failed == 0
+
+
+@pytest.mark.parametrize("package", source_tree.public_names())
+def test_public_names_have_examples(package: str) -> None:
+    module = importlib.import_module(f"nodekin.{package.replace('/', '.')}")
+    for name in module.__all__:
+        item = getattr(module, name)
+        is_error = inspect.isclass(item) and issubclass(item, Exception)
+        if callable(item) and get_origin(item) is None and not is_error:
+            assert ">>> " in (item.__doc__ or ""), name
 
 
 @pytest.fixture
