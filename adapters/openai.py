@@ -281,7 +281,7 @@ class RerankEndpoint(ServerModel):
         return scores
 
     async def arerank(self, query: str, texts: Sequence[str]) -> list[float]:
-        """Async version of `rerank`."""
+        """Async version of ``rerank``."""
         scores: list[float] = []
         for batch in portions(texts, self.batch_size):
             scores += self._read(await self._acall(self._request(query, batch)), batch)

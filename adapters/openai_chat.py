@@ -94,7 +94,7 @@ class OpenAIChat(ServerModel):
         return self._read(self._call(self._request(prompt)))
 
     async def acomplete(self, prompt: Prompt) -> str:
-        """Async version of `complete`."""
+        """Async version of ``complete``."""
         return self._read(await self._acall(self._request(prompt)))
 
     def complete_json(self, prompt: Prompt, schema: Mapping[str, Any]) -> Any:
@@ -141,7 +141,7 @@ class OpenAIChat(ServerModel):
         self._check_end(end)
 
     async def astream(self, prompt: Prompt) -> AsyncIterator[str]:
-        """Async version of `stream`.
+        """Async version of ``stream``.
 
         With a ``client`` but without an ``async_client``, the answer is one part.
         """

@@ -283,8 +283,16 @@ class BaseRetriever:
 
         Model calls run concurrently, and the inner retrievers get all queries in one call.
 
+        Args:
+            queries: The questions.
+            top_k: Replaces the retriever's ``top_k``, for each query.
+            filters: Conditions, passed to the inner retrievers.
+            max_tokens: The maximum number of tokens of the results of each query.
+            order: See ``retrieve``.
+
         Raises:
-            TypeError: If ``queries`` is a string.
+            TypeError: If ``queries`` is a string, or a number is not an integer.
+            ValueError: If a number is out of range, or the order is unknown.
             ModelError: If the model fails and ``on_error="raise"``.
         """
         check_queries(queries)

@@ -141,8 +141,13 @@ class QaRetriever(BaseRetriever):
 
         Among pairs with equal questions, the first in document order is chosen.
 
+        Args:
+            query: The question.
+            filters: Conditions on metadata, in addition to the retriever's own.
+
         Raises:
             TypeError: If the query is not a string.
+            ValueError: If a condition is invalid.
         """
         return run(partial(self._answer, query, filters))
 
@@ -155,9 +160,14 @@ class QaRetriever(BaseRetriever):
     ) -> list[ScoredNode]:
         """Return unique similar questions, with a similarity below ``min_score``.
 
+        Args:
+            query: The question.
+            top_k: Maximum number of questions.
+            filters: Conditions on metadata, in addition to the retriever's own.
+
         Raises:
             TypeError: If the query is not a string, or ``top_k`` is not an integer.
-            ValueError: If ``top_k`` is below 1.
+            ValueError: If ``top_k`` is below 1, or a condition is invalid.
         """
         return run(partial(self._recommend, query, check_top_k(top_k), filters))
 

@@ -267,7 +267,7 @@ class CrossEncoderReranker:
         return run(partial(self._plan, results, query))
 
     async def arerank(self, results: Sequence[ScoredNode], query: str) -> Results:
-        """Async version of `rerank`."""
+        """Async version of ``rerank``."""
         return await arun(partial(self._plan, results, query))
 
     async def _plan(self, results: Sequence[ScoredNode], query: str) -> Results:

@@ -207,7 +207,7 @@ class Reranker:
     def __call__(
         self, results: Sequence[ScoredNode], query: str, *, top_k: int | None = None
     ) -> Any:
-        """Rerank, and return the results in the ``output_format``."""
+        """Return the results of ``rerank`` in the ``output_format``."""
         reranked = self.rerank(results, query, top_k=top_k)
         return formatted(reranked, self.output_format, self.join)
 
@@ -223,6 +223,7 @@ class Reranker:
 
         Raises:
             TypeError: If the query is not a str, or a result is not a ``ScoredNode``.
+            ValueError: If ``top_k`` is below 1.
             RerankError: If the model or function fails or returns invalid scores.
         """
         return run(partial(self.plan, results, query, top_k=top_k))
@@ -230,7 +231,7 @@ class Reranker:
     async def arerank(
         self, results: Sequence[ScoredNode], query: str, *, top_k: int | None = None
     ) -> Results:
-        """Async version of `rerank`.
+        """Async version of ``rerank``.
 
         It awaits the reranker's ``arerank`` if available, else it runs ``rerank`` in a thread.
         """
