@@ -47,7 +47,7 @@ def read_notebook(source: SourceFile) -> Document:
         text = _joined(cell.get("source", cell.get("input", ""))).strip()
         if cell.get("attachments"):
             source.note("pictures left out", place, len(cell["attachments"]))
-        if cell["cell_type"] == "code":
+        if cell.get("cell_type") == "code":
             written = (_output(output, source, place) for output in cell.get("outputs", []))
             outputs = _ESCAPE.sub("", "\n".join(filter(None, written)))
             if len(outputs) > _MAX_OUTPUT:

@@ -173,11 +173,11 @@ def detected(data: bytes, usual: str = "") -> str | None:
     return next((name for name in names if _is_plausible(data, name)), None)
 
 
-_MAX_LETTERS = 100  # different bytes above 127 of a text with one byte per character
+_MAX_LETTERS = 100  # different bytes above 127 in a text with one byte per character
 
 
 def _is_plausible(data: bytes, name: str) -> bool:
-    """Return whether bytes decode to assigned characters, and are not any bytes above 127."""
+    """Return whether bytes decode to assigned characters of an alphabet of plausible size."""
     text = _text(data, name)
     if text is None:
         return False

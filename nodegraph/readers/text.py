@@ -119,7 +119,7 @@ def _from_record(record: Any, number: int) -> Document:
     return Document(text, metadata, id=str(number if record_id in (None, "") else record_id))
 
 
-_LONGEST_VECTOR = 50  # numbers of a list that is shown in a text
+_LONGEST_VECTOR = 50  # maximum length of a list of numbers in a text
 
 
 def _is_vector(value: Any) -> bool:
