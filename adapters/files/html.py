@@ -15,7 +15,8 @@ from ...nodegraph.readers.text import join_pages
 from .markup import mark_merged_cells, repeat_merged_cells, with_scripts
 from .office_xml import named, opened_zip, parser, title_and_author
 
-_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.I | re.S)
+_TITLE = re.compile(r"<svg\b(?:(?!</svg\b).)*|<title[^>]*>(.*?)</title>", re.I | re.S)
+"""The title of a page, or a drawing, which may have a title of its own."""
 
 _INTERNAL_LINK = re.compile(r"\[([^\[\]\n]*)\]\(#[^)\s]*\)")
 """A link within the page. Its target is removed; a link with a number refers to a note."""
@@ -37,11 +38,9 @@ _EMPHASIS = ["b", "strong", "i", "em", "u", "s", "font", "span", "mark", "ins"]
 def read_html(source: SourceFile) -> Document:
     """Read a page as Markdown with headings, lists, tables, code and links."""
     html = decoded(source, is_html=True)
-    metadata = {}
-    match = _TITLE.search(html)
-    if match and (title := " ".join(unescape(match[1]).split())):
-        metadata["title"] = title
-    return source.document(page_text(html, source), metadata)
+    found = next((match[1] for match in _TITLE.finditer(html) if match[1]), "")
+    title = " ".join(unescape(found).split())
+    return source.document(page_text(html, source), {"title": title} if title else {})
 
 
 _FORM_FIELDS = ["input", "select", "datalist", "textarea", "button"]
@@ -49,6 +48,8 @@ _FORM_FIELDS = ["input", "select", "datalist", "textarea", "button"]
 _KINDS = {
     "nav": "menus left out",
     "hidden": "hidden parts left out",
+    "noscript": "texts for browsers without scripts left out",
+    "iframe": "embedded pages left out",
     **dict.fromkeys(_FORM_FIELDS, "form fields left out"),
     **dict.fromkeys("img svg picture canvas video audio".split(), "pictures left out"),
 }
@@ -57,7 +58,8 @@ _ELEMENT = re.compile(
     r"<!--(?:(?!-->).)*|<(script|style|template)\b(?:(?!</\1\b).)*"  # not displayed
     r"|<input\b[^<>]*\btype=[\"']?(?:hidden|submit)[^<>]*>"
     rf"|<(?P<tag>{'|'.join(_KINDS)})\b"
-    r"|<\w+(?P<hidden>\s(?:[^<>]*\s)?(?:hidden(?=[\s=/>])|style=[\"'][^\"'<>]*display:\s*none))",
+    r"|<\w+(?P<hidden>\s(?:[^<>]*\s)?(?:hidden(?=[\s=/>])"
+    r"|style=[\"'][^\"'<>]*(?:display:\s*none|visibility:\s*hidden)))",
     re.I | re.S,
 )
 
@@ -77,7 +79,10 @@ def page_text(html: str, source: SourceFile, place: str = "") -> str:
             is_first = kind not in source.notes and not place
             line = f"line {html.count(chr(10), 0, match.start()) + 1}" if is_first else ""
             source.note(kind, place or line)
-    return markdown(_ALTERNATIVE.sub(lambda image: image[1] or image[2], html))
+    text = markdown(_ALTERNATIVE.sub(lambda image: image[1] or image[2], html))
+    if html.strip() and not text:
+        source.note("pages without a text", place or "line 1")
+    return text
 
 
 def markdown(html: str) -> str:

@@ -8,7 +8,12 @@ from html import unescape
 from itertools import groupby
 from operator import itemgetter
 
-_SCRIPT = re.compile(r"<(sup|sub)\b[^>]*>(.{0,400}?)</\1\s*>", re.I | re.S)
+_SCRIPT = re.compile(
+    r"<(sup|sub|(?:span|font)(?=[^<>]*vertical-align:\s*(sup|sub)))\b[^>]*>(.{0,400}?)</\1\s*>",
+    re.I | re.S,
+)
+
+_BLOCK = re.compile(r"</?(?:p|h\d|div|li|d[dt]|t[dhr]|br)\b", re.I)
 
 _TAG = re.compile(r"<[^<>]*>")
 
@@ -135,15 +140,15 @@ def with_scripts(html: str) -> str:
 
     def as_text(match: re.Match[str]) -> str:
         start, end = match.span()
-        text = unescape(_TAG.sub("", match[2])).strip()
-        before = unescape(_TAG.sub("", html[max(0, start - 200) : start].rpartition("<p")[2]))
+        text = unescape(_TAG.sub("", match[3])).strip()
+        before = unescape(_TAG.sub("", _BLOCK.split(html[max(0, start - 200) : start])[-1]))
         after = unescape(_TAG.sub("", html[end : end + 100]))
-        if match[1].lower() == "sub":
+        if (match[2] or match[1]).lower() == "sub":
             written = subscript(before, text, after)
         else:
             if _OPEN_LINK.search(html, max(0, start - 300), start):
-                return match[2]  # a note mark whose brackets come with the link
-            written = superscript(before, text, after, is_link='href="#' in match[2])
+                return match[3]  # a note mark whose brackets come with the link
+            written = superscript(before, text, after, is_link='href="#' in match[3])
         return written.replace("&", "&amp;").replace("<", "&lt;")
 
     return _SCRIPT.sub(as_text, html)

@@ -564,7 +564,8 @@ def pdf_file() -> Features:
 
 def web_page() -> Features:
     html = (
-        '<!DOCTYPE html><html><head><meta charset="gb2312"><title>Crown</title>'
+        '<!DOCTYPE html><html><head><meta charset="gb2312"><svg><title>Icon</title>'
+        "</svg><title>Crown</title>"
         "<style>p {color: red}</style><script>var unseen = 1</script></head><body>"
         "<nav>Menuword</nav><header>Headline</header><form><h1>Chapter</h1><p>Inside "
         "<b>bold</b> and 2<sup>30</sup> of H<sub>2</sub>O, see<sup><a href='#n'>7</a></sup></p>"
@@ -579,16 +580,21 @@ def web_page() -> Features:
         "<svg><text>Drawn</text></svg><p hidden>Concealed</p>"
         '<p style="color: red; display: none">Vanished</p><del>Deleted</del> <ins>Inserted</ins>'
         "<details><summary>Summary</summary>Detail</details><aside>Sidebar</aside>"
+        "<noscript>Scriptless</noscript><iframe src=a>Framed</iframe><p style='visibility:hidden'>"
+        "Invisible</p><h2>Of 2005</h2><h2>2<sup>32</sup></h2><p>10<span style='vertical-align: "
+        "super'>9</span>, CO<span style='vertical-align:sub'>2</span></p>"
         "<p id=n>7 Noted 镕</p><footer>Footline</footer></body></html>"
     )
     words = "Headline Chapter Inside bold 2^30 H2O [7] Label Outer Inner Third Term Meaning "
     words += "Caption Merged One Two Nested indent code Quoted Math alpha 12 漢 kan Pictured Below "
-    words += "Deleted Inserted Summary Detail Sidebar Noted 镕 Footline"
+    words += "2^32 10^9, CO2 Deleted Inserted Summary Detail Sidebar Noted 镕 Footline"
     left_out = {
         "menus left out: 1 (first: line 1)": "Menuword",
         "form fields left out: 3": "Optional Push Typed",
-        "pictures left out: 2": "Drawn",
-        "hidden parts left out: 2": "Concealed Vanished",
+        "pictures left out: 3": "Drawn Icon",
+        "hidden parts left out: 3": "Concealed Vanished Invisible",
+        "texts for browsers without scripts left out: 1": "Scriptless",
+        "embedded pages left out: 1": "Framed",
     }
     return html.encode("gb18030"), words.split(), left_out
 

@@ -7,7 +7,8 @@ import pytest
 from nodekin.adapters.files.html import markdown
 from nodekin.nodegraph import NodeGraph
 
-PAGE = """<!DOCTYPE html><html><head><meta charset="{charset}"><title>茶 &amp; 水</title>
+PAGE = """<!DOCTYPE html><html><head><meta charset="{charset}"><svg><title>Icon</title>
+</svg><title>茶 &amp; 水</title>
 <script>var hidden = 1</script><style>p {{ color: red }}</style></head><body>
 <nav><a href="/">Home</a></nav><h1>茶</h1><p>一种<b>饮料</b>，见<a href="water.html">水</a>。</p>
 <ul><li>绿</li><li>红</li></ul><h2>价格</h2><table><tr><th>茶</th><th>价</th></tr>
@@ -48,11 +49,20 @@ def test_text_of_deeply_nested_page_is_kept(tmp_path: Path) -> None:
     assert node.text.split() == ["Tea", "is", "green."]
 
 
-@pytest.mark.parametrize("part", ["<!--", "<script>", "<input ", "<p hidden style='"])
+@pytest.mark.parametrize(
+    "part", ["<!--", "<script>", "<input ", "<p hidden style='", "<svg ", "<span "]
+)
 def test_unclosed_parts_take_linear_time(tmp_path: Path, part: str) -> None:
     (tmp_path / "a.html").write_text(f"<html><p>Tea.</p>{part * 200_000}")
     (node,) = NodeGraph(tmp_path, progress=False).nodes("ROOT")
     assert node.text.startswith("Tea.")
+
+
+def test_page_of_scripts_is_noted(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text("<html><script>var a = 1</script></html>")
+    graph = NodeGraph(tmp_path, progress=False)
+    (note,) = graph.read_report.notes.values()
+    assert "pages without a text: 1 (first: line 1)" in note
 
 
 @pytest.mark.parametrize(
