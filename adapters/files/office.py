@@ -112,6 +112,9 @@ _TEXT_PARTS = re.compile(
 )
 
 
+_NOTED_PARTS = "word/(?:header|footer)|ppt/comments"  # may have parts that are left out
+
+
 def _rewritten_file(
     archive: zipfile.ZipFile, source: SourceFile, roots: list[Element], heads: list[tuple[str, str]]
 ) -> bytes:
@@ -132,8 +135,8 @@ def _rewritten_file(
             if re.fullmatch(r"(?:word/|ppt/|content|styles).*\.xml", name):
                 root = ElementTree.fromstring(data)
                 heads += _running_heads(name, root)
-                if "/comments" in name or _TEXT_PARTS.fullmatch(name):
-                    note_left_out(source, root)
+                if _TEXT_PARTS.fullmatch(name) or re.match(_NOTED_PARTS, name):
+                    note_left_out(source, root, name.partition("/")[2])
                 _rewrite(root, replaced)
                 if name.startswith(("ppt/slides/", "content")):
                     _mark_slides(root, source)

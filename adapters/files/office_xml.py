@@ -5,7 +5,6 @@ from __future__ import annotations
 import posixpath
 import re
 import zipfile
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import zip_longest
@@ -119,30 +118,41 @@ def texts(element: Element, *names: str) -> str:
     return "".join(inner.text or "" for inner in named(element, *names))
 
 
+_DELETED = "deleted passages left out"
+
 LEFT_OUT = {
     "comments left out": ("commentReference", "comment", "cm", "annotation"),
-    "deleted passages left out": ("del", "moveFrom", "deletion"),
+    _DELETED: ("del", "moveFrom", "deletion"),
     "pictures left out": ("blip", "imagedata", "image"),
     "embedded files left out": ("OLEObject", "altChunk", "oleObj"),
 }
 """The elements of Office files that readers leave out, by kind of note."""
 
 
-def note_left_out(source: SourceFile, root: Element, place: str = "") -> None:
+def note_left_out(source: SourceFile, root: Element, part: str, *, is_sheet: bool = False) -> None:
     """Note the elements that a reader leaves out.
 
     Args:
         source: The file.
         root: The XML of its text.
-        place: The place of the elements. Empty: the paragraph of the first element.
+        part: The name of the part: the place of elements before all paragraphs.
+        is_sheet: Whether the place is always the part. Otherwise, the place is the text of the
+            paragraph or of the paragraph before it.
     """
-    counts = Counter(map(local_name, root.iter()))
-    for kind, names in LEFT_OUT.items():
-        if count := sum(counts[name] for name in names):
-            paragraphs = (p for p in named(root, "p") if next(named(p, *names), None) is not None)
-            first = next(paragraphs, root)
-            text = texts(first, "t") or "".join(first.itertext())
-            source.note(kind, place or " ".join(text.split())[:60], count)
+    kinds = {name: kind for kind, names in LEFT_OUT.items() for name in names}
+    paragraphs: list[Element] = []
+    for element in root.iter():
+        name = local_name(element)
+        if name in ("p", "h") and not is_sheet:
+            paragraphs.append(element)
+        if kind := kinds.get(name):
+            inner = named(element, "t", "delText", "p", "h")
+            deleted = " ".join("".join(each.itertext()) for each in inner)
+            if name in LEFT_OUT[_DELETED] and not deleted.strip():
+                continue  # a paragraph mark, or a mark of the start of a moved passage
+            lines = (texts(p, "t") or " ".join(p.itertext()) for p in reversed(paragraphs))
+            place = deleted if name == "deletion" else next(filter(str.strip, lines), part)
+            source.note(kind, " ".join(place.split())[:60])
 
 
 def running_heads(parts: Iterable[tuple[str, str]]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import unescape
 from typing import Any
@@ -39,7 +39,8 @@ def read_spreadsheet(source: SourceFile) -> Document:
     with parser("python_calamine"):
         from python_calamine import CalamineWorkbook, PasswordError, SheetVisibleEnum
     parts = _Parts()
-    if zipfile.is_zipfile(source.path):
+    is_packed = zipfile.is_zipfile(source.path)
+    if is_packed:
         with opened_zip(source, "spreadsheet") as archive:
             is_open = "content.xml" in archive.namelist()
             (_read_open_parts if is_open else _read_parts)(archive, source, parts)
@@ -47,6 +48,8 @@ def read_spreadsheet(source: SourceFile) -> Document:
         book = CalamineWorkbook.from_path(str(source.path))
     except PasswordError as error:
         raise source.encrypted("spreadsheet") from error
+    if not is_packed:
+        _note_unread(source, [details.name for details in book.sheets_metadata])
     pages: list[str] = []
     for details in book.sheets_metadata:
         name = details.name
@@ -77,25 +80,56 @@ class _Parts:
     merged: dict[str, list[Any]] = field(default_factory=dict)
 
 
+_ERRORS = "error values left out"
+
+_OLD_RECORDS = {
+    "comments left out": rb"\x15\0\x12\0\x19\0",
+    "pictures left out": rb"\x15\0\x12\0\x08\0",
+    "charts left out": rb"\x15\0\x12\0\x05\0",
+    _ERRORS: rb"\x06\0.{8}\x02\0[\0-\x2b]\0{3}\xff\xff|\x05\x02\x08\0.{6}[\0-\x2b]\x01",
+    "scripts read as plain text": rb"1\0.\0.{6}(?:\x90\x01|\xbc\x02)[\x01\x02]\0",
+}
+"""Records of Excel 97 to 2003 that the library does not read."""
+
+_OLD_SHEET = b"\x09\x08\x10\0\0\x06\x10\0"  # the start of a sheet
+
+
+def _note_unread(source: SourceFile, names: Sequence[str]) -> None:
+    """Note what is not read of a workbook of Excel 97 to 2003. Its sheets are given by name."""
+    data = source.path.read_bytes()
+    for kind, record in _OLD_RECORDS.items():
+        for match in re.finditer(record, data, re.S):
+            sheet = data.count(_OLD_SHEET, 0, match.start())
+            source.note(kind, ["the workbook", *names][min(sheet, len(names))])
+
+
 def _read_parts(archive: zipfile.ZipFile, source: SourceFile, parts: _Parts) -> None:
-    strings = "xl/sharedStrings.xml"
-    if strings in archive.namelist() and b"vertAlign" in archive.read(strings):
-        for string in xml_part(archive, strings):
-            heights = [next(named(run, "vertAlign"), run).get("val") for run in named(string, "r")]
-            runs = [texts(run, "t") for run in named(string, "r")]
-            pairs = zip(runs, (_HEIGHTS.get(height, 0) for height in heights), strict=True)
-            parts.scripts["".join(runs)] = joined_runs(pairs)
+    if "xl/workbook.bin" in archive.namelist():
+        source.note("binary workbooks without scripts, comments, error values", "the workbook")
+    _read_scripts(archive, "xl/sharedStrings.xml", parts)
     related = relations(archive, "xl/workbook.xml")
     for sheet in named(xml_part(archive, "xl/workbook.xml"), "sheet"):
         if part := related.get(attribute(sheet, "id")):
             name = sheet.get("name", "")
+            _read_scripts(archive, part[1], parts)
             parts.drawn[name] = _drawn(archive, part[1], name, source)
+
+
+def _read_scripts(archive: zipfile.ZipFile, name: str, parts: _Parts) -> None:
+    """Read the superscripts and subscripts in the strings of a part."""
+    if name not in archive.namelist() or b"vertAlign" not in archive.read(name):
+        return
+    for string in named(xml_part(archive, name), "si", "is"):
+        heights = [next(named(run, "vertAlign"), run).get("val") for run in named(string, "r")]
+        runs = [texts(run, "t") for run in named(string, "r")]
+        pairs = zip(runs, (_HEIGHTS.get(height, 0) for height in heights), strict=True)
+        parts.scripts["".join(runs)] = joined_runs(pairs)
 
 
 _HEIGHTS = {"superscript": 1, "subscript": -1}
 
 # The XML of a large sheet without these would need much memory.
-_OPEN_FEATURE = re.compile(rb"text-position|-spanned|:annotation|draw:(?:object|image)")
+_OPEN_FEATURE = re.compile(rb"text-position|-spanned|:annotation|draw:(?:object|image)|\"error\"")
 
 
 def _read_open_parts(archive: zipfile.ZipFile, source: SourceFile, parts: _Parts) -> None:
@@ -116,7 +150,10 @@ def _read_open_parts(archive: zipfile.ZipFile, source: SourceFile, parts: _Parts
         blocks = ["\n".join(open_object(archive, target)) for target in objects]
         parts.drawn[name] = [block.replace("|", "\\|") for block in blocks]
         parts.merged[name] = list(_merged_cells(table))
-        note_left_out(source, table, name)
+        note_left_out(source, table, name, is_sheet=True)
+        errors = ("error" in cell.attrib.values() for cell in named(table, "table-cell"))
+        if count := sum(errors):
+            source.note(_ERRORS, name, count)
 
 
 def _runs(paragraph: Element, heights: Mapping[str, int]) -> list[tuple[str, int]]:
@@ -160,6 +197,8 @@ _PRINTED = re.compile(r"<odd(Header|Footer)>(.*?)</odd", re.S)
 
 _PRINT_CODE = re.compile(r"&(?:[A-Z]|\"[^\"]*\"|\d+)")
 
+_ERROR = re.compile(rb"<c\b[^<>]*\st=[\"']e[\"']")
+
 _WITHOUT_VALUE = re.compile(rb"(?:</f>|<f[^>]*/>)(?:<v\s*/>|<v></v>)?</c>")
 
 
@@ -169,11 +208,13 @@ def _drawn(archive: zipfile.ZipFile, part: str, name: str, source: SourceFile) -
     data = archive.read(part)
     if empty := len(_WITHOUT_VALUE.findall(data)):
         source.note("formulas without a stored value", name, empty)
+    if errors := len(_ERROR.findall(data)):
+        source.note(_ERRORS, name, errors)
     for kind, target in relations(archive, part).values():
         if kind not in ("comments", "drawing"):
             continue
         root = xml_part(archive, target)
-        note_left_out(source, root, name)
+        note_left_out(source, root, name, is_sheet=True)
         for shape in named(root, "sp"):
             blocks.append("\n".join(texts(paragraph, "t") for paragraph in named(shape, "p")))
         for kind_of, drawing in relations(archive, target).values():

@@ -2,11 +2,13 @@
 
 import json
 import re
+import struct
 import zipfile
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from email.message import EmailMessage
 from io import BytesIO
+from pathlib import Path
 
 from support.sample_files import pdf_of
 
@@ -74,7 +76,7 @@ def _packed(parts: Mapping[str, str | bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def _office_file(main: str, types: Mapping[str, str], parts: Mapping[str, str]) -> bytes:
+def _office_file(main: str, types: Mapping[str, str], parts: Mapping[str, str | bytes]) -> bytes:
     """Return a packed file with its content types, from the parts and the main part."""
     listed = "".join(
         f'<Override PartName="/{name}" ContentType="application/vnd.openxmlformats-officedocument.'
@@ -305,12 +307,15 @@ def sheets_file() -> Features:
             if value
         )
         cells += f'<row r="{at}">{"".join(values)}</row>'
-    cells += f'<row r="5"><c r="A5" t="s"><v>{len(strings)}</v></c><c r="B5"><f>1+1</f></c></row>'
     runs = (("", "Count 2"), ("superscript", "30"), ("", " of H"), ("subscript", "2"), ("", "O"))
     rich = "".join(
         f"<r><rPr><vertAlign val='{kind}'/></rPr><t xml:space='preserve'>{text}</t></r>"
         for kind, text in runs
     )
+    inline = rich.replace("Count", "Inline")
+    cells += f'<row r="5"><c r="A5" t="s"><v>{len(strings)}</v></c><c r="B5"><f>1+1</f></c></row>'
+    cells += f'<row r="6"><c r="A6" t="inlineStr"><is>{inline}</is></c><c r="B6" t="e"><v>#N/A</v>'
+    cells += "</c></row>"
     parts = {
         "workbook": f"<workbook {_MAIN} {_NAMES}><sheets><sheet name='Prices' sheetId='1' "
         "r:id='r1'/><sheet name='Secret' sheetId='2' state='hidden' r:id='r2'/></sheets>"
@@ -351,7 +356,7 @@ def sheets_file() -> Features:
         "# Prices",
         "| Report |  |  |\n",
         "| Tea | Price | Price |\n| Tea | Cup | Pot |\n| Keemun | 3 | 8.5 |",
-        "Count 2^30 of H2O",
+        *("Count 2^30 of H2O", "Inline 2^30 of H2O"),
         *(*CHART_TEXT, "Wither", "Roll", "Textbox", "Header: Teahouse"),
         *("# Secret", "Concealed"),
     ]
@@ -360,8 +365,44 @@ def sheets_file() -> Features:
         "comments left out: 1 (first: Prices)": "Remark",
         "pictures left out: 1 (first: Prices)": "",
         "formulas without a stored value: 1 (first: Prices)": "",
+        "error values left out: 1 (first: Prices)": "",
     }
     return data, known, left_out
+
+
+def old_sheets() -> Features:
+    data = (Path(__file__).parent / "office97" / "prices.xls").read_bytes()
+    left_out = {
+        "comments left out: 2 (first: Prices)": "Remark Second",
+        "error values left out: 2 (first: Prices)": "#DIV/0! #N/A",
+        "scripts read as plain text: 2 (first: the workbook)": "",
+        "hidden sheets: 1 (first: Secret)": "",
+    }
+    return data, ["| Keemun | 3 | 8.5 |", "Count 230 of H2O", "Concealed"], left_out
+
+
+def binary_sheets() -> Features:
+    def record(kind: int, content: bytes = b"") -> bytes:
+        code = bytes([kind]) if kind < 128 else bytes([kind & 127 | 128, kind >> 7])
+        return code + bytes([len(content)]) + content
+
+    def wide(text: str) -> bytes:
+        return struct.pack("<I", len(text)) + text.encode("utf-16-le")
+
+    cells = record(148, struct.pack("<4I", 0, 0, 0, 1)) + record(145) + record(0, bytes(25))
+    cells += record(6, bytes(8) + wide("Keemun")) + record(5, struct.pack("<IId", 1, 0, 8.5))
+    sheet = struct.pack("<II", 0, 1) + wide("r1") + wide("Prices")
+    data = _office_file(
+        "xl/workbook.bin",
+        {},
+        {
+            "xl/workbook.bin": record(156, sheet) + record(144) + record(132),
+            "xl/_rels/workbook.bin.rels": _relations(("r1", "worksheet", "worksheets/sheet1.bin")),
+            "xl/worksheets/sheet1.bin": cells + record(146),
+        },
+    )
+    note = "binary workbooks without scripts, comments, error values: 1 (first: the workbook)"
+    return data, ["# Prices", "| Keemun | 8.5 |"], {note: ""}
 
 
 _OPEN = " ".join(
@@ -371,6 +412,7 @@ _OPEN = " ".join(
         "draw": "drawing",
     }.items()
 )
+_OPEN += ' xmlns:calcext="urn:org:documentfoundation:names:experimental:calc"'
 _OPEN += ' xmlns:xlink="http://www.w3.org/1999/xlink"'
 
 _SCRIPTS = "".join(
@@ -511,7 +553,8 @@ def open_sheets() -> Features:
     body = (
         f'<table:table table:name="Prices"><table:shapes>{_object(2)}<draw:frame><draw:image/>'
         f"</draw:frame></table:shapes>{_OPEN_TABLE}<table:table-row><table:table-cell >"
-        f"{_REMARK}<text:p>{_COUNT}</text:p></table:table-cell>"
+        f"{_REMARK}<text:p>{_COUNT}</text:p></table:table-cell><table:table-cell "
+        'calcext:value-type="error"><text:p>#N/A</text:p></table:table-cell>'
         "</table:table-row></table:table>"
         '<table:table table:name="Secret" table:style-name="dark"><table:table-row>'
         f"{_open_cell('Concealed')}</table:table-row></table:table>"
@@ -523,6 +566,7 @@ def open_sheets() -> Features:
         "comments left out: 1 (first: Prices)": "Remark",
         "pictures left out: 1 (first: Prices)": "",
         "hidden sheets: 1 (first: Secret)": "",
+        "error values left out: 1 (first: Prices)": "",
     }
     return _open_file("spreadsheet", body, hidden), known, left_out
 
@@ -762,6 +806,8 @@ FEATURES: dict[str, Callable[[], Features]] = {
     "a.docx": word_file,
     "a.pptx": slides_file,
     "a.xlsx": sheets_file,
+    "a.xls": old_sheets,
+    "a.xlsb": binary_sheets,
     "a.odt": open_text,
     "a.odp": open_slides,
     "a.ods": open_sheets,
