@@ -50,10 +50,10 @@ def read_office(source: SourceFile) -> Document:
     italic text, after removing the real marks.
 
     Raises:
-        ReadError: If the file is encrypted.
+        ReadError: If the file is encrypted or damaged.
     """
     with parser("anydoc"):
-        from anydoc import to_document
+        from anydoc import UnsupportedError, to_document
     heads: list[tuple[str, str]] = []
     metadata: dict[str, Any] = {}
     roots: list[Element] = []
@@ -64,7 +64,10 @@ def read_office(source: SourceFile) -> Document:
             data = _rewritten_file(archive, source, roots, heads)
     else:
         data = _rewritten_rtf(source)
-    document = to_document(data)
+    try:
+        document = to_document(data)
+    except UnsupportedError as error:
+        raise source.damaged("it is damaged or not a file of its type") from error
     notes: dict[str, str] = {}
     for note in document.notes:
         text = _markdown(note.blocks)

@@ -131,9 +131,11 @@ class FileFormat:
         """
         try:
             return source.records(self.read(source))
-        except (ReadError, OSError, MemoryError):
+        except (ReadError, MemoryError):
             raise
-        except Exception as error:  # of the parser
+        except Exception as error:
+            if isinstance(error, OSError) and error.filename:
+                raise  # of the file system, not of the parser
             reason = " ".join(str(error).split())[:300]
             what = f"it is a damaged {self.name} ({type(error).__name__}: {reason})"
             raise source.damaged(what) from error
@@ -306,7 +308,9 @@ def format_of(path: Path) -> FileFormat | None:
         return TEXT
     if is_empty:
         raise ReadError(f"{path} is empty", "empty", skippable=True)
-    raise ReadError(f"{path} is not a {by_name.name} file: it begins with {head[:8]!r}")
+    raise ReadError(
+        f"{path} is damaged or not a file of its type ({by_name.name}): it begins with {head[:8]!r}"
+    )
 
 
 @dataclass(slots=True)

@@ -145,10 +145,11 @@ def _reader(path: Path, options: ReadOptions) -> RegisteredReader | FileFormat:
     except OSError as error:
         raise _read_error(path, error, options) from error
     if reader is None:
+        nearest = nearest_names(path.suffix, supported_suffixes())
         raise ReadError(
-            f"no reader for {path.suffix!r} files ({path}); nearest suffixes: "
-            f"{nearest_names(path.suffix, supported_suffixes())}: {how_to_read_more()}add one with "
-            f'register_reader("{path.suffix or ".txt"}", reader), or pass the text',
+            f"no reader for {path.suffix!r} files ({path}); nearest suffixes: {nearest}: "
+            f"{how_to_read_more()}add one with "
+            f'register_reader("{path.suffix or f"{path.name}*"}", reader), or pass the text',
             "without a reader",
         )
     return reader

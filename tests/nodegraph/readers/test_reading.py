@@ -193,13 +193,16 @@ def test_file_facts_are_metadata(docs: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(("name", "suffix"), [("a.xyz", "'.xyz'"), ("core", "''")])
+@pytest.mark.parametrize(
+    ("name", "suffix", "pattern"), [("a.xyz", "'.xyz'", ".xyz"), ("core", "''", "core*")]
+)
 def test_unknown_suffix_raises_or_is_reported(
-    docs: Path, name: str, suffix: str, caplog: pytest.LogCaptureFixture
+    docs: Path, name: str, suffix: str, pattern: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = write(docs / name, "x\0")
-    with pytest.raises(ReadError, match=f"no reader for {suffix} files .*register_reader"):
+    with pytest.raises(ReadError, match=f"no reader for {suffix} files") as raised:
         NodeGraph(path)
+    assert f'register_reader("{pattern}", reader)' in str(raised.value)
     assert texts(NodeGraph(docs)) == {}
     (record,) = caplog.records
     assert f"have no reader ({path.suffix or 'no suffix'} 1): {name}" in record.getMessage()
