@@ -154,6 +154,8 @@ def _running_heads(name: str, root: Element) -> Iterator[tuple[str, str]]:
     """Yield the headers and the footers of a part."""
     if match := re.fullmatch(r"word/(header|footer)\d*\.xml", name):
         yield match[1], texts(root, "t", "tab")
+    for path in named(root, "textpath"):
+        yield "watermark" if match else "word art", path.get("string", "")
     for shape in named(root, "sp") if name.startswith("ppt/slides/") else ():
         if any(inner.get("type") in _HEAD_SHAPES[1:] for inner in named(shape, "ph")):
             yield "footer", texts(shape, "t")
@@ -223,6 +225,11 @@ def _replaced(child: Element, parent: Element) -> list[Element]:
         case "AlternateContent" if next(named(child, "oMath"), None) is not None:
             choices = (inner for choice in list(child)[:1] for inner in choice)
             return [new for choice in choices for new in _replaced(choice, parent)]
+        case "r" if re.fullmatch(r"[\d+−-]+", texts(child, "t")):
+            for position in named(child, "position"):
+                height = integer(attribute(position, "val"))
+                position.tag = f"{space}vertAlign"
+                position.set(f"{space}val", _HEIGHTS[(height > 0) - (height < 0)])
         case "sp" if any(inner.get("type") in _HEAD_SHAPES for inner in named(child, "ph")):
             return []
         case "ruby":
@@ -253,6 +260,8 @@ def _replaced(child: Element, parent: Element) -> list[Element]:
         child.attrib.update({"strike": "sngStrike"} if height > 0 else {"i": "1"} if height else {})
     return [child]
 
+
+_HEIGHTS = ("baseline", "superscript", "subscript")
 
 _SYMBOL_FONT = str.maketrans(
     "abcdefghiklmnopqrstuwxyzCDFGJLPQSUWXY\xa3\xa5\xae\xb0\xb1\xb3\xb4\xb6\xb7\xb8\xb9\xbb\xce\xd6\xe5\xf2",
@@ -319,22 +328,40 @@ def _replaced_open(archive: zipfile.ZipFile, child: Element, parent: Element) ->
     return [child]
 
 
+_NUMBER = r"(?=(?:\\[a-z]+-?\d*)*\s\d)"  # after the other properties of its text
+
+_DELETED = r"(?<!\\)\{(?:\\[a-z]+-?\d*\s?)*\\deleted(?![a-z\d])(?:[^{}\\]|\\(?!deleted0)[\s\S])*\}"
+
 _RTF_MARKS = (
     (r"\\(?:striked|strike|i)(?![a-z])", r"\\shad"),  # an effect that changes nothing
     (r"\\super(?![a-z])", r"\\strike"),
     (r"\\sub(?![a-z])", r"\\i"),
-    (r"\\nosupersub(?![a-z\d])", r"\\strike0\\i0"),
+    (rf"\\up[1-9]\d*{_NUMBER}", r"\\strike"),
+    (rf"\\dn[1-9]\d*{_NUMBER}", r"\\i"),
+    (r"\\(?:nosupersub(?![a-z\d])|(?:up|dn)0)", r"\\strike0\\i0"),
+    (_DELETED, ""),
     (r"\{\\listtext(?![a-z])(?:\\pard|\\plain|\s)*([^{}]*)\}", r"{\\u57397?\1\\u57398?}"),
     (r"\{\\(header|footer)[lrf]?(?![a-z])", rf"{{\\footnote\\u{ord(_MARK)}?\1 "),
 )
 """Patterns of a rich text and their replacements: scripts, labels of items, running heads."""
 
 
+_RTF_LEFT_OUT = {
+    "pictures left out": r"\\pict(?![a-z])",
+    "comments left out": r"\\atnid(?![a-z])",
+    "embedded objects left out": r"\\object(?![a-z])",
+    "deleted passages left out": _DELETED,
+    "deleted passages read as text": r"\\deleted(?![a-z\d])(?![^{}]*\})",
+}
+
+
 def _rewritten_rtf(source: SourceFile) -> bytes:
     data = source.path.read_bytes().decode("latin-1")
-    for kind, name in (("pict", "pictures"), ("atnid", "comments"), ("object", "embedded objects")):
-        if count := len(re.findall(rf"\\{kind}(?![a-z])", data)):
-            source.note(f"{name} left out", count=count)
+    for kind, pattern in _RTF_LEFT_OUT.items():
+        for match in re.finditer(pattern, data):
+            first = kind not in source.notes
+            number = len(re.findall(r"\\par(?![a-z])", data[: match.start()])) if first else 0
+            source.note(kind, f"paragraph {number + 1}")
     for pattern, replacement in _RTF_MARKS:
         data = re.sub(rf"(?<!\\){pattern}", replacement, data)
     return data.encode("latin-1")

@@ -28,6 +28,7 @@ _NAMES = f'xmlns:r="{_LINKS}" ' + " ".join(
         "mc": "markup-compatibility/2006",
         "dgm": "drawingml/2006/diagram",
         "xdr": "drawingml/2006/spreadsheetDrawing",
+        "v": "vml",
         "wp": "drawingml/2006/wordprocessingDrawing",
     }.items()
 )
@@ -127,8 +128,16 @@ def _list(number: int, *levels: tuple[str, str, int], style: str = "") -> str:
     return f'<w:abstractNum w:abstractNumId="{number}">{inner}</w:abstractNum>'
 
 
+PNG = (
+    b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x08\0\0\0\0:~\x9bU"
+    b"\0\0\0\nIDATx\x9cc`\0\0\0\2\0\1H\xaf\xa4q\0\0\0\0IEND\xaeB`\x82"
+)
+
+
 def word_file() -> Features:
     script = '<w:r><w:rPr><w:vertAlign w:val="{}script"/></w:rPr><w:t>{}</w:t></w:r>'
+    raised = '<w:r><w:rPr><w:position w:val="{}"/></w:rPr><w:t>{}</w:t></w:r>'
+    moved = '<w:moveFrom w:id="5"/>'
     later = "<w:r><w:t xml:space='preserve'> later</w:t></w:r>"
     merged, wide = '<w:vMerge w:val="restart"/>', '<w:gridSpan w:val="2"/>'
     field = '<w:r><w:fldChar w:fldCharType="{}"/></w:r>'
@@ -142,6 +151,9 @@ def word_file() -> Features:
         *(_p("Between the items."), _p("Drink", _item(2)), _p("Tasted", _item(3))),
         _p("A byte count of 2", after=script.format("super", "30") + later),
         _p("Water is H", after=script.format("sub", "2") + later),
+        _p("About 10", after=raised.format(8, 9) + later) + _p("CO", after=raised.format(-6, 2)),
+        _p("Joined", '<w:rPr><w:del w:id="4"/></w:rPr>'),
+        _p("", f"<w:rPr>{moved}</w:rPr>", f'<w:moveFrom w:id="6">{later}</w:moveFrom>'),
         f"<w:p>{OMML}</w:p>",
         '<w:p><w:fldSimple w:instr="DATE"><w:r><w:t>Simplefield</w:t></w:r></w:fldSimple>'
         f"{field.format('begin')}<w:r><w:instrText>REF</w:instrText></w:r>"
@@ -189,7 +201,10 @@ def word_file() -> Features:
         "numbering": f"<w:numbering {_NAMES}>{numbering}</w:numbering>",
         "footnotes": f'<w:footnotes {_NAMES}><w:footnote w:id="1">{_p("Footnote")}</w:footnote>'
         "</w:footnotes>",
-        "header1": f"<w:hdr {_NAMES}>{_p('Teahouse')}</w:hdr>",
+        "header1": f"<w:hdr {_NAMES}>{_p('Teahouse')}<w:p><w:r><w:pict><v:textpath string='Draft'/>"
+        "</w:pict></w:r></w:p></w:hdr>",
+        "comments": f'<w:comments {_NAMES}><w:comment w:id="0">{_p("Remark")}</w:comment>'
+        "</w:comments>",
         "chart1": CHART,
         "data1": DIAGRAM,
     }
@@ -202,18 +217,19 @@ def word_file() -> Features:
         "# 1 Buying",
         *("## 1.1 Green tea", "## 1.2 Black tea"),
         *("c) Boil\nd) Pour\n", "(i) Slowly", "Between the items.", "e) Drink"),
-        *("A byte count of 2^30 later", "Water is H2 later", EQUATION),
+        *("A byte count of 2^30 later", "Water is H2 later", "About 10^9 later", "CO2", EQUATION),
         "SimplefieldComplexfield",
         *(TABLE, "Innermost", "Outermost"),
         *("Noted (Footnote)", "Commented", "Inserted", "Textbox", "第三章 Tasted"),
         "E\u2011105 at 5°\ufffd",
         *(CHART_TABLE, "- Wither\n- Roll", "茶(chá)", "Control"),
-        "\n\nHeader: Teahouse",
+        "\n\nHeader: Teahouse\n\nWatermark: Draft",
+        "Joined",
     ]
     left_out = {
-        "comments left out: 1 (first: Commented)": "",
-        "deleted passages left out: 1 (first: Inserted)": "Deleted",
-        "pictures left out: 1": "",
+        "comments left out: 1 (first: Commented)": "Remark",
+        "deleted passages left out: 2 (first: later)": "Deleted",
+        "pictures left out: 1 (first: Textbox)": "",
         "words left out: 1 (first: Unknown)": "Unknown",
         "": "REF",
     }
@@ -248,6 +264,7 @@ def slides_file() -> Features:
             "</mc:AlternateContent>"
         )
     )
+    slide.shapes.add_picture(BytesIO(PNG), *place[:2])
     slide.notes_slide.notes_text_frame.text = "Spoken"
     slide = deck.slides.add_slide(deck.slide_layouts[6])
     slide._element.set("show", "0")
@@ -291,7 +308,11 @@ def slides_file() -> Features:
         TABLE,
         *(CHART_TABLE, "Grouped", "- Wither\n- Roll", "Teahouse", "Slide 1", "Slide 2"),
     ]
-    return buffer.getvalue(), known, {"hidden slides: 1 (first: Tea Price": ""}
+    left_out = {
+        "hidden slides: 1 (first: Tea Price Cup Pot Grouped)": "",
+        "pictures left out: 1 (first: Count 230 and H2O": "",
+    }
+    return buffer.getvalue(), known, left_out
 
 
 def sheets_file() -> Features:
@@ -484,8 +505,9 @@ def open_text() -> Features:
     go_on = 'text:continue-numbering="true"'
     third, both = 'style:num-suffix=")" text:start-value="3"', 'text:display-levels="2"'
     body = (
-        "<text:tracked-changes><text:deletion><text:p>Deleted</text:p></text:deletion>"
-        '</text:tracked-changes><text:h text:outline-level="1">Buying</text:h>'
+        "<text:tracked-changes><text:deletion><text:p>Deleted</text:p></text:deletion><text:deletion>"
+        "<text:p/><text:p/></text:deletion></text:tracked-changes><text:h "
+        'text:outline-level="1">Buying</text:h>'
         f'<text:h text:outline-level="2">Green</text:h>{items("Boil", "Pour")}<text:p>Between.'
         f"</text:p>{items('Drink', more=go_on)}"
         f"<text:p>{_COUNT}, <text:date>Field</text:date></text:p>"
@@ -518,8 +540,8 @@ def open_text() -> Features:
     ]
     left_out = {
         "comments left out: 1 (first: Said": "Remark",
-        "deleted passages left out: 1": "Deleted",
-        "pictures left out: 1": "",
+        "deleted passages left out: 1 (first: Deleted)": "Deleted",
+        "pictures left out: 1 (first: Textbox)": "",
     }
     return _open_file("text", body, list_style, master), known, left_out
 
@@ -542,8 +564,8 @@ def open_slides() -> Features:
         *("Spring 41", TABLE, "Notes: Spoken\n\n\f", "Concealed"),
     ]
     left_out = {
-        "comments left out: 1": "Remark",
-        "pictures left out: 1": "",
+        "comments left out: 1 (first: Count 2 30 and H 2 O)": "Remark",
+        "pictures left out: 1 (first: Pot)": "",
         "hidden slides: 1 (first: Concealed)": "",
     }
     return _open_file("presentation", body, hidden), known, left_out
@@ -577,11 +599,16 @@ def rich_text() -> Features:
         r"H\sub 2\nosupersub O.{\super 5} Noted{\super\chftn}{\footnote Footnote}\par "
         r"{\field{\*\fldinst DATE}{\fldrslt Field}} {\pict 00}\par "
         r"{\listtext\pard\plain \u19968?\u12289?\tab}Tasted"
-        r"{\*\annotation{\*\atnid x}Remark}\par}"
+        r"{\*\annotation{\*\atnid x}Remark}\par"
+        r" 10{\up8\fs14 9} and CO{\dn6 2}{\b\deleted\revauthdel1 Deleted \}}\par}"
     )
     known = ["# Buying", "Count 2^30 and H2O.[5] Noted (Footnote)", "Field", "一、 Tasted"]
-    known.append("Header: Teahouse")
-    left_out = {"pictures left out: 1": "", "comments left out: 1": "Remark"}
+    known += ["10^9 and CO2\n\nHeader: Teahouse"]
+    left_out = {
+        "pictures left out: 1 (first: paragraph 4)": "",
+        "comments left out: 1 (first: paragraph 5)": "Remark",
+        "deleted passages left out: 1 (first: paragraph 6)": "Deleted",
+    }
     return text.encode(), known, left_out
 
 
