@@ -50,9 +50,12 @@ def limit_concurrency(limit: int | None) -> AbstractContextManager[int | None]:
         ValueError: If the limit is below 1.
 
     Example:
+        >>> from nodekin.nodegraph import NodeGraph
+        >>> graph = NodeGraph()
+        >>> ids = graph.add("Green tea is steamed.")
         >>> with limit_concurrency(1):
-        ...     run_in_threads([lambda: "one", lambda: "after the other"])
-        ['one', 'after the other']
+        ...     [result.text for result in graph.search("tea")]
+        ['Green tea is steamed.']
     """
     outer = _limit.get()
     if limit is not None:

@@ -49,6 +49,7 @@ class Refresh:
         unchanged: Number of unchanged documents.
 
     Example:
+        >>> from pathlib import Path
         >>> from tempfile import TemporaryDirectory
         >>> from nodekin.nodegraph import NodeGraph
         >>> with TemporaryDirectory() as folder:

@@ -41,6 +41,8 @@ class Filter:
         condition: The condition on the field's value.
 
     Example:
+        >>> from nodekin.nodegraph import Node
+        >>> from nodekin.retrievers.filters import parse_filters
         >>> recent = parse_filters({"year": {"gte": 2000}})
         >>> [recent.matches(Node("Tea.", {"year": year})) for year in (2020, 1999)]
         [True, False]

@@ -17,7 +17,7 @@ class RetrieverProtocol(Protocol):
     """An object that finds nodes for a query. Strategies and fusions wrap retrievers.
 
     Example:
-        >>> from nodekin.nodegraph import Node
+        >>> from nodekin.nodegraph import Node, NodeGraph
         >>> from nodekin.retrievers import FusionRetriever, Retriever
         >>> class News:
         ...     def retrieve(self, query, *, top_k=None, filters=None):
@@ -132,6 +132,7 @@ class RerankerProtocol(Protocol):
     candidates until enough results remain.
 
     Example:
+        >>> from nodekin.nodegraph import NodeGraph
         >>> from nodekin.retrievers import RerankRetriever, Retriever
         >>> class ShortestFirst:
         ...     name = "shortest first"

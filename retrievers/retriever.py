@@ -78,6 +78,7 @@ class Retriever(BaseRetriever):
         ValueError: If a name is unknown or a number is out of range.
 
     Example:
+        >>> from nodekin.nodegraph import NodeGraph
         >>> graph = NodeGraph()
         >>> ids = graph.add(["Green tea is not fermented. Black tea is.", "Rivers run to the sea."])
         >>> graph.create_node_group("sentence", lambda text: text.split(". "))

@@ -231,13 +231,16 @@ def test_docstring_examples(name: str) -> None:
 
 
 @pytest.mark.parametrize("package", source_tree.public_names())
-def test_public_names_have_examples(package: str) -> None:
+def test_examples_of_public_names_import_other_names(package: str) -> None:
     module = importlib.import_module(f"nodekin.{package.replace('/', '.')}")
-    for name in module.__all__:
-        item = getattr(module, name)
+    public = {name: getattr(module, name) for name in module.__all__}
+    for name, item in public.items():
         is_error = inspect.isclass(item) and issubclass(item, Exception)
         if callable(item) and get_origin(item) is None and not is_error:
-            assert ">>> " in (item.__doc__ or ""), name
+            text = inspect.cleandoc(item.__doc__ or "")
+            example = doctest.DocTestParser().get_doctest(text, public.copy(), name, None, None)
+            assert example.examples, name
+            assert doctest.DocTestRunner().run(example).failed == 0
 
 
 @pytest.fixture

@@ -101,6 +101,7 @@ class StructuredFilter(Visitor):
     structured query without a query lists the documents that meet its filter.
 
     Example:
+        >>> from langchain_core.structured_query import Comparator, Comparison, Operation, Operator
         >>> directive = Operation(operator=Operator.OR, arguments=[
         ...     Comparison(comparator=Comparator.EQ, attribute="topic", value="tea"),
         ...     Comparison(comparator=Comparator.GTE, attribute="year", value=2000),

@@ -41,6 +41,7 @@ def as_transform(splitter: object) -> SplitterTransform:
 
     Example:
         >>> from langchain_text_splitters import CharacterTextSplitter
+        >>> from nodekin.nodegraph import NodeGraph
         >>> splitter = CharacterTextSplitter(
         ...     separator=" ", chunk_size=9, chunk_overlap=0, add_start_index=True
         ... )
@@ -121,6 +122,7 @@ class FileLoader(BaseLoader):
         report: The report on the files after loading.
 
     Example:
+        >>> from pathlib import Path
         >>> from tempfile import TemporaryDirectory
         >>> with TemporaryDirectory() as folder:
         ...     _ = Path(folder, "tea.md").write_text("# Green tea\\n\\nIt is steamed.")

@@ -45,6 +45,7 @@ def engine_runnable(
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
+        >>> from nodekin.retrievers import QueryEngine
         >>> graph = NodeGraph()
         >>> ids = graph.add(["The Nile is 6,650 km long.", "Tea is a drink."])
         >>> engine = QueryEngine(graph, lambda prompt: "It has 6,650 km [1].")

@@ -33,6 +33,9 @@ class NodeGraphReranker(BaseDocumentCompressor):
             no scores.
 
     Instantiate:
+        >>> from langchain_core.documents import Document
+        >>> from langchain_core.runnables import RunnableLambda
+        >>> from nodekin.retrievers import Reranker
         >>> def relevance(query, texts):
         ...     return [float("green" in text) for text in texts]
         >>> model = Reranker("ModuleReranker", model=relevance)

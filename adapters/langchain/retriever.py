@@ -60,6 +60,7 @@ class NodeGraphRetriever(BaseRetriever):
         search_kwargs: ``k``, ``fetch_k``, ``filter`` and ``score_threshold`` as a mapping.
 
     Instantiate:
+        >>> from langchain_core.documents import Document
         >>> documents = [Document("Green tea is steamed. Black tea is fermented.", id="tea")]
         >>> retriever = NodeGraphRetriever.from_documents(documents, k=2)
 

@@ -67,6 +67,7 @@ def retriever_tool(
         ValueError: If ``conditions`` is given and the retriever cannot be filtered.
 
     Example:
+        >>> from langchain_core.documents import Document
         >>> documents = [Document("Green tea is steamed.", id="tea", metadata={"year": 1610})]
         >>> retriever = NodeGraphRetriever.from_documents(documents)
         >>> tool = retriever_tool(retriever, "search_tea", "Search texts on tea.", show=["year"])
@@ -157,6 +158,7 @@ def corpus_toolkit(tools: CorpusTools, *, prefix: str = "") -> list[StructuredTo
 
     Example:
         >>> from nodekin.nodegraph import Document, NodeGraph
+        >>> from nodekin.retrievers import CorpusTools
         >>> graph = NodeGraph()
         >>> ids = graph.add(Document("Green tea is steamed.", id="tea.md"))
         >>> toolkit = corpus_toolkit(CorpusTools(graph))

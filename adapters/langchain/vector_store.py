@@ -53,6 +53,7 @@ class NodeGraphVectorStore(VectorStore):
         options: Other options of ``Retriever``, such as ``target`` and ``index``.
 
     Instantiate:
+        >>> from langchain_core.documents import Document
         >>> from langchain_core.embeddings import DeterministicFakeEmbedding
         >>> store = NodeGraphVectorStore(DeterministicFakeEmbedding(size=64))
 

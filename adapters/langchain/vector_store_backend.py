@@ -51,6 +51,7 @@ def as_index(store: VectorStore | MakeStore) -> StoreIndexes:
 
     Example:
         >>> from langchain_core.vectorstores import InMemoryVectorStore
+        >>> from nodekin.nodegraph import NodeGraph
         >>> from nodekin.retrievers import Retriever
         >>> def letters(texts):
         ...     return [[text.count(letter) for letter in "aeiou"] for text in texts]

@@ -31,6 +31,7 @@ def corpus_toolkit(tools: CorpusTools, *, prefix: str = "") -> list[FunctionTool
 
     Example:
         >>> from nodekin.nodegraph import Document, NodeGraph
+        >>> from nodekin.retrievers import CorpusTools
         >>> graph = NodeGraph()
         >>> ids = graph.add(Document("Green tea is steamed.", id="tea.md"))
         >>> toolkit = corpus_toolkit(CorpusTools(graph))

@@ -108,6 +108,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
             storage context belongs to another index.
 
     Example:
+        >>> from llama_index.core import Document
         >>> documents = [Document(text="Green tea is steamed. Black tea is fermented.")]
         >>> index = NodeGraphIndex.from_documents(documents, similarity="bm25")
         >>> (result,) = index.as_retriever(similarity_top_k=1).retrieve("Which is fermented?")

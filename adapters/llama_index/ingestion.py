@@ -46,6 +46,7 @@ class NodeGraphTransform(NamedByClass, TransformComponent):
 
     Example:
         >>> from llama_index.core.ingestion import IngestionPipeline
+        >>> from llama_index.core.schema import Document as LlamaIndexDocument
         >>> from nodekin.nodegraph import split_sentences
         >>> pipeline = IngestionPipeline(transformations=[NodeGraphTransform(split_sentences)])
         >>> nodes = pipeline.run(documents=[LlamaIndexDocument(text="茶是饮品。水也是。", id_="d")])
@@ -134,6 +135,7 @@ def as_transform(parser: Any) -> ParserTransform:
 
     Example:
         >>> from llama_index.core.node_parser import SentenceWindowNodeParser
+        >>> from nodekin.nodegraph import NodeGraph
         >>> parser = SentenceWindowNodeParser.from_defaults(
         ...     sentence_splitter=lambda text: text.split("|"), window_size=1
         ... )
@@ -220,6 +222,7 @@ class FileReader(BaseReader):
             files of a folder are skipped with a warning.
 
     Example:
+        >>> from pathlib import Path
         >>> from tempfile import TemporaryDirectory
         >>> with TemporaryDirectory() as folder:
         ...     _ = Path(folder, "tea.md").write_text("# Green tea\\n\\nIt is steamed.")

@@ -138,6 +138,7 @@ def export_nodes(graph: NodeGraph, *groups: str) -> list[TextNode]:
 
     Example:
         >>> from llama_index.core.node_parser import get_leaf_nodes
+        >>> from nodekin.nodegraph import NodeGraph
         >>> graph = NodeGraph()
         >>> ids = graph.add("One. Two.\\nThree.")
         >>> graph.create_node_group("line", str.splitlines)

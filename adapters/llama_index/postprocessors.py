@@ -40,7 +40,7 @@ class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
         ValueError: If the name is unknown or a number is out of range.
 
     Example:
-        >>> from llama_index.core.schema import TextNode
+        >>> from llama_index.core.schema import NodeWithScore, TextNode
         >>> longest = NodeGraphReranker(
         ...     "ModuleReranker", model=lambda query, texts: [len(text) for text in texts], top_n=1
         ... )
@@ -123,7 +123,9 @@ class LiftPostprocessor(NamedByClass, BaseNodePostprocessor):
         UnknownGroupError: If the group is unknown.
 
     Example:
+        >>> from llama_index.core.schema import NodeWithScore
         >>> from nodekin.adapters.llama_index import export_nodes
+        >>> from nodekin.nodegraph import NodeGraph
         >>> graph = NodeGraph()
         >>> ids = graph.add("Green tea. Black tea.")
         >>> graph.create_node_group("sentence", lambda text: text.split(". "))

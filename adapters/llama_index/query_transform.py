@@ -106,6 +106,8 @@ class NodeGraphQuestionGenerator(_NativePrompts, BaseQuestionGenerator):
         ImportError: If the model is missing.
 
     Example:
+        >>> from llama_index.core.schema import QueryBundle
+        >>> from llama_index.core.tools import ToolMetadata
         >>> model = lambda prompt: "rivers: How long is the Nile?\\ntea: Is green tea fermented?"
         >>> tools = [ToolMetadata(name=name, description=name) for name in ("rivers", "tea")]
         >>> generator = NodeGraphQuestionGenerator(model)

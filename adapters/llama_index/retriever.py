@@ -50,6 +50,7 @@ class NodeGraphRetriever(BaseRetriever):
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph, split_sentences
+        >>> from nodekin.retrievers import Retriever
         >>> graph = NodeGraph()
         >>> ids = graph.add(["Green tea is unfermented. Black tea is not.", "Rivers run."])
         >>> graph.create_node_group("sentence", split_sentences)

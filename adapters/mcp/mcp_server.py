@@ -55,8 +55,10 @@ class CorpusServer:
         server: The server of the package ``mcp``.
 
     Example:
+        >>> import anyio
         >>> from mcp import Client
         >>> from nodekin.nodegraph import NodeGraph
+        >>> from nodekin.retrievers import CorpusTools
         >>> graph = NodeGraph()
         >>> ids = graph.add("Green tea is steamed.")
         >>> server = CorpusServer(lambda: CorpusTools(graph))

@@ -96,6 +96,7 @@ class PageApp:
 
     Example:
         >>> from starlette.testclient import TestClient
+        >>> from nodekin.nodegraph import NodeGraph
         >>> graph = NodeGraph(progress=False)
         >>> ids = graph.add("Green tea is steamed.")
         >>> client = TestClient(PageApp(graph, title="Tea"), base_url="http://127.0.0.1")
@@ -337,6 +338,7 @@ def serve(
             the retriever are a function, or ``min_score`` is out of the retriever's range.
 
     Example:
+        >>> from nodekin.nodegraph import NodeGraph
         >>> graph = NodeGraph()
         >>> ids = graph.add("Green tea is steamed.")
         >>> serve(graph, title="Tea")  # doctest: +SKIP

@@ -360,8 +360,10 @@ class EntityExtractor:
         TypeError: If ``find`` cannot be called.
 
     Example:
-        >>> node = EntityExtractor()(Node("Brand (play)\\nA play by Henrik Ibsen."))
-        >>> node.text, Mentions(*node.content).runs
+        >>> from nodekin.nodegraph import Node
+        >>> passage = Node("Brand (play)\\nA play by Henrik Ibsen.")
+        >>> extractor = EntityExtractor()
+        >>> extractor(passage).text, extractor.mentions(passage).runs
         ('Brand (play)', '.A\\nHenrik Ibsen')
     """
 

@@ -53,6 +53,7 @@ class ReadOptions:
         TypeError: If a number has another type.
 
     Example:
+        >>> from pathlib import Path
         >>> from tempfile import TemporaryDirectory
         >>> from nodekin.nodegraph import NodeGraph
         >>> with TemporaryDirectory() as folder:

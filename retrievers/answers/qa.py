@@ -86,7 +86,7 @@ class QaRetriever(BaseRetriever):
         QAnything answers from a pair at 0.9 and above, and from an exact match without a model.
 
     Example:
-        >>> from nodekin.nodegraph import Node
+        >>> from nodekin.nodegraph import Node, NodeGraph
         >>> pairs = {"What is tea?": "A drink.", "Who drinks tea?": "Half the world."}
         >>> graph = NodeGraph()
         >>> ids = graph.add("About tea")

@@ -130,6 +130,7 @@ class DefaultRetriever(BaseRetriever):
         EmbeddingError: In a retrieval, if a named embedding fails.
 
     Example:
+        >>> from nodekin.nodegraph import NodeGraph
         >>> from nodekin.retrievers import as_retriever
         >>> graph = NodeGraph()
         >>> ids = graph.add(["Green tea is not fermented.", "Black tea is.", "茶是一种饮料。"])

@@ -100,7 +100,7 @@ class LinkRetriever(BaseRetriever):
             if the hits are not of the group that ``via`` links.
 
     Example:
-        >>> from nodekin.nodegraph import EntityExtractor
+        >>> from nodekin.nodegraph import EntityExtractor, NodeGraph
         >>> from nodekin.retrievers import Retriever
         >>> graph = NodeGraph()
         >>> ids = graph.add(["Brand\\nA play by Henrik Ibsen.", "Henrik Ibsen\\nBorn in Skien."])

@@ -145,7 +145,7 @@ class CorpusTools:
         ValueError: If the budget is below 50, or the retriever's restriction is a function.
 
     Example:
-        >>> from nodekin.nodegraph import Document
+        >>> from nodekin.nodegraph import Document, NodeGraph
         >>> graph = NodeGraph()
         >>> ids = graph.add(Document("# Tea\\n\\nGreen tea is steamed.", id="tea.md"))
         >>> tools = CorpusTools(graph)

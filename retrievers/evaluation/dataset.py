@@ -212,6 +212,8 @@ def load_jsonl(path: str | Path, fields: Mapping[str, str] | None = None) -> Dat
             or ``fields`` has an unknown field.
 
     Example:
+        >>> import json
+        >>> from pathlib import Path
         >>> from tempfile import TemporaryDirectory
         >>> row = {"question": "How long is the Nile?", "answers": "6,650 km"}
         >>> with TemporaryDirectory() as folder:
@@ -243,6 +245,7 @@ def load_csv(path: str | Path, fields: Mapping[str, str] | None = None) -> Datas
             the file has no questions, or ``fields`` has an unknown field.
 
     Example:
+        >>> from pathlib import Path
         >>> from tempfile import TemporaryDirectory
         >>> with TemporaryDirectory() as folder:
         ...     path = Path(folder, "questions.csv")
@@ -351,6 +354,8 @@ def load_squad(path: str | Path) -> Dataset:
         ValueError: If the file has another form, or a question id is repeated.
 
     Example:
+        >>> import json
+        >>> from pathlib import Path
         >>> from tempfile import TemporaryDirectory
         >>> item = {"id": "1", "question": "How long?", "answers": [{"text": "6,650 km"}]}
         >>> paragraph = {"context": "The Nile is 6,650 km long.", "qas": [item]}
@@ -401,6 +406,7 @@ def load_beir(folder: str | Path, split: str = "test") -> Dataset:
         ValueError: If the file of the split is missing, or a file has another form.
 
     Example:
+        >>> from pathlib import Path
         >>> from tempfile import TemporaryDirectory
         >>> files = {
         ...     "corpus.jsonl": '{"_id": "nile", "text": "The Nile is 6,650 km long."}',

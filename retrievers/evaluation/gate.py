@@ -40,6 +40,7 @@ class MetricCheck:
             and the values ``before`` and ``after``.
 
     Example:
+        >>> from pathlib import Path
         >>> from tempfile import TemporaryDirectory
         >>> from nodekin.retrievers.evaluation import GoldPassage, Question, evaluate
         >>> texts = [f"Tea {n}" for n in range(40)]
@@ -116,6 +117,7 @@ class Gate:
             or gold.
 
     Example:
+        >>> from pathlib import Path
         >>> from tempfile import TemporaryDirectory
         >>> from nodekin.retrievers.evaluation import GoldPassage, Question, evaluate
         >>> texts = [f"Tea {n}" for n in range(40)]
@@ -210,6 +212,7 @@ def compare_with_baseline(
             metrics, a metric of ``max_loss`` is not measured, or a number is negative.
 
     Example:
+        >>> from pathlib import Path
         >>> from tempfile import TemporaryDirectory
         >>> from nodekin.retrievers.evaluation import GoldPassage, Question, evaluate
         >>> texts = [f"Tea {n}" for n in range(40)]

@@ -79,6 +79,7 @@ class DocumentTexts:
             document's own id.
 
     Example:
+        >>> from nodekin.nodegraph import Document
         >>> texts = DocumentTexts([Document("Rivers run. Tea is a drink.", id="docs/tea.md")])
         >>> texts.find("Tea is a drink."), texts.resolve_id("tea.md")
         (('docs/tea.md', 12, 27), 'docs/tea.md')
@@ -213,6 +214,7 @@ def locate_gold(dataset: Dataset, texts: DocumentTexts, *, as_spans: bool = Fals
         The questions with the current gold, the moved gold and the missing gold.
 
     Example:
+        >>> from nodekin.nodegraph import Document
         >>> from nodekin.retrievers.evaluation import Question
         >>> span = GoldSpan("tea.md", 0, 15, "Tea is a drink.")
         >>> data = Dataset([Question("1", "What is tea?", (span,))])

@@ -82,6 +82,7 @@ class Matching:
         ValueError: If the comparison is unknown.
 
     Example:
+        >>> from nodekin.retrievers.evaluation.metrics import RetrievedItem
         >>> item = RetrievedItem("n1", "Tea. Green tea is not fermented. Rivers run.", 1.0)
         >>> gold = GoldPassage("Green tea is not fermented.")
         >>> Matching("contains").matches(gold, item)
@@ -147,6 +148,7 @@ class RetrievalCase:
             that returns a text. Its results are unknown.
 
     Example:
+        >>> from nodekin.retrievers.evaluation.metrics import RetrievedItem, get_metric
         >>> question = Question("1", "Which tea?", (GoldDocument("tea"),))
         >>> items = [RetrievedItem(i, f"About {i}.", 1.0, document_id=i) for i in ("nile", "tea")]
         >>> case = RetrievalCase(question, tuple(items))
@@ -201,6 +203,7 @@ class Judgment:
         evidence: The source of the value, in words.
 
     Example:
+        >>> from nodekin.retrievers.evaluation.metrics import get_metric
         >>> case = RetrievalCase(Question("1", "Which tea?"), ())
         >>> get_metric("recall@5").judge(case)
         Judgment(value=None, reason='the question has no gold', evidence='')

@@ -57,6 +57,7 @@ class SyncedIndex:
     Example:
         An index that finds the nodes that begin with a query:
 
+        >>> from nodekin.nodegraph import NodeGraph
         >>> from nodekin.retrievers import Retriever
         >>> from nodekin.retrievers.results import Hits
         >>> class PrefixIndex(SyncedIndex):

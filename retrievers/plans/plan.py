@@ -121,6 +121,7 @@ class All(Generic[T]):
             loop runs ``MAX_PARALLEL`` tasks or more, since tasks need no thread-safe code.
 
     Example:
+        >>> from functools import partial
         >>> from nodekin.nodegraph import Node
         >>> from nodekin.retrievers import BaseRetriever, ScoredNode
         >>> async def find(query):

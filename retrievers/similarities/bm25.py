@@ -54,6 +54,7 @@ class Bm25:
         Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009.
 
     Example:
+        >>> from nodekin.nodegraph import NodeGraph
         >>> from nodekin.retrievers import Retriever
         >>> graph = NodeGraph()
         >>> ids = graph.add(["Tea, tea and milk, with much sugar and lemon.", "Green tea."])
