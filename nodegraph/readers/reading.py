@@ -161,7 +161,9 @@ def _read_error(path: Path, error: BaseException, options: ReadOptions) -> ReadE
         return error
     kind = "damaged"
     reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-    if isinstance(error, MemoryError):
+    if not isinstance(error, Exception):  # a panic of a parser in Rust
+        reason = f"its parser crashed, so it may be damaged ({reason})"
+    elif isinstance(error, MemoryError):
         kind = "too large for the memory limit"
         reason = f"it takes more memory than ReadOptions(memory_bytes={options.memory_bytes})"
     elif isinstance(error, OSError):

@@ -96,7 +96,14 @@ def test_corpus_file_is_never_imported(tmp_path: Path, monkeypatch: pytest.Monke
         (ReadError("can't", "picture", skippable=True), ["can't", "picture", True]),
         (OSError(5, "broken"), ["can't read {}: broken", "unreadable", False]),
         (KeyError("x"), ["can't read {}: KeyError: 'x'", "damaged", False]),
-        (SystemExit("y\n z"), ["can't read {}: SystemExit: y z", "damaged", False]),
+        (
+            SystemExit("y\n z"),
+            [
+                "can't read {}: its parser crashed, so it may be damaged (SystemExit: y z)",
+                "damaged",
+                False,
+            ],
+        ),
         (
             MemoryError(),
             [
