@@ -328,9 +328,9 @@ def _replaced_open(archive: zipfile.ZipFile, child: Element, parent: Element) ->
     return [child]
 
 
-_NUMBER = r"(?=(?:\\[a-z]+-?\d*)*\s\d)"  # after the other properties of its text
+_NUMBER = r"(?=(?:\\[a-z]+-?\d*){0,9}\s\d)"  # after the other properties of its text
 
-_DELETED = r"(?<!\\)\{(?:\\[a-z]+-?\d*\s?)*\\deleted(?![a-z\d])(?:[^{}\\]|\\(?!deleted0)[\s\S])*\}"
+_DELETED = r"(?<!\\)\{(?:\\(?!deleted)[a-z]+-?\d*\s?)*\\deleted\b(?:[^{}\\]|\\(?!deleted0).)*\}"
 
 _RTF_MARKS = (
     (r"\\(?:striked|strike|i)(?![a-z])", r"\\shad"),  # an effect that changes nothing
@@ -351,17 +351,16 @@ _RTF_LEFT_OUT = {
     "comments left out": r"\\atnid(?![a-z])",
     "embedded objects left out": r"\\object(?![a-z])",
     "deleted passages left out": _DELETED,
-    "deleted passages read as text": r"\\deleted(?![a-z\d])(?![^{}]*\})",
+    "deleted passages read as text": r"\\deleted\b(?![^{}]{0,500}\})",
 }
 
 
 def _rewritten_rtf(source: SourceFile) -> bytes:
     data = source.path.read_bytes().decode("latin-1")
     for kind, pattern in _RTF_LEFT_OUT.items():
-        for match in re.finditer(pattern, data):
-            first = kind not in source.notes
-            number = len(re.findall(r"\\par(?![a-z])", data[: match.start()])) if first else 0
-            source.note(kind, f"paragraph {number + 1}")
+        if found := list(re.finditer(pattern, data)):
+            before = re.findall(r"\\par(?![a-z])", data[: found[0].start()])
+            source.note(kind, f"paragraph {len(before) + 1}", len(found))
     for pattern, replacement in _RTF_MARKS:
         data = re.sub(rf"(?<!\\){pattern}", replacement, data)
     return data.encode("latin-1")

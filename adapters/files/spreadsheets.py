@@ -87,7 +87,7 @@ _OLD_RECORDS = {
     "pictures left out": rb"\x15\0\x12\0\x08\0",
     "charts left out": rb"\x15\0\x12\0\x05\0",
     _ERRORS: rb"\x06\0.{8}\x02\0[\0-\x2b]\0{3}\xff\xff|\x05\x02\x08\0.{6}[\0-\x2b]\x01",
-    "scripts read as plain text": rb"1\0.\0.{6}(?:\x90\x01|\xbc\x02)[\x01\x02]\0",
+    "superscript and subscript fonts not read": rb"1\0.\0.{6}(?:\x90\x01|\xbc\x02)[\x01\x02]\0",
 }
 """Records of Excel 97 to 2003 that the library does not read."""
 
@@ -98,14 +98,14 @@ def _note_unread(source: SourceFile, names: Sequence[str]) -> None:
     """Note what is not read of a workbook of Excel 97 to 2003. Its sheets are given by name."""
     data = source.path.read_bytes()
     for kind, record in _OLD_RECORDS.items():
-        for match in re.finditer(record, data, re.S):
-            sheet = data.count(_OLD_SHEET, 0, match.start())
-            source.note(kind, ["the workbook", *names][min(sheet, len(names))])
+        if found := list(re.finditer(record, data, re.S)):
+            sheet = data.count(_OLD_SHEET, 0, found[0].start())
+            source.note(kind, ["the workbook", *names][min(sheet, len(names))], len(found))
 
 
 def _read_parts(archive: zipfile.ZipFile, source: SourceFile, parts: _Parts) -> None:
     if "xl/workbook.bin" in archive.namelist():
-        source.note("binary workbooks without scripts, comments, error values", "the workbook")
+        source.note("superscripts, comments, charts, error values not read", "the workbook")
     _read_scripts(archive, "xl/sharedStrings.xml", parts)
     related = relations(archive, "xl/workbook.xml")
     for sheet in named(xml_part(archive, "xl/workbook.xml"), "sheet"):

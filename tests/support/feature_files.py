@@ -396,7 +396,7 @@ def old_sheets() -> Features:
     left_out = {
         "comments left out: 2 (first: Prices)": "Remark Second",
         "error values left out: 2 (first: Prices)": "#DIV/0! #N/A",
-        "scripts read as plain text: 2 (first: the workbook)": "",
+        "superscript and subscript fonts not read: 2 (first: the workbook)": "",
         "hidden sheets: 1 (first: Secret)": "",
     }
     return data, ["| Keemun | 3 | 8.5 |", "Count 230 of H2O", "Concealed"], left_out
@@ -422,7 +422,7 @@ def binary_sheets() -> Features:
             "xl/worksheets/sheet1.bin": cells + record(146),
         },
     )
-    note = "binary workbooks without scripts, comments, error values: 1 (first: the workbook)"
+    note = "superscripts, comments, charts, error values not read: 1 (first: the workbook)"
     return data, ["# Prices", "| Keemun | 8.5 |"], {note: ""}
 
 
