@@ -15,7 +15,7 @@ from ...nodegraph.readers.text import join_pages
 from .markup import mark_merged_cells, repeat_merged_cells, with_scripts
 from .office_xml import named, opened_zip, parser, title_and_author
 
-_TITLE = re.compile(r"<svg\b(?:(?!</svg\b).)*|<title[^>]*>(.*?)</title>", re.I | re.S)
+_TITLE = re.compile(r"<svg\b(?:(?!</svg\b).)*|<title[^>]*>((?:(?!<title).)*?)</title>", re.I | re.S)
 """The title of a page, or a drawing, which may have a title of its own."""
 
 _INTERNAL_LINK = re.compile(r"\[([^\[\]\n]*)\]\(#[^)\s]*\)")
