@@ -91,11 +91,9 @@ VOLATILE_METADATA = frozenset(
 
 def digest(*parts: str) -> str:
     """Return a hash of texts: 24 hexadecimal digits, equal on all machines."""
-    state = hashlib.blake2b(digest_size=12)
-    for part in parts:
-        data = part.encode("utf-8", "surrogatepass")
-        state.update(len(data).to_bytes(8, "little") + data)
-    return state.hexdigest()
+    encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
+    data = b"".join([len(part).to_bytes(8, "little") + part for part in encoded])
+    return hashlib.blake2b(data, digest_size=12).hexdigest()
 
 
 def metadata_digest(metadata: Mapping[str, Any]) -> str:

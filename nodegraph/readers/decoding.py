@@ -130,7 +130,7 @@ def _decoded(data: bytes, source: SourceFile, label: str) -> tuple[str, str]:
     raise ReadError(
         f"{source.path} is not {last.upper()}: byte {data[offset]:#04x} at offset {offset}; "
         f"convert it, set its encoding{advice}, or register a reader: "
-        f'register_reader("{source.path.suffix}", reader)',
+        f'register_reader("{source.path.suffix or f"{source.path.name}*"}", reader)',
         "not text",
     )
 

@@ -57,8 +57,8 @@ _CLUSTERS = lazy_pattern(f".(?:[\u17d2\u1039].|[{_STACKED}])*")
 INVISIBLE = "\u00ad\u200d\u2060\ufeff"  # soft hyphens, joiners
 
 _RUNS = lazy_pattern(
-    rf"[{IDEOGRAPHS}]+|[{ALPHABETS}]+"
-    rf"|[^\W_{UNSPACED}]+(?:[{SIGNS}]+[^\W_{UNSPACED}]*)*(?:\+\+|#)?"
+    rf"[^\W_{UNSPACED}]+(?:[{SIGNS}]+[^\W_{UNSPACED}]*)*(?:\+\+|#)?"
+    rf"|[{IDEOGRAPHS}]+|[{ALPHABETS}]+"
 )
 
 # For texts before normalization, in which words contain soft hyphens.

@@ -29,7 +29,7 @@ _LONG = 1_000  # minimum number of nodes for a progress bar
 
 _PORTION = 4_096  # nodes in memory per step
 
-_BATCH = 300_000  # terms per batch
+_BATCH = 100_000  # terms per batch
 
 _HELD = 1 << 24  # postings cached for the next queries
 
@@ -192,7 +192,7 @@ class TextIndex(FilterIndex):
                     length = len(terms)
                 batch.append((terms, runs))
                 lengths.append(length)
-                size += len(terms) + 2 * sum(map(len, runs))
+                size += len(terms) + sum(map(len, runs)) // 2  # counted faster
                 if size > _BATCH or len(batch) == MAX_TEXTS:
                     yield batch
                     batch, size = [], 0
