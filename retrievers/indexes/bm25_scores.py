@@ -57,6 +57,29 @@ class Saturation:
         return impacts
 
 
+class LengthNorms:
+    """The length norms of rows. All norms are computed as soon as many are used.
+
+    Args:
+        saturation: Computes the norms.
+        lengths: The number of words, by row.
+    """
+
+    def __init__(self, saturation: Saturation, lengths: Ints) -> None:
+        self._saturation, self._lengths = saturation, lengths
+        self._used = 0
+        self._all: Floats | None = None
+
+    def __call__(self, rows: npt.NDArray[np.int64]) -> Floats:
+        """Return the norms of rows."""
+        if self._all is None:
+            self._used += len(rows)
+            if self._used <= len(self._lengths):
+                return self._saturation.norms(self._lengths.take(rows, mode="clip"))
+            self._all = self._saturation.norms(self._lengths)
+        return self._all.take(rows, mode="clip")
+
+
 class TermWeights(NamedTuple):
     """The weighed terms of a query.
 
@@ -101,7 +124,7 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
         self._postings, self._lengths, self.total_length = postings, lengths, total_length
         self.size = int(np.count_nonzero(alive))
         self._alive = None if self.size == len(alive) else alive
-        self._cached: dict[Saturation, dict[str, Floats]] = {}
+        self._cached: dict[Saturation, tuple[LengthNorms, dict[str, Floats]]] = {}
         self.held = 0
 
     def __missing__(self, term: str) -> tuple[Ints, Counts]:
@@ -133,11 +156,11 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
     def of_query(self, weights: Mapping[str, float], saturation: Saturation) -> QueryPostings:
         """Return the postings of weighed terms."""
         if saturation not in self._cached:  # only the latest saturation is cached
-            self._cached = {saturation: {}}
-        impacts = self._cached[saturation]
+            self._cached = {saturation: (LengthNorms(saturation, self._lengths), {})}
+        norms, impacts = self._cached[saturation]
         lists = [self[term] for term in weights]
         of_terms = np.array([*weights.values()])
-        return QueryPostings([*weights], lists, of_terms, saturation, self._lengths, impacts)
+        return QueryPostings([*weights], lists, of_terms, saturation, norms, impacts)
 
 
 class QueryPostings(NamedTuple):
@@ -148,7 +171,7 @@ class QueryPostings(NamedTuple):
         lists: The rows of each term, ascending, and its counts.
         weights: The weight of each term, (terms,).
         saturation: Weighs the counts.
-        lengths: The number of words of each row.
+        norms: Returns the length norms of rows.
         cached: The impacts of frequent terms for weight 1, which all queries share.
     """
 
@@ -156,7 +179,7 @@ class QueryPostings(NamedTuple):
     lists: Sequence[tuple[Ints, Counts]]
     weights: Floats
     saturation: Saturation
-    lengths: Ints
+    norms: LengthNorms
     cached: dict[str, Floats]
 
     def addends(self) -> Iterator[tuple[npt.NDArray[np.int64], Floats]]:
@@ -178,10 +201,7 @@ class QueryPostings(NamedTuple):
                 yield rows, self.cached[term] * self.weights[at]
 
     def _impacts(self, rows: npt.NDArray[np.int64], counts: Counts) -> Floats:
-        return self.saturation.weighed(counts, self._norms(rows))
-
-    def _norms(self, rows: npt.NDArray[np.int64]) -> Floats:
-        return self.saturation.norms(self.lengths.take(rows, mode="clip"))
+        return self.saturation.weighed(counts, self.norms(rows))
 
     def looked_up(self, rows: npt.NDArray[np.int64]) -> Floats:
         """Return the scores of each term in rows, shape (terms, rows)."""
@@ -194,7 +214,7 @@ class QueryPostings(NamedTuple):
                 found[at] = rows_of_term.take(places, mode="clip")
                 counts[at] = counts_of_term.take(places, mode="clip")
         counts *= found == sought
-        norms = self._norms(rows)
+        norms = self.norms(rows)
         # A norm of 0 would divide a missing term's count of 0 by 0.
         impacts = self.saturation.weighed(counts, np.maximum(norms, LEAST))
         impacts *= self.weights[:, np.newaxis]

@@ -128,9 +128,10 @@ class Postings:
             counts.update(run)
             counts.update(map(add, run, run[1:]))
         for term, count in counts.items():
-            rows, row_counts = self.later.setdefault(
-                self.vocabulary[term], (array("i"), array("I"))
-            )
+            number = self.vocabulary[term]
+            if number not in self.later:
+                self.later[number] = array("i"), array("I")
+            rows, row_counts = self.later[number]
             rows.append(row)
             row_counts.append(count)
         self._later_size += len(counts)

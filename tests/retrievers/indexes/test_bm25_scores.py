@@ -7,7 +7,12 @@ from hypothesis import strategies as st
 from support.stress import amount
 
 from nodekin.retrievers.indexes import bm25_scores
-from nodekin.retrievers.indexes.bm25_scores import QueryPostings, Saturation, best_rows
+from nodekin.retrievers.indexes.bm25_scores import (
+    LengthNorms,
+    QueryPostings,
+    Saturation,
+    best_rows,
+)
 
 LIMITS = st.sampled_from([None, 1, 2, 3, 5, 10, 256, 1000])
 SEEDS = st.integers(0, 2**32 - 1)
@@ -30,14 +35,14 @@ def random_query(
     weights.sort(reverse=True)
     return QueryPostings(
         *([str(at) for at in range(len(lists))], lists, np.array(weights)),
-        *(saturation, lengths, {}),
+        *(saturation, LengthNorms(saturation, lengths), {}),
     )
 
 
 def brute(query, limit, allowed, orders) -> tuple[list[int], list[float]]:
     sums: dict[int, float] = {}
     for (rows, counts), weight in zip(query.lists, query.weights.tolist(), strict=True):
-        impacts = query.saturation.weighed(counts, query.saturation.norms(query.lengths[rows]))
+        impacts = query.saturation.weighed(counts, query.norms(rows))
         for row, impact in zip(rows.tolist(), impacts.tolist(), strict=True):
             sums[row] = sums.get(row, 0.0) + weight * impact
     rows = [row for row in sums if allowed is None or allowed[row]]
@@ -64,6 +69,13 @@ def test_best_rows_equal_brute_force(frequent, seed, limit, density, low) -> Non
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(bm25_scores, "_FREQUENT", frequent)
         check(seed, limit, density, low)
+
+
+def test_norms_are_equal_before_and_after_all_are_computed() -> None:
+    lengths, saturation = np.array([3, 1, 8, 5], np.int32), Saturation(1.5, 0.75, 4.0)
+    norms, rows = LengthNorms(saturation, lengths), np.array([2, 0, 3])
+    expected = saturation.norms(lengths)[rows].tolist()
+    assert [norms(rows).tolist() for _ in range(4)] == [expected] * 4
 
 
 def test_impacts_of_small_integers_do_not_overflow() -> None:
