@@ -175,6 +175,7 @@ def _read_old_office(source: SourceFile, kind: Literal["doc", "ppt"]) -> Documen
         from office_oxide import Document as OldDocument
     with OldDocument.from_bytes(source.path.read_bytes(), kind) as document:
         html = document.to_html()
+    source.note("pictures, charts, hidden slides, deleted passages not read", "the document")
     if kind == "doc":
         return source.document(markdown(html))
     slides = map(markdown, re.split(r"<hr ?/?>", html))

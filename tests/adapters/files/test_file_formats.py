@@ -191,6 +191,8 @@ def test_old_word_file_and_slides_are_read(tmp_path: Path) -> None:
     assert word.text == "# The tea handbook\n\nGreen tea is bought in May."
     assert slides.text == "# Buying\n\nGreen tea\n\nBlack tea\n\n\f\n\n# Serving\n\nPour it"
     assert slides.metadata["page_unit"] == "slide"
+    notes = [*graph.read_report.notes.values()]
+    assert ["deleted passages not read" in note for note in notes] == [True, True]
     (failure,) = graph.failures
     assert "damaged" in str(failure.error)
 
