@@ -20,6 +20,8 @@ _COLUMNS = 32  # rows per maximum that bounds the best scores
 
 _TERM = 256  # memory of a cached term, in postings
 
+_FREQUENCY = 32  # memory of a cached frequency, in postings
+
 _FREQUENT = 4_096  # minimum rows of a term with cached impacts
 
 LEAST = float(np.finfo(np.float64).tiny)
@@ -125,6 +127,7 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
         self.size = int(np.count_nonzero(alive))
         self._alive = None if self.size == len(alive) else alive
         self._cached: dict[Saturation, tuple[LengthNorms, dict[str, Floats]]] = {}
+        self._frequencies: dict[str, int] = {}
         self.held = 0
 
     def __missing__(self, term: str) -> tuple[Ints, Counts]:
@@ -149,9 +152,12 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
 
     def frequency(self, term: str) -> int:
         """Return the number of nodes with a term."""
-        if self._alive is None and term not in self:  # without copies of the rows
-            return self._postings.count(term)
-        return len(self[term][0])
+        count = self._frequencies.get(term)
+        if count is None:  # copies of the rows are needed only if rows are empty
+            count = len(self[term][0]) if self._alive is not None else self._postings.count(term)
+            self._frequencies[term] = count
+            self.held += _FREQUENCY
+        return count
 
     def of_query(self, weights: Mapping[str, float], saturation: Saturation) -> QueryPostings:
         """Return the postings of weighed terms."""
