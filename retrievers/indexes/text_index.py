@@ -69,6 +69,10 @@ class TextIndex(FilterIndex):
 
     # Searching, while the graph is held
 
+    def frequency(self, term: str) -> int:
+        """Return the number of nodes with a term."""
+        return self.statistics().frequency(term)
+
     def statistics(self) -> TermPostings:
         """Return the postings by term, which all queries of a revision share."""
         statistics = self._statistics
