@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import accumulate
 
 import numpy as np
@@ -198,6 +199,7 @@ def with_copies(result: ScoredNode, copies: Sequence[tuple[Node, float]], query:
     return replace(result, evidence=(*result.evidence, *also))
 
 
+@lru_cache(1024)  # a small corpus has the same candidates for many questions
 def _first_letters(text: str) -> str:
     letters = _letters(text[:_PART])
     if len(letters) < 2 * _LETTERS:  # near the cut, letters may differ from the full text
