@@ -330,7 +330,7 @@ _NUMBERS = re.compile("[0-9](?:[0-9,–-]*[0-9]|(?<! [0-9]))")
 
 
 def _size(handle: int, index: int) -> float:
-    """Return the size of a character in points, and store its matrix."""
+    """Return the size of a character in points."""
     size: float = abs(_font_size(handle, index))
     matrix = raw.FS_MATRIX()
     if _matrix(handle, index, addressof(matrix)):
