@@ -56,16 +56,16 @@ _THOUSANDS = re.compile(
     r"(?:(?!(?P=mark))[.,][0-9]+)?(?![.,]?[0-9])"
 )
 
-_UNITS = """% ‰ ° °c °f m km cm dm mm nm µm g kg mg µg t l ml cl dl v kv mv w kw mw gw a ma
+_UNITS = set(
+    """% ‰ ° °c °f m km cm dm mm nm µm g kg mg µg t l ml cl dl v kv mv w kw mw gw a ma
 s ms ns min h hr hrs hz khz mhz ghz b kb mb gb tb pb kib mib gib tib bit kbit mbit gbit wh kwh mwh
 gwh ev kev mev j kj pa hpa kpa mpa bar psi km/h kmh mph kn rpm dpi px pt in ft yd mi ha lb lbs oz
 gal mol db cal kcal ohm ω va kva ah mah lm lx cd nm € $ £ ¥ usd eur euro euros gbp jpy chf cny rmb
 sek""".split()
+)
 
 _UNIT = re.compile(
-    r"([0-9](?<![\w.,].)[0-9]*(?:[.,][0-9]+)*) ?("
-    + "|".join(map(re.escape, sorted(_UNITS, key=len, reverse=True)))
-    + r")(?!\w)"
+    r"([0-9](?<![\w.,].)[0-9]*(?:[.,][0-9]+)*) ?(km/h|[a-zωµ]{1,5}|°[cf]?|[%‰€$£¥])(?!\w)"
 )
 
 _CURRENCIES = {"eur": "€", "euro": "€", "euros": "€", "usd": "$", "gbp": "£", "jpy": "¥"}
@@ -119,10 +119,16 @@ def identifiers(normal: str) -> Iterator[tuple[str, str]]:
                 for term in _name_terms(name):
                     yield term, name
         if sign.lastindex:
-            if start >= amount_end and (amount := _THOUSANDS.match(normal, start)):
+            digits = sign.end() - start
+            if digits < 4 and start >= amount_end and (amount := _THOUSANDS.match(normal, start)):
                 amount_end = amount.end()
                 yield _number(amount[0]), amount[0]
-            yield from _units_and_dates(normal, start)
+            match = _UNIT.match(normal, start)
+            if match and match[2] in _UNITS:
+                unit = _number(match[1]) + _CURRENCIES.get(match[2], match[2])
+                if match[0] != unit or not unit.isalnum():
+                    yield unit, match[0]
+            yield from _dates(normal, start, digits)
     if not normal.isascii():
         for symbol in _SYMBOLS.findall(normal):
             yield symbol, symbol
@@ -157,14 +163,12 @@ def _joined(compound: str) -> str:
     return joined.replace(",", ".").replace("’", "'")
 
 
-def _units_and_dates(normal: str, start: int) -> Iterator[tuple[str, str]]:
-    """Yield the number with its unit and the dates that begin at the digits at ``start``."""
-    if match := _UNIT.match(normal, start):
-        unit = _number(match[1]) + _CURRENCIES.get(match[2], match[2])
-        if match[0] != unit or not unit.isalnum():
-            yield unit, match[0]
+def _dates(normal: str, start: int, digits: int) -> Iterator[tuple[str, str]]:
+    """Yield the dates that begin with a number of some digits at ``start``."""
     if match := _NUMERIC_DATE.match(normal, start):
         yield from ((date, match[0]) for date in _numeric_dates(match[0]) if date != match[0])
+    if digits > 2:
+        return
     match = _DAY_FIRST.match(normal, start)
     if match and (month := _MONTHS.get(match[2])):
         yield _date(match[3], month, int(match[1])), match[0]

@@ -261,10 +261,7 @@ def stems(words: list[str], language: Language) -> list[str]:
     """Return the stems of words without accents. Without a stemmer, return the words."""
     if not language.stemmed:
         return folded(words, language)
-    if language is ENGLISH:  # the English stemmer expects words without accents
-        return [*map(_stemmer(language.name), folded(words, language))]
-    pairs = zip(map(_stemmer(language.name), words), words, strict=True)
-    return folded([stem or word for stem, word in pairs], language)
+    return [*map(_stemmer(language), words)]
 
 
 def folded(words: list[str], language: Language) -> list[str]:
@@ -316,25 +313,29 @@ def syllable_pairs(words: list[str]) -> list[str]:
 
 
 class _Stems(dict[str, str]):
-    """A cache of stems, faster than the stemmer's cache."""
+    """A cache of stems without accents, faster than the stemmer's cache."""
 
-    def __init__(self, language: str) -> None:
+    def __init__(self, language: Language) -> None:
         super().__init__()
-        self._stem = Stemmer(language, 0).stemWord
+        self._language = language
+        self._stem: Callable[[str], str] = Stemmer(language.name, 0).stemWord
 
     def __missing__(self, word: str) -> str:
         if len(self) >= _MOST_STEMS:
             self.clear()
-        stem: str = self._stem(word)
+        if self._language is ENGLISH:  # the English stemmer expects words without accents
+            stem = self._stem(*folded([word], ENGLISH))
+        else:
+            stem = folded([self._stem(word) or word], self._language)[0]
         self[word] = stem
         return stem
 
 
-def _stemmer(language: str) -> Callable[[str], str]:
+def _stemmer(language: Language) -> Callable[[str], str]:
     """Return this thread's stemming function for a language."""
     stemmers: dict[str, Callable[[str], str]] | None = getattr(_local, "stemmers", None)
     if stemmers is None:
         stemmers = _local.stemmers = {}
-    if language not in stemmers:
-        stemmers[language] = _Stems(language).__getitem__
-    return stemmers[language]
+    if language.name not in stemmers:
+        stemmers[language.name] = _Stems(language).__getitem__
+    return stemmers[language.name]

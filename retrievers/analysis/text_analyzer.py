@@ -66,6 +66,11 @@ _RAW_RUNS = lazy_pattern(
     rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:[{SIGNS}{INVISIBLE}]+[^\W_{UNSPACED}]*)*(?:\+\+|#)?"
 )
 
+# The words of a text without these are found by a faster pattern.
+_SIGNS_OR_UNSPACED = lazy_pattern(f"[{SIGNS}{UNSPACED}]")
+
+_SPACED_WORDS = re.compile(r"[^\W_]+(?:\+\+|#)?")
+
 _HAN = re.compile("[\u3400-\u9fff]")
 
 _UNSPACED = lazy_pattern(f"[{UNSPACED}]")
@@ -93,6 +98,9 @@ _RAISED = re.compile("[\u2070\u00b9\u00b2\u00b3\u2074-\u2079]+")
 
 _MARKS = re.compile("[™℠]")
 
+# Texts in European languages need no search for foreign digits and Chinese.
+_BEYOND_CYRILLIC = re.compile("[\u0600-\u1fff\u3400-\U0010ffff]")
+
 _FOREIGN_DIGITS = re.compile(r"[^\D0-9]")  # digits of other scripts
 
 _POSSESSIVE = re.compile(r"['’](?<=\w['’])[sS]\b")
@@ -116,8 +124,9 @@ def normalized(text: str) -> str:
         for before, after in _REPLACED:
             if before in text:
                 text = text.replace(before, after)
-        text = _FOREIGN_DIGITS.sub(lambda match: str(unicodedata.digit(match[0])), text)
-        text = simplified(text)
+        if _BEYOND_CYRILLIC.search(text):
+            text = _FOREIGN_DIGITS.sub(lambda match: str(unicodedata.digit(match[0])), text)
+            text = simplified(text)
     if "_" in text or CAMEL.search(text) is not None:
         text = with_parts(text)
     text = text.casefold()
@@ -149,6 +158,9 @@ def segments(normal: str) -> Segments:
     """Return the words and runs of a normalized text."""
     if normal.isascii():
         only = ascii_words(normal)
+        return [only] if only else []
+    if not _SIGNS_OR_UNSPACED.search(normal):
+        only = _SPACED_WORDS.findall(normal)
         return [only] if only else []
     result: Segments = []
     words: list[str] = []
@@ -393,8 +405,8 @@ class TextAnalyzer:
             words = ascii_words(normal)
             language = self._language(words, "latin")
             terms = self._word_terms(words, language, parts)
-            if parts:
-                terms = terms + self._stems([term for term, _ in identifiers(normal)], language)
+            if parts and (found := [term for term, _ in identifiers(normal)]):
+                terms = terms + self._stems(found, language)
             return terms, (language,), length_of(words, language)
         split = segments(normal)
         words_by_script = by_script(split)
@@ -410,11 +422,11 @@ class TextAnalyzer:
         return terms, languages.values(), length
 
     def _identifiers(self, normal: str, languages: Mapping[str, Language]) -> list[str]:
-        return [
-            term
-            for word, _ in identifiers(normal)
-            for term in self._stems([word], languages.get(word_script(word), ENGLISH))
-        ]
+        found = [term for term, _ in identifiers(normal)]
+        result: list[str] = []
+        for script, batch in groupby(found, word_script):
+            result += self._stems([*batch], languages.get(script, ENGLISH))
+        return result
 
     def _terms(
         self,
