@@ -131,20 +131,11 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
         self.held = 0
 
     def __missing__(self, term: str) -> tuple[Ints, Counts]:
-        number = self._postings.vocabulary.get(term, -1)
-        starts, rows, counts = self._postings.lists
-        later = self._postings.later.get(number)
-        start = stop = 0
-        if 0 <= number < len(starts) - 1:
-            start, stop = starts[number : number + 2].tolist()
-        rows, counts = rows[start:stop], counts[start:stop]
-        if later is not None:
-            rows = np.concatenate([rows, np.array(later[0], np.int32)])
-            counts = np.concatenate([counts, np.array(later[1], np.uint32)])
+        rows, counts, is_copied = self._postings.of_term(term)
         if self._alive is not None:
             living = self._alive[rows]
             rows, counts = rows[living], counts[living]
-        is_copied = self._alive is not None or later is not None
+            is_copied = True
         is_frequent = len(rows) >= _FREQUENT
         self.held += _TERM + (is_copied + 2 * is_frequent) * len(rows)
         self[term] = rows, counts

@@ -81,13 +81,13 @@ class Postings:
     Attributes:
         vocabulary: The numbers of the terms.
         lists: Most postings.
-        later: The rows and counts of later postings, by the number of the term.
+        later: Later postings by the number of the term: the row, in the upper bits, and the count.
     """
 
     def __init__(self) -> None:
         self.vocabulary = Vocabulary()
         self.lists = _EMPTY
-        self.later: dict[int, tuple[array[int], array[int]]] = {}
+        self.later: dict[int, array[int]] = {}
         self._later_size = 0
 
     def __len__(self) -> int:
@@ -96,10 +96,25 @@ class Postings:
     def count(self, term: str) -> int:
         """Return the number of rows with a term, including removed rows."""
         number = self.vocabulary.get(term, -1)
-        later, starts = self.later.get(number), self.lists.starts
+        starts = self.lists.starts
         is_listed = 0 <= number < len(starts) - 1
         listed = int(starts[number + 1] - starts[number]) if is_listed else 0
-        return listed + (0 if later is None else len(later[0]))
+        return listed + len(self.later.get(number, ()))
+
+    def of_term(self, term: str) -> tuple[Ints, Counts, bool]:
+        """Return the rows of a term, its counts, and whether they are copies."""
+        number = self.vocabulary.get(term, -1)
+        starts, rows, counts = self.lists
+        start = stop = 0
+        if 0 <= number < len(starts) - 1:
+            start, stop = starts[number : number + 2].tolist()
+        rows, counts = rows[start:stop], counts[start:stop]
+        if number not in self.later:
+            return rows, counts, False
+        later_rows, later_counts = _unpacked(np.array(self.later[number]))
+        later_counts = later_counts.astype(np.min_scalar_type(later_counts.max()))
+        rows, counts = np.concatenate([rows, later_rows]), np.concatenate([counts, later_counts])
+        return rows, counts, True
 
     def extend(self, first_row: int, count: int, batches: Iterable[Sequence[TextTerms]]) -> None:
         """Add the terms of new rows.
@@ -127,13 +142,12 @@ class Postings:
         for run in runs:
             counts.update(run)
             counts.update(map(add, run, run[1:]))
+        vocabulary, later = self.vocabulary, self.later
         for term, count in counts.items():
-            number = self.vocabulary[term]
-            if number not in self.later:
-                self.later[number] = array("i"), array("I")
-            rows, row_counts = self.later[number]
-            rows.append(row)
-            row_counts.append(count)
+            number = vocabulary[term]
+            if number not in later:
+                later[number] = array("q")
+            later[number].append(row << 32 | count)
         self._later_size += len(counts)
 
     def _blocks(self, first_row: int, texts: Sequence[TextTerms]) -> Iterator[_Block]:
@@ -179,15 +193,9 @@ class Postings:
         self.lists, self.later, self._later_size = merged, {}, 0
 
     def _later_block(self) -> _Block:
-        rows, counts = array("i"), array("I")
-        for of_term in self.later.values():
-            rows += of_term[0]
-            counts += of_term[1]
-        sizes = [len(of_term[0]) for of_term in self.later.values()]
-        terms = np.array([*self.later], np.int32)
-        return _Block(
-            terms, np.array(sizes, np.int32), np.array(rows, np.int32), np.array(counts, np.uint32)
-        )
+        sizes = np.array([*map(len, self.later.values())], np.int32)
+        entries = np.concatenate([*map(np.array, self.later.values())])
+        return _Block(np.array([*self.later], np.int32), sizes, *_unpacked(entries))
 
     def compacted(self, alive: Mask) -> Postings:
         """Return postings without empty rows. The remaining rows are renumbered in order."""
@@ -223,6 +231,11 @@ class Postings:
         postings.vocabulary = _numbered(unpack_texts("terms", arrays))
         postings.lists = PostingLists(*(arrays[f"posting_{n}"] for n in PostingLists._fields))
         return postings
+
+
+def _unpacked(later: _Starts) -> tuple[Ints, Counts]:
+    """Return the rows and the counts of later postings."""
+    return (later >> 32).astype(np.int32), (later & 0xFFFF_FFFF).astype(np.uint32)
 
 
 def _characters_and_pairs(texts: Sequence[str]) -> tuple[_Starts, _Starts]:
