@@ -539,20 +539,19 @@ class Reader:
             scores: Replacements for the scores of the ranking. Shares are scaled to them.
         """
         parts = self.ranking.parts
-        hits = {key: [part.hits.get(key, ()) for part in parts] for key in keys}
-        of_all = chain.from_iterable(chain.from_iterable(hits.values()))
-        nodes = self.nodes([*keys, *((source.number, node_id) for _, source, node_id, _ in of_all)])
+        of_parts = chain.from_iterable(part.hits.get(key, ()) for part in parts for key in keys)
+        nodes = self.nodes([*keys, *((source.number, i) for _, source, i, _ in of_parts)])
         results = []
         for at, key in enumerate(keys):
-            shares = [part.shares.get(key) for part in parts]
             score = self.ranking.scores[key]
+            shares = [part.shares.get(key) for part in parts]
             if scores is not None:
                 score = scores[at]
                 shares = scaled(shares, score)
             evidence = [
                 source.evidence(hit_score, nodes[source.number, node_id], self.query, share)
-                for share, of_part in zip(shares, hits[key], strict=True)
-                for hit_score, source, node_id, _ in of_part
+                for share, part in zip(shares, parts, strict=True)
+                for hit_score, source, node_id, _ in part.hits.get(key, ())
             ]
             results.append(ScoredNode(nodes[key], score, tuple(evidence)))
         return results

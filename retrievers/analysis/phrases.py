@@ -14,6 +14,7 @@ _QUOTED = re.compile(
     r'(?<!\w)"(?=\w)([^"]*\w\W?)"(?!\w)|[“„](\w[^“”]*)[”“]|「(\w[^「」]*)」|『(\w[^『』]*)』'
 )
 
+_MARK = re.compile('["“„「『]')
 
 _SEPARATOR = lazy_pattern(rf"(?:[^\w{SIGNS}{INVISIBLE}]|_)+")
 
@@ -27,6 +28,8 @@ def quoted_phrases(query: str) -> list[str]:
         >>> quoted_phrases('Who wrote "green tea" and 「绿茶」, 5" thick?')
         ['green tea', '绿茶']
     """
+    if not _MARK.search(query):  # most queries
+        return []
     found = dict.fromkeys(next(filter(None, groups)) for groups in _QUOTED.findall(query))
     return [phrase for phrase in found if len(_spaced(phrase).split()) > 1]
 

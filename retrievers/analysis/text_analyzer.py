@@ -371,7 +371,7 @@ class TextAnalyzer:
         weighed = _weighed(self, text, form, by_script)
         names = _names(self, text, by_script)
         if any(not _occurs(term, frequency) for term, weight in weighed if weight >= 1):
-            names = [*names, *_joined_pairs(self, text, by_script)]
+            names = [*names, *_joined_pairs(self, text, by_script, frequency)]
         return _with_names(names, weighed, frequency) if names else weighed
 
     def like(self, text: str) -> TextAnalyzer:
@@ -618,16 +618,16 @@ def _names(analyzer: TextAnalyzer, text: str, scripts: _Scripts) -> Sequence[_Na
     return names
 
 
-@lru_cache(_LATEST)
-def _joined_pairs(analyzer: TextAnalyzer, text: str, scripts: _Scripts) -> Sequence[_Name]:
-    """Return the pairs of adjacent words of a query as one word each."""
+def _joined_pairs(
+    analyzer: TextAnalyzer, text: str, scripts: _Scripts, frequency: Callable[[str], int]
+) -> Iterator[_Name]:
+    """Yield the pairs of adjacent words of a query that an index has as one word."""
     runs = (run for run in _runs(text)[_ENGLISH_CONTENT] if isinstance(run, list))
-    names = []
     for pair in dict.fromkeys(chain.from_iterable(map(pairwise, runs))):
         if min(map(len, pair)) > 1:
-            words = [analyzer._forms(word, scripts) for word in pair]
-            names.append(_Name(analyzer._forms("".join(pair), scripts), words, None))
-    return names
+            forms = analyzer._forms("".join(pair), scripts)
+            if _occurs(forms, frequency):
+                yield _Name(forms, [analyzer._forms(word, scripts) for word in pair], None)
 
 
 def _with_names(
