@@ -38,6 +38,9 @@ class GroupRow(NamedTuple):
     built_for: int = 0
 
 
+_NO_GROUP = GroupRow()
+
+
 class Tables:
     """The turns and transactions of a store, its groups and its values.
 
@@ -216,7 +219,7 @@ class Tables:
         return self._groups
 
     def _group(self, group: str) -> GroupRow:
-        return self._all_groups().get(group, GroupRow())
+        return self._all_groups().get(group, _NO_GROUP)
 
     def _group_key(self, group: str) -> int:
         """Return the key of a group. A new group is stored, inside a transaction."""
