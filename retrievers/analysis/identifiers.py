@@ -23,7 +23,7 @@ _ANY_NAME = lazy_pattern(_NAME.replace("{0}", _LETTER))
 
 # What follows the digits of an amount or a date.
 _MORE = (
-    r"[-.,/'’ ] ?[0-9]| ?[%‰°€$£¥年]| ?[a-zωµ]{1,5}(?!\w)"
+    r"[-.,/'’ ] ?[0-9]| ?[%‰°€$£¥年]| ?[a-zωμ]{1,5}(?!\w)"
     r"|(?<![0-9]{3})(?:st|nd|rd|th|er|º)?[.,]? [^\W_]"
 )
 
@@ -57,7 +57,7 @@ _THOUSANDS = re.compile(
 )
 
 _UNITS = set(
-    """% ‰ ° °c °f m km cm dm mm nm µm g kg mg µg t l ml cl dl v kv mv w kw mw gw a ma
+    """% ‰ ° °c °f m km cm dm mm nm μm g kg mg μg t l ml cl dl v kv mv w kw mw gw a ma
 s ms ns min h hr hrs hz khz mhz ghz b kb mb gb tb pb kib mib gib tib bit kbit mbit gbit wh kwh mwh
 gwh ev kev mev j kj pa hpa kpa mpa bar psi km/h kmh mph kn rpm dpi px pt in ft yd mi ha lb lbs oz
 gal mol db cal kcal ohm ω va kva ah mah lm lx cd nm € $ £ ¥ usd eur euro euros gbp jpy chf cny rmb
@@ -65,7 +65,7 @@ sek""".split()
 )
 
 _UNIT = re.compile(
-    r"([0-9](?<![\w.,].)[0-9]*(?:[.,][0-9]+)*) ?(km/h|[a-zωµ]{1,5}|°[cf]?|[%‰€$£¥])(?!\w)"
+    r"([0-9](?<![\w.,].)[0-9]*(?:[.,][0-9]+)*) ?(km/h|[a-zωμ]{1,5}|°[cf]?|[%‰€$£¥])(?!\w)"
 )
 
 _CURRENCIES = {"eur": "€", "euro": "€", "euros": "€", "usd": "$", "gbp": "£", "jpy": "¥"}
