@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +22,12 @@ _TERM = 256  # memory of a cached term, in postings
 
 _FREQUENCY = 32  # memory of a cached frequency, in postings
 
-_FREQUENT = 4_096  # minimum rows of a term with cached impacts
+# A term is frequent with this number of rows or this share of all rows, whichever is more.
+_FREQUENT, _FREQUENT_SHARE = 4_096, 1 / 8
+
+_LOOK_UP = 24  # postings that are added in the time of looking up one row in a term
+
+_ROUNDING = 1 + 1e-9  # sums of rounded numbers differ by less than this factor
 
 LEAST = float(np.finfo(np.float64).tiny)
 """The smallest positive number."""
@@ -126,7 +131,7 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
         self._postings, self._lengths, self.total_length = postings, lengths, total_length
         self.size = int(np.count_nonzero(alive))
         self._alive = None if self.size == len(alive) else alive
-        self._cached: dict[Saturation, tuple[LengthNorms, dict[str, Floats]]] = {}
+        self._norms: dict[Saturation, LengthNorms] = {}
         self._frequencies: dict[str, int] = {}
         self.held = 0
 
@@ -136,8 +141,7 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
             living = self._alive[rows]
             rows, counts = rows[living], counts[living]
             is_copied = True
-        is_frequent = len(rows) >= _FREQUENT
-        self.held += _TERM + (is_copied + 2 * is_frequent) * len(rows)
+        self.held += _TERM + is_copied * len(rows)
         self[term] = rows, counts
         return rows, counts
 
@@ -152,60 +156,47 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
 
     def of_query(self, weights: Mapping[str, float], saturation: Saturation) -> QueryPostings:
         """Return the postings of weighed terms."""
-        if saturation not in self._cached:  # only the latest saturation is cached
-            self._cached = {saturation: (LengthNorms(saturation, self._lengths), {})}
-        norms, impacts = self._cached[saturation]
+        if saturation not in self._norms:  # only the latest saturation is cached
+            self._norms = {saturation: LengthNorms(saturation, self._lengths)}
         lists = [self[term] for term in weights]
         of_terms = np.array([*weights.values()])
-        return QueryPostings([*weights], lists, of_terms, saturation, norms, impacts)
+        return QueryPostings(lists, of_terms, saturation, self._norms[saturation])
 
 
 class QueryPostings(NamedTuple):
     """The postings of a query's terms.
 
     Attributes:
-        terms: The terms.
         lists: The rows of each term, ascending, and its counts.
         weights: The weight of each term, (terms,).
         saturation: Weighs the counts.
         norms: Returns the length norms of rows.
-        cached: The impacts of frequent terms for weight 1, which all queries share.
     """
 
-    terms: Sequence[str]
     lists: Sequence[tuple[Ints, Counts]]
     weights: Floats
     saturation: Saturation
     norms: LengthNorms
-    cached: dict[str, Floats]
 
-    def addends(self) -> Iterator[tuple[npt.NDArray[np.int64], Floats]]:
-        """Yield rows with the addends of their scores, in the order of the terms."""
-        sizes = [len(rows) for rows, _ in self.lists]
-        groups = groupby(range(len(sizes)), lambda at: sizes[at] >= _FREQUENT)
-        for is_frequent, group in groups:
-            if not is_frequent:
-                rare = [*group]
-                rows = np.concatenate([self.lists[at][0] for at in rare], dtype=np.int64)
-                counts = np.concatenate([self.lists[at][1] for at in rare])
-                weights = self.weights[rare].repeat([sizes[at] for at in rare])
-                yield rows, self._impacts(rows, counts) * weights
-                continue
-            for at in group:
-                rows = self.lists[at][0].astype(np.int64)  # numpy takes and adds by these faster
-                if (term := self.terms[at]) not in self.cached:
-                    self.cached[term] = self._impacts(rows, self.lists[at][1])
-                yield rows, self.cached[term] * self.weights[at]
+    def ceiling(self, first: int) -> float:
+        """Return the most that the terms from the given one on can add to a row."""
+        return float(self.weights[first:].sum() * (self.saturation.k1 + 1) * _ROUNDING)
 
-    def _impacts(self, rows: npt.NDArray[np.int64], counts: Counts) -> Floats:
-        return self.saturation.weighed(counts, self.norms(rows))
+    def addends(self, part: slice) -> tuple[npt.NDArray[np.int64], Floats]:
+        """Return the rows of some terms, with the addends of their scores."""
+        lists = self.lists[part]
+        rows = np.concatenate([rows for rows, _ in lists], dtype=np.int64)  # numpy's fastest type
+        counts = np.concatenate([counts for _, counts in lists])
+        weights = self.weights[part].repeat([len(rows) for rows, _ in lists])
+        return rows, self.saturation.weighed(counts, self.norms(rows)) * weights
 
-    def looked_up(self, rows: npt.NDArray[np.int64]) -> Floats:
-        """Return the scores of each term in rows, shape (terms, rows)."""
-        counts = np.zeros((len(self.lists), len(rows)))
+    def looked_up(self, rows: npt.NDArray[np.int64], first: int = 0) -> Floats:
+        """Return the addends of the terms from the given one on, shape (terms, rows)."""
+        lists = self.lists[first:]
+        counts = np.zeros((len(lists), len(rows)))
         found = np.full(counts.shape, -1, np.int32)
         sought = rows.astype(np.int32)
-        for at, (rows_of_term, counts_of_term) in enumerate(self.lists):
+        for at, (rows_of_term, counts_of_term) in enumerate(lists):
             if len(rows_of_term):
                 places = rows_of_term.searchsorted(sought)
                 found[at] = rows_of_term.take(places, mode="clip")
@@ -214,7 +205,7 @@ class QueryPostings(NamedTuple):
         norms = self.norms(rows)
         # A norm of 0 would divide a missing term's count of 0 by 0.
         impacts = self.saturation.weighed(counts, np.maximum(norms, LEAST))
-        impacts *= self.weights[:, np.newaxis]
+        impacts *= self.weights[first:, np.newaxis]
         return impacts
 
 
@@ -223,6 +214,10 @@ def best_rows(
 ) -> tuple[npt.NDArray[Any], Floats]:
     """Return the rows with the highest sums, best first, and the sums.
 
+    The result is exact. As soon as the remaining terms can lift only few rows among the best, these
+    terms are looked up in these rows (Turtle and Flood, "Query evaluation: strategies and
+    optimizations", 1995).
+
     Args:
         query: The query's postings, with positive weights.
         limit: How many; None for all rows with any of the terms.
@@ -230,21 +225,41 @@ def best_rows(
         orders: Breaks ties: lower goes first.
     """
     sums = np.zeros(len(orders))
-    for of_terms, impacts in query.addends():
-        np.add.at(sums, of_terms, impacts)
-    if allowed is not None:
-        sums *= allowed
-    least, width = LEAST, len(orders) // _COLUMNS
-    if limit is not None and width >= 2 * limit:  # maxima of columns belong to different rows
-        columns = sums[: width * _COLUMNS].reshape(_COLUMNS, width)
-        least = max(least, _highest(columns.max(axis=0), limit))
-    rows = (sums >= least).nonzero()[0]
-    scores = sums.take(rows)
+    sizes = [len(rows) for rows, _ in query.lists]
+    least_size = max(_FREQUENT, _FREQUENT_SHARE * len(orders))
+    frequent = [at for at, size in enumerate(sizes) if at and size >= least_size]
+    for first, last in pairwise([0, *frequent, len(sizes)]):
+        least = _least(sums, limit, allowed) - query.ceiling(first) if first else 0.0
+        if least > 0:
+            rows = (sums >= least).nonzero()[0]
+            if len(rows) * _LOOK_UP * (len(sizes) - first) < sum(sizes[first:]):
+                scores = sums.take(rows)
+                for addends in query.looked_up(rows, first):
+                    scores += addends
+                break
+        np.add.at(sums, *query.addends(slice(first, last)))
+    else:
+        rows = (sums >= _least(sums, limit, allowed)).nonzero()[0]
+        scores = sums.take(rows)
     if limit is not None and len(rows) > 4 * limit:
         best = scores >= _highest(scores, limit)
         rows, scores = rows[best], scores[best]
     ranking = np.lexsort((orders.take(rows), -scores))[:limit]
     return rows.take(ranking), scores.take(ranking)
+
+
+def _least(sums: Floats, limit: int | None, allowed: Mask | None) -> float:
+    """Return a positive sum that as many allowed rows reach as are wanted, if there are so many.
+
+    The sums of other rows are set to 0.
+    """
+    if allowed is not None:
+        sums *= allowed
+    least, width = 0.0, len(sums) // _COLUMNS
+    if limit is not None and width >= 2 * limit:  # maxima of columns belong to different rows
+        columns = sums[: width * _COLUMNS].reshape(_COLUMNS, width)
+        least = _highest(columns.max(axis=0), limit) / _ROUNDING
+    return max(least, LEAST)
 
 
 def _highest(scores: Floats, limit: int) -> float:

@@ -33,10 +33,7 @@ def random_query(
         lists.append((rows, random.integers(1, highest, len(rows)).astype(kind)))
         weights.append(float(random.choice([lowest, 0.001, 0.5, 1.0, 4.0])))  # many equal sums
     weights.sort(reverse=True)
-    return QueryPostings(
-        *([str(at) for at in range(len(lists))], lists, np.array(weights)),
-        *(saturation, LengthNorms(saturation, lengths), {}),
-    )
+    return QueryPostings(lists, np.array(weights), saturation, LengthNorms(saturation, lengths))
 
 
 def brute(query, limit, allowed, orders) -> tuple[list[int], list[float]]:
@@ -62,12 +59,13 @@ def check(seed: int, limit: int | None, density: float | None, lowest: float) ->
     assert (rows.tolist(), scores.tolist()) == brute(query, limit, allowed, orders)
 
 
-@pytest.mark.parametrize("frequent", [50, 4096])
+@pytest.mark.parametrize(("frequent", "look_up"), [(50, 0), (50, 24), (4096, 24)])
 @settings(max_examples=amount(33, 100))
 @given(SEEDS, LIMITS, DENSITIES, st.sampled_from([1e-9, 0.1]))
-def test_best_rows_equal_brute_force(frequent, seed, limit, density, low) -> None:
+def test_best_rows_equal_brute_force(frequent, look_up, seed, limit, density, low) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(bm25_scores, "_FREQUENT", frequent)
+        patched.setattr(bm25_scores, "_LOOK_UP", look_up)
         check(seed, limit, density, low)
 
 
