@@ -217,7 +217,7 @@ def is_common(term: str, name: str) -> bool:
 
 
 # Begins with a character class, so that prose is skipped quickly.
-CAMEL = re.compile(r"[A-Z](?:(?<=[a-z][A-Z])|(?<=[A-Z][A-Z])(?=[a-z]))")
+CAMEL = re.compile(r"[A-Z](?<=[a-zA-Z].)(?:(?<=[a-z].)|(?=[a-z]))")
 
 _CHARACTER = rf"[^\W{UNSPACED}]"
 

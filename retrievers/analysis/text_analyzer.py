@@ -77,6 +77,8 @@ _UNSPACED = lazy_pattern(f"[{UNSPACED}]")
 
 _ASCII_WORDS = re.compile(r"[a-z0-9]+(?:\+\+|#)?")
 
+_NO_WORD = {code: " " for code in range(128) if not re.match("[a-z0-9]", chr(code))}
+
 CHINESE = "\u3000"
 """Sorts before Chinese, Japanese and Korean letters, and after the alphabets without spaces."""
 
@@ -184,7 +186,9 @@ def run_spans(text: str) -> list[tuple[int, int]]:
 
 def ascii_words(normal: str) -> list[str]:
     """Return the words of a normalized ASCII text, faster than ``segments``."""
-    return _ASCII_WORDS.findall(normal)
+    if "+" in normal or "#" in normal:  # C++, C#
+        return _ASCII_WORDS.findall(normal)
+    return normal.translate(_NO_WORD).split()
 
 
 def word_script(word: str) -> str:
@@ -467,11 +471,14 @@ class TextAnalyzer:
     def _stems(self, words: list[str], language: Language) -> list[str]:
         return stems(words, language) if self.stem else folded(words, language)
 
-    def _forms(self, word: str, scripts: _Scripts) -> _Forms:
-        """Return the forms of a word in the languages of its script."""
-        languages = dict(scripts).get(word_script(word), (ENGLISH,))
-        every = chain.from_iterable(self._stems([word], language) for language in languages)
-        return [*dict.fromkeys(every)]
+    def _forms(self, words: Iterable[str], scripts: _Scripts) -> list[_Forms]:
+        """Return the forms of each word in the languages of its script."""
+        result: list[_Forms] = []
+        for script, batch in groupby(words, word_script):
+            same, languages = [*batch], dict(scripts).get(script, (ENGLISH,))
+            by_language = [self._stems(same, language) for language in languages]
+            result += [[*dict.fromkeys(forms)] for forms in zip(*by_language, strict=True)]
+        return result
 
     def _language(self, words: Sequence[str], script: str) -> Language:
         return self._fixed(script) or detect(words, script) or of_script(script)[0]
@@ -612,8 +619,7 @@ def _names(analyzer: TextAnalyzer, text: str, scripts: _Scripts) -> Sequence[_Na
         weight = _NUMBER_WEIGHT if any(map(str.isdigit, name)) else 1.0
         if is_common(term, name):
             weight = _COMMON_WEIGHT
-        words = [analyzer._forms(word, scripts) for word in _RUNS.findall(name)]
-        forms = analyzer._forms(term, scripts)
+        forms, *words = analyzer._forms([term, *_RUNS.findall(name)], scripts)
         names.append(_Name(forms, words, None if name.isalnum() else weight))
     return names
 
@@ -623,11 +629,11 @@ def _joined_pairs(
 ) -> Iterator[_Name]:
     """Yield the pairs of adjacent words of a query that an index has as one word."""
     runs = (run for run in _runs(text)[_ENGLISH_CONTENT] if isinstance(run, list))
-    for pair in dict.fromkeys(chain.from_iterable(map(pairwise, runs))):
-        if min(map(len, pair)) > 1:
-            forms = analyzer._forms("".join(pair), scripts)
-            if _occurs(forms, frequency):
-                yield _Name(forms, [analyzer._forms(word, scripts) for word in pair], None)
+    every = dict.fromkeys(chain.from_iterable(map(pairwise, runs)))
+    pairs = [pair for pair in every if min(map(len, pair)) > 1]
+    for forms, pair in zip(analyzer._forms(map("".join, pairs), scripts), pairs, strict=True):
+        if _occurs(forms, frequency):
+            yield _Name(forms, analyzer._forms(pair, scripts), None)
 
 
 def _with_names(
