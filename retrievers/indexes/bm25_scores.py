@@ -187,7 +187,9 @@ class QueryPostings(NamedTuple):
         lists = self.lists[part]
         rows = np.concatenate([rows for rows, _ in lists], dtype=np.int64)  # numpy's fastest type
         counts = np.concatenate([counts for _, counts in lists])
-        weights = self.weights[part].repeat([len(rows) for rows, _ in lists])
+        weights = self.weights[part]
+        if len(lists) > 1:
+            weights = weights.repeat([len(rows) for rows, _ in lists])
         return rows, self.saturation.weighed(counts, self.norms(rows)) * weights
 
     def looked_up(self, rows: npt.NDArray[np.int64], first: int = 0) -> Floats:
