@@ -273,7 +273,7 @@ def search(
 ) -> list[T]:
     """Search for embedded queries; return the result of each query.
 
-    The graphs are held twice: to update the indexes and take their arrays, and to read the
+    The graphs are locked twice: first to update the indexes and take their arrays, then to read the
     results. If a result was changed or removed in between, the search runs again in one turn.
 
     Args:

@@ -66,7 +66,7 @@ _RAW_RUNS = lazy_pattern(
     rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:[{SIGNS}{INVISIBLE}]+[^\W_{UNSPACED}]*)*(?:\+\+|#)?"
 )
 
-# The words of a text without these are found by a faster pattern.
+# Without these characters, a faster pattern finds the words of a text.
 _SIGNS_OR_UNSPACED = lazy_pattern(f"[{SIGNS}{UNSPACED}]")
 
 _SPACED_WORDS = re.compile(r"[^\W_]+(?:\+\+|#)?")
@@ -100,7 +100,7 @@ _RAISED = re.compile("[\u2070\u00b9\u00b2\u00b3\u2074-\u2079]+")
 
 _MARKS = re.compile("[™℠]")
 
-# Texts in European languages need no search for foreign digits and Chinese.
+# Only texts with these characters can have digits of other scripts, or Chinese characters.
 _BEYOND_CYRILLIC = re.compile("[\u0600-\u1fff\u3400-\U0010ffff]")
 
 _FOREIGN_DIGITS = re.compile(r"[^\D0-9]")  # digits of other scripts

@@ -22,7 +22,7 @@ _TERM = 256  # memory of a cached term, in postings
 
 _FREQUENCY = 32  # memory of a cached frequency, in postings
 
-# A term is frequent with this number of rows or this share of all rows, whichever is more.
+# A frequent term has at least this number of rows and this share of all rows.
 _FREQUENT, _FREQUENT_SHARE = 4_096, 1 / 8
 
 _LOOK_UP = 24  # postings that are added in the time of looking up one row in a term
@@ -179,7 +179,7 @@ class QueryPostings(NamedTuple):
     norms: LengthNorms
 
     def ceiling(self, first: int) -> float:
-        """Return the most that the terms from the given one on can add to a row."""
+        """Return an upper bound of a row's addends from the term ``first`` and the later terms."""
         return float(self.weights[first:].sum() * (self.saturation.k1 + 1) * _ROUNDING)
 
     def addends(self, part: slice) -> tuple[npt.NDArray[np.int64], Floats]:
@@ -193,7 +193,7 @@ class QueryPostings(NamedTuple):
         return rows, self.saturation.weighed(counts, self.norms(rows)) * weights
 
     def looked_up(self, rows: npt.NDArray[np.int64], first: int = 0) -> Floats:
-        """Return the addends of the terms from the given one on, shape (terms, rows)."""
+        """Return the addends of the term ``first`` and the later terms, shape (terms, rows)."""
         lists = self.lists[first:]
         counts = np.zeros((len(lists), len(rows)))
         found = np.full(counts.shape, -1, np.int32)
@@ -231,7 +231,7 @@ def best_rows(
     least_size = max(_FREQUENT, _FREQUENT_SHARE * len(orders))
     frequent = [at for at, size in enumerate(sizes) if at and size >= least_size]
     for first, last in pairwise([0, *frequent, len(sizes)]):
-        least = _least(sums, limit, allowed) - query.ceiling(first) if first else 0.0
+        least = _least(sums, limit) - query.ceiling(first) if first else 0.0
         if least > 0:
             rows = (sums >= least).nonzero()[0]
             if len(rows) * _LOOK_UP * (len(sizes) - first) < sum(sizes[first:]):
@@ -240,8 +240,10 @@ def best_rows(
                     scores += addends
                 break
         np.add.at(sums, *query.addends(slice(first, last)))
+        if allowed is not None:
+            sums *= allowed
     else:
-        rows = (sums >= _least(sums, limit, allowed)).nonzero()[0]
+        rows = (sums >= _least(sums, limit)).nonzero()[0]
         scores = sums.take(rows)
     if limit is not None and len(rows) > 4 * limit:
         best = scores >= _highest(scores, limit)
@@ -250,13 +252,8 @@ def best_rows(
     return rows.take(ranking), scores.take(ranking)
 
 
-def _least(sums: Floats, limit: int | None, allowed: Mask | None) -> float:
-    """Return a positive sum that as many allowed rows reach as are wanted, if there are so many.
-
-    The sums of other rows are set to 0.
-    """
-    if allowed is not None:
-        sums *= allowed
+def _least(sums: Floats, limit: int | None) -> float:
+    """Return a positive lower bound of the sums of the best rows."""
     least, width = 0.0, len(sums) // _COLUMNS
     if limit is not None and width >= 2 * limit:  # maxima of columns belong to different rows
         columns = sums[: width * _COLUMNS].reshape(_COLUMNS, width)
@@ -265,6 +262,6 @@ def _least(sums: Floats, limit: int | None, allowed: Mask | None) -> float:
 
 
 def _highest(scores: Floats, limit: int) -> float:
-    """Return the limit-th highest score, or minus infinity if there are fewer scores."""
+    """Return the last of the ``limit`` highest scores; minus infinity if fewer scores exist."""
     at = len(scores) - limit
     return float(np.partition(scores, at)[at]) if at >= 0 else -math.inf

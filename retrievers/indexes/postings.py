@@ -151,7 +151,7 @@ class Postings:
         self._later_size += len(counts)
 
     def _blocks(self, first_row: int, texts: Sequence[TextTerms]) -> Iterator[_Block]:
-        """Yield the sorted and counted terms of texts, and those of their runs."""
+        """Yield the sorted and counted terms of texts, then the terms of their runs."""
         tokens, sizes = array("q"), []
         for terms, _ in texts:
             before = len(tokens)
