@@ -14,6 +14,10 @@ from pathlib import PurePath, PurePosixPath
 from typing import Any
 from uuid import UUID
 
+from ..errors import StoreError
+
+DAMAGED = "the file is damaged: restore a backup, or index the documents again"
+
 _OWN_ID = re.compile("[0-9a-f]{24}")
 
 _OWN_SIZE = 12  # bytes
@@ -41,9 +45,12 @@ def to_text(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def from_text(value: bytes) -> str:
+def from_text(value: bytes, encoding: str = "utf-8") -> str:
     """Decode a text of ``to_text``."""
-    return value.decode("utf-8", "surrogatepass")
+    try:
+        return value.decode(encoding, "surrogatepass")
+    except (AttributeError, UnicodeDecodeError) as error:  # no text, or a damaged one
+        raise StoreError(f"a text of the graph cannot be read: {DAMAGED}") from error
 
 
 def to_words(text: str) -> bytes:
@@ -57,7 +64,7 @@ def to_words(text: str) -> bytes:
 
 def from_words(value: bytes) -> str:
     """Decode a text of ``to_words``."""
-    return value[1:].decode("utf-16-le") if value[:1] == _FOREIGN else from_text(value)
+    return from_text(value[1:], "utf-16-le") if value[:1] == _FOREIGN else from_text(value)
 
 
 def portions(values: Iterable[Any], size: int = _VARIABLES) -> Iterator[list[Any]]:

@@ -14,7 +14,7 @@ from typing import Any
 from ..concurrency import hold_over_fork
 from ..errors import StoreError
 from ..node import ROOT
-from .columns import to_id, to_text
+from .columns import DAMAGED, to_id, to_text
 from .database import FORMAT, TABLES, Row
 
 APPLICATION = 0x6E6F6465
@@ -26,8 +26,6 @@ _TIMEOUT = 60.0  # seconds to wait while another process writes
 
 _IDS = {"empty": f"X'{to_id('').hex()}'", "root": f"X'{to_text(ROOT).hex()}'"}
 
-_DAMAGED = "the file is damaged: restore a backup, or index the documents again"
-
 _FULL = "nothing was changed; free disk space and retry"
 
 _WRITING = "another process is writing: retry when it has finished"
@@ -36,7 +34,7 @@ _READ_ONLY = "nothing was changed: the file or its folder is read-only"
 
 _REMEDIES = {
     "not a database": "the file is not a nodekin graph; choose another path",
-    **{"malformed": _DAMAGED, "disk image": _DAMAGED, "full": _FULL, "disk I/O": _FULL},
+    **{"malformed": DAMAGED, "disk image": DAMAGED, "full": _FULL, "disk I/O": _FULL},
     **{"locked": _WRITING, "busy": _WRITING, "readonly": _READ_ONLY, "read-only": _READ_ONLY},
     "unable to open": "the folder is missing, or the file cannot be opened",
 }

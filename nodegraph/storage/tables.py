@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from ..concurrency import turns_of_thread
+from ..errors import StoreError
 from ..node import ROOT
-from .columns import decode, encode, from_id, from_text, marks, portions, to_id, to_text
+from .columns import DAMAGED, decode, encode, from_id, from_text, marks, portions, to_id, to_text
 from .database import Database
 
 _KEPT_ENTRIES = 500  # entries that remain in a truncated journal
@@ -111,10 +112,12 @@ class Tables:
             self._begin()
             db.begin()
             if db.place or self._state < 0:  # no other process changes the memory
-                ((state,),) = db.rows("SELECT value FROM counters WHERE name = 'state'")
-                if state != self._state:
+                states = db.rows("SELECT value FROM counters WHERE name = 'state'")
+                if not states:
+                    raise StoreError(f"{db.place}: {DAMAGED}")
+                if states[0][0] != self._state:
                     self._forget()
-                    self._state = state
+                    self._state = states[0][0]
         except BaseException:
             self._end()
             db.lock.release()
