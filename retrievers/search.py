@@ -47,6 +47,8 @@ QueryVectors = Mapping[tuple[NodeGraph, str], Vectors]
 MAX_QUERIES = 64
 """The number of queries that are searched in one turn."""
 
+_AT_ONCE = 100_000  # nodes whose words are searched in one turn, which takes about 1 ms
+
 _FETCH = 3  # hits per target, at first
 
 
@@ -95,7 +97,8 @@ class Search:
         lift: The score of a target.
         fetch_k: The number of hits of each branch; None for as many as ``limit`` targets need.
         top_k: The number of targets after fusing branches; None for all.
-        stays: A function from a hit to whether the hit itself is its target.
+        refers: A function from a hit to its reference, or None. A hit with a reference is its own
+            target.
     """
 
     graphs: Sequence[NodeGraph]
@@ -108,7 +111,7 @@ class Search:
     lift: Lift = "max"
     fetch_k: int | None = None
     top_k: int | None = None
-    stays: Callable[[Node], bool] | None = None
+    refers: Callable[[Node], object] | None = None
 
     def open(self) -> list[list[TakenIndex]]:
         """Open the indexes of each branch, without a lock."""
@@ -178,17 +181,18 @@ class TakenIndex:
         search, number, graph = self.search, self.number, self.graph
         if self.group == search.target:
             return [((number, node_id),) for node_id in ids]
-        conditions, stays = search.conditions, search.stays
+        conditions, refers = search.conditions, search.refers
         derived = graph.reader.lineage(self.group)[-1:]  # empty for documents
         is_child = any(g.scope != "group" and g.parent == search.target for g in derived)
-        if is_child and not conditions and stays is None:
+        if is_child and not conditions and refers is None:
             parents = self.snapshot.parents(ids)
             return [() if parent is None else ((number, parent),) for parent in parents]
         path = path_to(graph, search.target)
         targets: list[Sequence[Key]] = []
         with graph.reader.reading():
             for node in graph.reader.nodes_by_id(ids):
-                relatives = [node] if stays and stays(node) else kin(graph, path, node)
+                is_target = refers is not None and refers(node) is not None
+                relatives = [node] if is_target else kin(graph, path, node)
                 targets.append(
                     [(number, other.id) for other in relatives if conditions.allow(other, node)]
                 )
@@ -273,8 +277,9 @@ def search(
 ) -> list[T]:
     """Search for embedded queries; return the result of each query.
 
-    The graphs are locked twice: first to update the indexes and take their arrays, then to read the
-    results. If a result was changed or removed in between, the search runs again in one turn.
+    Words of a few nodes are searched in one turn. Other searches lock the graphs twice: first to
+    update the indexes and take their arrays, then to read the results. If a result was changed or
+    removed in between, the search runs again in one turn.
 
     Args:
         searches: The searches, of the same graphs and the same target.
@@ -329,6 +334,10 @@ def _search(
     try:
         with reading(groups):
             take()
+            indexes = [s.index for s in chain.from_iterable(chain.from_iterable(opened))]
+            size = math.inf if vectors else sum(getattr(i, "size", math.inf) for i in indexes)
+            if size * len(queries) <= _AT_ONCE and not is_observed():  # observers may lock
+                return selected(rankings(), {})
             before = [(graph.reader.held_state(), graph.reader.revision(ROOT)) for graph in groups]
         ranked = rankings()
         with reading(dict.fromkeys(groups, ())):
@@ -452,8 +461,7 @@ def _joined(search: Search, rankings: Sequence[Ranking]) -> Ranking:
 
 def _best(scores: Mapping[Key, float], limit: int | None = None) -> dict[Key, float]:
     """Return the best targets. Ties keep their order."""
-    ranked = sorted(scores, key=scores.__getitem__, reverse=True)
-    return {key: scores[key] for key in ranked[:limit]}
+    return dict(sorted(scores.items(), key=lambda item: item[1], reverse=True)[:limit])
 
 
 _LOGGED: set[tuple[Any, ...]] = set()

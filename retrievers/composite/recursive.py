@@ -131,7 +131,7 @@ class RecursiveRetriever(BaseRetriever):
         }
         self.max_depth = whole(max_depth, "max_depth", 1)
         self._pool = _GroupPool(
-            *(graph, self.groups, similarity, self._has_reference if references else None),
+            *(graph, self.groups, similarity, self._reference if references else None),
             target=target,
             top_k=top_k,
             filters=filters,
@@ -251,9 +251,6 @@ class RecursiveRetriever(BaseRetriever):
             )
         return self.references[name]
 
-    def _has_reference(self, node: Node) -> bool:
-        return self._reference(node) is not None
-
 
 class _GroupPool(Retriever):
     """A retriever for the groups of a recursive retriever."""
@@ -263,14 +260,14 @@ class _GroupPool(Retriever):
         graph: NodeGraph | Sequence[NodeGraph],
         groups: Sequence[str],
         similarity: str | Similarity | None,
-        stays: Callable[[Node], bool] | None,
+        refers: Callable[[Node], object] | None,
         *,
         target: str | None,
         **options: Any,
     ) -> None:
         super().__init__(graph, groups[0], similarity, target=target, **options)
         self._groups = groups
-        self._stays = stays
+        self._refers = refers
         paths = [path_to(graph, group) for graph in self.graphs for group in groups]
         if target is None:  # every path begins with ROOT
             shared = [names[0] for names in zip(*paths, strict=False) if len(set(names)) == 1]
@@ -283,7 +280,7 @@ class _GroupPool(Retriever):
     ) -> Search:
         """Return the search of all groups of the pool."""
         search = super().search_for(queries, top_k, filters)
-        return replace(search, groups=self._groups, stays=self._stays)
+        return replace(search, groups=self._groups, refers=self._refers)
 
 
 def _replaced(query: str, entries: Sequence[Ranked], results: Results) -> list[Ranked]:
