@@ -3,12 +3,13 @@
 import threading
 from collections import Counter
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from support.node_texts import texts
 
-from nodekin.nodegraph import Document, Node, NodeGraph, TransformError
+from nodekin.nodegraph import Document, Node, NodeGraph, TransformError, builder
 
 pytestmark = pytest.mark.usefixtures("every_store")
 
@@ -234,6 +235,24 @@ def test_interrupted_build_keeps_finished_documents(graph: NodeGraph, workers: i
     assert run_all([lambda: texts(graph.nodes("piece"))]) == [list("abcdefgh")]
     assert Counter(seen) == {"a b\nc": 1, "d e\nf g": 1, "h": 2}
     assert run_all([lambda: graph.add("free")])[0] == [graph.nodes("ROOT")[-1].id]
+
+
+def test_derived_nodes_are_written_once_per_second(
+    graph: NodeGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored: list[int] = []  # nodes that a kill during each call would leave
+
+    def slow(text: str) -> str:
+        stored.append(graph.reader.count("slow"))
+        return text
+
+    clock = SimpleNamespace(monotonic=lambda: 0.3 * len(stored))
+    monkeypatch.setattr(builder, "time", clock)
+    graph.add([Document(str(number)) for number in range(20)])
+    graph.create_node_group("slow", slow)
+    graph.build("slow")
+    assert len(stored) == 23
+    assert all(derived - written <= 4 for derived, written in enumerate(stored))
 
 
 def test_build_inside_a_reading_raises(graph: NodeGraph) -> None:
