@@ -106,22 +106,18 @@ class GroupBuilder:
         with self._store.turn():
             now = self._store.revision(ROOT)
             return all(
-                (_rules(lineage[:end]), now) in self._builds(lineage[end - 1].name)
+                (_rules(lineage[:end]), now) in self.builds(lineage[end - 1].name)
                 for end in range(1, len(lineage) + 1)
             )
 
-    def _builds(self, group: str) -> list[tuple[str, int]]:
+    def builds(self, group: str) -> list[tuple[str, int]]:
         """Return the rules and ``ROOT`` revisions of the last builds of a group."""
         builds = [self._store.built(group), self._partial.get(group)]
         return [build for build in builds if build is not None]
 
     def is_stored(self, lineage: Lineage) -> bool:
         """Return whether a group was built by these rules."""
-        return _rules(lineage) in dict(self._builds(lineage[-1].name))
-
-    def is_started(self, name: str) -> bool:
-        """Return whether a group was built for any state of the documents."""
-        return bool(self._builds(name))
+        return _rules(lineage) in dict(self.builds(lineage[-1].name))
 
     def retry(self, lineage: Lineage) -> None:
         """Clear the failures of these groups, so that the next build retries them."""
@@ -204,7 +200,7 @@ class GroupBuilder:
         See ``_tasks``.
         """
         group, rules = lineage[-1], _rules(lineage)
-        since = max((at for by, at in self._builds(group.name) if by == rules), default=0)
+        since = max((at for by, at in self.builds(group.name) if by == rules), default=0)
         changed = self._store.changed_ids(ROOT, since) if since else None
         ids = None if changed is None else changed[1]
         tasks = self._tasks(lineage, ids)

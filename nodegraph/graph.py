@@ -549,7 +549,7 @@ class NodeGraph:
         below = [
             group.name
             for group in list(self._groups.values())
-            if group.parent == node.group and self._builder.is_started(group.name)
+            if group.parent == node.group and self._builder.builds(group.name)
         ]
         in_transform = bool(self._builder.running)
         with self.reader.reading(*(() if in_transform else below)):

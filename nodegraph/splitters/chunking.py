@@ -280,12 +280,8 @@ def shorten(text: str, tokens: int) -> str:
     if end == len(text):
         return text
 
-    def is_in_word(at: int) -> bool:
-        pair = text[at - 1 : at + 1]
-        return pair.isalnum() and count_tokens(pair) == 1
-
     stop = end
-    while stop and is_in_word(stop):
+    while stop and (pair := text[stop - 1 : stop + 1]).isalnum() and count_tokens(pair) == 1:
         stop -= 1
     return text[: stop or end]
 

@@ -141,9 +141,7 @@ class NodeTables(Tables):
         return Node(*fields, inherited, own_search_text, declared, self._graph)
 
     def _decoded_search_text(self, value: bytes) -> SearchText | None:
-        if value == _NO_SEARCH_TEXT:
-            return None
-        return SearchText.from_row(self._from_value(value))
+        return None if value == _NO_SEARCH_TEXT else SearchText.from_row(self._from_value(value))
 
     def _merged_metadata(self, fields: bytes | None, beyond: bytes | None) -> Mapping[str, Any]:
         shared = NO_METADATA if fields is None else self._metadata(fields)
