@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
@@ -78,11 +79,14 @@ class Snapshot:
         parents: A function from the ids of found nodes to their parents.
         term_scores: Of words: a function from a query's number and ids to the scores of nodes by
             each term, (nodes, terms).
+        size: The number of nodes. A small number is searched while the graph is locked. Infinite:
+            always without the lock, since a search takes long.
     """
 
     search: Callable[[Sequence[int], int | None], list[Hits]]
     parents: Callable[[Sequence[str]], Sequence[str | None]]
     term_scores: Callable[[int, Sequence[str]], Any] | None = None
+    size: float = math.inf
 
 
 class Similarity(Protocol):

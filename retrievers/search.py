@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice, repeat
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from ..nodegraph.concurrency import with_deferred_work
 from ..nodegraph.graph import NodeGraph
@@ -334,9 +334,8 @@ def _search(
     try:
         with reading(groups):
             take()
-            indexes = [s.index for s in chain.from_iterable(chain.from_iterable(opened))]
-            size = math.inf if vectors else sum(getattr(i, "size", math.inf) for i in indexes)
-            if size * len(queries) <= _AT_ONCE and not is_observed():  # observers may lock
+            sizes = [s.snapshot.size for s in chain.from_iterable(chain.from_iterable(opened))]
+            if sum(sizes) * len(queries) <= _AT_ONCE and not is_observed():  # observers may lock
                 return selected(rankings(), {})
             before = [(graph.reader.held_state(), graph.reader.revision(ROOT)) for graph in groups]
         ranked = rankings()
@@ -486,8 +485,7 @@ def _snapshot(source: TakenIndex, filter: Filter) -> Snapshot:
     """Return the snapshot of an index, or a search that holds the lock of the graph."""
     index, queries, reader = source.index, source.queries, source.graph.reader
     if hasattr(index, "snapshot"):
-        snapshot: Snapshot = index.snapshot(queries, filter)
-        return snapshot
+        return cast(Snapshot, index.snapshot(queries, filter))
 
     def search(numbers: Sequence[int], limit: int | None) -> list[Hits]:
         with reader.reading():

@@ -109,7 +109,7 @@ class TextIndex(FilterIndex):
         def term_scores(number: int, ids: Sequence[str]) -> Floats:
             return of_queries[number].looked_up(table.rows_of(ids)).T
 
-        return Snapshot(search, table.parents_of, term_scores)
+        return Snapshot(search, table.parents_of, term_scores, self.size)
 
     def known(self) -> Container[str]:
         """Return the ids of all nodes."""

@@ -141,8 +141,6 @@ class ChangingWords(Bm25):
         snapshot = index.snapshot
 
         class Snapshot:
-            size = math.inf  # so that the search takes two turns
-
             def snapshot(self, queries, filter):
                 taken = snapshot(queries, filter)
 
@@ -153,7 +151,7 @@ class ChangingWords(Bm25):
                         changes.pop()()
                     return hits
 
-                return replace(taken, search=then_change) if changes else taken
+                return replace(taken, search=then_change, size=math.inf) if changes else taken
 
             def __getattr__(self, name):
                 return getattr(index, name)
