@@ -56,7 +56,7 @@ class Index(Protocol[PreparedT]):
     """A search index for one similarity on one group of one graph.
 
     The optional method ``snapshot(queries, filter)`` returns a ``Snapshot``. With it, the index is
-    searched without the lock of the graph.
+    searched without the lock of the graph, if it is large.
     """
 
     def ready(self) -> None:

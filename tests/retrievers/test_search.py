@@ -12,6 +12,7 @@ from nodekin.nodegraph import Document, NodeGraph, UnknownGroupError
 from nodekin.nodegraph.concurrency import is_reading_graph
 from nodekin.retrievers import FusionRetriever, Retriever
 from nodekin.retrievers.similarities.bm25 import Bm25
+from nodekin.retrievers.tracing import observe
 
 WORDS = Bm25(analyzer=str.split)
 LINES = st.lists(
@@ -160,6 +161,22 @@ class ChangingWords(Bm25):
 
 
 changes: list = []
+
+
+def test_observers_are_called_without_the_lock() -> None:
+    seen_spans = []
+
+    class Observer:
+        def begin(self, span, parent):
+            assert not is_reading_graph()
+
+        def end(self, span):
+            assert not is_reading_graph()
+            seen_spans.append(span.name)
+
+    with observe(Observer()):
+        assert Retriever(graph_of([Document("tea")]), "line", "bm25")("tea")
+    assert seen_spans == ["search"]
 
 
 @pytest.mark.parametrize("target", [None, "ROOT"])
