@@ -140,12 +140,13 @@ class All(Generic[T]):
     def __await__(self) -> Generator[Any, Any, list[T | Exception]]:
         return cast("list[T | Exception]", (yield self))
 
-    def run(self) -> list[T | Exception]:
+    def run(self, emit: object) -> Generator[str, None, list[T | Exception]]:
         """Return the results. The waiting thread runs the parts that no other thread has begun."""
         calls = [partial(run, partial(self._outcome, part)) for part in self.parts]
+        yield from ()  # parts are not streamed
         return run_in_threads(calls, self.max_parallel)
 
-    async def arun(self) -> list[T | Exception]:
+    async def arun(self, on_text: object) -> list[T | Exception]:
         """Async version of ``run``."""
         calls = [partial(arun, partial(self._outcome, part)) for part in self.parts]
         return await run_in_tasks(calls, max(self.max_parallel, MAX_PARALLEL))
@@ -200,12 +201,9 @@ def stream(function: Part[T], emit: Callable[[str], str] | None = str) -> Genera
         emit: Called with each text; returns the part to yield. None: nothing is streamed.
     """
 
-    def hook(effect: Effect) -> Generator[str, None, Any]:
-        return (yield from effect.run(emit)) if isinstance(effect, Do) else effect.run()
-
     # A copy of the context: a span that the strategy starts never becomes the caller's.
     context = contextvars.copy_context()
-    driver = drive(function, hook)
+    driver = drive(function, lambda effect: effect.run(emit))
     try:
         while True:
             try:
@@ -224,12 +222,7 @@ async def arun(function: Part[T], on_text: Callable[[str], object] | None = None
         function: Returns the coroutine.
         on_text: Called with the texts of streamed calls.
     """
-
-    def hook(effect: Effect) -> Generator[Any, Any, Any]:
-        result = effect.arun(on_text) if isinstance(effect, Do) else effect.arun()
-        return result.__await__()
-
-    return await intercept(function, hook)
+    return await intercept(function, lambda effect: effect.arun(on_text).__await__())
 
 
 async def astream(
