@@ -38,8 +38,8 @@ T = TypeVar("T")
 Key = tuple[int, str]
 """The number of a graph in a search, and the id of a node."""
 
-Hit = tuple[float, "TakenIndex", str, Sequence[Key]]
-"""The score of a hit, its source, the id of its node, and its targets."""
+Hit = tuple[float, "TakenIndex", Key, Sequence[Key]]
+"""The score of a hit, its source, its node, and its targets."""
 
 QueryVectors = Mapping[tuple[NodeGraph, str], Vectors]
 """The vectors of queries, (queries, dimension), by graph and embedding."""
@@ -176,11 +176,12 @@ class TakenIndex:
             self.queries = [self.similarity.prepare(v, [self.index]) for v in of_queries]
         self.snapshot = _snapshot(self, self.search.conditions.filter)
 
-    def targets(self, ids: Sequence[str]) -> list[Sequence[Key]]:
+    def targets(self, hits: Sequence[Key]) -> Iterable[Sequence[Key]]:
         """Return the targets of each hit."""
         search, number, graph = self.search, self.number, self.graph
         if self.group == search.target:
-            return [((number, node_id),) for node_id in ids]
+            return zip(hits, strict=True)
+        ids = [node_id for _, node_id in hits]
         conditions, refers = search.conditions, search.refers
         derived = graph.reader.lineage(self.group)[-1:]  # empty for documents
         is_child = any(g.scope != "group" and g.parent == search.target for g in derived)
@@ -411,7 +412,7 @@ def _merged(
     for source, (ids, scores) in zip(sources, hits, strict=True):
         is_cut = bool(scores) and scores[-1] < min_score
         count = sum(score >= min_score for score in scores) if is_cut else len(scores)
-        best = ids[:count]
+        best = [(source.number, node_id) for node_id in ids[:count]]
         rows += zip(scores, repeat(source), best, source.targets(best), strict=False)
         has_more = has_more or (len(ids) == limit and not is_cut)
     if len(sources) > 1:
@@ -546,7 +547,7 @@ class Reader:
         """
         parts = self.ranking.parts
         of_parts = chain.from_iterable(part.hits.get(key, ()) for part in parts for key in keys)
-        nodes = self.nodes([*keys, *((source.number, i) for _, source, i, _ in of_parts)])
+        nodes = self.nodes([*keys, *(hit[2] for hit in of_parts)])
         results = []
         for at, key in enumerate(keys):
             score = self.ranking.scores[key]
@@ -555,9 +556,9 @@ class Reader:
                 score = scores[at]
                 shares = scaled(shares, score)
             evidence = [
-                source.evidence(hit_score, nodes[source.number, node_id], self.query, share)
+                source.evidence(hit_score, nodes[node_key], self.query, share)
                 for share, part in zip(shares, parts, strict=True)
-                for hit_score, source, node_id, _ in part.hits.get(key, ())
+                for hit_score, source, node_key, _ in part.hits.get(key, ())
             ]
             results.append(ScoredNode(nodes[key], score, tuple(evidence)))
         return results
