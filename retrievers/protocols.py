@@ -85,7 +85,7 @@ class Snapshot:
 
     search: Callable[[Sequence[int], int | None], list[Hits]]
     parents: Callable[[Sequence[str]], Sequence[str | None]]
-    term_scores: Callable[[int, Sequence[str]], Any] | None = None
+    term_scores: Any = None
     size: float = math.inf
 
 

@@ -495,21 +495,6 @@ def _snapshot(source: TakenIndex, filter: Filter) -> Snapshot:
     return Snapshot(search, reader.parent_ids)
 
 
-def read_nodes(graphs: Sequence[NodeGraph], keys: Iterable[Key]) -> dict[Key, Node]:
-    """Return nodes by their keys.
-
-    Raises:
-        LookupError: If a node was removed or changed.
-    """
-    keys = [*dict.fromkeys(keys)]
-    nodes: dict[Key, Node] = {}
-    for number, graph in enumerate(graphs):
-        of_graph = [key for key in keys if key[0] == number]
-        found = graph.reader.nodes_by_id([node_id for _, node_id in of_graph])
-        nodes.update(zip(of_graph, found, strict=True))
-    return nodes
-
-
 @dataclass(frozen=True, slots=True)
 class Reader:
     """Reads the targets of a ranking, while the graphs are held.
@@ -532,9 +517,14 @@ class Reader:
         Raises:
             LookupError: If a node is gone, or its document has changed.
         """
-        nodes = read_nodes(self.graphs, keys)
-        for number, documents in self.changed.items():
-            if any(n.document_id in documents for key, n in nodes.items() if key[0] == number):
+        keys = [*dict.fromkeys(keys)]
+        nodes: dict[Key, Node] = {}
+        for number, graph in enumerate(self.graphs):
+            of_graph = [key for key in keys if key[0] == number]
+            found = graph.reader.nodes_by_id([node_id for _, node_id in of_graph])
+            nodes.update(zip(of_graph, found, strict=True))
+            changed = self.changed.get(number)
+            if changed and any(node.document_id in changed for node in found):
                 raise LookupError
         return nodes
 

@@ -78,8 +78,7 @@ _tracing: ContextVar[tuple[Span | None, tuple[Observer, ...]]] = ContextVar(
 
 def is_observed() -> bool:
     """Return whether spans are recorded or observed now."""
-    span, observers = _tracing.get()
-    return span is not None or bool(observers)
+    return _tracing.get() != (None, ())
 
 
 def start_span(

@@ -13,6 +13,7 @@ from typing import Any
 
 from ...nodegraph.errors import Failure, UnsupportedFilesError
 from ...nodegraph.graph import NodeGraph
+from ...nodegraph.hashing import digest
 from ...nodegraph.node import ROOT
 from ...nodegraph.readers.source_files import INDEX_FOLDER, ReadOptions
 from ...nodegraph.splitters.passage_splitter import PassageSplitter
@@ -190,9 +191,9 @@ def open_graph(
 
 def missing_vectors(graph: NodeGraph) -> int:
     """Return the number of sentences without an embedding."""
-    sentences = [node.searched_text for node in graph.nodes("sentence")]
+    digests = [digest(node.searched_text) for node in graph.nodes("sentence")]
     keys = graph.embeddings.embedders
-    return max((graph.embeddings.count_missing(sentences, key) for key in keys), default=0)
+    return max((len(graph.embeddings.missing(digests, key)) for key in keys), default=0)
 
 
 def is_read_error(failure: Failure) -> bool:

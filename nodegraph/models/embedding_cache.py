@@ -173,9 +173,9 @@ class EmbeddingCache:
                         put(batch, vectors)
             _warn(embedder, unusable)
 
-    def count_missing(self, texts: Iterable[str], key: str) -> int:
-        """Return the number of different passages without a stored vector."""
-        return len(self._missing(self.embedder(key), {digest(text): text for text in texts}))
+    def missing(self, digests: Iterable[str], key: str) -> Set[str]:
+        """Return the digests of passages without a stored vector."""
+        return self._missing(self.embedder(key), dict.fromkeys(digests, "")).keys()
 
     def put(self, texts: Sequence[str], vectors: Sequence[Any], key: str | None = None) -> None:
         """Store vectors of passages, (texts, dimension), that the model computed elsewhere.

@@ -179,11 +179,6 @@ def segments(normal: str) -> Segments:
     return result
 
 
-def run_spans(text: str) -> list[tuple[int, int]]:
-    """Return the spans (start, end) of words and runs in a text."""
-    return [match.span() for match in _RAW_RUNS.finditer(text)]
-
-
 def ascii_words(normal: str) -> list[str]:
     """Return the words of a normalized ASCII text, faster than ``segments``."""
     if "+" in normal or "#" in normal:  # C++, C#
@@ -398,7 +393,7 @@ class TextAnalyzer:
             >>> TextAnalyzer().spans("Tea, 绿茶")
             [(0, 3), (5, 7)]
         """
-        return run_spans(text)
+        return [match.span() for match in _RAW_RUNS.finditer(text)]
 
     def _analyze(
         self, text: str, parts: bool = True, runs: list[str] | None = None

@@ -74,7 +74,8 @@ def compare_sources(
     parts = [item for retriever in retrievers for item in with_all_inner(retriever)]
     allowed = parse_filters(all_of(RESTRICTION.get(), *map(_restriction, parts)))
     ids = list(dict.fromkeys(r.node.document_id for s in answer.cited for r in s.results))
-    graphs = {id(graph): graph for item in parts for graph in _graphs(item)}.values()
+    owners = [(getattr(item, "graph", None), *getattr(item, "graphs", ())) for item in parts]
+    graphs = dict.fromkeys(g for found in owners for g in found if isinstance(g, NodeGraph))
     if not graphs:
         raise ValueError(f"check_current compares documents of a NodeGraph, got {parts[0]!r:.80}")
     documents: dict[str, tuple[NodeGraph, Node]] = {}
@@ -98,11 +99,6 @@ def _restriction(item: object) -> Filters | None:
     if isinstance(item, RestrictedRetriever):
         return item.filters() if callable(item.filters) else item.filters
     return getattr(item, "_restriction", None)
-
-
-def _graphs(item: object) -> list[NodeGraph]:
-    graphs = (getattr(item, "graph", None), *getattr(item, "graphs", ()))
-    return [graph for graph in graphs if isinstance(graph, NodeGraph)]
 
 
 def _key(result: ScoredNode) -> tuple[str, str]:

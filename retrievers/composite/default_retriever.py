@@ -172,7 +172,7 @@ class DefaultRetriever(BaseRetriever):
         self.filters = filters
         self.follow_links = follow_links
         self.collapse = collapse
-        self._missing = 0  # vectors, in the last warning
+        self._is_warned = False  # of missing vectors
         self.phrases = choice(phrases, "phrases", ("first", "required"))
         self.sentences, self.entities = sentence_group(graph, target), f"{target} entity"
         self._needs_vectors = embed_keys is not None
@@ -261,14 +261,15 @@ class DefaultRetriever(BaseRetriever):
             return await self._search(queries, limit, filters)
         by_words = copy.copy(self)
         by_words._branches = self._branches[:2]
-        if missing := await Do(self._count_missing_vectors, kind="work"):
-            if missing != self._missing:  # a warning for each change, not for each search
-                logger.warning(
-                    "searches use words only: %s vectors of %r are missing; "
-                    "graph.build(%r, embed=True) computes them",
-                    *(missing, self.sentences, self.sentences),
-                )
-            self._missing = missing
+        missing = await Do(self._count_missing_vectors, kind="work")
+        if missing > MISSING and not self._is_warned:
+            logger.warning(
+                "searches use words only: %s vectors of %r are missing; "
+                "graph.build(%r, embed=True) computes them",
+                *(missing, self.sentences, self.sentences),
+            )
+        self._is_warned = missing > MISSING
+        if missing > MISSING:
             return await by_words._search(queries, limit, filters)
         try:
             return await self._search(queries, limit, filters)
@@ -285,10 +286,9 @@ class DefaultRetriever(BaseRetriever):
         ]
 
     def _count_missing_vectors(self) -> int:
-        """Return the number of missing vectors; 0 if a search may compute them."""
-        indexes = self._vector_indexes().values()
-        counts = [index.count_missing() for index in indexes if isinstance(index, VectorIndex)]
-        return max(counts) if counts and max(counts) > MISSING else 0
+        """Return the number of missing vectors."""
+        indexes = [i for i in self._vector_indexes().values() if isinstance(i, VectorIndex)]
+        return max((index.count_missing(MISSING) for index in indexes), default=0)
 
     def _vector_indexes(self) -> dict[str, Index[Any]]:
         """Return the indexes of the vectors of sentences, by embedding."""
@@ -302,7 +302,8 @@ class DefaultRetriever(BaseRetriever):
     ) -> list[Results]:
         texts = [query for query in queries if query.strip()]
         with start_span(self.name, query=summarize_queries(queries)) as span:
-            measured = await Do(self._read_settings, kind="work")
+            read = partial(read_settings, self.graph, self.target, self._embed_keys)
+            measured = await Do(read, kind="work")
             if measured is None:
                 indexes = self._vector_indexes()
                 for index in indexes.values():  # this call embeds the measured sentences
@@ -328,9 +329,6 @@ class DefaultRetriever(BaseRetriever):
             rankings = iter(found)
             return [next(rankings) if query.strip() else [*listed] for query in queries]
 
-    def _read_settings(self) -> MeasuredSettings | None:
-        return read_settings(self.graph, self.target, self._embed_keys)
-
     async def _find(
         self,
         measured: MeasuredSettings,
@@ -351,10 +349,8 @@ class DefaultRetriever(BaseRetriever):
             ranking = fused(rankings, "relative", [*filter(None, weights)])
             keys = [*ranking.scores]
             words = sources[1]  # the index of the target group
-            term_scores = words.snapshot.term_scores
-            assert term_scores is not None
-            ids = [node_id for _, node_id in keys]
-            scores = relevance.word_scores(words.queries[number], term_scores(number, ids))
+            term_scores = words.snapshot.term_scores(number, [node_id for _, node_id in keys])
+            scores = relevance.word_scores(words.queries[number], term_scores)
             near = [
                 relevance.vector_scores(
                     np.array([ranked.scores.get(key, 0.0) for key in keys]),

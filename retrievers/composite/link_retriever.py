@@ -202,7 +202,7 @@ class LinkRetriever(BaseRetriever):
         if index is not None:
             index.sync()
             titles = index.named(query)
-        allowed, existing = passages.meeting(conditions.filter), passages.known()
+        allowed, existing = passages.meeting(conditions.filter), passages.table.rows
 
         def is_allowed(passage: str) -> bool:
             return passage in existing and (allowed is None or allowed(passage))

@@ -84,7 +84,7 @@ def connect(
         index: The index of names. None: only direct links are followed.
         seeds: The ids of passages.
     """
-    existing = passages.known()
+    existing = passages.table.rows
     outgoing = graph.reader.links_of(seeds)
     incoming = graph.reader.links_of(seeds, incoming=True)
     links = []
@@ -301,7 +301,7 @@ class QueryWords:
             hits: The hits. A hit that is not a passage stays unchanged.
             lowest: The lowest score.
         """
-        existing = self._passages.known() if self._columns else ()
+        existing = self._passages.table.rows if self._columns else ()
         native = [hit for hit in hits if hit.node.graph is self._graph and hit.node.id in existing]
         if not native:
             return hits

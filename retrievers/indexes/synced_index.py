@@ -15,6 +15,9 @@ from .array_files import Arrays, load_arrays, save_arrays
 
 logger = logging.getLogger(__name__)
 
+Version = tuple[int, tuple[str, ...]]
+"""The revision of a group, and the version of its searched texts."""
+
 # Above this number of unsaved changes, plus this share of the nodes, the file is written
 # immediately.
 _UNSAVED = 1_000
@@ -88,7 +91,7 @@ class SyncedIndex:
         self._graph = graph
         self._group = group
         self._loaded = False
-        self._synced: tuple[int, tuple[str, ...]] = 0, ()  # revision, and version of the texts
+        self._synced: Version = 0, ()
         self._seen_state: object = None  # state of the graph at the last update
         self._unsaved = 0
         self.clear()
@@ -153,18 +156,18 @@ class SyncedIndex:
             self._seen_state = state
         return state is self._seen_state
 
-    def _version(self) -> tuple[int, tuple[str, ...]]:
+    def _version(self) -> Version:
         """Return the revision of the group, and the version of its searched texts."""
         reader = self._graph.reader
         version = reader.search_version(self._group) if self.uses_search_text else ()
         return reader.revision(self._group), version
 
-    def _missed(self) -> Changes:
-        """Return the changes since the last ``sync``; the graph must be held."""
+    def _missed(self, since: Version = (0, ())) -> Changes:
+        """Return the changes since the last ``sync``, or a later version; the graph is held."""
         if not self._loaded:
             self._loaded = True
             self._load()
-        revision, search_version = self._synced
+        revision, search_version = max(since, self._synced)
         is_same_text = search_version == self._version()[1]
         return self._graph.reader.changes(self._group, revision if is_same_text else 0)
 

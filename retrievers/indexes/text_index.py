@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from typing import Any
 
@@ -111,10 +111,6 @@ class TextIndex(FilterIndex):
 
         return Snapshot(search, table.parents_of, term_scores, self.size)
 
-    def known(self) -> Container[str]:
-        """Return the ids of all nodes."""
-        return self.table.rows
-
     def meeting(self, filter: Filter) -> Meets | None:
         """Return a function from a node to whether it meets a filter; None if all do."""
         mask, rows = self.table.matching(filter), self.table.rows
@@ -126,9 +122,7 @@ class TextIndex(FilterIndex):
         Raises:
             LookupError: If a node is not in the group.
         """
-        term_scores = self.snapshot([query], _ALL).term_scores
-        assert term_scores is not None
-        scores: Floats = term_scores(0, ids)
+        scores: Floats = self.snapshot([query], _ALL).term_scores(0, ids)
         return scores
 
     def find_phrase(self, phrase: Phrase, words: Sequence[Sequence[str]]) -> int:

@@ -21,6 +21,7 @@ from ..results import Hits
 from .array_files import Arrays, grown
 from .nearest_vectors import Floats, Hnsw, has_faiss, nearest, unit, wants_hnsw
 from .node_table import FilterIndex, NodeTable
+from .synced_index import Version
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +50,8 @@ class VectorIndex(FilterIndex):
         self._model = graph.embeddings.embedder(key).name
         self._building_hnsw = threading.Lock()
         self._is_slow_logged = False
-        self._missing: tuple[object, int] = None, 0  # state of the graph, number of vectors
+        self._counted: Version = 0, ()  # the version of ``_lacking``
+        self._lacking: dict[str, str] = {}  # digests of texts without a vector, by node
         super().__init__(graph, group)
 
     def clear(self) -> None:
@@ -66,29 +68,49 @@ class VectorIndex(FilterIndex):
             EmbeddingError: If the model fails, or returns no usable vectors.
             TransformError: If the group has to be built and its transform raises.
         """
-        texts = self._missed_texts()
+        reader, texts = self._graph.reader, list[str]()
+        if reader.held_state() is not self._seen_state:
+            with reader.reading(*reader.searched_groups(self._group)):
+                added = [] if self.is_current() else self._missed().added
+                for nodes in portions(added, _PORTION):
+                    texts += reader.searched_texts(nodes)
         for start in range(0, len(texts), _PORTION):
             self._vectors_of(texts[start : start + _PORTION])
         if self._vectors is not None and wants_hnsw(len(self._vectors), self._hnsw):
             self._build_hnsw(self._vectors)
 
-    def count_missing(self) -> int:
-        """Return the number of vectors that a search would compute."""
-        state = self._graph.reader.held_state()
-        if state is not self._seen_state and state is not self._missing[0]:
-            texts = self._missed_texts()
-            self._missing = state, self._graph.embeddings.count_missing(texts, self._key)
-        return 0 if state is self._seen_state else self._missing[1]
+    def count_missing(self, limit: int) -> int:
+        """Return the number of vectors that a search would compute.
 
-    def _missed_texts(self) -> list[str]:
-        """Return the texts of nodes that were added since the last ``sync``."""
+        Args:
+            limit: Above this number, nodes are counted, although some may have equal texts.
+        """
         reader = self._graph.reader
         if reader.held_state() is self._seen_state:
-            return []
+            return 0
         with reader.reading(*reader.searched_groups(self._group)):
-            added = [] if self.is_current() else self._missed().added
-            missed = portions(added, _PORTION)
-            return [text for nodes in missed for text in reader.searched_texts(nodes)]
+            if self.is_current():
+                return 0
+            changes, lacking = self._missed(self._counted), self._lacking
+            if changes.complete or self._counted < self._synced:
+                lacking.clear()
+            for node_id in changes.removed:
+                lacking.pop(node_id, None)
+            for nodes in portions(changes.added, _PORTION):
+                digests = [*map(digest, reader.searched_texts(nodes))]
+                missing = self._graph.embeddings.missing(digests, self._key)
+                pairs = zip(nodes, digests, strict=True)
+                lacking |= {node.id: name for node, name in pairs if name in missing}
+            self._counted = self._version()
+            counted, stored = set[str](), set[str]()
+            for names in portions(lacking.values(), limit + 1):
+                counted |= self._graph.embeddings.missing(names, self._key)
+                stored |= {*names} - counted
+                if len(counted) > limit:
+                    break
+            if stored:  # since the last count
+                self._lacking = {i: name for i, name in lacking.items() if name not in stored}
+            return len(counted) if len(counted) <= limit else len(self._lacking)
 
     def _build_hnsw(self, vectors: Floats) -> None:
         """Build a graph of many vectors; other threads search without it."""

@@ -314,7 +314,8 @@ class TransformRetriever(PromptMixin, BaseRetriever):
         note = join_notes(note, self.describe_failures(rankings))
         results: list[Sequence[ScoredNode]] = []
         for ranking in (ranking for ranking in rankings if ranking.error is None):
-            variant = self.evidence_variant(query, ranking, note)
+            strategy = self.variant_name + _for_tool(ranking)
+            variant = QueryVariant(query, strategy, join_notes(note, ranking.note))
             # The query itself needs a variant only for a note or a tool.
             plain = ranking.query == query and variant.note is None and ranking.tool is None
             results.append(ranking.results if plain else with_variant(ranking.results, variant))
@@ -322,13 +323,6 @@ class TransformRetriever(PromptMixin, BaseRetriever):
             return list(results[0][:limit])
         longest = max(map(len, results), default=0)
         return fuse(results, self.mode, None, longest if limit is None else limit)
-
-    def evidence_variant(
-        self, query: str, ranking: VariantResults, note: str | None
-    ) -> QueryVariant:
-        """Return the variant in the evidence of a ranking's results."""
-        strategy = self.variant_name + _for_tool(ranking)
-        return QueryVariant(query, strategy, join_notes(note, ranking.note))
 
     def describe_failures(self, rankings: Sequence[VariantResults]) -> str:
         """Return the failed searches and their errors. Empty without failures."""

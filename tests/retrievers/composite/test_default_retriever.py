@@ -6,7 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nodekin.nodegraph import Document, Embedder, EmbeddingError, NodeGraph, split_sentences
+from nodekin.nodegraph import (
+    Document,
+    Embedder,
+    EmbeddingError,
+    Node,
+    NodeGraph,
+    split_sentences,
+)
 from nodekin.nodegraph.errors import VectorLengthError
 from nodekin.retrievers import DefaultRetriever, ScoredNode, as_retriever, restrict
 from nodekin.retrievers.composite.default_retriever import MISSING
@@ -221,6 +228,60 @@ async def test_changed_model_with_same_name_raises(tmp_path: Path) -> None:
                 as_retriever(graph)("Which tea?")
             with pytest.raises(VectorLengthError, match=r"vectors of 4 numbers, but .* have 3"):
                 await as_retriever(graph).aretrieve("Which tea?")
+
+
+def found_by(retriever: DefaultRetriever, query: str) -> set[str | None]:
+    """Return the embeddings that found results; None for words."""
+    return {match.embed_key for result in retriever(query) for match in result.evidence}
+
+
+@pytest.mark.parametrize("builds_elsewhere", [False, True])
+def test_vectors_are_compared_as_soon_as_they_are_complete(
+    builds_elsewhere: bool, tmp_path: Path
+) -> None:
+    def opened() -> NodeGraph:
+        model = Embedder(lambda texts: [[len(text), 1.0] for text in texts], "lengths")
+        return NodeGraph(store=tmp_path / "graph", embed=model, progress=False)
+
+    def numbered(word: str, count: int) -> list[Document]:
+        return [Document(f"{word} number {n}.", id=f"{word}{n}") for n in range(count)]
+
+    graph, elsewhere = opened(), opened()
+    retriever, _ = DefaultRetriever(graph), DefaultRetriever(elsewhere)
+    graph.add(numbered("Tea", MISSING + 2))
+    assert found_by(retriever, "tea number 7") == {None}
+    graph.add(numbered("Milk", 5))
+    graph.remove("Tea0")
+    assert found_by(retriever, "milk number 2") == {None}
+    (elsewhere if builds_elsewhere else graph).build("passage sentence", embed=True)
+    assert found_by(retriever, "tea number 7") == {None, "default"}
+    graph.add(numbered("Coffee", MISSING + 1))
+    assert found_by(retriever, "coffee number 7") == {None}
+    graph.remove("Coffee7")
+    assert found_by(retriever, "coffee number 8") == {None, "default"}
+
+
+read: list[str] = []  # not in a closure, which would be a part of the function's version
+
+
+def searched(node: Node) -> str:
+    read.append(node.text)
+    return node.text
+
+
+def test_searches_by_words_read_only_changed_nodes() -> None:
+    def embed(texts: list[str]) -> list[list[float]]:
+        return [[1.0]] * len(texts)
+
+    graph = NodeGraph(embed=embed, search_text=searched, progress=False)
+    graph.add([Document(f"Tea number {n}.", id=str(n)) for n in range(MISSING + 50)])
+    retriever = DefaultRetriever(graph)
+    retriever("tea")
+    for number in range(3):
+        read.clear()
+        graph.add(Document(f"Coffee number {number}.", id="new"))
+        assert [result.text for result in retriever("coffee")] == [f"Coffee number {number}."]
+        assert not [text for text in read if "Tea" in text]
 
 
 def test_many_missing_vectors_fall_back_to_words(caplog: pytest.LogCaptureFixture) -> None:
