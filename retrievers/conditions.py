@@ -418,9 +418,8 @@ def _like(fold: Callable[[str], str], pattern: str) -> Decide:
 
 
 def _is_empty(value: Any) -> bool:
-    if value is MISSING or value is None:
-        return True
-    return isinstance(value, (str, dict, *SEVERAL)) and not value
+    is_sized = isinstance(value, (str, dict, *SEVERAL))
+    return value is MISSING or value is None or (is_sized and not value)
 
 
 def _contains_each(join: Callable[[Iterable[bool]], bool], values: Sequence[Any]) -> Decide:

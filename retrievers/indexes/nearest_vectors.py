@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ...nodegraph.concurrency import track
+from ...nodegraph.concurrency import fork_safe_lock, track
 from .array_files import Arrays
 from .node_table import Mask
 
@@ -35,6 +36,9 @@ _FOLLOW_COST, _GATHER_COST = 60, 4
 _BATCH = 4096  # vectors per step
 
 _MARGIN = 1e-5  # bound of the difference between 32-bit and 64-bit sums
+
+# NumPy computes a product on all cores. Several products at once hinder each other.
+_PRODUCT = fork_safe_lock()
 
 _DECIMALS = 6  # precision of the models' 32-bit numbers
 
@@ -68,7 +72,7 @@ class Hnsw(NamedTuple):
     @classmethod
     def build(cls, vectors: Floats, show: bool | None = False) -> Hnsw:
         """Build a graph; this takes minutes."""
-        faiss = _faiss()
+        faiss = import_module("faiss")
         rows = np.ascontiguousarray(vectors).view(f"V{4 * vectors.shape[1]}")[:, 0]
         _, first, numbers = np.unique(rows, return_index=True, return_inverse=True)
         graph = faiss.IndexHNSWFlat(vectors.shape[1], M, faiss.METRIC_INNER_PRODUCT)
@@ -80,7 +84,7 @@ class Hnsw(NamedTuple):
 
     def near(self, query: Floats, limit: int, allowed: Mask, ef_search: int) -> Numbers | None:
         """Return the rows near a query, at least ``limit``; None if the graph led to too few."""
-        faiss = _faiss()
+        faiss = import_module("faiss")
         used = np.zeros(self.graph.ntotal, np.bool_)
         used[self.numbers[allowed]] = True
         bits = np.packbits(used, bitorder="little")
@@ -95,7 +99,7 @@ class Hnsw(NamedTuple):
 
     def arrays(self) -> Arrays:
         """Return arrays for a file."""
-        faiss = _faiss()
+        faiss = import_module("faiss")
         return {"hnsw": faiss.serialize_index(self.graph), "hnsw_numbers": self.numbers}
 
     @classmethod
@@ -103,16 +107,9 @@ class Hnsw(NamedTuple):
         """Restore a graph. None: the arrays lack a graph, or FAISS is not installed."""
         if "hnsw" not in arrays or not has_faiss():
             return None
-        faiss = _faiss()
+        faiss = import_module("faiss")
         graph = faiss.deserialize_index(np.ascontiguousarray(arrays["hnsw"], np.uint8))
         return cls(graph, arrays["hnsw_numbers"])
-
-
-def _faiss() -> Any:
-    """Import the module when it is needed. Its stubs are incomplete."""
-    import faiss
-
-    return faiss
 
 
 def has_faiss() -> bool:
@@ -176,7 +173,9 @@ def _compared(
     batch = max(1, 8_000_000 // len(compared))
     for start in range(0, len(queries), batch):
         part = queries[start : start + batch]
-        for query, products in zip(part, part @ compared.T, strict=True):
+        with _PRODUCT:
+            products_of_part = part @ compared.T
+        for query, products in zip(part, products_of_part, strict=True):
             rows = _highest(np.where(allowed, products, -np.inf) if is_cut else products, limit)
             rows = rows if chosen is None else chosen[rows]
             found.append((rows, cosines(vectors, rows, query)))
