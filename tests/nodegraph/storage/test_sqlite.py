@@ -62,6 +62,26 @@ def test_file_of_another_program_is_rejected(tmp_path: Path) -> None:
         NodeGraph(store=tmp_path / "text")
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM counters",
+        "UPDATE node_groups SET name = X'80' WHERE key > 0",
+        "UPDATE nodes SET text = X'C328'",  # not UTF-8
+        "UPDATE nodes SET text = X'FF41'",  # half of a character
+    ],
+)
+def test_damaged_rows_raise_an_error_with_a_remedy(damage: str, tmp_path: Path) -> None:
+    filled(tmp_path / "g").close()
+    with sqlite3.connect(tmp_path / "g") as db:
+        db.execute(damage)
+    db.close()
+    graph = NodeGraph(store=tmp_path / "g", progress=False)
+    graph.create_node_group("line", str.splitlines)
+    with pytest.raises(StoreError, match="restore a backup, or index the documents again"):
+        graph.nodes("line")
+
+
 def test_missing_folder_raises(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="the folder is missing"):
         NodeGraph(store=tmp_path / "missing" / "g")
