@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter, itemgetter
-from typing import Literal, TypeVar, get_args
+from typing import Literal, TypeVar, cast, get_args
 from uuid import UUID
 
 import numpy as np
@@ -262,8 +262,7 @@ def _relative(scores: Sequence[float], rank_constant: float) -> list[float]:
     if high <= low:
         return [1.0] * len(scores)
     # Rounding keeps ties in spite of floating-point errors.
-    relative: list[float] = ((np.array(scores) - low) / (high - low)).round(12).tolist()
-    return relative
+    return cast(list[float], ((np.array(scores) - low) / (high - low)).round(12).tolist())
 
 
 def _distribution(scores: Sequence[float], rank_constant: float) -> list[float]:

@@ -286,9 +286,12 @@ class DefaultRetriever(BaseRetriever):
         ]
 
     def _count_missing_vectors(self) -> int:
-        """Return the number of missing vectors."""
-        indexes = [i for i in self._vector_indexes().values() if isinstance(i, VectorIndex)]
-        return max((index.count_missing(MISSING) for index in indexes), default=0)
+        """Return the number of missing vectors that would be compared."""
+        measured = read_settings(self.graph, self.target, self._embed_keys)
+        weights = [1.0] * len(self._embed_keys) if measured is None else measured.weights
+        indexes = zip(self._vector_indexes().values(), weights, strict=True)
+        used = [i for i, weight in indexes if weight and isinstance(i, VectorIndex)]
+        return max((index.count_missing(MISSING) for index in used), default=0)
 
     def _vector_indexes(self) -> dict[str, Index[Any]]:
         """Return the indexes of the vectors of sentences, by embedding."""

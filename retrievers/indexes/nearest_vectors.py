@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -195,5 +195,4 @@ def unit(vectors: npt.ArrayLike) -> Floats:
     # The algorithm of `norm`, without its checks.
     lengths: Any = np.sqrt(np.add.reduce(exactly * exactly, -1, keepdims=True))
     lengths[lengths == 0] = 1.0
-    units: Floats = (exactly / lengths).astype(np.float32)
-    return units
+    return cast(Floats, (exactly / lengths).astype(np.float32))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import Stemmer
@@ -122,8 +122,7 @@ class TextIndex(FilterIndex):
         Raises:
             LookupError: If a node is not in the group.
         """
-        scores: Floats = self.snapshot([query], _ALL).term_scores(0, ids)
-        return scores
+        return cast(Floats, self.snapshot([query], _ALL).term_scores(0, ids))
 
     def find_phrase(self, phrase: Phrase, words: Sequence[Sequence[str]]) -> int:
         """Find the nodes with a phrase, which then is a term. Return their number.

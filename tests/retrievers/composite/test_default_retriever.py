@@ -261,6 +261,17 @@ def test_vectors_are_compared_as_soon_as_they_are_complete(
     assert found_by(retriever, "coffee number 8") == {None, "default"}
 
 
+def test_missing_vectors_without_weight_are_ignored(caplog: pytest.LogCaptureFixture) -> None:
+    graph = NodeGraph(embed=by_chance, progress=False)
+    graph.add([Document(f"{d.text} {n}", id=f"{d.id} {n}") for d in documents() for n in range(9)])
+    retriever = DefaultRetriever(graph)
+    graph.build("passage sentence", embed=True)
+    assert found_by(retriever, "tea number 7") == {None}
+    graph.add([Document(f"Coffee number {n}.", id=f"c{n}") for n in range(MISSING + 1)])
+    assert found_by(retriever, "coffee number 7") == {None}
+    assert not caplog.messages
+
+
 read: list[str] = []  # not in a closure, which would be a part of the function's version
 
 
