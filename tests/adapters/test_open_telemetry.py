@@ -96,6 +96,6 @@ def test_example_prints_stages_as_a_tree(capsys, monkeypatch) -> None:
     assert names[1] == "  retrieval retrieve"
     assert names.count("      retrieval search") == 2
     assert names[-1].startswith("  chat ")
-    kinds = [line.split("|")[0].split()[-3] for line in lines]  # names may be long
+    kinds = [line.split("|")[0].split()[-3] for line in lines]  # a long name moves the columns
     assert {kinds[0], kinds[1], kinds[-1]} == {"CHAIN", "RETRIEVER", "LLM"}
     assert all("#" in line.rsplit("|", 2)[1] for line in lines)

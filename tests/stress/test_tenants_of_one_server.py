@@ -135,7 +135,7 @@ def test_nothing_of_another_tenant_is_returned(
     tally.check()
     with psycopg.connect(postgres_server.uri) as db:
         ((connections,),) = db.execute(f"SELECT count(*) {OURS}").fetchall()
-    assert connections <= 50  # the maximum of the one pool, to which broken connections add
+    assert connections <= 50  # a pool grows to its maximum if connections break
     for tenant in tenants:
         tenant.graph.close()
     assert len({file.parent for file in tmp_path.rglob("*.index")}) == TENANTS

@@ -272,7 +272,7 @@ def test_missing_vectors_without_weight_are_ignored(caplog: pytest.LogCaptureFix
     assert not caplog.messages
 
 
-read: list[str] = []  # not in a closure, which would be a part of the function's version
+read: list[str] = []  # global, since a closure is a part of the version of a search text
 
 
 def searched(node: Node) -> str:
@@ -280,7 +280,7 @@ def searched(node: Node) -> str:
     return node.text
 
 
-def test_searches_by_words_read_only_changed_nodes() -> None:
+def test_searches_by_words_do_not_read_unchanged_nodes() -> None:
     def embed(texts: list[str]) -> list[list[float]]:
         return [[1.0]] * len(texts)
 
