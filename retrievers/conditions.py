@@ -43,7 +43,7 @@ def plain(value: Any) -> Any:
 def identity(value: Any) -> Hashable:
     """Return a key. Values with equal keys meet the same conditions.
 
-    A value of an uncommon type, such as a mapping, has a key of its own.
+    Each value of an uncommon type, such as a mapping, has a unique key.
     """
     value = plain(value)
     if isinstance(value, SEVERAL):

@@ -77,10 +77,10 @@ class Snapshot:
         search: A function from numbers of queries and a limit to the best nodes of each query. A
             limit of None returns all nodes.
         parents: A function from the ids of found nodes to their parents.
-        term_scores: Of words: a function from a query's number and ids to the scores of nodes by
-            each term, (nodes, terms).
-        size: The number of nodes. A small number is searched while the graph is locked. Infinite:
-            always without the lock, since a search takes long.
+        term_scores: For words, a function from a query's number and ids to the scores of nodes by
+            each term, (nodes, terms). None for other indexes.
+        size: The number of nodes, for words. A small number is searched while the graph is locked.
+            Infinite for other indexes, which are searched without the lock.
     """
 
     search: Callable[[Sequence[int], int | None], list[Hits]]

@@ -47,7 +47,9 @@ QueryVectors = Mapping[tuple[NodeGraph, str], Vectors]
 MAX_QUERIES = 64
 """The number of queries that are searched in one turn."""
 
-_AT_ONCE = 100_000  # nodes whose words are searched in one turn, which takes about 1 ms
+# Words are searched in one turn up to this number of nodes times queries. The turn takes 0.5 ms for
+# one query, and up to 10 ms for 64 queries.
+_AT_ONCE = 100_000
 
 _FETCH = 3  # hits per target, at first
 
@@ -278,9 +280,9 @@ def search(
 ) -> list[T]:
     """Search for embedded queries; return the result of each query.
 
-    Words of a few nodes are searched in one turn. Other searches lock the graphs twice: first to
-    update the indexes and take their arrays, then to read the results. If a result was changed or
-    removed in between, the search runs again in one turn.
+    A search of words in up to ``_AT_ONCE`` nodes takes one turn. Other searches lock the graphs
+    twice: first to update the indexes and take their arrays, then to read the results. If a result
+    was changed or removed in between, the search runs again in one turn.
 
     Args:
         searches: The searches, of the same graphs and the same target.
@@ -336,7 +338,7 @@ def _search(
         with reading(groups):
             take()
             sizes = [s.snapshot.size for s in chain.from_iterable(chain.from_iterable(opened))]
-            if sum(sizes) * len(queries) <= _AT_ONCE and not is_observed():  # observers may lock
+            if sum(sizes) * len(queries) <= _AT_ONCE and not is_observed():  # observers may wait
                 return selected(rankings(), {})
             before = [(graph.reader.held_state(), graph.reader.revision(ROOT)) for graph in groups]
         ranked = rankings()

@@ -49,7 +49,7 @@ def from_text(value: bytes, encoding: str = "utf-8") -> str:
     """Decode a text of ``to_text``."""
     try:
         return value.decode(encoding, "surrogatepass")
-    except (AttributeError, UnicodeDecodeError) as error:  # no text, or a damaged one
+    except (AttributeError, UnicodeDecodeError) as error:  # None, or other bytes
         raise StoreError(f"a text of the graph cannot be read: {DAMAGED}") from error
 
 

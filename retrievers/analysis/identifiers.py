@@ -28,7 +28,7 @@ _MORE = (
 )
 
 # Every name contains one of these: the digits of an amount or a date, a separator between letters
-# or digits, a digit beside a letter. It begins with a character class, which skips prose quickly.
+# or digits, a digit beside a letter. The first character class skips text without names quickly.
 _SIGN = re.compile(
     rf"[-./:@^,'’0-9](?:(?<=[0-9])(?:(?<![0-9].)([0-9]*)(?![0-9])(?={_MORE})"
     r"|(?=[^\W_0-9])|(?<=[^\W_0-9].)(?=[0-9]))"

@@ -75,7 +75,7 @@ def compare_sources(
     allowed = parse_filters(all_of(RESTRICTION.get(), *map(_restriction, parts)))
     ids = list(dict.fromkeys(r.node.document_id for s in answer.cited for r in s.results))
     owners = [(getattr(item, "graph", None), *getattr(item, "graphs", ())) for item in parts]
-    graphs = dict.fromkeys(g for found in owners for g in found if isinstance(g, NodeGraph))
+    graphs = dict.fromkeys(g for each in owners for g in each if isinstance(g, NodeGraph))
     if not graphs:
         raise ValueError(f"check_current compares documents of a NodeGraph, got {parts[0]!r:.80}")
     documents: dict[str, tuple[NodeGraph, Node]] = {}

@@ -172,7 +172,7 @@ class DefaultRetriever(BaseRetriever):
         self.filters = filters
         self.follow_links = follow_links
         self.collapse = collapse
-        self._is_warned = False  # of missing vectors
+        self._is_warned = False  # whether the log has a warning of the vectors missing now
         self.phrases = choice(phrases, "phrases", ("first", "required"))
         self.sentences, self.entities = sentence_group(graph, target), f"{target} entity"
         self._needs_vectors = embed_keys is not None

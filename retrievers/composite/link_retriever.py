@@ -50,15 +50,15 @@ class LinkRetriever(BaseRetriever):
     of the title count only in passages that contain the whole title.
 
     Each of the first ``seeds`` hits forms a pair with each passage that is linked to it, directly
-    or through an entity. A pair's score is the score of the hit and what the other passage adds
-    to the query's words in it, lowered if the connection is weak::
+    or through an entity. A pair's score is the sum of the hit's score and a gain. It is lower if
+    the connection is weak::
 
         pair(hit, other) = 0.9 * sqrt(strength) * (score(hit) + gain(other | hit))
 
-    ``gain`` is the sum over the query's terms of how much more BM25 gives the other passage than
-    the hit. If the hits' scores are of another kind, the gain is scaled to them by the best BM25
-    score of the seeds. A passage's score is that of its best pair, or its own score if that is
-    higher. Ties are ranked by the passages' own scores.
+    For each term of the query, ``gain`` adds the amount by which the BM25 score of the other
+    passage exceeds the score of the hit. If the hits' scores are of another kind, the gain is
+    scaled to them by the best BM25 score of the seeds. A passage has the score of its best pair, or
+    its own score if this is higher. Ties are ranked by the passages' own scores.
 
     The strength of a connection through an entity is the entity's rarity,
     ``log((N + 1) / n) / log(N + 1)`` for N passages of which n mention it. If the entity is a

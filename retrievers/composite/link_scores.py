@@ -156,7 +156,7 @@ def best_pairs(
 ) -> dict[str, Pair]:
     """Return the best pair of each passage that is in a pair, by the passage's id.
 
-    With ``covered``, pairs are continued to paths: the passages that add words of the query.
+    With ``covered``, pairs are extended to paths by passages that add words of the query.
 
     Args:
         matrix: The connections of the first passages of pairs, or of the second ones of pairs that

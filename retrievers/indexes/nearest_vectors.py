@@ -37,7 +37,7 @@ _BATCH = 4096  # vectors per step
 
 _MARGIN = 1e-5  # bound of the difference between 32-bit and 64-bit sums
 
-# NumPy computes a product on all cores. Several products at once hinder each other.
+# NumPy uses all cores for one product, so concurrent products slow each other down.
 _PRODUCT = fork_safe_lock()
 
 _DECIMALS = 6  # precision of the models' 32-bit numbers

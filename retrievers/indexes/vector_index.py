@@ -51,13 +51,13 @@ class VectorIndex(FilterIndex):
         self._building_hnsw = threading.Lock()
         self._is_slow_logged = False
         self._counted: Version = 0, ()  # the version of ``_lacking``
-        self._lacking: dict[str, str] = {}  # digests of texts without a vector, by node
+        self._lacking: dict[str, str] = {}  # digests of texts without a vector, by node id
         super().__init__(graph, group)
 
     def clear(self) -> None:
         """Remove everything."""
         super().clear()
-        self._vectors: Floats | None = None  # None until the dimension is known
+        self._vectors: Floats | None = None  # None before the first vector
         self._room: Floats | None = None  # memory for ``_vectors`` and later vectors
         self._hnsw: Hnsw | None = None
 
@@ -83,7 +83,8 @@ class VectorIndex(FilterIndex):
         """Return the number of vectors that a search would compute.
 
         Args:
-            limit: Above this number, nodes are counted, although some may have equal texts.
+            limit: Up to this number the count is exact. A higher count is the number of nodes
+                without a vector, some of which may have equal texts.
         """
         reader = self._graph.reader
         if reader.held_state() is self._seen_state:
@@ -100,16 +101,17 @@ class VectorIndex(FilterIndex):
                 digests = [*map(digest, reader.searched_texts(nodes))]
                 missing = self._graph.embeddings.missing(digests, self._key)
                 pairs = zip(nodes, digests, strict=True)
-                lacking |= {node.id: name for node, name in pairs if name in missing}
+                lacking |= {node.id: key for node, key in pairs if key in missing}
             self._counted = self._version()
+            # Any process may have stored some of these vectors since the last count.
             counted, stored = set[str](), set[str]()
-            for names in portions(lacking.values(), limit + 1):
-                counted |= self._graph.embeddings.missing(names, self._key)
-                stored |= {*names} - counted
+            for keys in portions(lacking.values(), limit + 1):
+                counted |= self._graph.embeddings.missing(keys, self._key)
+                stored |= {*keys} - counted
                 if len(counted) > limit:
                     break
-            if stored:  # since the last count
-                self._lacking = {i: name for i, name in lacking.items() if name not in stored}
+            if stored:
+                self._lacking = {i: key for i, key in lacking.items() if key not in stored}
             return len(counted) if len(counted) <= limit else len(self._lacking)
 
     def _build_hnsw(self, vectors: Floats) -> None:

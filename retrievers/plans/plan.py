@@ -254,7 +254,8 @@ def drive(
 ) -> Generator[Y, Any, T]:
     """Run a strategy with a hook that handles its effects, and return the strategy's result.
 
-    Exceptions of the hook, cancellation included, are raised where the strategy waits.
+    Exceptions of the hook, including cancellation, are raised at the current ``await`` of the
+    strategy.
 
     Args:
         function: Returns the coroutine.
