@@ -161,9 +161,11 @@ class SQLiteDatabase:
         db.execute("PRAGMA synchronous = FULL")
         db.execute(f"PRAGMA cache_size = -{_CACHE_KB}")
         self._is_durable = True
-        (application,) = db.execute("PRAGMA application_id").fetchone()
-        (version,) = db.execute("PRAGMA user_version").fetchone()
-        tables = db.execute("SELECT 1 FROM sqlite_master").fetchone()
+        # One statement reads one state: another process may be creating the file.
+        application, version, tables = db.execute(
+            "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master) "
+            "FROM pragma_application_id, pragma_user_version"
+        ).fetchone()
         if application != APPLICATION and (application or version or tables):
             raise StoreError(
                 f"{self.path} is an SQLite file, but not a nodekin graph; choose another path"

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -132,6 +133,19 @@ for n in range(count):
     if n % 5 == 4:
         graph.remove(f"{name}{n - 2}")
 """
+
+
+def test_threads_create_one_file(tmp_path: Path) -> None:
+    def create(path: Path, start: threading.Barrier) -> int:
+        start.wait(60)
+        with NodeGraph(store=path, progress=False) as graph:
+            return len(graph.nodes("ROOT"))
+
+    for number in range(amount(60, 600)):
+        start = threading.Barrier(4)
+        with ThreadPoolExecutor(4) as pool:
+            calls = [pool.submit(create, tmp_path / f"g{number}", start) for _ in range(4)]
+            assert [call.result() for call in calls] == [0] * 4
 
 
 def test_processes_that_write_and_build_lose_nothing(tmp_path: Path) -> None:
