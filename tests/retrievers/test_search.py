@@ -1,6 +1,7 @@
 import math
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -123,6 +124,43 @@ def test_concurrent_graph_searches_and_writes_do_not_deadlock() -> None:
     for thread in (*readers, *writers):
         thread.join(300)
     assert not any(thread.is_alive() for thread in (*readers, *writers))
+
+
+@pytest.mark.parametrize("similarity", ["bm25", "cosine"])
+@pytest.mark.parametrize("count", [8, 32])
+def test_rankings_beside_a_writer_equal_rankings_without(similarity: str, count: int) -> None:
+    def state(number: int) -> list[Document]:
+        return [
+            Document(f"tea {'green ' * n}\ncup {n}", {"state": number}, id=str(n))
+            for n in range(20)
+        ]
+
+    def embed(texts: list[str]) -> list[list[float]]:
+        return [[len(text), text.count("e"), 1.0] for text in texts]
+
+    graph = NodeGraph(embed=embed, progress=False)
+    graph.create_node_group("line", str.splitlines)
+    graph.add(state(0))
+    retriever = Retriever(graph, "line", similarity)
+    queries = ["green tea", "cup 7", "tea"]
+    expected = [seen(results) for results in retriever.batch(queries)]
+    ended = threading.Event()
+
+    def write() -> int:
+        number = 0
+        while not ended.is_set():
+            number += 1
+            graph.add(state(number))  # the texts stay equal
+        return number
+
+    with ThreadPoolExecutor(1) as writer, ThreadPoolExecutor(count) as readers:
+        written = writer.submit(write)
+        try:
+            found = [*readers.map(lambda at: seen(retriever(queries[at % 3])), range(300))]
+        finally:
+            ended.set()
+    assert written.result() > 1
+    assert found == [expected[at % 3] for at in range(300)]
 
 
 def test_lifted_ties_follow_graph_then_document() -> None:
