@@ -9,16 +9,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..errors import ReadError, UnsupportedFilesError
 from .formats import format_by_name, format_of, how_to_read_more, registered_reader
+from .ignore_rules import IgnoreRules
 from .source_files import INDEX_FOLDER, ReadOptions
 
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
-
 logger = logging.getLogger(__name__)
+
+_MAX_IGNORE_FILE = 1_000_000  # bytes
 
 
 @dataclass(slots=True)
@@ -30,7 +29,8 @@ class FolderScan:
         files: The files to read, by document id.
         unsupported: Paths of files without a reader.
         passed_over: Number of skipped entries by rule: ``"hidden"``, ``"ignored"``,
-            ``"installed packages"``, ``"links"``, ``"not regular files"``. A folder counts as one.
+            ``"installed packages"``, ``"links"``, ``"not regular files"``, ``"unreadable"``. A
+            folder counts as one.
     """
 
     root: Path
@@ -83,16 +83,26 @@ def scan_files(source: str | Path, options: ReadOptions | None = None) -> Folder
     def skips(entry: Path, is_folder: bool) -> bool:
         if entry.name == INDEX_FOLDER:
             return True
-        if reason := _skip_reason(entry, is_folder, options, is_ignored):
+        try:
+            reason = _skip_reason(entry, is_folder, options, is_ignored)
+        except OSError as error:  # the path is too long
+            logger.warning("can't read an entry of %s: %s", full, error.strerror)
+            reason = "unreadable"
+        if reason:
             scan.passed_over[reason] += 1
         return bool(reason)
 
-    for name, folders, names in os.walk(path):
-        folder = Path(name)
-        folders[:] = [entry for entry in folders if not skips(folder / entry, True)]
+    folders = [path]
+    while folders:  # not os.walk, which before Python 3.12 fails in deep folders
+        folder = folders.pop()
+        entries = _entries(folder)
         above = f"{full.name}/{folder.relative_to(path).as_posix()}/".replace("/./", "/")
-        for file in (folder / entry for entry in names):
-            if skips(file, False):
+        for entry, is_folder in entries.items():
+            file = folder / entry
+            if skips(file, is_folder):
+                continue
+            if is_folder:
+                folders.append(file)
                 continue
             if format_by_name(file) or registered_reader(file) or _has_format(file):
                 scan.files[f"{above}{file.name}".lstrip("/")] = file
@@ -103,6 +113,24 @@ def scan_files(source: str | Path, options: ReadOptions | None = None) -> Folder
     if error := scan.unsupported_error():
         logger.warning("%s", error)
     return scan
+
+
+def _entries(folder: Path) -> dict[str, bool]:
+    """Return the names in a folder, and whether they are folders."""
+    try:
+        with os.scandir(folder) as entries:
+            return {entry.name: _is_folder(entry) for entry in entries}
+    except OSError as error:
+        logger.warning("can't read the folder %s: %s", folder, error.strerror)
+        return {}
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Return whether an entry is a folder, or a link to a folder."""
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False
 
 
 def _has_format(file: Path) -> bool:
@@ -139,25 +167,37 @@ def _ignore_rules(root: Path, names: Sequence[str]) -> IsIgnored:
     """
 
     @cache
-    def rules_for(folder: Path) -> Sequence[tuple[Path, GitIgnoreSpec]]:
+    def rules_for(folder: Path) -> Sequence[tuple[Path, IgnoreRules]]:
         rules = [] if folder == root else [*rules_for(folder.parent)]
         for name in names:
-            if not (folder / name).is_file():
-                continue
-            from pathspec import GitIgnoreSpec
-
-            try:
-                lines = (folder / name).read_text(encoding="utf-8", errors="replace").splitlines()
-                rules.append((folder, GitIgnoreSpec.from_lines(lines)))
-            except (OSError, ValueError) as error:
-                logger.warning("can't read %s: %s; its patterns are not used", folder / name, error)
+            file = folder / name
+            if file.is_file() and (text := _ignore_file(file)):
+                rules.append((folder, IgnoreRules(text)))
         return rules
 
     def is_ignored(path: Path, is_folder: bool) -> bool:
-        for base, spec in reversed(rules_for(path.parent)):
-            name = path.relative_to(base).as_posix() + ("/" if is_folder else "")
-            if (verdict := spec.check_file(name).include) is not None:
+        for base, rules in reversed(rules_for(path.parent)):
+            verdict = rules.verdict(path.relative_to(base).parts, is_folder)
+            if verdict is not None:
                 return verdict
         return False
 
     return is_ignored
+
+
+def _ignore_file(file: Path) -> str:
+    """Return the text of an ignore file. A file that is not used is logged."""
+    try:
+        with file.open("rb") as stream:
+            content = stream.read(_MAX_IGNORE_FILE + 1)
+    except OSError as error:
+        logger.warning("can't read %s: %s; its patterns are not used", file, error)
+        return ""
+    if len(content) > _MAX_IGNORE_FILE:
+        logger.warning(
+            "%s must have at most %s bytes; its patterns are not used",
+            file,
+            f"{_MAX_IGNORE_FILE:,}",
+        )
+        return ""
+    return content.decode("utf-8", "replace")

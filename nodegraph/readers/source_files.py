@@ -103,7 +103,7 @@ class ReadReport:
             pages without a text, invalid bytes, pictures.
         encodings: Number of texts by encoding, without UTF-8.
         passed_over: Number of skipped files and folders by rule: ``"hidden"``, ``"ignored"``,
-            ``"installed packages"``, ``"links"``.
+            ``"installed packages"``, ``"links"``, ``"not regular files"``, ``"unreadable"``.
         unsupported: Paths of files without a reader.
 
     Example:

@@ -1,6 +1,7 @@
 """Folders: files that are read, skipped and reported."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -133,3 +134,29 @@ def test_keys_and_binary_data_are_not_read(folder: Path) -> None:
     graph = NodeGraph(folder, progress=False)
     assert [node.id.removeprefix("docs/") for node in graph.nodes("ROOT")] == before
     assert sorted(Path(path).name for path in graph.read_report.unsupported) == sorted(unread)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="shorter paths")
+def test_deep_folders_are_read_up_to_path_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name, depth in (("a", 1_200), ("a" * 200, 40)):
+        top = tmp_path / f"of_{len(name)}"
+        top.mkdir()
+        monkeypatch.chdir(top)
+        for number in range(depth):
+            Path(f"tea{number}.txt").write_text("Green tea.")
+            os.mkdir(name)
+            os.chdir(name)
+    monkeypatch.chdir(tmp_path)
+    assert len(NodeGraph(tmp_path / "of_1", progress=False).nodes("ROOT")) == 1_200
+    graph = NodeGraph(tmp_path / "of_200", progress=False)
+    assert 10 < len(graph.nodes("ROOT")) < 40
+    assert graph.read_report.passed_over["unreadable"]
+    assert "File name too long" in caplog.text
+    remove_deep_folder(tmp_path)
+
+
+def remove_deep_folder(folder: Path) -> None:
+    """Remove a folder that is too deep for ``shutil.rmtree``."""
+    subprocess.run(["rm", "-r", *folder.iterdir()], check=True, timeout=60)
