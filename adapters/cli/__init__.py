@@ -7,7 +7,13 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line of this process."""
+    from .interrupts import end_on_interrupt
+
+    end_on_interrupt()
     from .app import app
 
     gc.set_threshold(100_000)  # most objects live until the end
-    app()
+    try:
+        app()
+    finally:
+        end_on_interrupt()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -12,7 +13,8 @@ from typing import Any
 import click
 
 from ...nodegraph.lazy_names import COMMANDS, plugins
-from .messages import ExitStatus, as_command_error, printable
+from .interrupts import raise_on_interrupt
+from .messages import CommandError, ExitStatus, as_command_error, printable
 
 _MODULES = {  # the modules of the commands; --help imports none
     "index": "index_command",
@@ -40,6 +42,7 @@ class App(click.Group):
             names = self.list_commands(ctx)
             near = ", ".join(difflib.get_close_matches(cmd_name, names) or names)
             raise click.UsageError(f"the command must be {near}, got {cmd_name!r:.80}", ctx)
+        raise_on_interrupt()
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -61,9 +64,10 @@ class App(click.Group):
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> None:
         """Run with these arguments, or with the arguments of the process, and exit."""
-        for stream in (sys.stdin, sys.stdout, sys.stderr):
-            _accept_any_text(stream)
         try:
+            _open_streams()
+            for stream in (sys.stdin, sys.stdout, sys.stderr):
+                _accept_any_text(stream)
             status: Any = super().main(args, prog_name or self.name, standalone_mode=False, **extra)
         except (click.Abort, KeyboardInterrupt):
             click.echo("nodekin: interrupted", err=True)
@@ -112,6 +116,23 @@ def app(ctx: click.Context) -> None:
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
+
+
+def _open_streams() -> None:
+    """Replace closed input and error streams by empty ones.
+
+    Raises:
+        CommandError: If standard output is closed.
+    """
+    if sys.stdin is None:
+        sys.stdin = io.StringIO()
+    if sys.stderr is None:
+        sys.stderr = io.StringIO()
+    if sys.stdout is None:
+        raise CommandError(
+            "standard output is closed; send it to a file, or to /dev/null",
+            ExitStatus.PIPE_CLOSED,
+        )
 
 
 def _accept_any_text(stream: Any) -> None:

@@ -109,6 +109,51 @@ def test_closed_pipe_is_quiet(here):
         assert process.wait(600) == 141
 
 
+@pytest.mark.parametrize("arguments", ["search tea --in docs", "--help", "index docs"])
+def test_closed_output_is_one_line(here, arguments):
+    done = _in_shell(f'"$0" -m nodekin {arguments} >&-', here)
+    assert done.returncode == 141
+    assert done.stderr == (
+        "nodekin: standard output is closed; send it to a file, or to /dev/null\n"
+    )
+    assert not (here / ".nodekin").exists()
+
+
+def test_closed_input_is_empty(here):
+    done = _in_shell('"$0" -m nodekin search - --in docs <&-', here)
+    assert done.stderr == "nodekin: the query is empty; say what to look for\n"
+    assert done.returncode == 1
+
+
+def test_closed_errors_are_discarded(here):
+    done = _in_shell('"$0" -m nodekin search zebra --in docs 2>&-', here)
+    assert (done.returncode, done.stdout) == (1, "")
+
+
+def _in_shell(command, folder):
+    return subprocess.run(
+        ["sh", "-c", command, sys.executable], cwd=folder, capture_output=True, text=True
+    )
+
+
+@pytest.mark.parametrize("module", ["app", "search_command", "output"])
+def test_interrupt_of_import_is_one_line(here, module):
+    # A module that is interrupted while it loads, as by Ctrl-C.
+    program = (
+        "import os, signal, sys\n"
+        "class Interrupts:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == 'nodekin.adapters.cli.{module}':\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupts())\n"
+        "sys.argv = ['nodekin', 'search', 'tea', '--in', 'docs']\n"
+        "from nodekin.adapters.cli import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=here, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "nodekin: interrupted\n")
+
+
 @pytest.mark.parametrize(
     ("encoding", "shown", "expected"),
     [
