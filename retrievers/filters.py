@@ -181,7 +181,10 @@ def parse_filters(filters: Filters | None) -> Filter:
             f"filters map metadata fields to values, like {{'author': ['A', 'B']}}, "
             f"not {filters!r:.80}"
         )
-    return _all([part for name, value in filters.items() if (part := _part(name, value))])
+    try:
+        return _all([part for name, value in filters.items() if (part := _part(name, value))])
+    except RecursionError as error:
+        raise ValueError("filters must be nested less deeply, got hundreds of levels") from error
 
 
 def _all(parts: Sequence[Filter]) -> Filter:

@@ -11,6 +11,7 @@ import click
 from ...nodegraph.errors import ModelError
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
+from ...nodegraph.readers.source_files import file_id_of
 from ...nodegraph.storage.sqlite import faults_of
 from ...retrievers.corpus_tools.reading_tools import CorpusView
 from ...retrievers.corpus_tools.tool_output import ToolError
@@ -18,7 +19,7 @@ from ..changed_files import newer_files
 from . import workspace
 from .messages import CommandError, ExitStatus, message, printable
 from .options import common_options, store_option
-from .output import document_name, echo_json, node_record
+from .output import containing_file, echo_json, node_record
 
 _AROUND = 10  # lines before and after the requested line
 
@@ -38,7 +39,7 @@ def list_command(store: Path | None, json: bool, quiet: bool) -> int:
             path, length = document.metadata.get("file_path"), len(document.text)
             record = {"id": document.id, "path": path, "characters": length}
             records.append({**record, "metadata": document.metadata})
-            files.setdefault(document_name(document).partition("#")[0], []).append(length)
+            files.setdefault(containing_file(document), []).append(length)
     if json:
         echo_json("list", {"count": len(records), "documents": records})
     for name, lengths in () if json else files.items():
@@ -118,7 +119,8 @@ def _removable(graph: NodeGraph, name: str) -> Path | str:
         return path
     node = _find_document(graph, name)
     file = node.metadata.get("file_path")
-    return Path(str(file)) if file and "#" not in node.id else node.id
+    is_record = file_id_of(node.id, str(file or "")) != node.id
+    return Path(str(file)) if file and not is_record else node.id
 
 
 @click.command("status")

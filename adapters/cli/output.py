@@ -16,6 +16,7 @@ from rich.text import Text
 
 from ...nodegraph.node import Node
 from ...nodegraph.readers.formats import PROGRAM, has_lines
+from ...nodegraph.readers.source_files import file_id_of
 from ...nodegraph.search_text import file_name_of
 from ...nodegraph.splitters.chunking import UNSPACED
 from ...nodegraph.splitters.sentences import sentence_spans
@@ -130,10 +131,18 @@ def line_of(node: Node, offset: int = 0) -> int | None:
 
 def document_name(node: Node) -> str:
     """Return the path of a file below the current folder, or the document's id."""
-    path, here = str(node.metadata.get("file_path", "")), Path.cwd()
-    if path and "#" not in node.document_id and Path(path).absolute().is_relative_to(here):
+    document_id = node.document_id or node.id
+    file_id = file_id_of(document_id, str(node.metadata.get("file_path", "")))
+    return containing_file(node) if file_id == document_id else printable(document_id)
+
+
+def containing_file(node: Node) -> str:
+    """Return the path of a document's file below the current folder, or the file's id."""
+    path = str(node.metadata.get("file_path", ""))
+    here = Path.cwd()
+    if path and Path(path).absolute().is_relative_to(here):
         return printable(Path(path).absolute().relative_to(here).as_posix())
-    return printable(node.document_id or node.id)
+    return printable(file_id_of(node.document_id or node.id, path))
 
 
 def echo_json(command: str, record: Mapping[str, Any]) -> None:

@@ -106,7 +106,7 @@ def parse_conditions(conditions: Iterable[str]) -> Filters:
     for condition in map(str.strip, conditions):
         field, _, text = map(str.strip, condition.partition("="))
         if condition.startswith("{"):
-            others.append(json.loads(condition))
+            others.append(_from_json(condition))
         elif field and text:
             equal.setdefault(metadata_key(field), []).extend(_values(text))
         else:
@@ -116,10 +116,29 @@ def parse_conditions(conditions: Iterable[str]) -> Filters:
     return filters or {}
 
 
+def _from_json(condition: str) -> Mapping[str, Any]:
+    """Parse a filter as JSON.
+
+    Raises:
+        ValueError: If the text is not a JSON object.
+    """
+    try:
+        parsed: Mapping[str, Any] = json.loads(condition)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(
+            f"a filter must be FIELD=VALUE, or JSON such as {_EXAMPLE}, got {condition!r:.80} "
+            f"({error})"
+        ) from error
+    return parsed
+
+
+_EXAMPLE = '{"year": {"gte": 1990}}'
+
+
 def _values(text: str) -> list[Any]:
     """Return the possible values of a text, the most likely first."""
     try:
         value = json.loads(text.lower())
-    except ValueError:
+    except (ValueError, RecursionError):
         return [text]
     return [value, text] if isinstance(value, int | float) else [text]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
+from ...nodegraph.readers.source_files import file_id_of
 from ...nodegraph.splitters.headings import markdown_headings
 from ...retrievers.corpus_tools.reading_tools import CorpusView
 from ...retrievers.filters import Filters
@@ -62,16 +64,30 @@ class DocumentPages:
         The records of a file are one line, unless ``like`` has a ``#``.
         """
         like = values.get("like", "")
-        files: dict[str, list[str]] = {}
-        for i in self.ids():
-            if like.strip().casefold() in i.casefold():
-                files.setdefault(i if "#" in like else i.partition("#")[0], []).append(i)
+        ids = [i for i in self.ids() if like.strip().casefold() in i.casefold()]
+        files = {i: [i] for i in ids} if "#" in like else self._by_file(ids)
         records = {ids[0]: (file, len(ids)) for file, ids in files.items()}
         nodes = self.graph.reader.nodes_by_id([*records][:_LISTED])
         # Skipped files have no metadata that a restriction could check.
         failures = [] if self._is_restricted else self.graph.failures
         count = sum(number for _, number in records.values())
         return page.html("documents", like, nodes, records, count, failures)
+
+    def _by_file(self, ids: Sequence[str]) -> dict[str, list[str]]:
+        """Group the ids of documents by the ids of their files."""
+        groups = _grouped(ids, [document_id.partition("#")[0] for document_id in ids])
+        marked = {members[0]: name for name, members in groups.items() if members[0] != name}
+        # Names of files and folders may contain "#", too.
+        mistaken = [
+            groups[marked[node.id]]
+            for node in self.graph.reader.nodes_by_id([*marked])
+            if _file_of(node) != marked[node.id]
+        ]
+        if not mistaken:
+            return groups
+        members = list(chain.from_iterable(mistaken))
+        files = {node.id: _file_of(node) for node in self.graph.reader.nodes_by_id(members)}
+        return _grouped(ids, [files.get(i, i.partition("#")[0]) for i in ids])
 
     def node(self, node_id: str) -> Node:
         """Return a node if the node and its document are visible.
@@ -153,3 +169,14 @@ def _text_html(page: Page, node: Node, is_document: bool) -> Markup:
     shown = str(marked_passage(before, hit, after, name_of(node.root)))
     shown = shown.replace("<mark>", '<mark id="hit">', 1)
     return page.html("text", Markup(shown), start > 0, end < len(text))
+
+
+def _file_of(document: Node) -> str:
+    return file_id_of(document.id, str(document.metadata.get("file_path", "")))
+
+
+def _grouped(ids: Sequence[str], files: Sequence[str]) -> dict[str, list[str]]:
+    groups: dict[str, list[str]] = {}
+    for document_id, file in zip(ids, files, strict=True):
+        groups.setdefault(file, []).append(document_id)
+    return groups

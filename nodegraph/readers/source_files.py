@@ -227,6 +227,28 @@ def documents_of(path: Path, file_id: str, records: Records) -> list[Document]:
     ]
 
 
+def file_id_of(document_id: str, file_path: str) -> str:
+    """Return the id of the file of a document, without the id of a record in the file.
+
+    Args:
+        document_id: The document's id.
+        file_path: The ``file_path`` of the document's metadata. Empty: no file.
+
+    Example:
+        >>> file_id_of("docs/teas.jsonl#7", "/home/docs/teas.jsonl")
+        'docs/teas.jsonl'
+        >>> file_id_of("docs/issue #7.md", "/home/docs/issue #7.md")
+        'docs/issue #7.md'
+    """
+    path = f"/{Path(file_path).as_posix()}"
+    end = len(document_id)
+    while end > 0:
+        if path.endswith(f"/{document_id[:end]}"):
+            return document_id[:end]
+        end = document_id.rfind("#", 0, end)
+    return document_id
+
+
 @dataclass(frozen=True, slots=True)
 class SourceFile:
     """A file to read.

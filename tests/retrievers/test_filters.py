@@ -208,3 +208,12 @@ def test_filter_can_be_pickled_and_copied() -> None:
         assert other.key == filter.key
         assert other.matches(Node("", {"n": 2, "t": "ab"}))
         assert not other.matches(Node("", {"n": 1, "t": "ab"}))
+
+
+@pytest.mark.parametrize("join", ["and", "or", "not"])
+def test_deeply_nested_filters_raise(join):
+    filters = {"a": 1}
+    for _ in range(2_000):
+        filters = {join: filters if join == "not" else [filters]}
+    with pytest.raises(ValueError, match="nested less deeply"):
+        parse_filters(filters)

@@ -14,6 +14,22 @@ def test_list_prints_lengths(indexed):
     assert rows == [["54", "docs/river.txt"], ["77", "docs/tea.md"], ["32", "docs/茶.md"]]
 
 
+NUMBER_SIGNS = ["C#.md", "issue #12.md", "notes#1.md", "notes#2.md", "#todo.md", "a#b/tea#3.md"]
+
+
+def test_list_prints_number_signs_in_names(nodekin, here):
+    for name in NUMBER_SIGNS:
+        (here / "notes" / name).parent.mkdir(parents=True, exist_ok=True)
+        (here / "notes" / name).write_text("Tea.", "utf-8")
+    records = "\n".join(json.dumps({"id": f"x#{n}", "text": "Tea."}) for n in range(3))
+    (here / "notes" / "a#b" / "teas#1.jsonl").write_text(records, "utf-8")
+    nodekin("index", "notes")
+    names = {line.strip().partition("  ")[2] for line in nodekin("list").out.splitlines()}
+    expected = {f"notes/{name}" for name in NUMBER_SIGNS}
+    assert names == {*expected, "notes/a#b/teas#1.jsonl (3 records)"}
+    assert nodekin("remove", "notes/issue #12.md").out == "removed 1 document; 8 left\n"
+
+
 def test_show_prints_text(indexed, here):
     text = (here / "docs" / "tea.md").read_text("utf-8")
     for name in ("docs/tea.md", "tea.md", str(here / "docs" / "tea.md")):

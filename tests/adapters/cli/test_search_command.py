@@ -61,6 +61,12 @@ def test_dash_reads_query_from_stdin(indexed):
     ("arguments", "said"),
     [
         (["tea", "--filter", "year"], "FIELD=VALUE"),
+        (["tea", "--filter", '{"year": '], "FIELD=VALUE"),
+        (["tea", "--filter", "{year: 2003}"], "FIELD=VALUE"),
+        (["tea", "--filter", "{'year': 2003}"], "FIELD=VALUE"),
+        (["tea", "--filter", '{"year": 2003,}'], "FIELD=VALUE"),
+        (["tea", "--filter", '{"a":' * 100_000], "FIELD=VALUE"),
+        (["tea", "--filter", '{"and":[' * 300 + '{"a":1}' + "]}" * 300], "levels"),
         (["tea", "-k", "0"], "top-k"),
         ([], "QUERY"),
     ],
@@ -71,6 +77,10 @@ def test_wrong_options_are_one_line(indexed, arguments, said):
     assert said in ran.err
     assert len(ran.err.splitlines()) == 1
     assert ran.out == ""
+
+
+def test_filter_with_nested_value_is_text(indexed):
+    assert indexed("search", "tea", "--filter", f"author={'[' * 100_000}").status == 1
 
 
 def test_search_with_failing_model_compares_words(nodekin, embedding):

@@ -32,6 +32,16 @@ def test_records_of_a_file_are_one_line(tmp_path) -> None:
         assert len(found(client.get(link.replace("&amp;", "&")))) == 200
 
 
+def test_number_signs_in_file_names_are_no_records(tmp_path) -> None:
+    names = ["#todo.md", "c#.md", "notes#1.md", "notes#2.md"]
+    for name in names:
+        (tmp_path / name).write_text("Tea.")
+    (tmp_path / "teas.jsonl").write_text('{"text": "A."}\n{"text": "B."}\n')
+    with NodeGraph(tmp_path, progress=False) as graph:
+        answer = Client(PageApp(graph)).get("/documents")
+    assert [each.rpartition("/")[2] for each in found(answer)] == [*names, "teas.jsonl#1"]
+
+
 def test_documents_view_lists_skipped_files_and_notes(tmp_path) -> None:
     (tmp_path / "a.html").write_text("<html><p>Tea.</p><img src='a.png'></html>")
     (tmp_path / "<b>.pdf").write_bytes(b"%PDF-1.7 damaged")
