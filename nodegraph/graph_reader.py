@@ -176,6 +176,11 @@ class GraphReader:
         """Return whether a group is built for the current documents."""
         return self._builder.is_fresh(self.lineage(group))
 
+    @property
+    def is_held(self) -> bool:
+        """Whether this thread holds the graph's lock, in a turn or a transaction."""
+        return self._store.is_held
+
     def held_state(self) -> object:
         """Return an object that identifies the held state.
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from ..nodegraph.concurrency import with_deferred_work
 from ..nodegraph.graph import NodeGraph
+from ..nodegraph.graph_reader import GraphReader
 from ..nodegraph.models.embedder import Vectors
 from ..nodegraph.navigation import kin, path_to
 from ..nodegraph.node import ROOT, Node
@@ -176,7 +177,8 @@ class TakenIndex:
         else:
             of_queries = vectors[self.graph, self.key]
             self.queries = [self.similarity.prepare(v, [self.index]) for v in of_queries]
-        self.snapshot = _snapshot(self, self.search.conditions.filter)
+        filter = self.search.conditions.filter
+        self.snapshot = take_snapshot(self.index, self.graph.reader, self.queries, filter)
 
     def targets(self, hits: Sequence[Key]) -> Iterable[Sequence[Key]]:
         """Return the targets of each hit."""
@@ -484,9 +486,10 @@ def _log_threshold(search: Search, sources: Iterable[TakenIndex], numbers: Seque
         )
 
 
-def _snapshot(source: TakenIndex, filter: Filter) -> Snapshot:
+def take_snapshot(
+    index: Index[Any], reader: GraphReader, queries: Sequence[Any], filter: Filter
+) -> Snapshot:
     """Return the snapshot of an index, or a search that holds the lock of the graph."""
-    index, queries, reader = source.index, source.queries, source.graph.reader
     if hasattr(index, "snapshot"):
         return cast(Snapshot, index.snapshot(queries, filter))
 

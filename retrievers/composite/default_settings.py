@@ -8,10 +8,12 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from ...nodegraph.concurrency import with_deferred_work
 from ...nodegraph.extractors.entity_extractor import (
     is_written_as_name,
     name_key,
@@ -24,8 +26,10 @@ from ...nodegraph.splitters.passage_splitter import PassageSplitter
 from ...nodegraph.splitters.sentences import split_sentences
 from ..filters import parse_filters
 from ..indexes.nearest_vectors import unit
-from ..protocols import Index
+from ..indexes.text_index import TextIndex
+from ..protocols import Index, Snapshot
 from ..results import Hits
+from ..search import take_snapshot
 from ..similarities.bm25 import Bm25
 from .relevance import Vectors
 
@@ -37,7 +41,7 @@ _PASSAGES = "passage"
 
 _KIND = "default search"  # kind of values in the store
 
-_VERSION = "4"  # version of the measurement; another version is measured again
+_VERSION = "5"  # version of the measurement; another version is measured again
 
 
 def default_target(graph: NodeGraph) -> str:
@@ -148,37 +152,93 @@ def measure(
     """
     words = Bm25().open(graph, sentences)
     words.ready()
+    measured = with_deferred_work(partial(_measure, graph, target, sentences, words, vectors))
+    encoded = {
+        name: [background.shape[1], base64.b64encode(background.astype("<f4").tobytes()).decode()]
+        for name, background in measured.backgrounds.items()
+    }
+    key = _key(graph, target, embed_keys)
+    stored = [measured.documents, measured.weights, measured.links, encoded]
+    graph.reader.save(_KIND, {key: json.dumps(stored).encode()})
+    _cache(graph)[key] = measured
+    return measured
+
+
+class _Sample(NamedTuple):
+    """A sample of one state of a graph.
+
+    Attributes:
+        documents: The number of documents.
+        links: Whether links are worth following.
+        probes: Sentences for the comparison of words and vectors.
+        by_words: The hits of each probe by words.
+        by_vectors: The searches for the vectors of the probes, by embedding.
+        backgrounds: Vectors of sentences, by embedding.
+    """
+
+    documents: int
+    links: bool
+    probes: Sequence[Node]
+    by_words: Sequence[Hits]
+    by_vectors: Mapping[str, Snapshot]
+    backgrounds: Mapping[str, Vectors]
+
+
+def _measure(
+    graph: NodeGraph,
+    target: str,
+    sentences: str,
+    words: TextIndex,
+    vectors: Mapping[str, Index[Any]],
+) -> MeasuredSettings:
+    """Take a sample of one state of the graph, and compare its vectors without the lock."""
     reader = graph.reader
-    with reader.reading(sentences, target):
-        words.sync()
-        targets = reader.nodes_by_id(sample(reader.ids(target), _SAMPLE))
-        links = measure_links(graph, target)
-        children = [reader.children_in(sentences, node) for node in targets if vectors]
-        middles = [of_target[len(of_target) // 2] for of_target in children if len(of_target) > 2]
-        probes = middles[:_PROBES]
-        prepared = [Bm25().prepare(probe.searched_text, [words]) for probe in probes]
-        by_words = _share(graph, probes, [words.search(query, 3, _ALL) for query in prepared])
-        count = reader.count(ROOT)
+    with reader.reading(target, *reader.searched_groups(sentences)):
+        sample = _take_sample(graph, target, sentences, words, vectors)
+    by_words = _share(graph, sample.probes, sample.by_words)
+    weights = []
+    for snapshot in sample.by_vectors.values():
+        weight = 1.0
+        if len(sample.probes) >= _MIN_PROBES:
+            hits = snapshot.search(range(len(sample.probes)), 3)
+            ratio = _share(graph, sample.probes, hits) / max(by_words, _CHANCE)
+            weight = min(3.0, max(0.0, 4 * (ratio - 0.5)))  # words have weights 3 and 1
+        weights.append(weight)
+    return MeasuredSettings(sample.documents, weights, sample.links, sample.backgrounds)
+
+
+def _take_sample(
+    graph: NodeGraph,
+    target: str,
+    sentences: str,
+    words: TextIndex,
+    vectors: Mapping[str, Index[Any]],
+) -> _Sample:
+    """Update the indexes and take a sample. The graph's lock must be held.
+
+    Raises:
+        DeferredWork: If vectors are missing.
+    """
+    reader = graph.reader
+    words.sync()
+    targets = reader.nodes_by_id(sample(reader.ids(target), _SAMPLE))
+    children = [reader.children_in(sentences, node) for node in targets if vectors]
+    middles = [of_target[len(of_target) // 2] for of_target in children if len(of_target) > 2]
+    probes = middles[:_PROBES]
+    prepared = [Bm25().prepare(probe.searched_text, [words]) for probe in probes]
+    by_words = [words.search(query, 3, _ALL) for query in prepared]
     few = children[:: 1 + len(children) // (_PROBES + 1)]
     rows = [of_target[len(of_target) // 2] for of_target in few if of_target]
-    weights, backgrounds, encoded = [], dict[str, Vectors](), {}
+    by_vectors = dict[str, Snapshot]()
+    backgrounds = dict[str, Vectors]()
     for key, index in vectors.items():
-        weights.append(1.0)
-        if len(probes) >= _MIN_PROBES:
-            index.sync()
-            found = [index.search(vector, 3, _ALL) for vector in _unit_vectors(probes, key)]
-            ratio = _share(graph, probes, found) / max(by_words, _CHANCE)
-            weights[-1] = min(3.0, max(0.0, 4 * (ratio - 0.5)))  # words have weights 3 and 1
+        index.sync()
+        by_vectors[key] = take_snapshot(index, reader, [*_unit_vectors(probes, key)], _ALL)
         if rows:
             background = _unit_vectors(rows, key)
-            background = background[background.any(axis=1)]  # without zero vectors
-            stored = base64.b64encode(background.astype("<f4").tobytes()).decode()
-            backgrounds[key], encoded[key] = background, [background.shape[1], stored]
-    settings = MeasuredSettings(count, weights, links, backgrounds)
-    key = _key(graph, target, embed_keys)
-    reader.save(_KIND, {key: json.dumps([count, weights, links, encoded]).encode()})
-    _cache(graph)[key] = settings
-    return settings
+            backgrounds[key] = background[background.any(axis=1)]  # without zero vectors
+    links = measure_links(graph, target)
+    return _Sample(reader.count(ROOT), links, probes, by_words, by_vectors, backgrounds)
 
 
 def _unit_vectors(nodes: Sequence[Node], key: str) -> Vectors:
@@ -186,11 +246,15 @@ def _unit_vectors(nodes: Sequence[Node], key: str) -> Vectors:
 
 
 def _share(graph: NodeGraph, probes: Sequence[Node], found: Sequence[Hits]) -> float:
-    """Return the share of sentences whose nearest other sentence is in the same target."""
+    """Return the share of sentences whose nearest other sentence is in the same target.
+
+    Sentences that were removed in between are ignored.
+    """
     right = 0
     for probe, hits in zip(probes, found, strict=True):
-        others = [n for n in graph.reader.nodes_by_id(hits.ids) if n.text != probe.text]
-        right += bool(others) and others[0].parent == probe.parent
+        nodes = graph.reader.existing_nodes(hits.ids)
+        others = [node for node in nodes if node.text != probe.text]
+        right += bool(others) and others[0].parent_id == probe.parent_id
     return right / max(1, len(probes))
 
 

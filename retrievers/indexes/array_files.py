@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 logger = logging.getLogger(__name__)
 
-_FORMAT = 6
+_FORMAT = 7
 
 _ALIGNMENT = 64  # bytes; the position of an array in a file is a multiple
 
@@ -80,7 +80,7 @@ def load_arrays(path: Path) -> tuple[dict[str, Any], Arrays] | None:
     Windows cannot replace mapped files: there, the file is read.
 
     Returns:
-        None if the file is missing, damaged (this is logged) or of another format.
+        None if the file is missing, damaged or of another format. The last two are logged.
     """
     try:
         is_mapped = sys.platform != "win32"
@@ -89,7 +89,9 @@ def load_arrays(path: Path) -> tuple[dict[str, Any], Arrays] | None:
             raise ValueError("its checksum is wrong")
         at = 8 + int.from_bytes(data[:8].tobytes(), "little")
         header = json.loads(data[8:at].tobytes())
-        if header.pop("format") != _FORMAT:
+        found = header.pop("format")
+        if found != _FORMAT:
+            logger.warning("the index in %s is rebuilt: its format %s is outdated", path, found)
             return None
         arrays: Arrays = {}
         for name, (kind, shape) in header.pop("arrays").items():

@@ -172,7 +172,17 @@ class SyncedIndex:
         return self._graph.reader.changes(self._group, revision if is_same_text else 0)
 
     def sync(self) -> None:
-        """Apply the changes since the last call, all or none; the graph must be held."""
+        """Apply the changes since the last call, all or none; the graph must be held.
+
+        Raises:
+            RuntimeError: If this thread does not hold the graph's lock. Then two threads could
+                change the index at the same time.
+        """
+        if not self._graph.reader.is_held:
+            raise RuntimeError(
+                f"the index of group {self._group!r} is updated without the graph's lock; call "
+                "sync() and search() inside `with graph.reader.reading(group):`"
+            )
         if self.is_current():
             return
         changes = self._missed()

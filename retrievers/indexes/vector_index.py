@@ -76,8 +76,10 @@ class VectorIndex(FilterIndex):
                     texts += reader.searched_texts(nodes)
         for start in range(0, len(texts), _PORTION):
             self._vectors_of(texts[start : start + _PORTION])
-        if self._vectors is not None and wants_hnsw(len(self._vectors), self._hnsw):
-            self._build_hnsw(self._vectors)
+        with reader.reading():
+            vectors, table, hnsw = self._vectors, self.table, self._hnsw
+        if vectors is not None and wants_hnsw(len(vectors), hnsw):
+            self._build_hnsw(vectors, table)
 
     def count_missing(self, limit: int) -> int:
         """Return the number of vectors that a search would compute.
@@ -114,7 +116,7 @@ class VectorIndex(FilterIndex):
                 self._lacking = {i: key for i, key in lacking.items() if key not in stored}
             return len(counted) if len(counted) <= limit else len(self._lacking)
 
-    def _build_hnsw(self, vectors: Floats) -> None:
+    def _build_hnsw(self, vectors: Floats, table: NodeTable) -> None:
         """Build a graph of many vectors; other threads search without it."""
         if not has_faiss():
             if not self._is_slow_logged:
@@ -126,7 +128,6 @@ class VectorIndex(FilterIndex):
             self._is_slow_logged = True
         elif self._building_hnsw.acquire(blocking=False):
             try:
-                table = self.table
                 hnsw = Hnsw.build(vectors, self._graph.progress)
                 with self._graph.reader.reading():
                     if self.table is table:  # not compacted in between

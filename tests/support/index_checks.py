@@ -13,10 +13,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from nodekin.nodegraph import Document, Embedder, NodeGraph
+from nodekin.nodegraph.concurrency import with_deferred_work
 from nodekin.retrievers import Retriever, ScoredNode
 from nodekin.retrievers.filters import Filters, parse_filters
+from nodekin.retrievers.indexes.vector_index import VectorIndex
 from nodekin.retrievers.protocols import RetrieverProtocol
-from nodekin.retrievers.similarities.registry import DEFAULT
+from nodekin.retrievers.similarities.registry import DEFAULT, Cosine
 
 TEXTS = (
     "green tea\nblack tea with milk\nriver water",
@@ -261,3 +263,33 @@ def damage(file: Path | None) -> None:
         data = path.read_bytes()
         middle = len(data) // 2
         path.write_bytes(data[:middle] + b"damaged" + data[middle + 7 :])
+
+
+def check_vector_index(graph: NodeGraph, group: str, key: str = "default") -> None:
+    """Check that the shared index of a group's vectors finds the same as a new index."""
+    shared = Cosine().open(graph, group, key)
+    new = VectorIndex(graph, group, key)
+    queries = graph.embeddings.query_vectors(QUERIES, key)
+    everything = parse_filters(None)
+    for index in (shared, new):
+        index.ready()
+
+    def found(index: Any) -> list[Rows]:
+        with graph.reader.reading(*graph.reader.searched_groups(group)):
+            index.sync()
+            snapshot = index.snapshot(queries, everything)
+        hits = snapshot.search(range(len(queries)), None)
+        return [list(zip(each.ids, each.scores, strict=True)) for each in hits]
+
+    of_shared = with_deferred_work(lambda: found(shared))
+    of_new = with_deferred_work(lambda: found(new))
+    nodes = {node.id for node in graph.nodes(group)}
+    for at, query in enumerate(QUERIES):
+        check_rows(of_shared[at], query)
+        assert dict(of_shared[at]).keys() == nodes, f"wrong nodes for {query!r}"
+        difference = {
+            node_id: (score, dict(of_new[at])[node_id])
+            for node_id, score in of_shared[at]
+            if not math.isclose(score, dict(of_new[at])[node_id], rel_tol=1e-5, abs_tol=1e-6)
+        }
+        assert not difference, f"other scores for {query!r}: {difference}"

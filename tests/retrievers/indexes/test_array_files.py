@@ -19,10 +19,14 @@ def saved(folder: Path) -> Path:
     return path
 
 
-def test_load_of_other_format_returns_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_load_of_other_format_returns_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     path = saved(tmp_path)
     monkeypatch.setattr(array_files, "_FORMAT", array_files._FORMAT + 1)
     assert load_arrays(path) is None
+    (record,) = caplog.records
+    assert f"the index in {path} is rebuilt: its format" in record.message
 
 
 def test_save_removes_abandoned_temporary_files(tmp_path: Path) -> None:

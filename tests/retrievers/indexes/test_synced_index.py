@@ -17,7 +17,9 @@ from nodekin.retrievers import Retriever
 from nodekin.retrievers.analysis.text_analyzer import TextAnalyzer
 from nodekin.retrievers.indexes import synced_index, text_index
 from nodekin.retrievers.indexes.array_files import load_arrays, save_arrays
+from nodekin.retrievers.indexes.exact_index import Exact
 from nodekin.retrievers.similarities.bm25 import Bm25
+from nodekin.retrievers.similarities.registry import Cosine, CustomSimilarity
 
 BM25 = Bm25()
 OTHER = Bm25(k1=0.5)
@@ -218,3 +220,18 @@ def test_analysis_version_matches_terms() -> None:
 
 
 # The base class
+
+
+@pytest.mark.parametrize(
+    "similarity", [Bm25(), Cosine(), Exact(), CustomSimilarity(lambda query, node: 1.0, "one")]
+)
+def test_sync_without_lock_raises(similarity: Any) -> None:
+    graph = NodeGraph(embed=lambda texts: [[len(text), 1.0] for text in texts], progress=False)
+    graph.add("Green tea.")
+    index = similarity.open(graph, "ROOT")
+    for _ in range(2):  # the second time, the index is current
+        with pytest.raises(RuntimeError, match="without the graph's lock; call sync"):
+            index.sync()
+        index.ready()
+        with graph.reader.reading("ROOT"):
+            index.sync()

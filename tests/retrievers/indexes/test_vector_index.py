@@ -15,7 +15,13 @@ from nodekin.nodegraph.graph_reader import GraphReader
 from nodekin.nodegraph.models.embedder import Embedder
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.filters import Filter, parse_filters
-from nodekin.retrievers.indexes import nearest_vectors, node_table, synced_index, vector_index
+from nodekin.retrievers.indexes import (
+    array_files,
+    nearest_vectors,
+    node_table,
+    synced_index,
+    vector_index,
+)
 from nodekin.retrievers.indexes.array_files import load_arrays, save_arrays
 from nodekin.retrievers.indexes.vector_index import VectorIndex
 
@@ -217,6 +223,32 @@ def counting_changes(graph: NodeGraph, monkeypatch: pytest.MonkeyPatch) -> list[
         lambda g, since, **how: asked.append(since) or changes(g, since, **how),
     )
     return asked
+
+
+def test_damaged_index_of_older_format_heals(
+    kept: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    embedded: list[str] = []
+
+    def embed(texts: list[str]) -> np.ndarray:
+        embedded.extend(texts)
+        return count_letters(texts)
+
+    graph = new_graph(DOCUMENTS, Embedder(embed, "noting"))
+    with monkeypatch.context() as older:
+        older.setattr(array_files, "_FORMAT", 6)
+        index = synced(VectorIndex(graph, "line", "default"), graph)
+        before = ask(index, "abd", None)
+        with graph.reader.reading("line"):
+            index.add(list(graph.nodes("line")))  # format 6 had rows twice
+            index.save()
+    embedded.clear()
+    for _ in range(2):  # the file is rebuilt once
+        assert ask(synced(VectorIndex(graph, "line", "default"), graph), "abd", None) == before
+    assert [text for text in embedded if text != "abd"] == []
+    assert [record.message for record in caplog.records if "rebuilt" in record.message] == [
+        f"the index in {next(kept.iterdir())} is rebuilt: its format 6 is outdated"
+    ]
 
 
 @pytest.mark.parametrize("exact", [200_000, 2])
