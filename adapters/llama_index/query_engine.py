@@ -19,12 +19,15 @@ from llama_index.core.vector_stores.types import MetadataFilters
 
 from ...nodegraph.concurrency import in_thread
 from ...nodegraph.models.templates import language_of
+from ...retrievers.base_retriever import BaseRetriever
 from ...retrievers.filters import Filters
+from ...retrievers.foreign.outputs import is_answer
 from ...retrievers.protocols import RetrieverLike
 from ...retrievers.strategies.outcome import OutcomeObserver, StrategyOutcome, answer_texts
 from ...retrievers.strategies.strategy_registry import StrategyName, make_strategy
 from ...retrievers.strategies.sub_question import without_answers
 from ...retrievers.tracing import observe
+from .engine_tools import EngineSubQuestions, tools_of_engines
 from .nodes import to_results
 from .prompt_templates import default_llm
 from .retriever import NodeGraphRetriever, as_bundle
@@ -97,9 +100,7 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
             raise ValueError(f"pass {sorted(synthesis)} to the response_synthesizer")
         inner: Any = source
         if strategy != "none":
-            if strategy == "sub_question":
-                options.setdefault("answers", True)
-            inner = make_strategy(strategy, source, llm, **options)
+            inner = _strategy(strategy, source, llm, options)
         elif options:
             raise TypeError(
                 f"unknown arguments: {sorted(options)}; options of a strategy require strategy=..."
@@ -130,15 +131,16 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
         """Return an engine for sub-questions over tools, as in ``SubQuestionQueryEngine``.
 
         Args:
-            query_engine_tools: The tools. The passages of their retrievers are used, and the
-                answers of engines without a retriever.
+            query_engine_tools: The tools. The engine of a tool answers the sub-questions for this
+                tool, with its own model, prompts and postprocessors. Its source nodes are among
+                the sources of the response. The final answer is written from the answers.
             llm: The model. None: ``Settings.llm``.
             **options: Arguments of the constructor.
+
+        Raises:
+            ValueError: If two tools have one name, or the tools are empty.
         """
-        tools: dict[str, Any] = {}
-        for tool in query_engine_tools:
-            source = getattr(tool.query_engine, "retriever", tool.query_engine.query)
-            tools[str(tool.metadata.name)] = (tool.metadata.description, source)
+        tools = tools_of_engines(query_engine_tools)
         return cls(tools, llm, strategy="sub_question", **options)
 
     def retrieve(self, query_bundle: QueryType) -> list[NodeWithScore]:
@@ -177,13 +179,36 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
         return {"retriever": self._retriever, "response_synthesizer": self._response_synthesizer}
 
 
+def _strategy(
+    strategy: StrategyName, source: Any, llm: Any, options: dict[str, Any]
+) -> BaseRetriever:
+    """Return the retriever of a strategy. Sub-questions are answered by default."""
+    if strategy != "sub_question":
+        return make_strategy(strategy, source, llm, **options)
+    return EngineSubQuestions(source, llm, **{"answers": True, **options})
+
+
 def _passages(
     nodes: Sequence[NodeWithScore], outcome: StrategyOutcome | None, bundle: QueryBundle
 ) -> list[NodeWithScore]:
-    """Return the answers to sub-questions, then the nodes."""
+    """Return the answers to sub-questions, then the nodes.
+
+    The sources of engines are left out: only the engine's own model reads them.
+    """
     parts = () if outcome is None else outcome.parts
     texts = answer_texts(parts, language_of(bundle.query_str))
-    return [*(NodeWithScore(node=TextNode(text=text)) for text in texts), *nodes]
+    answers = [NodeWithScore(node=TextNode(text=text)) for text in texts]
+    read_by_engines: set[str] = set()
+    others: set[str] = set()
+    for part in parts:
+        ids = {result.node.id for result in part.results}
+        has_sources = part.is_from_engine and not any(map(is_answer, part.results))
+        if has_sources:
+            read_by_engines |= ids
+        else:
+            others |= ids
+    hidden = read_by_engines - others
+    return [*answers, *(node for node in nodes if node.node_id not in hidden)]
 
 
 def _completed(
@@ -195,10 +220,11 @@ def _completed(
     """
     parts = () if outcome is None else outcome.parts
     best = [part.results[0] for part in parts if part.answer and part.results]
-    sources = {source.node_id: source for source in nodes}
-    for source in to_results(best):
-        sources.setdefault(source.node_id, source)
-    metadata: dict[str, Any] = {i: source.metadata for i, source in sources.items()}
+    # Two tools may give one id to different nodes.
+    sources: dict[tuple[str, str], NodeWithScore] = {}
+    for source in [*nodes, *to_results(best)]:
+        sources.setdefault((source.node_id, source.node.get_content()), source)
+    metadata: dict[str, Any] = {node_id: each.metadata for (node_id, _), each in sources.items()}
     if outcome is not None:
         metadata["sub_qa"] = [
             (part.question, Response(part.answer, [*to_results(part.results)])) for part in parts
@@ -207,5 +233,6 @@ def _completed(
             metadata["errors"] = [{"question": q, "error": error} for q, error in outcome.errors]
         if outcome.ended:
             metadata["ended"] = outcome.ended
-    response.source_nodes, response.metadata = [*sources.values()], metadata
+    response.source_nodes = [*sources.values()]
+    response.metadata = metadata
     return response

@@ -20,6 +20,7 @@ from ...retrievers.foreign.foreign_retriever import as_retriever, configured
 from ...retrievers.protocols import RetrieverLike, RetrieverProtocol
 from ...retrievers.results import ScoredNode
 from ...retrievers.retriever import Retriever
+from ...retrievers.strategies.outcome import result_key
 from ...retrievers.validation import whole
 from .metadata_filters import as_filters
 from .nodes import to_results
@@ -163,7 +164,7 @@ def as_bundle(query: QueryType) -> QueryBundle:
 
 def _converted(results: Sequence[ScoredNode]) -> list[NodeWithScore]:
     """Return LlamaIndex results, best first, each node once with its best score."""
-    best: dict[str, ScoredNode] = {}
+    best: dict[tuple[str, str], ScoredNode] = {}
     for result in sorted(results, key=attrgetter("score"), reverse=True):
-        best.setdefault(result.node.id, result)
+        best.setdefault(result_key(result), result)
     return [*to_results(best.values())]

@@ -163,7 +163,9 @@ def _answer(output: Any) -> tuple[str, Sequence[Any]] | None:
     if isinstance(getattr(output, "answered", None), bool):  # an Answer of this package
         return (output.text if output.answered else ""), [s.result for s in output.sources]
     if hasattr(output, "source_nodes"):  # LlamaIndex
-        text, sources = str(output), output.source_nodes or ()
+        sources = output.source_nodes or ()
+        is_empty = getattr(output, "response", output) in (None, "")  # printed as "None"
+        text = "" if is_empty else str(output)
         return ("" if text.strip() == NOTHING and not sources else text), sources
     content = getattr(output, "content", None)
     if isinstance(content, str) and not isinstance(output, Node):  # a message

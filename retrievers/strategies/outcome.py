@@ -28,6 +28,7 @@ class SubResults:
         answer: The model's answer from the results. None: not requested, or no answer.
         error: Description of a failure. None: no failure.
         tool: The name of the tool. None without tools.
+        is_from_engine: Whether the answer comes from the query engine of the tool.
     """
 
     question: str
@@ -35,6 +36,7 @@ class SubResults:
     answer: str | None = None
     error: str | None = None
     tool: str | None = None
+    is_from_engine: bool = False
 
 
 _ANSWER: Mapping[Language, str] = {

@@ -411,7 +411,14 @@ class SubQuestionRetriever(TransformRetriever):
         error = None if ranking.error is None else describe_error(ranking.error)
         results = [] if ranking.error else self.fuse_variants(query, note, [ranking], limit)
         problem = error or ranking.problem or note
-        return SubResults(ranking.query, tuple(results), ranking.answer, problem, ranking.tool)
+        return SubResults(
+            ranking.query,
+            tuple(results),
+            ranking.answer,
+            problem,
+            ranking.tool,
+            ranking.is_from_engine,
+        )
 
     async def search_variants(
         self, variants: Variants, limit: int | None, filters: Filters | None

@@ -94,6 +94,7 @@ class VariantResults:
         answer: A model's answer from the results. None: the model was not called.
         problem: Description of a problem with the answer.
         tool: The name of the tool. None without tools.
+        is_from_engine: Whether the tool is a query engine that answered.
     """
 
     query: str
@@ -102,6 +103,7 @@ class VariantResults:
     answer: str | None = None
     problem: str | None = None
     tool: str | None = None
+    is_from_engine: bool = False
 
     @property
     def note(self) -> str | None:
@@ -277,9 +279,14 @@ class TransformRetriever(PromptMixin, BaseRetriever):
                 if isinstance(ranking, Exception):
                     matches[query, tool] = VariantResults(query, [], ranking, tool=tool)
                     continue
-                answered = tool is not None and ranking and is_answer(ranking[0])
-                answer = ranking[0].node.text if answered else None
-                matches[query, tool] = VariantResults(query, ranking, answer=answer, tool=tool)
+                answered = tool is not None and bool(ranking) and is_answer(ranking[0])
+                matches[query, tool] = VariantResults(
+                    query,
+                    ranking,
+                    answer=ranking[0].node.text if answered else None,
+                    tool=tool,
+                    is_from_engine=answered,
+                )
         for query, tool in pairs:
             if (query, tool) not in matches:
                 names = nearest_names(str(tool), self.tools)
