@@ -356,8 +356,15 @@ def _search(
     except LookupError:  # a node was changed or removed in between
         pass
     with reading(groups):
-        take()
-        return selected(rankings(), {})
+        try:
+            take()
+            return selected(rankings(), {})
+        except LookupError as error:  # the file of an index has other ids than the graph
+            indexes = {s.index: None for s in chain.from_iterable(chain.from_iterable(opened))}
+            if not any([index.distrust(error) for index in indexes if hasattr(index, "distrust")]):
+                raise
+            take()
+            return selected(rankings(), {})
 
 
 def _rank_search(

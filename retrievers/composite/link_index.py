@@ -26,7 +26,7 @@ from ...nodegraph.extractors.entity_extractor import (
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import digest
 from ...nodegraph.node import Node
-from ..indexes.array_files import Arrays
+from ..indexes.array_files import Arrays, checked
 from ..indexes.synced_index import SyncedIndex
 
 _MIN_PASSAGES = 2  # minimum number of passages of an entity that is not a title
@@ -344,20 +344,69 @@ class LinkIndex(SyncedIndex):
         return {"state": np.frombuffer(state.encode(), np.uint8)}
 
     def restore(self, arrays: Arrays) -> None:
-        """Set the empty index to the result of ``arrays``."""
-        self._by_mention, lower, upper, rows = json.loads(arrays["state"].tobytes())
+        """Set the empty index to the result of ``arrays``.
+
+        Raises:
+            ValueError: If the arrays are forged.
+        """
+        state = json.loads(checked(arrays, "state", np.uint8, None).tobytes())
+        self._by_mention, lower, upper, rows = state
+        _check_type(self._by_mention, str)
+        _check_type(lower, int)
+        _check_type(upper, int)
         self._lower.update(lower)
         self._upper.update(upper)
-        for i, order, mentions, title, names, keys in rows:
-            keys = [*map(intern, keys)]
-            passage = _KnownPassage(i, order, Mentions(*mentions), intern(title), names, keys)
-            self._passages[i] = passage
-            _add(self._writers, names, passage)
-            _add(self._having, keys, passage)
-            _add(self._about, filter(None, [title]), passage)
+        for row in rows:
+            passage = _restored(*row)
+            self._passages[passage.id] = passage
+            _add(self._writers, passage.names, passage)
+            _add(self._having, passage.keys, passage)
+            _add(self._about, filter(None, [passage.title]), passage)
         self._names.update(self._writers, self._about)
         for key in self._names:
             self._note_length(key, 1)
+
+    def verify(self) -> None:
+        """Compare the passages with the graph.
+
+        Raises:
+            ValueError: If they differ.
+        """
+        found = self._graph.reader.parent_ids([*self._by_mention])
+        parents = [parent or "" for parent in found]
+        if parents != [*self._by_mention.values()] or {*parents} != self._passages.keys():
+            raise ValueError("its passages must be those of the graph")
+
+
+def _check_type(values: object, kind: type) -> None:
+    """Check the values of a JSON object.
+
+    Raises:
+        ValueError: If it is not an object, or a value has another type.
+    """
+    if not isinstance(values, dict) or any(type(value) is not kind for value in values.values()):
+        raise ValueError(f"the values of an object must be {kind.__name__}")
+
+
+def _restored(
+    passage_id: str, order: int, mentions: list[Any], title: str, names: Any, keys: list[str]
+) -> _KnownPassage:
+    """Return a passage from the row of a file.
+
+    Raises:
+        TypeError: If a value has a wrong type.
+        ValueError: If a value is wrong.
+    """
+    parsed = Mentions(*mentions)
+    _check_type(parsed.names, str)
+    _check_type(names, str)
+    texts = (passage_id, title, parsed.title, parsed.title_runs, parsed.runs, parsed.lower)
+    if type(order) is not int or any(type(text) is not str for text in (*texts, parsed.unspaced)):
+        raise ValueError("a passage must have a position and texts")
+    if len({*keys}) < len(keys):
+        raise ValueError("a passage must have each name once")
+    interned = [intern(key) for key in keys]
+    return _KnownPassage(passage_id, order, parsed, intern(title), names, interned)
 
 
 def _sorted(postings: Postings, key: str) -> list[_KnownPassage]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import sys
 import threading
@@ -23,6 +24,10 @@ logger = logging.getLogger(__name__)
 _FORMAT = 7
 
 _ALIGNMENT = 64  # bytes; the position of an array in a file is a multiple
+
+_KINDS = "biuf"  # other dtypes contain pointers or have no fixed meaning
+
+_MAX_DIMENSIONS = 2
 
 _ABANDONED = 3600  # seconds after which a temporary file belongs to a killed process
 
@@ -79,6 +84,9 @@ def load_arrays(path: Path) -> tuple[dict[str, Any], Arrays] | None:
 
     Windows cannot replace mapped files: there, the file is read.
 
+    A file may come from a stranger: arrays of objects and arrays outside the file are refused. The
+    values of the arrays are not checked; see ``checked``.
+
     Returns:
         None if the file is missing, damaged or of another format. The last two are logged.
     """
@@ -87,22 +95,98 @@ def load_arrays(path: Path) -> tuple[dict[str, Any], Arrays] | None:
         data: Any = np.memmap(path, np.uint8, "r") if is_mapped else np.fromfile(path, np.uint8)
         if crc32(data[:-4]) != int.from_bytes(data[-4:].tobytes(), "little"):
             raise ValueError("its checksum is wrong")
-        at = 8 + int.from_bytes(data[:8].tobytes(), "little")
-        header = json.loads(data[8:at].tobytes())
+        start = 8 + int.from_bytes(data[:8].tobytes(), "little")
+        header = json.loads(data[8:start].tobytes())
         found = header.pop("format")
         if found != _FORMAT:
-            logger.warning("the index in %s is rebuilt: its format %s is outdated", path, found)
+            logger.warning("the index in %s is rebuilt: its format %.9s is outdated", path, found)
             return None
-        arrays: Arrays = {}
-        for name, (kind, shape) in header.pop("arrays").items():
-            arrays[name] = np.ndarray(shape, kind, data, at)
-            at += arrays[name].nbytes + -arrays[name].nbytes % _ALIGNMENT
-        return header, arrays
+        return header, _mapped(data[:-4], start, header.pop("arrays"))
     except FileNotFoundError:
         return None
     except Exception as error:  # damaged headers raise anything
         logger.warning("the index in %s is damaged and will be rebuilt: %s", path, error)
         return None
+
+
+def _mapped(data: npt.NDArray[np.uint8], start: int, described: Mapping[str, Any]) -> Arrays:
+    """Return the arrays of a file.
+
+    Args:
+        data: The file without its checksum.
+        start: The position of the first array.
+        described: The type and the shape of each array, by name.
+
+    Raises:
+        ValueError: If the type of an array is not a number or a boolean, or the array is not inside
+            the file.
+    """
+    if start % _ALIGNMENT:
+        raise ValueError(f"its arrays must start at a multiple of {_ALIGNMENT}, got {start}")
+    arrays: Arrays = {}
+    for name, (kind, shape) in described.items():
+        dtype = np.dtype(str(kind))
+        if dtype.kind not in _KINDS or not dtype.isnative:
+            raise ValueError(f"the array {name!r:.40} has the type {kind!r:.40}")
+        if len(shape) > _MAX_DIMENSIONS or not all(type(n) is int and n >= 0 for n in shape):
+            raise ValueError(f"the array {name!r:.40} has the shape {shape!r:.40}")
+        size = math.prod(shape) * dtype.itemsize
+        if start + size > len(data):
+            raise ValueError(f"the array {name!r:.40} ends after the file")
+        array = np.ndarray(shape, dtype, data, start) if size else np.empty(shape, dtype)
+        if dtype.kind == "b" and size and array.view(np.uint8).max() > 1:
+            raise ValueError(f"the array {name!r:.40} has other values than 0 and 1")
+        arrays[name] = array
+        start += size + -size % _ALIGNMENT
+    return arrays
+
+
+def checked(
+    arrays: Mapping[str, npt.NDArray[Any]],
+    name: str,
+    dtype: npt.DTypeLike,
+    *shape: int | None,
+    values: range | None = None,
+) -> npt.NDArray[Any]:
+    """Return an array of a file after a check, since a file may be forged.
+
+    Args:
+        arrays: The arrays of the file.
+        name: The name of the array.
+        dtype: The expected type, such as ``np.int32``, or a type above it.
+        shape: The expected lengths. None: any length.
+        values: The allowed integers. None: any numbers.
+
+    Raises:
+        ValueError: If the array is missing, or has another type, shape or value.
+    """
+    array = arrays.get(name)
+    if array is None:
+        raise ValueError(f"the array {name!r} is missing")
+    if not np.issubdtype(array.dtype, dtype) or array.ndim != len(shape):
+        raise ValueError(f"the array {name!r} has the type {array.dtype} and shape {array.shape}")
+    for length, expected in zip(array.shape, shape, strict=True):
+        if expected not in (None, length):
+            raise ValueError(f"the array {name!r} must have {expected} values, got {length}")
+    if values is not None and array.size:
+        least = int(array.min())
+        greatest = int(array.max())
+        if least < values.start or greatest >= values.stop:
+            raise ValueError(
+                f"the array {name!r} must have values of {values}, got {least} to {greatest}"
+            )
+    return array
+
+
+def check_ascending(array: npt.NDArray[Any], name: str, last: int) -> None:
+    """Check positions: ascending, from 0 or more to ``last``.
+
+    Raises:
+        ValueError: If the positions are wrong.
+    """
+    is_ascending = not len(array) or (array[0] >= 0 and bool((array[1:] >= array[:-1]).all()))
+    if not is_ascending or (int(array[-1]) if len(array) else 0) != last:
+        raise ValueError(f"the positions {name!r} must ascend to {last}")
 
 
 def pack_texts(name: str, texts: Sequence[str]) -> Arrays:
@@ -115,12 +199,17 @@ def pack_texts(name: str, texts: Sequence[str]) -> Arrays:
 def unpack_texts(name: str, arrays: Mapping[str, npt.NDArray[Any]]) -> list[str]:
     """Return the texts from ``pack_texts``.
 
+    Raises:
+        ValueError: If the arrays are forged.
+
     Example:
         >>> unpack_texts("names", pack_texts("names", ["tea", "长江"]))
         ['tea', '长江']
     """
-    text = str(arrays[name].data, "utf-8", "surrogatepass")
-    ends = [0, *arrays[f"{name}_ends"].tolist()]
+    text = str(checked(arrays, name, np.uint8, None).data, "utf-8", "surrogatepass")
+    positions = checked(arrays, f"{name}_ends", np.int64, None)
+    check_ascending(positions, f"{name}_ends", len(text))
+    ends = [0, *positions.tolist()]
     return [text[start:end] for start, end in pairwise(ends)]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...nodegraph.concurrency import fork_safe_lock, track
-from .array_files import Arrays
+from .array_files import Arrays, checked
 from .node_table import Mask
 
 logger = logging.getLogger(__name__)
@@ -32,6 +32,8 @@ M, EF_CONSTRUCTION, EF_SEARCH, EF_SEARCH_PER_HIT = 16, 100, 256, 4
 
 # The cost of a candidate and of a copied vector, in compared vectors.
 _FOLLOW_COST, _GATHER_COST = 60, 4
+
+_MAX_LEVELS = 8  # of a vector; FAISS makes no more for M = 16
 
 _BATCH = 4096  # vectors per step
 
@@ -98,18 +100,92 @@ class Hnsw(NamedTuple):
         return np.flatnonzero(np.isin(self.numbers, near) & allowed)
 
     def arrays(self) -> Arrays:
-        """Return arrays for a file."""
+        """Return arrays for a file. The vectors are not among them."""
         faiss = import_module("faiss")
-        return {"hnsw": faiss.serialize_index(self.graph), "hnsw_numbers": self.numbers}
+        graph = self.graph.hnsw
+        return {
+            "hnsw_numbers": self.numbers,
+            "hnsw_levels": faiss.vector_to_array(graph.levels),
+            "hnsw_neighbors": faiss.vector_to_array(graph.neighbors),
+            "hnsw_entry": np.array([graph.entry_point], np.int32),
+        }
 
     @classmethod
-    def from_arrays(cls, arrays: Arrays) -> Hnsw | None:
-        """Restore a graph. None: the arrays lack a graph, or FAISS is not installed."""
-        if "hnsw" not in arrays or not has_faiss():
+    def from_arrays(cls, arrays: Arrays, vectors: Floats) -> Hnsw | None:
+        """Restore a graph. None: the arrays lack a graph, or FAISS is not installed.
+
+        FAISS itself does not check its files: forged bytes crash versions before 1.14.2. So the
+        graph is stored as arrays, which are checked here.
+
+        Args:
+            arrays: The arrays from ``arrays``.
+            vectors: The vectors. The first rows are those of the graph.
+
+        Raises:
+            ValueError: If the arrays are forged.
+        """
+        if "hnsw_numbers" not in arrays or not has_faiss():
             return None
+        numbers = checked(arrays, "hnsw_numbers", np.int64, None, values=range(len(vectors)))
+        if len(numbers) > len(vectors):
+            raise ValueError("the graph has more vectors than the index")
+        found, first = np.unique(numbers, return_index=True)
+        if not len(found) or found[-1] != len(found) - 1:
+            raise ValueError("the numbers of the vectors in the graph have gaps")
+        levels, neighbors, entry = _checked_links(arrays, len(found))
         faiss = import_module("faiss")
-        graph = faiss.deserialize_index(np.ascontiguousarray(arrays["hnsw"], np.uint8))
-        return cls(graph, arrays["hnsw_numbers"])
+        graph = faiss.IndexHNSWFlat(vectors.shape[1], M, faiss.METRIC_INNER_PRODUCT)
+        graph.hnsw.efConstruction = EF_CONSTRUCTION
+        storage = faiss.downcast_index(graph.storage)
+        for start in range(0, len(first), _BATCH):
+            storage.add(np.ascontiguousarray(vectors[first[start : start + _BATCH]]))
+        offsets = np.concatenate([[0], np.cumsum(_sizes(levels))]).astype(np.uint64)
+        faiss.copy_array_to_vector(np.array(levels), graph.hnsw.levels)
+        faiss.copy_array_to_vector(np.array(neighbors), graph.hnsw.neighbors)
+        faiss.copy_array_to_vector(offsets, graph.hnsw.offsets)
+        graph.hnsw.entry_point = entry
+        graph.hnsw.max_level = int(levels[entry]) - 1
+        graph.ntotal = len(first)
+        return cls(graph, numbers)
+
+
+def _sizes(levels: npt.NDArray[np.int32]) -> Numbers:
+    """Return the number of neighbors of each vector: ``2 * M`` in level 0, ``M`` in the others."""
+    return (levels.astype(np.int64) + 1) * M
+
+
+def _checked_links(
+    arrays: Arrays, count: int
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], int]:
+    """Return the levels of the vectors, their neighbors and the first vector of a search.
+
+    FAISS reads memory outside of its arrays if a neighbor has fewer levels than the vector.
+
+    Args:
+        arrays: The arrays of the file.
+        count: The number of vectors in the graph.
+
+    Raises:
+        ValueError: If the arrays are forged.
+    """
+    levels = checked(arrays, "hnsw_levels", np.int32, count, values=range(1, _MAX_LEVELS + 1))
+    sizes = _sizes(levels)
+    total = int(sizes.sum())
+    neighbors = checked(arrays, "hnsw_neighbors", np.int32, total, values=range(-1, count))
+    (entry,) = checked(arrays, "hnsw_entry", np.int32, 1, values=range(count)).tolist()
+    if levels[entry] < levels.max():
+        raise ValueError("a search must start at a vector of the highest level")
+    starts = np.cumsum(sizes) - sizes
+    for start in range(0, count, _BATCH):
+        part = slice(start, start + _BATCH)
+        within = np.arange(int(sizes[part].sum()))
+        within -= (starts[part] - starts[start]).repeat(sizes[part])
+        of_level = np.maximum(within // M - 1, 0)  # level 0 has the first 2 * M neighbors
+        of_part = neighbors[starts[start] : starts[start] + len(within)]
+        is_used = of_part >= 0
+        if np.any(levels[of_part[is_used]] <= of_level[is_used]):
+            raise ValueError("a neighbor must have the level of its vector")
+    return levels, neighbors, entry
 
 
 def has_faiss() -> bool:

@@ -16,8 +16,8 @@ from ...nodegraph.storage.columns import decode, encode
 from ..conditions import MISSING, Condition, identity
 from ..filters import Filter
 from ..results import Hits
-from .array_files import Arrays, grown, pack_texts, unpack_texts
-from .synced_index import SyncedIndex
+from .array_files import Arrays, checked, grown, pack_texts, unpack_texts
+from .synced_index import DamagedIndexError, SyncedIndex
 
 logger = logging.getLogger(__name__)
 
@@ -80,11 +80,16 @@ class Runs(Generic[T]):
         return {**pack_texts(name, texts), f"{name}_codes": self.codes[:size]}
 
     @classmethod
-    def from_arrays(cls, arrays: Arrays, name: str, read: Callable[[str], T]) -> Runs[T]:
-        """Restore a column from ``arrays``."""
+    def from_arrays(cls, arrays: Arrays, name: str, size: int, read: Callable[[str], T]) -> Runs[T]:
+        """Restore a column of a number of rows from ``arrays``.
+
+        Raises:
+            ValueError: If the arrays are forged.
+        """
         runs = cls()
         runs.values = [*map(read, unpack_texts(name, arrays))]
-        runs.codes = arrays[f"{name}_codes"]
+        numbers = range(len(runs.values))
+        runs.codes = checked(arrays, f"{name}_codes", np.int32, size, values=numbers)
         return runs
 
 
@@ -274,7 +279,7 @@ class NodeTable:
         is_new, first = not values.values, len(values.codes)
         new = column.values[first:]
         if field is not None and new:
-            new = [decode(data) if type(data) is str else data for data in new]
+            new = [_decoded(data) if type(data) is str else data for data in new]
             column.values[first:] = new
             values.extend(data.get(field, MISSING) for data in new)
         else:
@@ -307,17 +312,40 @@ class NodeTable:
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> NodeTable:
-        """Restore a table from ``arrays``; other arrays are ignored."""
+        """Restore a table from ``arrays``; other arrays are ignored.
+
+        Raises:
+            ValueError: If the arrays are forged.
+        """
         table = cls()
         table.ids = unpack_texts("ids", arrays)
-        table._alive = np.unpackbits(arrays["alive"], count=len(table.ids)).view(np.bool_)
-        table._orders = arrays["orders"]
-        table._parents = Runs.from_arrays(arrays, "parents", lambda text: text or None)
-        table._documents = Runs.from_arrays(arrays, "documents", str)
-        table._metadata = Runs.from_arrays(arrays, "metadata", str)
+        size = len(table.ids)
+        bits = checked(arrays, "alive", np.uint8, (size + 7) // 8)
+        table._alive = np.unpackbits(bits, count=size).view(np.bool_)
+        table._orders = checked(arrays, "orders", np.int64, size)
+        table._parents = Runs.from_arrays(arrays, "parents", size, lambda text: text or None)
+        table._documents = Runs.from_arrays(arrays, "documents", size, str)
+        table._metadata = Runs.from_arrays(arrays, "metadata", size, str)
         rows = np.flatnonzero(table.alive)
         table.rows = dict(zip(table.ids_of(rows), rows.tolist(), strict=True))
+        if len(table.rows) < len(rows):
+            raise ValueError("two rows have one id")
         return table
+
+
+def _decoded(text: str) -> Mapping[str, Any]:
+    """Return metadata from the text of a file.
+
+    Raises:
+        DamagedIndexError: If the text is forged.
+    """
+    try:
+        metadata = decode(text)
+    except Exception as error:  # forged texts raise anything
+        raise DamagedIndexError(f"metadata cannot be read: {error}") from error
+    if not isinstance(metadata, Mapping):
+        raise DamagedIndexError(f"metadata must be a mapping, got {metadata!r:.40}")
+    return metadata
 
 
 class FilterIndex(SyncedIndex):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .array_files import Arrays, pack_texts, unpack_texts
+from .array_files import Arrays, check_ascending, checked, pack_texts, unpack_texts
 from .node_table import Mask
 
 MAX_TEXTS = 1 << 16
@@ -25,6 +25,8 @@ Counts = npt.NDArray[np.unsignedinteger[Any]]
 _Starts = npt.NDArray[np.int64]
 
 BATCH_SIZE = 1_000_000  # postings moved per step
+
+_MAX_COUNT_BYTES = 4
 
 _SMALL = 20_000  # maximum later postings that are never merged
 
@@ -225,11 +227,26 @@ class Postings:
         return {**terms, **{f"posting_{name}": lists[name] for name in lists}}
 
     @classmethod
-    def from_arrays(cls, arrays: Arrays) -> Postings:
-        """Restore postings from ``arrays``; other arrays are ignored."""
+    def from_arrays(cls, arrays: Arrays, size: int) -> Postings:
+        """Restore postings of a number of rows from ``arrays``; other arrays are ignored.
+
+        Raises:
+            ValueError: If the arrays are forged.
+        """
         postings = cls()
-        postings.vocabulary = _numbered(unpack_texts("terms", arrays))
-        postings.lists = PostingLists(*(arrays[f"posting_{n}"] for n in PostingLists._fields))
+        terms = unpack_texts("terms", arrays)
+        postings.vocabulary = _numbered(terms)
+        if len(postings.vocabulary) < len(terms):
+            raise ValueError("a term occurs twice")
+        starts = checked(arrays, "posting_starts", np.int64, len(terms) + 1)
+        rows = checked(arrays, "posting_rows", np.int32, None, values=range(size))
+        check_ascending(starts, "posting_starts", len(rows))
+        if starts[0]:
+            raise ValueError("the first list must start at 0")
+        counts = checked(arrays, "posting_counts", np.unsignedinteger, len(rows))
+        if counts.itemsize > _MAX_COUNT_BYTES:
+            raise ValueError(f"counts must have at most {_MAX_COUNT_BYTES} bytes")
+        postings.lists = PostingLists(starts, rows, counts)
         return postings
 
 

@@ -27,6 +27,20 @@ _UNSAVED_SHARE = 8
 # Up to this number of unsaved changes, the file is not written even when the graph is closed.
 _WORTH_SAVING = 250
 
+# Errors of an index whose file has wrong values.
+_WRONG_VALUES = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+
+
+class DamagedIndexError(LookupError):
+    """A value from the file of an index cannot be read. The index is rebuilt."""
+
 
 class SyncedIndex:
     """An index of one group that follows the changes of the graph.
@@ -45,6 +59,7 @@ class SyncedIndex:
     - ``file_name()``, ``header()``, ``arrays()`` and ``restore(arrays)`` keep a copy in a file,
       if the graph has a folder for indexes. The file is used if its header is equal. A damaged
       file is ignored and written again.
+    - ``verify()`` compares a restored index with the graph.
     - ``snapshot(queries, filter)``, see ``nodekin.retrievers.protocols.Index``.
 
     If ``uses_search_text`` is True, ``graph.reader.searched_texts(nodes)`` are compared. The
@@ -91,6 +106,8 @@ class SyncedIndex:
         self._graph = graph
         self._group = group
         self._loaded = False
+        self._restored_from: Path | None = None  # the file of the index, until it is rebuilt
+        self._is_verified = False
         self._synced: Version = 0, ()
         self._seen_state: object = None  # state of the graph at the last update
         self._unsaved = 0
@@ -143,9 +160,17 @@ class SyncedIndex:
     def restore(self, arrays: Arrays) -> None:
         """Set the index to the result of ``arrays``. After an error the index is rebuilt.
 
-        The arrays may be mapped from the file, and are read-only.
+        The arrays may be mapped from the file, and are read-only. The file may be forged: values
+        that select other values must be checked.
         """
         raise NotImplementedError
+
+    def verify(self) -> None:
+        """Compare a restored index with the graph, after the changes; nothing by default.
+
+        Raises:
+            ValueError: If they differ. The index is rebuilt.
+        """
 
     # Following the graph
 
@@ -185,12 +210,41 @@ class SyncedIndex:
             )
         if self.is_current():
             return
-        changes = self._missed()
+        try:
+            self._follow(self._missed())
+            if self._restored_from is not None and not self._is_verified:
+                self.verify()
+                self._is_verified = True
+        except _WRONG_VALUES as error:
+            if not self.distrust(error):
+                raise
+            self._follow(self._missed())
+
+    def distrust(self, error: Exception) -> bool:
+        """Empty the index if it was restored from a file. The next ``sync`` rebuilds it.
+
+        Args:
+            error: The error that a wrong value may have caused.
+
+        Returns:
+            Whether the index was restored.
+        """
+        path = self._restored_from
+        if path is None:
+            return False
+        logger.warning("the index in %s does not fit and is rebuilt: %s", path, error)
+        self._restored_from = None
+        self._reset()
+        return True
+
+    def _follow(self, changes: Changes) -> None:
+        """Apply changes, all or none."""
         if not changes.complete:
             self.prepare(changes.added)
         try:
             if changes.complete:
                 self.clear()
+                self._restored_from = None
             self.remove(changes.removed)
             if changes.added:
                 self.add(changes.added)
@@ -244,8 +298,20 @@ class SyncedIndex:
             header, arrays = stored
             revision, version = header.pop("revision"), tuple(header.pop("search_text"))
             if header == self.header() and version == self._version()[1]:
+                self._check_revision(revision)
                 self.restore(arrays)
                 self._synced = revision, version
+                self._restored_from = path
+                self._is_verified = False
         except Exception as error:  # the file may contain anything: the index is rebuilt
             logger.warning("the index in %s does not fit and is rebuilt: %s", path, error)
             self._reset()
+
+    def _check_revision(self, revision: object) -> None:
+        """Check the revision of a file.
+
+        Raises:
+            ValueError: If the revision is not a number that the group had.
+        """
+        if type(revision) is not int or not 0 < revision <= self._version()[0]:
+            raise ValueError(f"its revision must be one of the group, got {revision!r:.40}")

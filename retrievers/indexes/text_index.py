@@ -20,7 +20,7 @@ from ..analysis.text_analyzer import Analyzer, TextAnalyzer
 from ..filters import Filter, parse_filters
 from ..protocols import Snapshot
 from ..results import Hits
-from .array_files import Arrays, grown
+from .array_files import Arrays, checked, grown
 from .bm25_scores import Floats, QueryPostings, TermPostings, TermWeights, best_rows
 from .node_table import FilterIndex, NodeTable
 from .postings import MAX_TEXTS, Postings, TextTerms
@@ -37,6 +37,8 @@ _HELD = 1 << 24  # postings cached for the next queries
 _ANALYSIS = 8
 
 _PHRASE_COUNT = 1 << 20  # of a phrase in a node: so high that the node's length does not matter
+
+_LENGTHS = range(1 << 31)  # possible numbers of terms in a node
 
 _ALL = parse_filters(None)
 
@@ -222,8 +224,24 @@ class TextIndex(FilterIndex):
         return {**self.table.arrays(), **self._postings.arrays(), "lengths": lengths}
 
     def restore(self, arrays: Arrays) -> None:
-        """Set the index to the result of ``arrays``."""
-        self.table, self._postings = NodeTable.from_arrays(arrays), Postings.from_arrays(arrays)
-        self._lengths = arrays["lengths"]
+        """Set the index to the result of ``arrays``.
+
+        Raises:
+            ValueError: If the arrays are forged.
+        """
+        self.table = NodeTable.from_arrays(arrays)
+        size = len(self.table)
+        self._postings = Postings.from_arrays(arrays, size)
+        self._lengths = checked(arrays, "lengths", np.int32, size, values=_LENGTHS)
         self._total_length = int(self._lengths.sum(where=self.table.alive))
         self._statistics = None  # the terms have new numbers
+
+    def verify(self) -> None:
+        """Compare the number of nodes with the graph.
+
+        Raises:
+            ValueError: If the numbers differ.
+        """
+        count = self._graph.reader.count(self._group)
+        if self.size != count:
+            raise ValueError(f"it must have {count:,} nodes, got {self.size:,}")

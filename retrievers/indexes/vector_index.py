@@ -18,7 +18,7 @@ from ...nodegraph.storage.columns import portions
 from ..filters import Filter
 from ..protocols import Snapshot
 from ..results import Hits
-from .array_files import Arrays, grown
+from .array_files import Arrays, checked, grown
 from .nearest_vectors import Floats, Hnsw, has_faiss, nearest, unit, wants_hnsw
 from .node_table import FilterIndex, NodeTable
 from .synced_index import Version
@@ -221,9 +221,29 @@ class VectorIndex(FilterIndex):
         return {**self.table.arrays(), "vectors": self._vectors, **hnsw}
 
     def restore(self, arrays: Arrays) -> None:
-        """Set the index to the result of ``arrays``."""
-        self.table, self._hnsw = NodeTable.from_arrays(arrays), Hnsw.from_arrays(arrays)
-        self._vectors = self._room = arrays["vectors"]
+        """Set the index to the result of ``arrays``.
+
+        Raises:
+            ValueError: If the arrays are forged.
+        """
+        table = NodeTable.from_arrays(arrays)
+        vectors = checked(arrays, "vectors", np.float32, len(table), None)
+        flat = vectors.reshape(-1)
+        if not vectors.shape[1] or not np.isfinite(np.dot(flat, flat)):  # without a copy
+            raise ValueError("vectors must have finite numbers")
+        self._hnsw = Hnsw.from_arrays(arrays, vectors)
+        self.table = table
+        self._vectors = self._room = vectors
+
+    def verify(self) -> None:
+        """Compare the number of nodes with the graph. Nodes with a vector of zeros have no row.
+
+        Raises:
+            ValueError: If there are too many.
+        """
+        count = self._graph.reader.count(self._group)
+        if self.size > count:
+            raise ValueError(f"it must have at most {count:,} nodes, got {self.size:,}")
 
 
 def check_dimension(query: Floats, dimension: int, group: str, model: str, key: str) -> None:

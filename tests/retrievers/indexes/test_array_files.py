@@ -1,13 +1,18 @@
 """Files of arrays: saved arrays are mapped, and other formats are ignored."""
 
+import json
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
 
-from nodekin.retrievers.indexes import array_files
+from nodekin.nodegraph import Document, Embedder, NodeGraph
+from nodekin.retrievers import Retriever
+from nodekin.retrievers.indexes import array_files, nearest_vectors
 from nodekin.retrievers.indexes.array_files import load_arrays, save_arrays
 
 ARRAYS = {"a": np.arange(7), "b": np.array([True, False]), "c": np.zeros((0, 3), np.float32)}
@@ -62,3 +67,113 @@ def test_mapped_arrays_survive_replaced_file(tmp_path: Path) -> None:
     }
     path.unlink()
     assert arrays["a"].tolist() == list(range(7))
+
+
+def forged(path: Path, name: str, kind: object, shape: object) -> None:
+    """Change the type and the shape of an array. The checksum stays right."""
+    content = path.read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    header["arrays"][name] = [kind, shape]
+    data = json.dumps(header).encode()
+    data += b" " * (-(8 + len(data)) % 64)
+    changed = len(data).to_bytes(8, "little") + data + content[8 + length : -4]
+    path.write_bytes(changed + crc32(changed).to_bytes(4, "little"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape"),
+    [
+        *(("|O", [7]), ("V8", [7]), ("<M8[s]", [7]), ("<U2", [7]), ("<c16", [3]), (["<i4"], [7])),
+        *(("<i8", [-5]), ("<i8", [2**62]), ("<i8", [2**31, 2**33]), ("<i8", [8_000]), ("<i8", 7)),
+        *(("<i8", [1.5]), ("<i8", [True]), ("<i8", [1, 1, 1]), ("|b1", [56]), ("x", [7])),
+        *((None, [7]), ("<i8", None), ("<i8", ["7"]), (">i8", [7])),
+    ],
+)
+def test_forged_array_is_refused_with_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: object, shape: object
+) -> None:
+    path = saved(tmp_path)
+    forged(path, "a", kind, shape)
+    assert load_arrays(path) is None
+    assert "is damaged and will be rebuilt" in caplog.text
+
+
+def test_array_of_usual_types_is_read(tmp_path: Path) -> None:
+    path = saved(tmp_path)
+    for kind, shape in (("<i8", [7]), ("<f4", [2, 7]), ("|u1", [56]), ("<u2", [0, 3])):
+        forged(path, "a", kind, shape)
+        _, arrays = load_arrays(path) or ({}, {})
+        assert arrays["a"].dtype.str == kind
+        assert [*arrays["a"].shape] == shape
+
+
+@pytest.mark.parametrize(
+    ("name", "index", "value"),
+    [
+        *(("posting_starts", 0, 1), ("posting_starts", 1, -1), ("posting_starts", -1, 2**40)),
+        *(("posting_rows", 0, -1), ("posting_rows", 3, 2**31 - 1), ("lengths", 0, -7)),
+        *(("ids_ends", 0, -1), ("ids_ends", 0, 2**62), ("terms_ends", -1, 3)),
+        *(("parents_codes", 0, -1), ("metadata_codes", 5, 10**6), ("documents_codes", 0, 2**30)),
+        *(("vectors", (0, 0), np.nan), ("vectors", (1, 1), np.inf), ("hnsw_levels", 0, 2**30)),
+        *(("hnsw_neighbors", 0, 2**31 - 1), ("hnsw_neighbors", 0, -2), ("hnsw_entry", 0, -1)),
+        *(("hnsw_numbers", 0, 10**6), ("hnsw_numbers", 0, -1), ("hnsw_levels", 0, 0)),
+    ],
+)
+def test_forged_values_are_rebuilt_with_log(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    index: Any,
+    value: float,
+) -> None:
+    if name.startswith("hnsw"):
+        pytest.importorskip("faiss")
+    monkeypatch.setattr(nearest_vectors, "EXACT", 100)
+    monkeypatch.setattr(nearest_vectors, "_FOLLOW_COST", 0)
+
+    def found() -> list[tuple[str, float]]:
+        embedder = Embedder(lambda texts: [[len(t), hash(t[::2]) % 97, 1] for t in texts], "made")
+        with NodeGraph(store=tmp_path / "graph", embed=embedder, progress=False) as graph:
+            graph.create_node_group("line", str.splitlines, version="1")
+            if not graph.groups["ROOT"].size:
+                graph.add([Document(f"tea {n}\ncup {n}", {"n": n}, id=f"d{n}") for n in range(300)])
+            retrievers = [Retriever(graph, "line", kind) for kind in ("bm25", "cosine")]
+            for each in retrievers:
+                each("tea")  # the second search links the vectors
+            return [(r.node.id, round(r.score, 5)) for each in retrievers for r in each("tea 7")]
+
+    right = found()
+    changed = False
+    for path in (tmp_path / "graph-indexes").iterdir():
+        header, arrays = load_arrays(path) or ({}, {})
+        if name in arrays:
+            arrays[name] = arrays[name].copy()
+            arrays[name][index] = value
+            save_arrays(path, header, arrays)
+            changed = True
+    assert changed
+    assert found() == right
+    assert "does not fit and is rebuilt" in caplog.text
+
+
+def test_ids_that_graph_lacks_are_rebuilt(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def found() -> list[str]:
+        with NodeGraph(store=tmp_path / "graph", progress=False) as graph:
+            if not graph.groups["ROOT"].size:
+                graph.add([Document(f"tea {n}", {"n": n}, id=f"d{n:03}") for n in range(300)])
+            retriever = Retriever(graph, "ROOT", filters={"n": {"lt": 200}})
+            return [result.node.id for result in retriever("tea 7")]
+
+    right = found()
+    (path,) = (tmp_path / "graph-indexes").iterdir()
+    header, arrays = load_arrays(path) or ({}, {})
+    for name, former, new in (("ids", b"d007", b"d999"), ("metadata", b'{"n":7}', b'{"n":7]')):
+        content = arrays[name].tobytes()
+        assert former in content
+        changed = np.frombuffer(content.replace(former, new), np.uint8)
+        save_arrays(path, header, {**arrays, name: changed})
+        caplog.clear()
+        assert found() == right
+        assert "does not fit and is rebuilt" in caplog.text

@@ -36,7 +36,7 @@ def test_hnsw_and_later_vectors_have_high_recall() -> None:
     pytest.importorskip("faiss")
     every, queries = random_vectors(3000), random_vectors(50, seed=1)
     hnsw = Hnsw.build(every[:2500])
-    for kept in (hnsw, Hnsw.from_arrays(hnsw.arrays())):
+    for kept in (hnsw, Hnsw.from_arrays(hnsw.arrays(), every)):
         assert recall(every, queries, 10, np.ones(3000, np.bool_), kept) >= 0.99
     for share in (0.7, 0.3, 0.05):
         allowed = np.random.default_rng(2).random(3000) < share

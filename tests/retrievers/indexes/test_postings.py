@@ -76,7 +76,7 @@ def test_counts_of_any_size_are_kept(most: int) -> None:
     postings = Postings()
     extend(postings, 0, [(["a"] * 2, []), (["a"] * 20_001, [])])
     extend(postings, 2, [(["a"] * most, [])])
-    postings = Postings.from_arrays(postings.arrays())
+    postings = Postings.from_arrays(postings.arrays(), 3)
     extend(postings, 3, [(["a"] * 3, [])])
     assert as_dict(postings)["a"] == {0: 2, 1: 20_001, 2: most, 3: 3}
 
