@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE  # without bytecode every process compiles 300 
 OLDEST := .venv/oldest/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test test-all test-oldest stress mutants first-hour release-check coverage one suites test-models inspector lint docs fix bench clean
+.PHONY: help demo test test-all test-oldest stress mutants first-hour release-check coverage one suites test-models inspector lint docs fix bench dumps clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "%-14s %s\n", $$1, $$2}'
@@ -92,6 +92,9 @@ bench: .venv/.bench  ## compare with other libraries; ARGS="--sizes 10000" takes
 		$(BIN)/python benchmarks/$$script.py || exit 1; done
 	for script in speed stores vectors; do \
 		$(BIN)/python benchmarks/$$script.py $(ARGS) || exit 1; done
+
+dumps: .venv/.demo  ## compare every result and its evidence with FOLDER; ARGS="--save FOLDER" writes it
+	$(BIN)/python benchmarks/dumps.py $(if $(FOLDER),--compare "$(FOLDER)") $(ARGS)
 
 clean:  ## delete environments, builds and caches
 	rm -rf .venv build *.egg-info examples/.cache .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -47,6 +47,42 @@ def test_gold_passages_are_in_documents(data, harness, name, documents, question
     assert not locate_gold(dataset, DocumentTexts(dataset.documents)).missing
 
 
+@pytest.fixture
+def dumps(harness):
+    import dumps
+
+    yield dumps
+    del sys.modules["dumps"]
+
+
+@pytest.mark.parametrize("kind", ["default", "budget"])
+def test_dumps_of_pages_are_unchanged(dumps, kind):
+    """Compare with ``python benchmarks/dumps.py --save tests/support/dumps --only pages.words``."""
+    file = BENCHMARKS.parent / "tests" / "support" / "dumps" / f"pages.words.{kind}.json.gz"
+    corpus = dumps.pages(BENCHMARKS)
+    with dumps.graph_of(corpus, {}) as graph:
+        made = dict(dumps.SEARCHES[kind](graph, corpus))
+    assert [*dumps.changed_questions(dumps.read(file), made)] == []
+
+
+@pytest.mark.parametrize(
+    ("new", "difference"),
+    [
+        ([["a", 0.5000001, [["a", "bm25", None, 2.0]]], ["b", 0.25, []]], None),
+        ([["a", 0.50001, [["a", "bm25", None, 2.0]]], ["b", 0.25, []]], "0: 1: 0.5 -> 0.50001"),
+        ([["a", 0.5, [["a", "cosine", None, 2.0]]], ["b", 0.25, []]], '"bm25" -> "cosine"'),
+        ([["a", 0.5, []], ["b", 0.25, []]], '-> "missing"'),
+        ([["b", 0.25, []], ["a", 0.5, [["a", "bm25", None, 2.0]]]], '"a" -> "b"'),
+        ([["a", 0.5, [["a", "bm25", None, 2.0]]]], '-> "missing"'),
+    ],
+)
+def test_dumps_differ_by_order_scores_and_evidence(dumps, new, difference):
+    old = [["a", 0.5, [["a", "bm25", None, 2.0]]], ["b", 0.25, []]]
+    (found,) = [*dumps.changed_questions({"plain": [old]}, {"plain": [new]})] or [None]
+    assert (difference is None) == (found is None)
+    assert difference is None or difference in found
+
+
 def test_benchmark_page_matches_results(harness):
     page = (BENCHMARKS / "README.md").read_text(encoding="utf-8")
     assert page == harness.page(), "run python benchmarks/harness.py"
