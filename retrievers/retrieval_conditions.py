@@ -53,17 +53,23 @@ class Conditions:
     def of(cls, *filters: Filters | None, restriction: Filters | None = None) -> Conditions:
         """Join the conditions of all owners. No condition replaces another.
 
+        The restriction of the current call is not read, so a retriever may keep the result.
+
         Args:
             *filters: The conditions of the retriever and of the call.
-            restriction: The retriever's restriction, added to the current restriction.
+            restriction: The retriever's restriction.
 
         Raises:
             TypeError: If the filters are invalid.
             ValueError: If a condition is invalid.
         """
-        strict = all_of(RESTRICTION.get(), restriction)
-        joined = all_of(strict, *filters)
-        return cls(joined, parse_filters(joined), parse_filters(strict))
+        joined = all_of(restriction, *filters)
+        return cls(joined, parse_filters(joined), parse_filters(restriction))
+
+    @classmethod
+    def of_call(cls, *filters: Filters | None, restriction: Filters | None = None) -> Conditions:
+        """Join the conditions as ``of`` does, with the restriction of the current call."""
+        return cls.of(*filters, restriction=all_of(RESTRICTION.get(), restriction))
 
     def __bool__(self) -> bool:
         """Return whether any condition is given."""
@@ -126,5 +132,5 @@ class HitConditions:
         key = tuple(sorted(met))
         if key not in self._conditions:
             own = list(met.values())
-            self._conditions[key] = Conditions.of(*self._filters, *own), own
+            self._conditions[key] = Conditions.of_call(*self._filters, *own), own
         return self._conditions[key][0]

@@ -225,7 +225,7 @@ class Retriever(BaseRetriever):
         """Return the conditions of a call and of the retriever, joined by "and"."""
         if filters is None and RESTRICTION.get() is None:
             return self._conditions
-        return Conditions.of(self.filters, filters, restriction=self._restriction)
+        return Conditions.of_call(self.filters, filters, restriction=self._restriction)
 
     def with_filters(self, filters: Filters | None) -> Self:
         """Return a copy with other filters.
