@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 from ...nodegraph.document import as_document
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
-from ...nodegraph.search_text import source_title
+from ...nodegraph.search_text import file_name_of, source_title
 from ...retrievers.results import ScoredNode
 from ..frameworks import evidence_dicts, page_fields
 
@@ -22,15 +22,20 @@ _ADDED = ("place", "page_label", "evidence")  # fields added to a result, beside
 
 
 def to_document(
-    item: Node | ScoredNode, *, score_key: str | None = None, evidence: bool = False
+    item: Node | ScoredNode,
+    *,
+    score_key: str | None = None,
+    place: bool = False,
+    evidence: bool = False,
 ) -> Document:
     """Convert a node or a result to a new LangChain document with the node's id and metadata.
 
     Args:
         item: The node or result.
-        score_key: The metadata field for the score of a result, a float, higher is better. A result
-            with a score also has the ``place`` of its best match, ``report.pdf, page 12, 3.2
-            Results``, which is empty for a text without a source. None: neither.
+        score_key: The metadata field for the score of a result, a float, higher is better. None: no
+            score.
+        place: Whether the metadata has the ``place`` of the best match of a result, ``report.pdf,
+            page 12, 3.2 Results``. The place is empty for a text without a source.
         evidence: Whether the metadata has ``evidence``: the matches as dicts with ``id``, ``text``,
             ``start``, ``end``, ``score``, ``similarity`` and ``query``.
 
@@ -38,24 +43,28 @@ def to_document(
         >>> node = Node("Tea is a drink.", {"page": 3}, id="n1")
         >>> to_document(node)
         Document(id='n1', metadata={'page': 3}, page_content='Tea is a drink.')
-        >>> to_document(ScoredNode(node, 1.5), score_key="score").metadata
+        >>> to_document(ScoredNode(node, 1.5), score_key="score", place=True).metadata
         {'place': '', 'page': 3, 'score': 1.5}
     """
     result = item if isinstance(item, ScoredNode) else ScoredNode(item, 0.0)
     node = result.node
-    metadata = deepcopy(node.metadata)
-    if result is not item or score_key is None:
-        metadata = {**page_fields(node), **metadata}
-    else:
-        has_source = source_title(node.metadata)
-        match = result.best_match
-        place = {"place": match.place, **page_fields(match)} if has_source else {"place": ""}
-        metadata = {**place, **metadata, score_key: float(result.score)}
+    added = _places(result) if place and result is item else page_fields(node)
+    metadata = {**added, **deepcopy(node.metadata)}
+    if score_key is not None and result is item:
+        metadata[score_key] = float(result.score)
     if evidence:
         metadata["evidence"] = evidence_dicts(result)
     original = getattr(node, "original", None)  # a document of another LangChain retriever
     id = original.id if isinstance(original, Document) else node.id
     return Document(str(node.content), metadata=metadata, id=id or None)
+
+
+def _places(result: ScoredNode) -> dict[str, str]:
+    """Return the place of the best match of a result, and its page if the file has pages."""
+    if not source_title(result.node.metadata):
+        return {"place": ""}
+    match = result.best_match
+    return {"place": match.place, **page_fields(match)}
 
 
 def text_documents(
@@ -93,7 +102,7 @@ def put_documents(
         documents: The documents. Their texts, metadata and ids are copied.
         ids: Replacements for the ids of the documents. None: a document's id, or a hash of its
             text and metadata.
-        score_key: The metadata field by which retrieved documents are recognized.
+        score_key: The metadata field of the score.
 
     Raises:
         TypeError: If ``documents`` is not a list of LangChain documents.
@@ -115,9 +124,8 @@ def put_documents(
     for document, new_id in zip(documents, ids, strict=True):
         node = known.get(document.id or "")
         metadata = deepcopy(document.metadata)
-        if node is not None and score_key in metadata:
-            for name in {score_key, *_ADDED} - node.metadata.keys():
-                metadata.pop(name, None)
+        if node is not None:
+            metadata = _without_added(metadata, node, score_key)
         id = new_id or document.id
         source = as_document(Document(document.page_content, metadata=metadata, id=id))
         is_chunk = node is not None and node.group != ROOT and node.text == source.text
@@ -126,6 +134,32 @@ def put_documents(
         stored_ids.append(source.id)
     graph.add(sources)
     return stored_ids
+
+
+def _without_added(metadata: dict[str, Any], node: Node, score_key: str | None) -> dict[str, Any]:
+    """Return the metadata of a retrieved document without the fields that the retrieval added.
+
+    A field of the node itself stays, and so does a field with a value that no retrieval sets.
+    """
+    file_name = file_name_of(node.metadata) or "/"
+    pages = page_fields(node)
+    kept: dict[str, Any] = {}
+    has_score = score_key in metadata and score_key not in node.metadata
+    for name, value in metadata.items():
+        is_added = name == score_key or (has_score and name in _ADDED)
+        if name == "place":
+            is_added |= value == "" or str(value).startswith(file_name)
+        elif name == "evidence":
+            is_added |= isinstance(value, list) and all(map(_is_match, value))
+        elif name == "page_label":
+            is_added |= value == pages.get(name)
+        if not is_added or name in node.metadata:
+            kept[name] = value
+    return kept
+
+
+def _is_match(item: object) -> bool:
+    return isinstance(item, Mapping) and {"id", "score", "similarity"} <= item.keys()
 
 
 def default_similarity(graph: NodeGraph) -> str:

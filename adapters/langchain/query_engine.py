@@ -35,9 +35,9 @@ def engine_runnable(
     Args:
         engine: The engine.
         output: ``"text"``: the answer. ``"dict"``: a mapping with ``question``, ``context`` (the
-            documents, in the order of their numbers), ``answer``, ``sources`` (``number``,
-            ``cited``, ``title`` and ``text`` in the prompt), ``found`` and ``notes``, and
-            ``quotes`` if the engine checks them. In a stream, the documents come first.
+            documents with score and place, in the order of their numbers), ``answer``, ``sources``
+            (``number``, ``cited``, ``title`` and ``text`` in the prompt), ``found`` and ``notes``,
+            and ``quotes`` if the engine checks them. In a stream, the documents come first.
         name: The name of the run.
 
     Raises:
@@ -157,7 +157,9 @@ def _arguments(input: Any, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _first_chunk(answer: Answer) -> AddableDict:
-    context = [to_document(source.result, score_key=SCORE_KEY) for source in answer.sources]
+    context = [
+        to_document(source.result, score_key=SCORE_KEY, place=True) for source in answer.sources
+    ]
     return AddableDict(question=answer.question, context=context)
 
 

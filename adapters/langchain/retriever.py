@@ -52,9 +52,11 @@ class NodeGraphRetriever(BaseRetriever):
             ``k`` documents need.
         filter: Additional conditions on metadata, checked before ranking.
         score_threshold: The minimum score.
-        score_key: The metadata field for the score, a float, higher is better. Documents with a
-            score have a ``place`` as well. None: unchanged documents, for components that compare
-            whole documents, such as ``MultiQueryRetriever``.
+        score_key: The metadata field for the score, a float, higher is better. Other components use
+            ``"relevance_score"``. None: documents as they were added. Components that compare
+            whole documents need this, such as ``MultiQueryRetriever``.
+        place: Whether the metadata has the ``place`` of the best match: ``report.pdf, page 12, 3.2
+            Results``.
         evidence: Whether the metadata lists the matches of smaller groups as ``evidence``.
         graph: The graph for ``add_documents``. ``from_documents`` sets it.
         search_kwargs: ``k``, ``fetch_k``, ``filter`` and ``score_threshold`` as a mapping.
@@ -72,13 +74,13 @@ class NodeGraphRetriever(BaseRetriever):
         >>> ids = graph.add(["Green tea is unfermented. Black tea is not.", "Rivers run."])
         >>> graph.create_node_group("sentence", split_sentences)
         >>> search = Retriever(graph, "sentence", "bm25", target="ROOT")
-        >>> over_sentences = NodeGraphRetriever(search, k=2, evidence=True)
+        >>> over_sentences = NodeGraphRetriever(search, k=2, score_key="score", evidence=True)
 
     Usage:
         >>> [document.id for document in retriever.invoke("fermented")]
         ['tea']
         >>> (document,) = over_sentences.invoke("Which tea is black?")
-        >>> document.page_content, round(document.metadata["relevance_score"], 2)
+        >>> document.page_content, round(document.metadata["score"], 2)
         ('Green tea is unfermented. Black tea is not.', 1.33)
         >>> document.metadata["evidence"][0]["text"]
         'Black tea is not.'
@@ -108,7 +110,8 @@ class NodeGraphRetriever(BaseRetriever):
     fetch_k: int | None = Field(default=None, ge=1, strict=True)
     filter: dict[str, Any] | None = None
     score_threshold: float | None = Field(default=None, allow_inf_nan=False)
-    score_key: str | None = SCORE_KEY
+    score_key: str | None = None
+    place: bool = False
     evidence: bool = False
 
     def __init__(self, retriever: object = None, **fields: Any) -> None:
@@ -318,7 +321,10 @@ class NodeGraphRetriever(BaseRetriever):
             raise
 
     def _documents(self, results: Sequence[ScoredNode]) -> list[Document]:
-        return [to_document(r, score_key=self.score_key, evidence=self.evidence) for r in results]
+        return [
+            to_document(result, score_key=self.score_key, place=self.place, evidence=self.evidence)
+            for result in results
+        ]
 
 
 def _unpacked(options: dict[str, Any]) -> dict[str, Any]:

@@ -48,7 +48,8 @@ def retriever_tool(
     """Return a tool for agents that searches with a retriever.
 
     The model reads numbered passages for citations. Each line of a passage is marked, so that no
-    passage can imitate another passage. The documents are the ``artifact`` of the tool's message.
+    passage can imitate another passage. The documents are the ``artifact`` of the tool's message,
+    with a ``place`` if the retriever is nodekin's.
 
     Invalid arguments and failures of an embedding model, reranker or server are returned to the
     model as a message. Other errors end the agent's run.
@@ -82,6 +83,7 @@ def retriever_tool(
         check_takes_filters(as_retriever(base), "conditions")
         if not isinstance(base, NodeGraphRetriever):
             retriever = NodeGraphRetriever(base)
+    searching = _with_places(retriever)
 
     def options(config: RunnableConfig) -> dict[str, Any]:
         if conditions is None:
@@ -92,15 +94,25 @@ def retriever_tool(
 
     def call(query: str, config: RunnableConfig) -> tuple[str, list[Document]]:
         with _errors_for_model(name):
-            documents = retriever.invoke(query, **options(config))
+            documents = searching.invoke(query, **options(config))
             return _passages(documents, show), documents
 
     async def acall(query: str, config: RunnableConfig) -> tuple[str, list[Document]]:
         with _errors_for_model(name):
-            documents = await retriever.ainvoke(query, **options(config))
+            documents = await searching.ainvoke(query, **options(config))
             return _passages(documents, show), documents
 
     return _tool(name, description, _Query, call, acall)
+
+
+def _with_places(retriever: Any) -> Any:
+    """Return a retriever that gives the place of each document, if it is a retriever of nodekin."""
+    if isinstance(retriever, NodeGraphRetriever):
+        return retriever.model_copy(update={"place": True})
+    default = getattr(retriever, "default", None)  # within ``configurable_fields``
+    if isinstance(default, NodeGraphRetriever):
+        return retriever.model_copy(update={"default": _with_places(default)})
+    return retriever
 
 
 def _tool(

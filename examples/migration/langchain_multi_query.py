@@ -1,7 +1,4 @@
-"""Search for several phrasings of a question: LangChain's retriever stays, or ``strategy=``.
-
-``MultiQueryRetriever`` compares whole documents, so the scores are left out (``score_key=None``).
-"""
+"""Search for several phrasings of a question: LangChain's retriever stays, or ``strategy=``."""
 
 from langchain_classic.retrievers import MultiQueryRetriever
 from langchain_common import Letters, ScriptedChat, load, names, show
@@ -23,7 +20,7 @@ def before():
 
 
 def after():
-    one = NodeGraphRetriever.from_documents(load(), Letters(), k=1, score_key=None, **MEANING)
+    one = NodeGraphRetriever.from_documents(load(), Letters(), k=1, **MEANING)
     kept = MultiQueryRetriever.from_llm(one, MODEL).invoke(QUESTION)
     strategy = NodeGraphRetriever.from_documents(
         load(), Letters(), strategy="multi_query", llm=MODEL, k=2, **MEANING

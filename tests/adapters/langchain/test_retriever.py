@@ -177,7 +177,8 @@ def test_changed_document_does_not_change_graph(graph):
 
 def test_evidence_lists_matches(native, graph):
     query = "Do rivers dry out?"
-    (document,) = NodeGraphRetriever(native, evidence=True).invoke(query, k=1)
+    retriever = NodeGraphRetriever(native, evidence=True, score_key="relevance_score")
+    (document,) = retriever.invoke(query, k=1)
     (match, *_) = document.metadata["evidence"]
     expected = ("Some rivers dry out.", "sentence", "bm25", query)
     assert tuple(match[name] for name in ("text", "group", "similarity", "query")) == expected
@@ -315,22 +316,28 @@ TEA = [
 ]
 
 
-def test_from_documents_adds_id_score_and_place(tmp_path):
+def test_score_and_place_are_added_on_request(tmp_path):
     (tmp_path / "tea.md").write_text("# Kinds\n\nBlack tea is fermented.\n\n# Trade\n\nBy ship.")
     graph = NodeGraph(tmp_path / "tea.md", progress=False)
-    (document,) = NodeGraphRetriever.from_graph(graph, target="ROOT").invoke("fermented tea")
+    retriever = NodeGraphRetriever.from_graph(
+        graph, target="ROOT", place=True, score_key="relevance_score"
+    )
+    (document,) = retriever.invoke("fermented tea")
     assert document.metadata["place"] == "tea.md, line 3, Kinds"
     assert document.metadata["file_name"] == "tea.md"
     assert 0 < document.metadata["relevance_score"] <= 1
-    (document,) = NodeGraphRetriever.from_documents(TEA).invoke("fermented tea", k=1)
-    assert document.metadata.keys() == {"year", "relevance_score", "place"}
-    plain = NodeGraphRetriever.from_documents(TEA, score_key=None).invoke("fermented tea", k=1)
-    assert plain == TEA[:1]
+    retriever.add_documents([document])
+    (node,) = graph.nodes("ROOT")
+    assert {"place", "relevance_score"}.isdisjoint(node.metadata)
+    options = {"place": True, "score_key": "score"}
+    (document,) = NodeGraphRetriever.from_documents(TEA, **options).invoke("fermented tea", k=1)
+    assert document.metadata.keys() == {"year", "score", "place"}
+    assert NodeGraphRetriever.from_documents(TEA).invoke("fermented tea", k=1) == TEA[:1]
 
 
 def test_own_place_field_is_kept():
     place = Document("Tea.", id="t", metadata={"place": "Assam", "source": "t.md"})
-    retriever = NodeGraphRetriever.from_documents([place])
+    retriever = NodeGraphRetriever.from_documents([place], place=True)
     (found,) = retriever.invoke("tea")
     assert found.metadata["place"] == "Assam"
     retriever.add_documents([found])
@@ -341,13 +348,22 @@ def test_own_place_field_is_kept():
 @pytest.mark.parametrize("score_key", ["relevance_score", "score", None])
 def test_added_results_do_not_multiply(group, score_key):
     options = {"group": group, "target": group, "score_key": score_key, "evidence": True}
+    options["place"] = True
     retriever = NodeGraphRetriever.from_documents(TEA, **options)
     found = retriever.invoke("tea, beans")
     assert retriever.add_documents(found) == ids(found)
     assert [node.id for node in retriever.graph.nodes("ROOT")] == ["tea", "coffee"]
-    if score_key is not None:
-        assert retriever.graph.node("tea").metadata == {"year": 1610}
+    assert retriever.graph.node("tea").metadata == {"year": 1610}
     assert ids(retriever.invoke("tea, beans")) == ids(found)
+
+
+@pytest.mark.parametrize("field", [{"place": "Assam"}, {"evidence": ["p. 3"]}, {"page_label": "7"}])
+def test_new_field_of_an_update_is_stored(field):
+    retriever = NodeGraphRetriever.from_documents(TEA)
+    (found,) = retriever.invoke("green tea", k=1)
+    found.metadata.update(field)
+    retriever.add_documents([found])
+    assert retriever.graph.node("tea").metadata == {"year": 1610, **field}
 
 
 async def test_add_documents_updates_by_id():

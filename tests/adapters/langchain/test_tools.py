@@ -32,7 +32,9 @@ async def call(tool, mode, config=None, **arguments):
 async def test_passages_are_numbered_and_documents_are_the_artifact(tool, retriever, mode):
     message = await call(tool, mode, query="rivers dry out, printing")
     assert isinstance(message, ToolMessage)
-    assert message.artifact == retriever.invoke("rivers dry out, printing")
+    plain = retriever.invoke("rivers dry out, printing")
+    assert [document.id for document in message.artifact] == [document.id for document in plain]
+    assert all("place" in document.metadata for document in message.artifact)
     first, second, *_ = message.content.split("\n\n")
     assert first.startswith("[1] (topic: rivers, page: 3)\n| Rivers run to the sea.")
     assert second.startswith("[2] (topic: printing)\n| A printing press.")
