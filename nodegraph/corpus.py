@@ -19,7 +19,8 @@ from .document import Document
 from .errors import Failure, OnError, ReadError, UnsupportedFilesError
 from .locations import LAYOUTS
 from .node import ROOT
-from .readers.source_files import ReadOptions, ReadReport, documents_of
+from .readers.skipped_files import describe_skipped
+from .readers.source_files import WITHOUT_READER, ReadOptions, ReadReport, documents_of
 from .storage.columns import decode, encode, from_text, to_text
 from .storage.graph_store import GraphStore
 
@@ -31,7 +32,10 @@ _FILES = "file"  # file id -> record
 
 _LEFT_OUT = "file left out"  # file id or source path -> error
 
-_LISTED = 20  # skipped files in a warning
+_LISTED = 20  # reasons in a warning
+
+_NO_DOCUMENTS = ("empty", WITHOUT_READER)
+"""Kinds of files that are skipped in folders unless reading is strict."""
 
 PathT = TypeVar("PathT", Path, "_File")
 
@@ -233,7 +237,7 @@ class Corpus:
             old = _below(old, only)
             reading.files = _below(reading.files, only)
         for path in lost:
-            error = ReadError(f"{path} is missing")
+            error = ReadError(f"{path} is missing", "missing")
             reading.skipped[str(path)] = _failure_row(str(path), path, error)
         self._read(reading, old, on_error)
         kept = {i for folder in lost for i in _below(old, folder)}
@@ -349,43 +353,34 @@ class Corpus:
             ReadError: If a file must not be skipped: the first error.
         """
         raised: list[ReadError] = []
-        unexpected: dict[str, ReadError] = {}
         for file_id in (i for i in reading.files if i in reading.errors):
             path, error = reading.files[file_id], reading.errors[file_id]
             self.report.skipped[str(path)] = error
-            in_folder = file_id in reading.in_folders
-            is_skipped = in_folder and (error.skippable or on_error is None)
-            if self.options.strict or not (on_error == "skip" or is_skipped):
+            if self._is_skipped(error, on_error, in_folder=file_id in reading.in_folders):
+                reading.skipped[file_id] = _failure_row(file_id, path.absolute(), error)
+            else:
                 raised.append(error)
-                continue
-            reading.skipped[file_id] = _failure_row(file_id, path.absolute(), error)
-            if on_error is None and not error.skippable:
-                unexpected[file_id] = error
         if raised:
             raise raised[0]
-        known = self.store.get_values(_LEFT_OUT, unexpected)
-        new = [e for i, e in unexpected.items() if known.get(i) != reading.skipped[i]]
-        if new:
-            more = [f"and {len(new) - _LISTED:,} more"] if len(new) > _LISTED else []
-            logger.warning(
-                '%s skipped; graph.failures has the reasons, and NodeGraph(..., on_error="raise") '
-                "makes this an error:\n- %s",
-                "1 file was" if len(new) == 1 else f"{len(new):,} files were",
-                "\n- ".join([*map(str, new[:_LISTED]), *more]),
-            )
+        known = self.store.get_values(_LEFT_OUT, reading.skipped)
+        new = [row for i, row in reading.skipped.items() if known.get(i) != row]
+        _warn_of_skipped([_to_failure(row)[1] for row in new])
+
+    def _is_skipped(self, error: ReadError, on_error: OnError | None, *, in_folder: bool) -> bool:
+        """Return whether a file with an error is skipped."""
+        if self.options.strict:
+            return False
+        if on_error == "skip":
+            return True
+        return in_folder and (on_error is None or error.kind in _NO_DOCUMENTS)
 
     def _skipped(self) -> dict[str, tuple[Path, Failure]]:
         """Return the paths and failures of the skipped files.
 
         For files without a reader, the path is their source.
         """
-        skipped = {}
-        for i, value in self.store.get_values(_LEFT_OUT).items():
-            name, path, message, kind, skippable, is_unsupported = decode(from_text(value))
-            error_type = UnsupportedFilesError if is_unsupported else ReadError
-            error = error_type(message, kind, skippable=skippable)
-            skipped[i] = Path(path), Failure(name, ROOT, error)
-        return skipped
+        rows = self.store.get_values(_LEFT_OUT)
+        return {i: _to_failure(row) for i, row in rows.items()}
 
     def _put_skipped(self, new: Mapping[str, bytes], read: Iterable[Path] | None) -> None:
         """Replace the records of skipped files below some paths. None: all paths."""
@@ -455,9 +450,33 @@ def _to_file(value: bytes) -> _File:
 
 
 def _failure_row(name: str, path: Path, error: ReadError) -> bytes:
-    is_unsupported = isinstance(error, UnsupportedFilesError)
-    row = [name, str(path), str(error), error.kind, error.skippable, is_unsupported]
+    counts = error.counts if isinstance(error, UnsupportedFilesError) else None
+    row = [name, str(path), str(error), error.kind, error.skippable, counts]
     return to_text(encode(row))
+
+
+def _to_failure(row: bytes) -> tuple[Path, Failure]:
+    """Return the path and the failure of a skipped file, from ``_failure_row``."""
+    name, path, message, kind, skippable, counts = decode(from_text(row))
+    if isinstance(counts, dict):
+        error: ReadError = UnsupportedFilesError(message, kind, counts)
+    else:
+        error = ReadError(message, kind, skippable=skippable)
+    return Path(path), Failure(name, ROOT, error)
+
+
+def _warn_of_skipped(failures: Sequence[Failure]) -> None:
+    """Log the number, kinds and remedies of skipped files, and the reasons of unexpected errors."""
+    if not failures:
+        return
+    reasons = [str(f.error) for f in failures if not getattr(f.error, "skippable", False)]
+    more = [f"and {len(reasons) - _LISTED:,} more"] if len(reasons) > _LISTED else []
+    logger.warning(
+        '%s; graph.failures has the reasons, and NodeGraph(..., on_error="raise") makes this an '
+        "error%s",
+        describe_skipped(failures),
+        "".join(f"\n- {line}" for line in [*reasons[:_LISTED], *more]),
+    )
 
 
 def _stat(path: Path, old: _File | None) -> _File:

@@ -6,7 +6,7 @@ import difflib
 import functools
 import inspect
 import math
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, cast
@@ -62,9 +62,8 @@ class ReadError(ValueError):
     Attributes:
         kind: The problem, as a label for counting files in a summary: ``"damaged"``,
             ``"encrypted PDF"``.
-        skippable: Whether the file is skipped and reported in a folder that is read with
-            ``strict=False``. True for encrypted and oversized files and for files that are not
-            documents.
+        skippable: Whether the file is undamaged, but was not read: encrypted and oversized files,
+            scans, files that need an extra, and files that are not documents.
 
     Example:
         >>> from pathlib import Path
@@ -89,7 +88,18 @@ class ReadError(ValueError):
 
 
 class UnsupportedFilesError(ReadError):
-    """Files of a folder were skipped because their type has no reader."""
+    """Files of a folder were skipped because their type has no reader.
+
+    Attributes:
+        counts: The number of these files by suffix, most frequent first.
+    """
+
+    def __init__(self, message: str, kind: str, counts: Mapping[str, int]) -> None:
+        super().__init__(message, kind, skippable=True)
+        self.counts = dict(counts)
+
+    def __reduce__(self) -> tuple[type[UnsupportedFilesError], tuple[str, str, Mapping[str, int]]]:
+        return type(self), (str(self), self.kind, self.counts)
 
 
 OnError: TypeAlias = Literal["raise", "skip"]

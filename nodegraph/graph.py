@@ -58,7 +58,8 @@ class NodeGraph:
             (``"postgresql://user@host/database?schema=name"``). None: in memory.
         on_error: ``"raise"``: an unreadable file or a failing transform raises. ``"skip"``: the
             document is left out and listed in ``failures``. None: a failing transform and an
-            unreadable named file raise; unreadable files of folders are skipped with a warning.
+            unreadable named file raise; unreadable files of folders are skipped. A warning has
+            the number, the kinds and the remedies of skipped files.
         search_text: The text to index and embed for each node, unless its group sets
             ``search_text``: one or several metadata fields, a ``SearchText``, a function from a
             node to a text, or False for the text alone. None: the document decides. LlamaIndex
@@ -362,9 +363,9 @@ class NodeGraph:
         Unreadable files are stored until they can be read or are deleted. Documents with a failing
         transform are listed with ``on_error="skip"``.
 
-        In folders, encrypted and oversized files are skipped even with ``on_error="raise"``, unless
-        ``ReadOptions`` has ``strict=True``. Each of them has one entry. Files without a reader have
-        one entry per folder, with the number of files by suffix (``UnsupportedFilesError``).
+        In folders, files without a reader and empty files are skipped even with
+        ``on_error="raise"``, unless ``ReadOptions`` has ``strict=True``. Files without a reader
+        have one entry per folder, with the number of files by suffix (``UnsupportedFilesError``).
         """
         return [*self._corpus.failures, *self._builder.failures]
 

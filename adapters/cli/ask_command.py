@@ -21,6 +21,7 @@ from . import output
 from .messages import CommandError, ExitStatus, as_command_error, message, printable, warn
 from .options import common_options, model_options, search_options
 from .search_command import as_text, open_search
+from .workspace import describe_skipped_files
 
 
 @click.command("ask")
@@ -58,6 +59,9 @@ def ask_command(words: tuple[str, ...], json: bool, quiet: bool, **options: Any)
                 stream = engine.stream(question, history=history, **search)
                 answer = _print_answer(stream, str(llm.model), json, quiet)
                 history.append((question, answer.text))
+                skipped = describe_skipped_files(retriever.graph)
+                if skipped and not (quiet or answer.answered):
+                    warn(skipped)
                 status = ExitStatus.SUCCESS if answer.answered else ExitStatus.NO_RESULTS
             except Exception as error:
                 if not chat or isinstance(error, BrokenPipeError):

@@ -12,8 +12,9 @@ from typing import Any
 import click
 
 from ...nodegraph.corpus import Refresh
+from ...nodegraph.errors import NEEDS_EXTRA
 from ...nodegraph.graph import NodeGraph
-from ...nodegraph.readers.source_files import INDEX_FOLDER, ReadReport
+from ...nodegraph.readers.source_files import INDEX_FOLDER, WITHOUT_READER, ReadReport
 from ...retrievers.composite.default_retriever import MISSING, DefaultRetriever
 from ..extras import extra
 from ..named_models import EMBEDDING_MODELS
@@ -73,6 +74,7 @@ def index_command(folders: tuple[Path, ...], json: bool, quiet: bool, **options:
             DefaultRetriever(graph).build()
             record = _record(graph, index, refresh, read)
             new = [failure for failure in graph.failures if str(failure.error) not in known]
+            skipped = workspace.describe_skipped_files(graph)
             sources[:], named = graph.sources, []
         is_complete = not any(map(workspace.is_read_error, new))
         status = ExitStatus.SUCCESS if is_complete else ExitStatus.PARTIAL_SUCCESS
@@ -82,7 +84,7 @@ def index_command(folders: tuple[Path, ...], json: bool, quiet: bool, **options:
         elif not quiet:
             click.echo(printable(_summary(record, index.folder)))
             click.echo(", ".join(f"{size:,} {name}" for name, size in record["groups"].items()))
-            workspace.print_failures(new)
+            workspace.print_failures(skipped, new)
             for note in record["notes"]:
                 warn(note)
     return status
@@ -137,14 +139,15 @@ def _record(
             for f in filter(workspace.is_read_error, graph.failures)
         ],
         "notes": list(read.notes.values()),
-        "skipped": dict.fromkeys(read.unsupported, "without a reader")
+        "skipped": dict.fromkeys(read.unsupported, WITHOUT_READER)
         | {path: error.kind for path, error in read.skipped.items()},
     }
 
 
 def _summary(record: Mapping[str, Any], folder: Path) -> str:
     """Return the number of documents and changes in one line."""
-    unread = [kind for kind in record["skipped"].values() if kind == "without a reader"]
+    skipped = record["skipped"].values()
+    unread = [kind for kind in skipped if kind == WITHOUT_READER or kind.startswith(NEEDS_EXTRA)]
     numbers = {name: len(record[name]) for name in ("added", "changed", "removed")}
     numbers |= {"unchanged": record["unchanged"], "unread": len(record["failures"] + unread)}
     parts = [f"{number:,} {message(name)}" for name, number in numbers.items() if number]

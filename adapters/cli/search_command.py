@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 import click
 
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import ROOT
 from ...retrievers.analysis.phrases import quoted_phrases
 from ...retrievers.composite.default_retriever import DefaultRetriever
 from ...retrievers.filters import Filters, all_of, metadata_key, parse_filters
@@ -18,7 +20,7 @@ from ..changed_files import newer_files
 from . import output
 from .messages import ExitStatus, message, warn
 from .options import common_options, search_options
-from .workspace import find_index, model_of, open_graph
+from .workspace import describe_skipped_files, find_index, model_of, open_graph
 
 
 @click.command("search")
@@ -53,10 +55,17 @@ def search_command(
         if failures := group_failures(retriever.graph):
             warn(describe_failures(failures))
         if not results and not quiet:
-            count = retriever.graph.groups["ROOT"].size
-            name = "nothing found" if text else "empty query"
-            warn(message(name, query=text, count=count))
+            warn_nothing_found(retriever.graph, text)
         return ExitStatus.SUCCESS if results else ExitStatus.NO_RESULTS
+
+
+def warn_nothing_found(graph: NodeGraph, query: str) -> None:
+    """Print that nothing was found, and which files were not searched because they were skipped."""
+    if not query:
+        return warn(message("empty query"))
+    skipped = describe_skipped_files(graph)
+    said = message("nothing found", query=query, count=graph.groups[ROOT].size)
+    return warn(f"{said}; {skipped}" if skipped else said)
 
 
 def as_text(query: str) -> str:

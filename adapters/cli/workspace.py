@@ -15,7 +15,8 @@ from ...nodegraph.errors import Failure, UnsupportedFilesError
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import digest
 from ...nodegraph.node import ROOT
-from ...nodegraph.readers.source_files import INDEX_FOLDER, ReadOptions
+from ...nodegraph.readers.skipped_files import REMEDIES, describe_skipped
+from ...nodegraph.readers.source_files import INDEX_FOLDER, WITHOUT_READER, ReadOptions
 from ...nodegraph.splitters.passage_splitter import PassageSplitter
 from ...nodegraph.splitters.sentences import split_sentences
 from .. import named_models
@@ -182,10 +183,12 @@ def open_graph(
         graph.create_node_group("passage", PassageSplitter)
         graph.create_node_group("sentence", split_sentences, "passage")
         if index.in_memory and not quiet:
-            print_failures(graph.failures)
+            print_failures(describe_skipped_files(graph), graph.failures)
         if index.in_memory and not graph.groups[ROOT].size:
             names = ", ".join(map(str, index.in_memory))
-            raise CommandError(f"no file in {names} can be read", ExitStatus.INDEX_ERROR)
+            skipped = describe_skipped_files(graph)
+            reason = f"; {skipped}" if skipped else ""
+            raise CommandError(f"no file in {names} can be read{reason}", ExitStatus.INDEX_ERROR)
         yield graph
 
 
@@ -198,8 +201,20 @@ def missing_vectors(graph: NodeGraph) -> int:
 
 def is_read_error(failure: Failure) -> bool:
     """Return whether a document failed. Files without an installed reader are not failures."""
-    needs_extra = getattr(failure.error, "needs_extra", False)
-    return not (needs_extra or isinstance(failure.error, UnsupportedFilesError))
+    return not (_needs_extra(failure) or isinstance(failure.error, UnsupportedFilesError))
+
+
+def _needs_extra(failure: Failure) -> bool:
+    return bool(getattr(failure.error, "needs_extra", False))
+
+
+_REMEDIES = {**REMEDIES, "scanned": "read with: nodekin index --ocr", WITHOUT_READER: ""}
+"""Remedies on the command line, by the start of a kind of skipped files."""
+
+
+def describe_skipped_files(graph: NodeGraph) -> str:
+    """Return the number, kinds and remedies of the skipped files. Empty: no file was skipped."""
+    return describe_skipped(graph.failures, _REMEDIES)
 
 
 def reason_of(failure: Failure) -> str:
@@ -207,9 +222,12 @@ def reason_of(failure: Failure) -> str:
     return " ".join(str(failure.error).split()).partition("; add one with register_reader")[0]
 
 
-def print_failures(failures: Sequence[Failure]) -> None:
-    """Print failures to stderr, without duplicates."""
-    for reason in dict.fromkeys(map(reason_of, failures)):
+def print_failures(skipped: str, failures: Sequence[Failure]) -> None:
+    """Print the description of skipped files, and failures without duplicates, to stderr."""
+    if skipped:
+        warn(skipped)
+    reasons = [reason_of(failure) for failure in failures if not _needs_extra(failure)]
+    for reason in dict.fromkeys(reasons):
         warn(message("left out", reason=reason))
 
 
@@ -217,7 +235,7 @@ class _ToStderr(logging.Handler):
     """A handler that prints warnings, except for warnings that commands print themselves."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        printed = ("nodekin.retrievers.answers", "nodekin.nodegraph.readers.folder_scan")
+        printed = ("nodekin.retrievers.answers", "nodekin.nodegraph.corpus")
         if not record.name.startswith(printed):
             warn(record.getMessage().partition("; graph.")[0])  # without remedies in Python
 

@@ -126,8 +126,13 @@ def _kind_of(path: Path, head: bytes) -> str:
     is_small = is_named or path.stat().st_size <= _MAX_UNNAMED  # an archive may be huge
     if not is_small or not head.startswith((_ZIP, _OLE, b"{\\rtf1")):
         return ""
-    with parser("anydoc"):
+    try:
         from anydoc import format_from_bytes
+    except ModuleNotFoundError:
+        if not is_named:  # any archive
+            return ""
+        with parser("anydoc"):
+            raise
     return format_from_bytes(path.read_bytes()) or ""
 
 

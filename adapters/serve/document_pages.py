@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
+from ...nodegraph.errors import Failure
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
+from ...nodegraph.readers.skipped_files import describe_skipped
 from ...nodegraph.readers.source_files import file_id_of
 from ...nodegraph.splitters.headings import markdown_headings
 from ...retrievers.corpus_tools.reading_tools import CorpusView
@@ -68,10 +70,17 @@ class DocumentPages:
         files = {i: [i] for i in ids} if "#" in like else self._by_file(ids)
         records = {ids[0]: (file, len(ids)) for file, ids in files.items()}
         nodes = self.graph.reader.nodes_by_id([*records][:_LISTED])
-        # Skipped files have no metadata that a restriction could check.
-        failures = [] if self._is_restricted else self.graph.failures
+        failures = self._failures()
         count = sum(number for _, number in records.values())
         return page.html("documents", like, nodes, records, count, failures)
+
+    def _failures(self) -> list[Failure]:
+        # Skipped files have no metadata that a restriction could check.
+        return [] if self._is_restricted else self.graph.failures
+
+    def skipped_files(self) -> str:
+        """Return the number, kinds and remedies of visible skipped files. Empty: none."""
+        return describe_skipped(self._failures())
 
     def _by_file(self, ids: Sequence[str]) -> dict[str, list[str]]:
         """Group the ids of documents by the ids of their files."""

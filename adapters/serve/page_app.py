@@ -182,7 +182,7 @@ class PageApp:
             return form
         results = self.engine.retriever.retrieve(_question(query, "query"))
         with self.graph.reader.reading():  # one snapshot for all places
-            return form + page.html("results", results)
+            return form + page.html("results", results, self.pages.skipped_files())
 
     async def _ask(self, request: Request, page: Page) -> Response:
         """Stream an answer as HTML. The model stops if the client disconnects."""
@@ -195,7 +195,10 @@ class PageApp:
             start = page.html("start_of_turn", question)
             opened = self._opened(request, page, "")
             yield _encoded(opened, earlier, self._form(page, turns), start)
-            async with aclosing(answer_html(self.engine, question, turns, page)) as pieces:
+            skipped = self.pages.skipped_files
+            async with aclosing(
+                answer_html(self.engine, question, turns, page, skipped=skipped)
+            ) as pieces:
                 async for piece in pieces:
                     yield _encoded(piece)
             yield _encoded(self._form(page, turns), page.html("end_of_page"))
@@ -204,7 +207,12 @@ class PageApp:
 
 
 async def answer_html(
-    engine: QueryEngine, question: str, turns: list[tuple[str, str]], page: Page
+    engine: QueryEngine,
+    question: str,
+    turns: list[tuple[str, str]],
+    page: Page,
+    *,
+    skipped: Callable[[], str] = str,
 ) -> AsyncGenerator[Markup, None]:
     """Yield the HTML of an answer: the text of the model, then the formatted answer with sources.
 
@@ -215,6 +223,7 @@ async def answer_html(
         question: The question.
         turns: Earlier pairs of question and answer. A complete answer is appended.
         page: The templates.
+        skipped: Returns the description of skipped files, which is shown without sources.
     """
     failure = ""
     try:
@@ -231,7 +240,8 @@ async def answer_html(
         failure = f"{page.say('failed')} {page.say(f'error_{status}', error=message)}"
         existing = getattr(error, "answer", None)
         answer = existing if isinstance(existing, Answer) else Answer("", question)
-    yield await asyncio.to_thread(page.html, "end_of_turn", answer, failure)
+    said = "" if failure or answer.sources else await asyncio.to_thread(skipped)
+    yield await asyncio.to_thread(page.html, "end_of_turn", answer, failure, said)
 
 
 def _passages(engine: QueryEngine, question: str) -> Answer:

@@ -13,7 +13,7 @@ from pathlib import Path
 from ..errors import ReadError, UnsupportedFilesError
 from .formats import format_by_name, format_of, how_to_read_more, registered_reader
 from .ignore_rules import IgnoreRules
-from .source_files import INDEX_FOLDER, ReadOptions
+from .source_files import INDEX_FOLDER, WITHOUT_READER, ReadOptions
 
 logger = logging.getLogger(__name__)
 
@@ -50,8 +50,8 @@ class FolderScan:
         return UnsupportedFilesError(
             f"{len(skipped)} of the files in {self.root} have no reader ({counts}): {names}{more}; "
             f"{how_to_read_more()}add one with register_reader, or convert them",
-            "without a reader",
-            skippable=True,
+            WITHOUT_READER,
+            dict(kinds.most_common()),
         )
 
 
@@ -61,8 +61,7 @@ def scan_files(source: str | Path, options: ReadOptions | None = None) -> Folder
     The id of a file is the folder's name and the path below the folder (``docs/guide/intro.md``),
     or the last two parts of its path if the source is a file. Ids do not change if the folder
     moves. Hidden entries, installed packages, symbolic links and entries that match
-    ``.gitignore`` or ``.nodekinignore`` are skipped and counted. Files without a reader are
-    skipped with a warning in the log.
+    ``.gitignore`` or ``.nodekinignore`` are skipped and counted.
 
     Raises:
         ReadError: If the source is missing.
@@ -110,8 +109,6 @@ def scan_files(source: str | Path, options: ReadOptions | None = None) -> Folder
                 scan.unsupported.append(str(file))
     scan.unsupported.sort()
     scan.files = dict(sorted(scan.files.items()))
-    if error := scan.unsupported_error():
-        logger.warning("%s", error)
     return scan
 
 

@@ -26,7 +26,7 @@ from .formats import (
     registered_reader,
     supported_suffixes,
 )
-from .source_files import Ocr, ReadOptions, Records, SourceFile, records_of
+from .source_files import WITHOUT_READER, Ocr, ReadOptions, Records, SourceFile, records_of
 
 
 def read_files(
@@ -150,7 +150,7 @@ def _reader(path: Path, options: ReadOptions) -> RegisteredReader | FileFormat:
             f"no reader for {path.suffix!r} files ({path}); nearest suffixes: {nearest}: "
             f"{how_to_read_more()}add one with "
             f'register_reader("{path.suffix or f"{path.name}*"}", reader), or pass the text',
-            "without a reader",
+            WITHOUT_READER,
         )
     return reader
 

@@ -29,8 +29,8 @@ class ReadOptions:
     """Options for reading files and folders.
 
     Args:
-        strict: Whether files that are otherwise skipped are errors: encrypted files, files that
-            are too large, without a reader, or only partly readable.
+        strict: Whether every file of a folder that cannot be read is an error, also empty files
+            and files without a reader.
         encoding: The encoding of text files that are not UTF-8, such as ``"gb18030"``. None:
             detected.
         ocr: A function from an image (``PIL.Image.Image``) to its text, such as
@@ -91,6 +91,23 @@ class ReadOptions:
                 ) from error
 
 
+WITHOUT_READER = "without a reader"
+"""The kind of files that have no reader."""
+
+_NOUNS = ("PDF", "document", "file", "EPUB", "spreadsheet")
+
+
+def counted(kind: str, number: int) -> str:
+    """Return the number of files of a kind.
+
+    Example:
+        >>> counted("encrypted PDF", 2), counted("damaged", 2)
+        ('2 encrypted PDFs', '2 damaged')
+    """
+    plural = "s" if number > 1 and kind.endswith(_NOUNS) else ""
+    return f"{number:,} {kind}{plural}"
+
+
 @dataclass(slots=True)
 class ReadReport:
     """A report on the last reading of files.
@@ -144,12 +161,9 @@ class ReadReport:
             counts.append(f"{self.unchanged:,} unchanged")
         kinds = Counter(error.kind for error in self.skipped.values())
         if self.unsupported:
-            kinds["without a reader"] += len(self.unsupported)
+            kinds[WITHOUT_READER] += len(self.unsupported)
         if kinds:
-            ends = [
-                (k, n, "s" if n > 1 and k.endswith(_NOUNS) else "") for k, n in kinds.most_common()
-            ]
-            reasons = ", ".join(f"{n:,} {kind}{end}" for kind, n, end in ends)
+            reasons = ", ".join(counted(kind, number) for kind, number in kinds.most_common())
             counts.append(f"{sum(kinds.values()):,} skipped: {reasons}")
         text = ", ".join(counts)
         if self.encodings:
@@ -159,9 +173,6 @@ class ReadReport:
             text += f"; {len(self.notes):,} read with notes"
         passed = ", ".join(f"{count:,} {rule}" for rule, count in self.passed_over.most_common())
         return f"{text}; {passed}" if passed else text
-
-
-_NOUNS = ("PDF", "document", "file", "EPUB", "spreadsheet")
 
 
 Records = list[list[Any]]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...nodegraph.extractors.entity_extractor import EntityExtractor
 from ...nodegraph.node import Node
+from ...nodegraph.readers.skipped_files import describe_skipped
 from ...nodegraph.splitters.chunking import count_tokens, shorten
 from ..answers.quote_matching import ELISION, QuoteIndex
 from ..answers.quotes import draft_quotes
@@ -35,6 +36,7 @@ from .tool_output import (
 )
 
 if TYPE_CHECKING:
+    from .reading_tools import CorpusView
     from .toolset import CorpusTools
 
 _MAX_PASSAGE_TOKENS = 400  # for the best passage; later passages get this number by their rank
@@ -73,7 +75,7 @@ def search(
         words = " with these filters" if filters else ""
         return ToolOutput(
             f"Nothing{' more' if skip else ''} was found{words}; try other words, or grep for "
-            "an exact text."
+            f"an exact text.{_skipped_files(tools.view)}"
         )
     has_windows = bool(budget) and getattr(tools.retriever, "has_windows", False)
     rows = (
@@ -85,6 +87,14 @@ def search(
         for rank, result in enumerate(results, 1)
     )
     return page_of(rows, max_tokens, skip, tool="search", items="passages")
+
+
+def _skipped_files(view: CorpusView) -> str:
+    """Return a sentence about skipped files. Empty: none, or the view is restricted."""
+    if view.filters:  # skipped files have no metadata that a restriction could check
+        return ""
+    skipped = describe_skipped(view.graph.failures)
+    return f" {skipped}." if skipped else ""
 
 
 def _result_row(tools: CorpusTools, result: ScoredNode, size: int) -> tuple[str, Entry]:

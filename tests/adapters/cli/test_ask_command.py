@@ -1,6 +1,7 @@
 import json
 
 import pytest
+from support.sample_files import pdf_of
 from support.scripted_server import ChatServer, serving
 
 from nodekin.retrievers.strategies.strategy_registry import STRATEGIES
@@ -130,3 +131,12 @@ def test_unreachable_server_is_named(nodekin, monkeypatch):
     assert ran.status == 4
     assert "the model server http://127.0.0.1:9/v1 does not answer" in ran.err
     assert "OPENAI_BASE_URL" in ran.err
+
+
+def test_question_without_results_names_skipped_files(nodekin, server, here):
+    (here / "docs" / "scan.pdf").write_bytes(pdf_of(b"/I Do"))
+    nodekin("index", "docs")
+    ran = nodekin("ask", "zebra")
+    assert ran.status == 1
+    assert "1 file was skipped: 1 scanned PDF (scan.pdf): read with: nodekin index" in ran.err
+    assert nodekin("ask", "zebra", "-q").err == ""

@@ -1,6 +1,7 @@
 """``nodekin search`` and its filters."""
 
 import pytest
+from support.sample_files import pdf_of
 
 from nodekin.adapters.cli.search_command import parse_conditions
 from nodekin.nodegraph import Node, PassageSplitter
@@ -51,6 +52,26 @@ def test_nothing_found_has_status_1(indexed):
     for query in ("", " \n"):
         ran = indexed("search", query)
         assert (ran.status, ran.err) == (1, "nodekin: the query is empty; say what to look for\n")
+
+
+def test_nothing_found_names_skipped_files(indexed, here):
+    (here / "docs" / "locked.docx").write_bytes(LOCKED)
+    (here / "docs" / "scan.pdf").write_bytes(pdf_of(b"/I Do"))
+    ran = indexed("index")
+    skipped = (
+        "2 files were skipped: 1 encrypted Office file (locked.docx): save without a password; "
+        "1 scanned PDF (scan.pdf): read with: nodekin index --ocr"
+    )
+    assert ran.out.startswith("3 documents in ")
+    assert "2 files left out" in ran.out
+    assert f"nodekin: {skipped}\n" in ran.err
+    assert indexed("index").err == f"nodekin: {skipped}\n"
+    ran = indexed("search", "zebra")
+    assert ran.err == f"nodekin: nothing found for 'zebra' in 3 documents; {skipped}\n"
+    assert indexed("search", "tea").err == ""
+
+
+LOCKED = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504) + "EncryptedPackage".encode("utf-16-le")
 
 
 def test_dash_reads_query_from_stdin(indexed):

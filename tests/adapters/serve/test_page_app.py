@@ -8,11 +8,12 @@ from string import Formatter
 
 import pytest
 from support.page_client import Client, found, text_of
+from support.sample_files import pdf_of
 
 from nodekin.adapters.serve import page_app
 from nodekin.adapters.serve.page_app import PageApp, serve
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers import Retriever
+from nodekin.retrievers import DefaultRetriever, Retriever, restrict
 
 VIEWS = ("/", "/search?query=tea", "/documents", "/document?node=hostile.md")
 
@@ -176,3 +177,17 @@ def test_page_of_restricted_engine_hides_other_tenants() -> None:
         assert "The secret" not in "".join(answer.text for answer in answers)
     with pytest.raises(ValueError, match="only known in a call"):
         PageApp(restrict(retriever, lambda: {"tenant": "a"}))
+
+
+def test_search_without_results_names_skipped_files(tmp_path) -> None:
+    (tmp_path / "tea.md").write_text("Green tea.")
+    (tmp_path / "secret.pdf").write_bytes(pdf_of(b"/I Do"))
+    graph = NodeGraph(tmp_path, progress=False)
+    skipped = "1 file was skipped: 1 scanned PDF (secret.pdf): pass ReadOptions(ocr=...)"
+    client = Client(PageApp(graph))
+    assert skipped in text_of(client.get("/search", query="zebra"))
+    assert skipped in text_of(client.ask("zebra"))
+    assert "secret" not in text_of(client.get("/search", query="tea"))
+    restricted = Client(PageApp(restrict(DefaultRetriever(graph), {"tenant": "a"})))
+    assert "secret" not in text_of(restricted.get("/search", query="zebra"))
+    assert "secret" not in text_of(restricted.ask("zebra"))

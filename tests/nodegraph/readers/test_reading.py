@@ -205,7 +205,8 @@ def test_unknown_suffix_raises_or_is_reported(
     assert f'register_reader("{pattern}", reader)' in str(raised.value)
     assert texts(NodeGraph(docs)) == {}
     (record,) = caplog.records
-    assert f"have no reader ({path.suffix or 'no suffix'} 1): {name}" in record.getMessage()
+    message = record.getMessage()
+    assert f"1 file was skipped: 1 without a reader (1 {path.suffix or 'no suffix'}): " in message
     assert "register_reader" in record.getMessage()
 
 
@@ -274,8 +275,8 @@ def test_unreadable_files_are_skipped_with_a_warning(
     assert [failure.document for failure in graph.failures] == ["docs/b.txt"]
     (message,) = warnings()
     assert message.startswith(
-        '1 file was skipped; graph.failures has the reasons, and NodeGraph(..., on_error="raise") '
-        f"makes this an error:\n- {bad} is not UTF-8"
+        "1 file was skipped: 1 not text (b.txt); graph.failures has the reasons, and "
+        f'NodeGraph(..., on_error="raise") makes this an error\n- {bad} is not UTF-8'
     )
     graph.refresh()
     assert warnings() == []  # reported before
@@ -283,7 +284,7 @@ def test_unreadable_files_are_skipped_with_a_warning(
         write(docs / f"c{number:02}.jsonl", "{")
     graph.refresh()
     (message,) = warnings()
-    assert message.startswith("22 files were skipped;")
+    assert message.startswith("22 files were skipped: 22 damaged (c00.jsonl, c01.jsonl, ")
     assert message.count("\n- ") == 21
     assert message.endswith("\n- and 2 more")
 

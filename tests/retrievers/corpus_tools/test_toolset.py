@@ -388,3 +388,17 @@ def test_related_puts_rare_names_first() -> None:
         "d [0:25] Title d\nalso mentions Ada Lovelace\nb [0:19] Title b\nalso mentions Lu Yu\n"
         "c [0:16] Title c\nalso mentions Lu Yu"
     )
+
+
+def test_search_without_results_names_skipped_files(tmp_path):
+    (tmp_path / "tea.md").write_text("Green tea.")
+    (tmp_path / "secret.docx").write_bytes(
+        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504) + "EncryptedPackage".encode("utf-16-le")
+    )
+    graph = NodeGraph(tmp_path, progress=False)
+    found = CorpusTools(graph).call("search", {"query": "zebra"})
+    assert found.text.endswith(
+        " 1 file was skipped: 1 encrypted Office file (secret.docx): save without a password."
+    )
+    restricted = CorpusTools(graph, filters={"tenant": "a"})
+    assert "secret" not in restricted.call("search", {"query": "zebra"}).text

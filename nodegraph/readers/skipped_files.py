@@ -1,0 +1,76 @@
+"""Describe skipped files in a sentence: their number, kinds and remedies."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import PurePath
+
+from ..errors import NEEDS_EXTRA, Failure, ReadError, UnsupportedFilesError
+from ..node import ROOT
+from .formats import how_to_read_more
+from .source_files import WITHOUT_READER, counted
+
+_NAMED = 3  # names of files of one kind
+
+_KINDS = 8  # suffixes of one kind
+
+REMEDIES = {
+    "encrypted": "save without a password",
+    "scanned": "pass ReadOptions(ocr=...)",
+    "too large": "raise max_bytes or max_unpacked_bytes of ReadOptions",
+    WITHOUT_READER: "add a reader with register_reader, or convert them",
+}
+"""Remedies in Python by the start of a kind."""
+
+
+def describe_skipped(failures: Iterable[Failure], remedies: Mapping[str, str] = REMEDIES) -> str:
+    """Return the number, the kinds and the remedies of skipped files. Empty: no file was skipped.
+
+    Failures of transforms are ignored.
+
+    Args:
+        failures: The failures, as in ``NodeGraph.failures``.
+        remedies: The remedies by the start of a kind.
+
+    Example:
+        >>> error = ReadError("no parser", 'in need of pip install "nodekin[files]"')
+        >>> describe_skipped([Failure("docs/tea.pdf", "ROOT", error)])
+        '1 file was skipped: 1 .pdf needs pip install "nodekin[files]"'
+    """
+    names: dict[str, list[str]] = {}
+    suffixes: dict[str, Counter[str]] = {}
+    for failure in failures:
+        error = failure.error
+        if failure.group != ROOT or not isinstance(error, ReadError):
+            continue
+        if isinstance(error, UnsupportedFilesError):
+            counts = Counter(error.counts)
+        else:
+            counts = Counter([PurePath(failure.document).suffix.lower() or "no suffix"])
+            names.setdefault(error.kind, []).append(PurePath(failure.document).name)
+        suffixes.setdefault(error.kind, Counter()).update(counts)
+    number = sum(counts.total() for counts in suffixes.values())
+    if not number:
+        return ""
+    kinds = sorted(suffixes, key=lambda kind: not kind.startswith(NEEDS_EXTRA))
+    clauses = [_clause(kind, suffixes[kind], names.get(kind, []), remedies) for kind in kinds]
+    start = "1 file was" if number == 1 else f"{number:,} files were"
+    return f"{start} skipped: {'; '.join(clauses)}"
+
+
+def _clause(kind: str, counts: Counter[str], names: list[str], remedies: Mapping[str, str]) -> str:
+    """Return the number, the names and the remedy of the files of a kind."""
+    number = counts.total()
+    listed = ", ".join(f"{count:,} {suffix}" for suffix, count in counts.most_common(_KINDS))
+    if len(counts) > _KINDS:
+        listed += ", ..."
+    if kind.startswith(NEEDS_EXTRA):
+        return f"{listed} {'needs' if number == 1 else 'need'} {kind.removeprefix(NEEDS_EXTRA)}"
+    if names:
+        shown = ", ".join(names[:_NAMED])
+        listed = f"{shown}, ..." if len(names) > _NAMED else shown
+    remedy = next((text for start, text in remedies.items() if kind.startswith(start)), "")
+    if kind == WITHOUT_READER:
+        remedy = f"{how_to_read_more()}{remedy}".removesuffix("; ")
+    return f"{counted(kind, number)} ({listed}){': ' if remedy else ''}{remedy}"
