@@ -21,7 +21,7 @@ from .locations import LAYOUTS
 from .node import ROOT
 from .readers.skipped_files import describe_skipped
 from .readers.source_files import WITHOUT_READER, ReadOptions, ReadReport, documents_of
-from .storage.columns import decode, encode, from_text, to_text
+from .storage.columns import decode, encode, from_text, reading_rows, to_text
 from .storage.graph_store import GraphStore
 
 _SOURCES = "source"  # path -> b"folder", b"file", or _EXCLUDED for an excluded part of a folder
@@ -380,7 +380,8 @@ class Corpus:
         For files without a reader, the path is their source.
         """
         rows = self.store.get_values(_LEFT_OUT)
-        return {i: _to_failure(row) for i, row in rows.items()}
+        with reading_rows(self.store.place):
+            return {i: _to_failure(row) for i, row in rows.items()}
 
     def _put_skipped(self, new: Mapping[str, bytes], read: Iterable[Path] | None) -> None:
         """Replace the records of skipped files below some paths. None: all paths."""
@@ -424,7 +425,9 @@ class Corpus:
         return list(self.store.stamps(ROOT, ids))
 
     def _records(self) -> dict[str, _File]:
-        return {i: _to_file(value) for i, value in self.store.get_values(_FILES).items()}
+        values = self.store.get_values(_FILES)
+        with reading_rows(self.store.place):
+            return {i: _to_file(value) for i, value in values.items()}
 
 
 def unchanged_file(store: GraphStore, document_id: str) -> tuple[Path, str]:
@@ -437,7 +440,8 @@ def unchanged_file(store: GraphStore, document_id: str) -> tuple[Path, str]:
     value = store.get_values(_FILES, [document_id]).get(document_id)
     if value is None:
         raise LookupError(f"document {document_id!r} was not read from a file")
-    record = _to_file(value)
+    with reading_rows(store.place):
+        record = _to_file(value)
     path = Path(record.path)
     if _stat(path, record).content != record.content:
         raise ReadError(f"{path} has changed since it was read; read it again: nodekin index")

@@ -32,7 +32,7 @@ class Document:
     Raises:
         TypeError: If the text is not a string, the metadata is not a mapping with string keys, or
             the search text cannot be stored.
-        ValueError: If the id is not a non-empty string.
+        ValueError: If the id is not a non-empty string, or metadata has more than 100 levels.
 
     Example:
         >>> Document("Tea is a drink.", {"topic": "tea"}, id="tea").id
@@ -63,12 +63,40 @@ class Document:
         if id is not None and (not isinstance(id, str) or not id):
             raise ValueError(f"id must be a non-empty str, got {id!r}")
         own = dict(metadata or {})
+        for key, value in own.items():
+            _check_depth(key, value)
         if id is None:
             id = digest(text, metadata_digest(own)) if own else digest(text)
         values: dict[str, Any] = {"text": text, "metadata": own, "id": id, "layout": layout}
         values["search_text"] = as_stored_search_text(search_text)
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+
+_MAX_DEPTH = 100  # levels of lists and mappings in metadata
+
+_PLAIN = (str, int, float, bool, type(None))
+
+
+def _check_depth(field: str, value: object) -> None:
+    """Check that a metadata value is not nested too deeply.
+
+    Raises:
+        ValueError: If the value has more than 100 levels.
+    """
+    level = [value]
+    for _ in range(_MAX_DEPTH):
+        containers = [item for item in level if isinstance(item, Mapping | list | tuple)]
+        level = []
+        for container in containers:
+            items = container.values() if isinstance(container, Mapping) else container
+            level += [item for item in items if not isinstance(item, _PLAIN)]
+        if not level:
+            return
+    raise ValueError(
+        f"metadata must be nested at most {_MAX_DEPTH} levels deep, and the field {field!r:.80} is "
+        "deeper; give a flatter value, or a JSON text"
+    )
 
 
 HEADINGS_ONLY = SearchText("headings")

@@ -25,6 +25,7 @@ from .search_text import (
     rule_version,
     searched_texts,
 )
+from .storage.columns import reading_rows
 from .storage.graph_store import GraphStore
 
 if TYPE_CHECKING:
@@ -238,7 +239,9 @@ class GraphReader:
             value = self._store.get_values(LAYOUTS, [node.document_id]).get(node.document_id)
             key, _, packed = (value or b"").partition(b"\0")
             is_of_text = stamp is not None and key == stamp.key.encode()
-            return locations_of(node, unpack_layout(packed) if is_of_text else None)
+            with reading_rows(self._store.place):
+                layout = unpack_layout(packed) if is_of_text else None
+            return locations_of(node, layout)
 
     def place(self, node: Node) -> str:
         """Return the position of a node in its file as text. See ``Node.place``."""

@@ -12,6 +12,8 @@ from typing import NamedTuple, TypeAlias
 SCALE = 10_000
 """Width and height of a page, in the units of a layout."""
 
+_MAX_LAYOUT = 1 << 28  # bytes: more would be a forged layout
+
 LAYOUTS = "layout"
 """The kind of the stored layouts. Their keys are document ids."""
 
@@ -58,7 +60,8 @@ def unpack_layout(value: bytes) -> Layout:
     """Restore a layout from ``pack_layout``."""
     import numpy as np
 
-    steps = np.frombuffer(zlib.decompress(value), dtype="<i4").reshape(len(TextBox._fields), -1)
+    unpacked = zlib.decompressobj().decompress(value, _MAX_LAYOUT)
+    steps = np.frombuffer(unpacked, dtype="<i4").reshape(len(TextBox._fields), -1)
     # Differences and sums wrap around at 32 bits.
     return list(map(TextBox, *np.cumsum(steps, axis=1, dtype=np.int32).tolist()))
 

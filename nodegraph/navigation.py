@@ -6,11 +6,13 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from .errors import StoreError
 from .locations import Layout, Location, locations_in
 from .node import MEMBER, ROOT, Node
 from .readers.text import PAGE_BREAK
 from .search_text import file_name_of, headings_of, source_title
 from .splitters.headings import headings_in, sections_of
+from .storage.columns import DAMAGED
 
 if TYPE_CHECKING:
     from .graph import NodeGraph
@@ -66,7 +68,11 @@ def kin(graph: NodeGraph, path: list[str], node: Node) -> list[Node]:
         node: The node.
     """
     ancestor = node
+    seen: set[str] = set()
     while ancestor.group not in path:
+        if ancestor.id in seen:  # forged
+            raise StoreError(f"node {node.id!r} is its own ancestor: {DAMAGED}")
+        seen.add(ancestor.id)
         if ancestor.parent_id is None:
             members = graph.linked(ancestor, MEMBER)
             relatives = (relative for member in members for relative in kin(graph, path, member))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,13 @@ from .messages import CommandError, ExitStatus, message, warn
 
 _FILE = "index.json"
 
-_SETTINGS = ("embed", "encoding", "ocr", "updated")
+_SETTINGS: Mapping[str, Any] = {
+    "embed": str,
+    "encoding": str,
+    "ocr": bool,
+    "updated": float | int,
+}
+"""The stored settings and their types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +86,12 @@ def load_index(folder: Path) -> Workspace:
         record = {**json.loads((folder / _FILE).read_text(encoding="utf-8"))}
         if record["version"] != 1:
             raise ValueError(f"its version must be 1, got {record['version']!r:.20}")
+        for name, kinds in _SETTINGS.items():
+            if not isinstance(record[name], kinds):
+                raise ValueError(f"{name} must be {kinds}, got {record[name]!r:.40}")
+        ReadOptions(encoding=record["encoding"] or None)  # an unknown encoding raises
         return Workspace(folder, **{name: record[name] for name in _SETTINGS})
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
         raise CommandError(
             f"can't use the index {folder} ({type(error).__name__}: {error}); make it: "
             f"nodekin index FOLDER --store {folder} --rebuild",

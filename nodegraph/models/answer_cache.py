@@ -11,6 +11,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from ..concurrency import fork_safe_lock, in_thread
+from ..storage.columns import reading_rows
 from ..storage.graph_store import GraphStore, as_store
 from .llm import LLM, as_llm
 
@@ -67,7 +68,8 @@ class AnswerCache:
         with self._lock:
             self.hits += stored is not None
             self.misses += stored is None
-        return None if stored is None else json.loads(stored)
+        with reading_rows(self.store.place):
+            return None if stored is None else json.loads(stored)
 
     def _put(self, key: str, answer: Any) -> None:
         self.store.put_values(_KIND, {key: json.dumps(answer).encode()})

@@ -23,7 +23,7 @@ from ..concurrency import (
 )
 from ..errors import VectorLengthError, nearest_names
 from ..hashing import digest
-from ..storage.columns import portions
+from ..storage.columns import portions, reading_rows
 from ..storage.graph_store import GraphStore
 from .embedder import Embedder, Vectors, check_vectors, count_of
 
@@ -207,11 +207,15 @@ class EmbeddingCache:
             stored = self._store.get_values(_kind(embedder), page)
             if not stored.keys() >= set(page):
                 return None
-            joined = b"".join(map(stored.__getitem__, page))
-            rows = np.frombuffer(joined, "<f4").reshape(len(page), -1)
-            if not start:
-                vectors = np.empty((len(digests), rows.shape[1]), np.float32)
-            vectors[start : start + len(page)] = rows
+            with reading_rows(self._store.place):
+                size = len(stored[page[0]])
+                if not size or any(len(vector) != size for vector in stored.values()):
+                    raise ValueError("the vectors of one model must have one length")
+                joined = b"".join(map(stored.__getitem__, page))
+                rows = np.frombuffer(joined, "<f4").reshape(len(page), -1)
+                if not start:
+                    vectors = np.empty((len(digests), rows.shape[1]), np.float32)
+                vectors[start : start + len(page)] = rows
         vectors.flags.writeable = False
         return vectors
 

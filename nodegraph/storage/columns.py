@@ -6,8 +6,9 @@ import base64
 import itertools
 import json
 import re
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import PurePath, PurePosixPath
@@ -18,6 +19,14 @@ from ..errors import StoreError
 
 DAMAGED = "the file is damaged: restore a backup, or index the documents again"
 
+_WRONG_ROW = (
+    *(ArithmeticError, AssertionError, AttributeError, LookupError),
+    *(RecursionError, TypeError, ValueError, zlib.error),
+)
+"""The errors that forged rows cause."""
+
+_LARGEST = 1 << 62  # a larger number cannot have grown from 0
+
 _OWN_ID = re.compile("[0-9a-f]{24}")
 
 _OWN_SIZE = 12  # bytes
@@ -25,6 +34,38 @@ _OWN_SIZE = 12  # bytes
 _FOREIGN = b"\xff"  # a byte that UTF-8 never uses
 
 _VARIABLES = 900  # the limit of one statement in every build of SQLite
+
+
+@contextmanager
+def reading_rows(place: str) -> Iterator[None]:
+    """Turn the errors of rows that a stranger has forged into a ``StoreError``.
+
+    Args:
+        place: The path or address of the store.
+
+    Raises:
+        StoreError: If the block cannot read a row.
+    """
+    try:
+        yield
+    except StoreError:
+        raise
+    except _WRONG_ROW as error:
+        raise StoreError(
+            f"{place or 'the graph in memory'}: a row cannot be read "
+            f"({type(error).__name__}: {error!s:.200}): {DAMAGED}"
+        ) from error
+
+
+def check_numbers(*numbers: object) -> None:
+    """Check that numbers of a row are integers from 0 to 2 ** 62.
+
+    Raises:
+        ValueError: If a number is anything else.
+    """
+    for number in numbers:
+        if type(number) is not int or not 0 <= number < _LARGEST:
+            raise ValueError(f"a number must be from 0 to 2 ** 62, got {number!r:.40}")
 
 
 def to_id(name: str) -> bytes:
@@ -114,13 +155,18 @@ def encode(value: Any) -> str:
     (a string ``Enum``, a NumPy float) as the base type.
 
     Raises:
-        TypeError: If the value has an unsupported type.
+        TypeError: If the value has an unsupported type, or is nested too deeply.
 
     Example:
         >>> decode(encode({"tags": ("a", "b"), "day": date(2024, 5, 1)}))
         {'tags': ('a', 'b'), 'day': datetime.date(2024, 5, 1)}
     """
-    return _JSON.encode(_to_plain(value))
+    try:
+        return _JSON.encode(_to_plain(value))
+    except RecursionError:
+        raise TypeError(
+            "a value must be nested at most 100 levels deep; give a flatter value"
+        ) from None
 
 
 def decode(text: str) -> Any:

@@ -13,7 +13,7 @@ from ..errors import nearest_names
 from ..lazy_names import STORES, plugins
 from ..locations import LAYOUTS
 from ..node import ROOT, Node
-from .columns import encode, from_id, marks, portions, to_id
+from .columns import check_numbers, encode, from_id, marks, portions, reading_rows, to_id
 from .database import Row
 from .node_tables import NO_FIELDS, Fields, NodeTables
 from .sqlite import SQLiteDatabase
@@ -172,18 +172,17 @@ class GraphStore(NodeTables):
                 for batch in portions(map(to_id, ids)):
                     of_batch = f"{query} AND docs.id IN ({marks(batch)})"
                     rows += self.database.rows(of_batch, [*values, *batch])
-        return {
-            from_id(i): _Stored(document, key, revision, (fields, declared), Stamp(*stamp))
-            for document, i, key, revision, fields, declared, *stamp in sorted(rows)
-        }
+        with reading_rows(self.place):
+            return {from_id(row[1]): _stored_row(*row) for row in sorted(rows, key=_document_key)}
 
     def derivations(self, group: str, ids: Collection[str]) -> dict[str, Derivation]:
         """Return the derivations of a group from some documents, by document id."""
         with self:
             stored = self._stored(group, ids)
             nodes: dict[str, list[Node]] = {i: [] for i in stored}
-            for node in self._of_derivations(share.key for share in stored.values()):
-                nodes[node.document_id].append(node)
+            with reading_rows(self.place):
+                for node in self._of_derivations(share.key for share in stored.values()):
+                    nodes[node.document_id].append(node)
             links = self._derived_links([node.id for of_one in nodes.values() for node in of_one])
         return {
             i: Derivation(
@@ -229,9 +228,10 @@ class GraphStore(NodeTables):
         db, grp = self.database, self._group_key(group)
         replaced = {i: share for i, share in stored.items() if i in derivations}
         old_nodes: dict[str, dict[str, Node]] = {i: {} for i in replaced}
-        for node in self._of_derivations(share.key for share in replaced.values()):
-            old_nodes[node.document_id][node.id] = node
-            self._nodes.pop(node.id, None)
+        with reading_rows(self.place):
+            for node in self._of_derivations(share.key for share in replaced.values()):
+                old_nodes[node.document_id][node.id] = node
+                self._nodes.pop(node.id, None)
         former = [i for nodes in old_nodes.values() for i in nodes]
         links = self._derived_links(former)
         changed: dict[str, list[Node]] = {}  # by document id
@@ -299,7 +299,8 @@ class GraphStore(NodeTables):
                 "WHERE d.grp = ? ORDER BY d.document, n.place",
                 [self._group(group).key],
             )
-            return [from_id(i) for (i,) in rows]
+            with reading_rows(self.place):
+                return [from_id(i) for (i,) in rows]
 
     def parent_ids(self, ids: Iterable[str]) -> dict[str, str | None]:
         """Return the id of the parent of each existing node; None for nodes without a parent."""
@@ -312,9 +313,10 @@ class GraphStore(NodeTables):
                     f"WHERE n.id IN ({marks(batch)})",
                     batch,
                 )
-                for node, parent, document, grp in rows:
-                    above = document if parent is None else parent
-                    parents[from_id(node)] = (from_id(above) or None) if grp else None
+                with reading_rows(self.place):
+                    for node, parent, document, grp in rows:
+                        above = document if parent is None else parent
+                        parents[from_id(node)] = (from_id(above) or None) if grp else None
         return parents
 
     def children(self, group: str, parent: Node) -> list[Node]:
@@ -353,6 +355,26 @@ class GraphStore(NodeTables):
             removed, added = ids
             nodes = [node for node in self.get(added) if node is not None]
             return Changes(revision, removed, sorted(nodes, key=lambda node: node.order))
+
+
+def _document_key(row: Row) -> int:
+    """Return the key of a document, the first column of a stored derivation."""
+    return int(row[0])
+
+
+def _stored_row(
+    document: int, document_id: bytes, key: int, revision: int, *columns: Any
+) -> _Stored:
+    """Return a derivation in the store from its row.
+
+    Raises:
+        ValueError: If a column has a wrong type.
+    """
+    fields, declared, *stamp = columns
+    check_numbers(document, key, revision)
+    if any(type(value) is not str for value in stamp):
+        raise ValueError("a stamp must have texts")
+    return _Stored(document, key, revision, (fields, declared), Stamp(*stamp))
 
 
 class AllNodes(Sequence[Node]):

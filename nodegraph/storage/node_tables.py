@@ -9,7 +9,18 @@ from typing import Any, TypeAlias
 from ..derivation import DOCUMENT_STRIDE
 from ..node import NO_METADATA, ROOT, Link, Node
 from ..search_text import SearchText
-from .columns import from_id, from_text, from_words, marks, portions, to_id, to_text, to_words
+from .columns import (
+    check_numbers,
+    from_id,
+    from_text,
+    from_words,
+    marks,
+    portions,
+    reading_rows,
+    to_id,
+    to_text,
+    to_words,
+)
 from .database import Row
 from .tables import Tables
 
@@ -29,6 +40,8 @@ Fields: TypeAlias = tuple[bytes | None, bytes | None]
 """The metadata of a document and its search text, as columns."""
 
 NO_FIELDS: Fields = (None, None)
+
+_MAX_DOCUMENTS = 1 << 30  # positions in document order have 64 bits
 
 _CACHED = 4096  # distinct metadata and search texts
 
@@ -50,7 +63,7 @@ class NodeTables(Tables):
 
     def _set_up(self) -> None:
         super()._set_up()
-        self._metadata = lru_cache(_CACHED)(self._from_value)
+        self._metadata = lru_cache(_CACHED)(self._decoded_metadata)
         self._search_text = lru_cache(_CACHED)(self._decoded_search_text)
         self._inherited = lru_cache(_CACHED)(self._merged_metadata)
 
@@ -74,7 +87,9 @@ class NodeTables(Tables):
                 its document.
             values: The values of the placeholders.
         """
-        return [self._node(row) for row in self.database.rows(f"{_QUERY} WHERE {where}", values)]
+        rows = self.database.rows(f"{_QUERY} WHERE {where}", values)
+        with reading_rows(self.database.place):
+            return [self._node(row) for row in rows]
 
     def _cache(self, nodes: Iterable[Node]) -> None:
         for node in nodes:
@@ -117,6 +132,11 @@ class NodeTables(Tables):
     def _node(self, row: Row) -> Node:
         node_id, text, content, start, shift, metadata, beyond, parent, place = row[:9]
         search_text, search_text_above, document, grp, fields, of_document, document_id = row[9:]
+        is_wrong = type(place) is not int or type(document) is not int
+        if is_wrong or not (0 <= place < DOCUMENT_STRIDE and 0 <= document < _MAX_DOCUMENTS):
+            raise ValueError(f"the place must be a number, got {document!r:.20}, {place!r:.20}")
+        if start is not None:
+            check_numbers(start, abs(shift or 0))
         words, name, group = from_words(text), from_id(document_id), self._names.get(grp)
         if group is None:
             self._all_groups()
@@ -142,6 +162,12 @@ class NodeTables(Tables):
 
     def _decoded_search_text(self, value: bytes) -> SearchText | None:
         return None if value == _NO_SEARCH_TEXT else SearchText.from_row(self._from_value(value))
+
+    def _decoded_metadata(self, value: bytes) -> Mapping[str, Any]:
+        metadata = self._from_value(value)
+        if not isinstance(metadata, Mapping):
+            raise TypeError(f"metadata must be a mapping, got {type(metadata).__name__}")
+        return metadata
 
     def _merged_metadata(self, fields: bytes | None, beyond: bytes | None) -> Mapping[str, Any]:
         shared = NO_METADATA if fields is None else self._metadata(fields)
@@ -237,13 +263,13 @@ class NodeTables(Tables):
         links: dict[str, list[Link]] = {}
         for batch in portions(map(to_id, dict.fromkeys(ids))):
             of_batch = f"{query} l.{side} IN ({marks(batch)}) ORDER BY l.key"
-            for source, target, kind, weight, metadata, derived in self.database.rows(
-                of_batch, batch
-            ):
-                more = {} if metadata is None else self._from_value(metadata)
-                ends = (from_id(source), from_id(target))
-                link = Link(*ends, from_text(kind), weight, more, bool(derived))
-                links.setdefault(ends[side == "target"], []).append(link)
+            rows = self.database.rows(of_batch, batch)
+            with reading_rows(self.database.place):
+                for source, target, kind, weight, metadata, derived in rows:
+                    more = {} if metadata is None else self._decoded_metadata(metadata)
+                    ends = (from_id(source), from_id(target))
+                    link = Link(*ends, from_text(kind), float(weight), more, bool(derived))
+                    links.setdefault(ends[side == "target"], []).append(link)
         return links
 
     def _put_links(self, links: Iterable[Link]) -> None:

@@ -16,6 +16,7 @@ from ..errors import StoreError
 from ..node import ROOT
 from .columns import DAMAGED, to_id, to_text
 from .database import FORMAT, TABLES, Row
+from .schema_check import check_schema, protect
 
 APPLICATION = 0x6E6F6465
 """The ``application_id`` of our files: "node"."""
@@ -101,7 +102,7 @@ class SQLiteDatabase:
         with self.lock:
             try:
                 return self._db().execute(statement, values).fetchall()
-            except sqlite3.Error as error:
+            except (sqlite3.Error, OverflowError) as error:
                 raise self._explained(error) from error
 
     def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
@@ -109,7 +110,7 @@ class SQLiteDatabase:
         if rows:
             try:
                 self._db().executemany(statement, rows)
-            except sqlite3.Error as error:
+            except (sqlite3.Error, OverflowError) as error:
                 raise self._explained(error) from error
 
     # Turns and transactions
@@ -158,6 +159,7 @@ class SQLiteDatabase:
 
     def _prepare(self, db: sqlite3.Connection) -> None:
         """Set the options of a new connection, check the format, and create missing tables."""
+        protect(db)
         db.execute("PRAGMA synchronous = FULL")
         db.execute(f"PRAGMA cache_size = -{_CACHE_KB}")
         self._is_durable = True
@@ -175,6 +177,8 @@ class SQLiteDatabase:
                 f"{self.path} has format {version}, and this nodekin reads format {FORMAT}; index "
                 "the documents again into another file"
             )
+        if version:
+            check_schema(db, self.path or "the graph in memory")
         if not version:
             with suppress(sqlite3.OperationalError):  # another process creates the file
                 db.execute("PRAGMA journal_mode = WAL")
@@ -215,7 +219,7 @@ class SQLiteDatabase:
                 self._connection.close()
                 self._connection = None
 
-    def _explained(self, error: sqlite3.Error) -> StoreError:
+    def _explained(self, error: Exception) -> StoreError:
         """Return an error of SQLite with the place and a remedy."""
         text, place = str(error), self.path or "the graph in memory"
         remedies = (remedy for word, remedy in _REMEDIES.items() if word in text)

@@ -11,7 +11,19 @@ from typing import Any, NamedTuple
 from ..concurrency import turns_of_thread
 from ..errors import StoreError
 from ..node import ROOT
-from .columns import DAMAGED, decode, encode, from_id, from_text, marks, portions, to_id, to_text
+from .columns import (
+    DAMAGED,
+    check_numbers,
+    decode,
+    encode,
+    from_id,
+    from_text,
+    marks,
+    portions,
+    reading_rows,
+    to_id,
+    to_text,
+)
 from .database import Database
 
 _KEPT_ENTRIES = 500  # entries that remain in a truncated journal
@@ -40,6 +52,20 @@ class GroupRow(NamedTuple):
 
 
 _NO_GROUP = GroupRow()
+
+_COUNTERS = {"state", "documents", "node_groups", "derivations", "nodes", "links"}
+
+
+def _checked_group(row: GroupRow) -> GroupRow:
+    """Return a group after a check.
+
+    Raises:
+        ValueError: If a column has a wrong type.
+    """
+    check_numbers(row.key, row.size, row.revision, row.journaled, row.built_for)
+    if row.rules is not None and type(row.rules) is not str:
+        raise ValueError("the rules of a group must be a text")
+    return row
 
 
 class Tables:
@@ -116,6 +142,8 @@ class Tables:
                 if not states:
                     raise StoreError(f"{db.place}: {DAMAGED}")
                 if states[0][0] != self._state:
+                    with reading_rows(db.place):
+                        check_numbers(states[0][0])
                     self._forget()
                     self._state = states[0][0]
         except BaseException:
@@ -163,7 +191,7 @@ class Tables:
                 db.begin_writing(durable=durable)
                 self._writes = True
                 if db.place or not self._counters:
-                    self._counters = dict(db.rows("SELECT name, value FROM counters"))
+                    self._counters = self._read_counters()
                 before = dict(self._counters)
                 if before["state"] != self._state:
                     self._forget()
@@ -203,6 +231,19 @@ class Tables:
             self._depth, self._writes = 0, False
             turns_of_thread.depth -= 1
 
+    def _read_counters(self) -> dict[str, int]:
+        """Return the counters of the store.
+
+        Raises:
+            StoreError: If a counter is missing or wrong.
+        """
+        counters: dict[str, int] = dict(self.database.rows("SELECT name, value FROM counters"))
+        with reading_rows(self.database.place):
+            check_numbers(*counters.values())
+            if counters.keys() != _COUNTERS:
+                raise ValueError(f"the counters must be {', '.join(sorted(_COUNTERS))}")
+        return counters
+
     def _next_key(self, table: str, count: int) -> int:
         """Assign keys to new rows of a table, inside a transaction. Return the last key."""
         self._counters[table] += count
@@ -217,8 +258,12 @@ class Tables:
                 "ORDER BY key"
             )
             rows = self.database.rows(query)
-            self._groups = {from_text(name): GroupRow(*row) for name, *row in rows}
-            self._names = {row.key: name for name, row in self._groups.items()}
+            with reading_rows(self.database.place):
+                groups = {from_text(name): _checked_group(GroupRow(*row)) for name, *row in rows}
+                if groups[ROOT].key != 0:
+                    raise ValueError(f"the group {ROOT} must have the key 0")
+            self._groups = groups
+            self._names = {row.key: name for name, row in groups.items()}
         return self._groups
 
     def _group(self, group: str) -> GroupRow:
@@ -295,13 +340,16 @@ class Tables:
             )
             if not entries or entries[0][0] != since:
                 return None
-            removed = {i: None for _, ids in entries[1:] for i in json.loads(ids)}
+            with reading_rows(self.database.place):
+                removed = [bytes.fromhex(i) for _, ids in entries[1:] for i in json.loads(ids)]
+                removed_ids = [*dict.fromkeys(map(from_id, removed))]
             added = self.database.rows(
                 "SELECT n.id FROM nodes n JOIN derivations d ON d.key = n.derivation "
                 "WHERE d.grp = ? AND d.revision > ? AND n.revision > ?",
                 [row.key, since, since],
             )
-            return [from_id(bytes.fromhex(i)) for i in removed], [from_id(i) for (i,) in added]
+            with reading_rows(self.database.place):
+                return removed_ids, [from_id(i) for (i,) in added]
 
     def built(self, group: str) -> tuple[str, int] | None:
         """Return the rules of a group's last complete build, and its ``ROOT`` revision."""
@@ -331,7 +379,10 @@ class Tables:
                 for batch in portions(map(to_id, keys)):
                     of_batch = f"{query} AND key IN ({marks(batch)})"
                     rows += self.database.rows(of_batch, [name, *batch])
-        return {from_id(key): value for key, value in rows}
+        with reading_rows(self.database.place):
+            if any(type(value) is not bytes for _, value in rows):
+                raise ValueError(f"a value of the kind {kind!r} must be bytes")
+            return {from_id(key): value for key, value in rows}
 
     def put_values(self, kind: str, values: Mapping[str, bytes]) -> None:
         """Insert or replace values of a kind, by key."""

@@ -96,20 +96,33 @@ def read_settings(
     settings = cache.get(key)
     if settings is None or not settings.documents / 2 <= count <= settings.documents * 2:
         stored = graph.reader.values(_KIND).get(key)
-        settings = None if stored is None else _from_json(stored)
+        settings = None if stored is None else _from_json(stored, len(embed_keys))
         if settings is None or not settings.documents / 2 <= count <= settings.documents * 2:
             return None
         cache[key] = settings
     return settings
 
 
-def _from_json(stored: bytes) -> MeasuredSettings:
-    documents, weights, links, backgrounds = json.loads(stored)
-    vectors = {
-        key: np.frombuffer(base64.b64decode(data), "<f4").reshape(-1, dimension)
-        for key, (dimension, data) in backgrounds.items()
-    }
-    return MeasuredSettings(documents, weights, links, vectors)
+def _from_json(stored: bytes, count: int) -> MeasuredSettings | None:
+    """Return stored settings, or None if they are damaged, which is logged.
+
+    Args:
+        stored: The settings.
+        count: The number of embeddings.
+    """
+    try:
+        documents, weights, links, backgrounds = json.loads(stored)
+        vectors = {
+            key: np.frombuffer(base64.b64decode(data), "<f4").reshape(-1, dimension)
+            for key, (dimension, data) in backgrounds.items()
+        }
+        numbers = [documents, *weights]
+        if len(weights) != count or not all(0 <= float(number) < 1e9 for number in numbers):
+            raise ValueError(f"weights must be {count} numbers")
+        return MeasuredSettings(int(documents), weights, bool(links), vectors)
+    except (LookupError, RecursionError, TypeError, ValueError, AttributeError) as error:
+        _logger.warning("the settings of the search are damaged and measured again: %s", error)
+        return None
 
 
 def _cache(graph: NodeGraph) -> dict[str, MeasuredSettings]:

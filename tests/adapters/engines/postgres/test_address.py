@@ -50,6 +50,9 @@ def test_schemas_and_purposes_have_separate_locks() -> None:
         ("postgresql://db/x?schema=", "must be one name"),
         ("postgresql://db/x?schema=a&schema=b", "must be one name"),
         ("postgresql://db/x?schema=pg_tea", "must be one name"),
+        ("postgresql://db/x?schema=information_schema", "must be one name"),
+        ("postgresql://db/x\ud800?schema=tea", "must not have lone surrogates"),
+        ("postgresql://db/x?schema=tea%ED%A0%80", "must not have lone surrogates"),
         (f"postgresql://db/x?schema={'茶' * 22}", "at most 63 bytes"),
         (
             "postgresql://db/x?scheme=tea",
