@@ -94,6 +94,11 @@ def eval_command(retrievers: tuple[str, ...], quiet: bool, json: bool, **options
         options["markdown"].write_text((gate or result).to_markdown(), encoding="utf-8")
     if options["figure"] is not None:
         (gate.evaluation if gate else result).save_figure(options["figure"])
+    if result.id_problems:
+        if options["save_baseline"] is not None:
+            names = ", ".join(result.id_problems)
+            click.echo(printable(f"no baseline was saved: {names} is not judged"), err=True)
+        return ExitStatus.NO_RESULTS
     if options["save_baseline"] is not None and (gate is None or gate.passed):
         result.save(options["save_baseline"])
     if gate is not None:

@@ -146,6 +146,8 @@ class RetrievalCase:
         answer: The answer of a query engine. None: a retriever.
         answer_only: True if the system returned answers and never sources, for example a chain
             that returns a text. Its results are unknown.
+        id_problem: Why the document ids of the results can't be compared with those of the gold.
+            Empty if they can.
 
     Example:
         >>> from nodekin.retrievers.evaluation.metrics import RetrievedItem, get_metric
@@ -161,6 +163,7 @@ class RetrievalCase:
     matching: Matching = Matching()
     answer: str | None = None
     answer_only: bool = False
+    id_problem: str = ""
 
     def check_sources(self) -> None:
         """Raise a NotJudgedError if the results are unknown."""
@@ -180,6 +183,8 @@ class RetrievalCase:
         if not self.question.gold:
             raise NotJudgedError("the question has no gold")
         self.check_sources()
+        if self.id_problem and not all(isinstance(e, GoldPassage) for e in self.question.gold):
+            raise NotJudgedError(self.id_problem)
         gold = [*enumerate(self.question.gold)]
         matches = self.matching.matches
         return [frozenset([n for n, entry in gold if matches(entry, i)]) for i in self.items]

@@ -190,6 +190,8 @@ class Evaluation:
         metrics: The metrics.
         records: The results by system and question id.
         judgments: The judgments by metric, system and question id.
+        id_problems: For each system whose document ids can't be compared with those of the gold,
+            the reason.
 
     Attributes:
         dataset: The questions.
@@ -198,6 +200,8 @@ class Evaluation:
         judgments: The judgments by metric, system and question id.
         missing_gold: Gold that is in no document, if the documents are given. It does not count.
         moved_gold: Gold that was found at another place.
+        id_problems: For each system whose document ids can't be compared with those of the gold,
+            the reason. Such a system has no figure for gold with ids.
 
     Example:
         >>> from nodekin.retrievers.evaluation import Dataset, GoldPassage, Question, evaluate
@@ -214,8 +218,10 @@ class Evaluation:
         metrics: Sequence[Metric],
         records: Mapping[str, Mapping[str, Record]],
         judgments: Mapping[str, Mapping[str, Mapping[str, Judgment]]],
+        id_problems: Mapping[str, str] | None = None,
     ) -> None:
         self.dataset = gold.dataset
+        self.id_problems = dict(id_problems or {})
         self.missing_gold, self.moved_gold = gold.missing, gold.moved
         self.metrics = {metric.name: metric for metric in metrics}
         self.records, self.judgments = records, judgments
@@ -277,10 +283,17 @@ class Evaluation:
                     f"{setup} failed on {len(failed)} of {len(records)} questions; question "
                     f"{failed[0].question_id!r}: {failed[0].error:.200}"
                 )
+            problem = self.id_problems.get(setup)
+            if problem:
+                notes.append(f"{setup} is not judged: {problem}")
             for name in self.metrics:
                 judged = self.judgments[name][setup].items()
                 reasons = {k: j.reason for k, j in judged if j.value is None}
-                others = [key for key in reasons if not records[key].error]
+                others = [
+                    key
+                    for key, reason in reasons.items()
+                    if reason != problem and not records[key].error
+                ]
                 if others:
                     notes.append(
                         f"{setup}, {name}: {len(reasons)} of {len(records)} questions are not "
@@ -383,7 +396,12 @@ class Evaluation:
         """Write the value of each question to a file, as a baseline for ``compare_with_baseline``.
 
         An existing file is replaced. Texts of results are left out.
+
+        Raises:
+            ValueError: If a system is not judged because its document ids can't be compared.
         """
+        for setup, problem in self.id_problems.items():
+            raise ValueError(f"a baseline must have judged systems: {setup}: {problem}")
         missing = Counter(change.question_id for change in self.missing_gold)
         rows: list[object] = [{"metrics": [*self.metrics], "missing_gold": missing}]
         for setup, records in self.records.items():

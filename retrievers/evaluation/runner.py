@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from functools import partial
 
 from ...nodegraph.document import Document
 from ...nodegraph.errors import check_integer
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import digest
+from ...nodegraph.node import ROOT
 from ...nodegraph.splitters.chunking import count_tokens
 from ..foreign.foreign_retriever import ForeignRetriever, as_retriever
-from ..group_failures import describe_failures, searched_failures
+from ..group_failures import describe_failures, graphs_of, searched_failures
 from ..protocols import RetrieverLike, RetrieverProtocol
 from ..results import ScoredNode
 from ..tracing import Span, trace
-from .dataset import Dataset, Question
+from .dataset import Dataset, GoldPassage, Question
 from .gold_places import DocumentTexts, LocatedGold, locate_gold
 from .metrics import Judgment, Matching, Metric, RetrievalCase, RetrievedItem, get_metric
 from .records import Record, run_all
@@ -66,7 +67,8 @@ def evaluate(
 
     The sources of query engines are judged. If a retriever raises on a question, the question is
     reported and not judged. If documents failed in a group that a retriever searches (an
-    unreachable model, a raising transform), the retriever has no figure.
+    unreachable model, a raising transform), the retriever has no figure. If none of its results
+    has the id of any gold or document, the ids can't be compared, and gold with ids is not judged.
 
     Args:
         retrievers: Retrievers by name, including LangChain's and LlamaIndex's, see
@@ -130,8 +132,57 @@ def evaluate(
     records: dict[str, dict[str, Record]] = {name: {} for name in sources}
     for record in run_all(work, "evaluate", num_workers, progress):
         records[record.setup][record.question_id] = record
-    judgments = _judge(gold.dataset, measures, records, matching, num_workers, progress)
-    return Evaluation(gold, measures, records, judgments)
+    # Gold that is in no document has an id as well.
+    known_ids = {*texts.documents, *_gold_ids(dataset), *_gold_ids(gold.dataset)}
+    id_problems: dict[str, str] = {}
+    for setup, source in sources.items():
+        problem = _id_problem(source, records[setup], gold.dataset, known_ids, matching)
+        if problem:
+            id_problems[setup] = problem
+    judgments = _judge(
+        gold.dataset, measures, records, matching, id_problems, num_workers, progress
+    )
+    return Evaluation(gold, measures, records, judgments, id_problems)
+
+
+def _gold_ids(dataset: Dataset) -> set[str]:
+    """Return the ids of all documents with gold."""
+    return {
+        gold.document_id
+        for question in dataset.questions
+        for gold in question.gold
+        if not isinstance(gold, GoldPassage)
+    }
+
+
+def _id_problem(
+    retriever: RetrieverProtocol,
+    records: Mapping[str, Record],
+    dataset: Dataset,
+    known_ids: Set[str],
+    matching: Matching,
+) -> str:
+    """Return why no result can be compared with gold by its document id. Empty: it can.
+
+    Ids can be compared if one result has the id of gold or of a document, or if the retriever
+    searches a graph that contains a gold document. Then other results are misses.
+    """
+    gold_ids = _gold_ids(dataset)
+    result_ids = {item.document_id for record in records.values() for item in record.items}
+    result_ids.discard("")  # reported by each metric
+    if not gold_ids or not result_ids or result_ids & known_ids:
+        return ""
+    if matching.document_key is None:
+        for graph in graphs_of(retriever):
+            if any(node.group == ROOT for node in graph.reader.existing_nodes(gold_ids)):
+                return ""
+    result_id = min(result_ids)
+    gold_id = min(gold_ids)
+    return (
+        f"no result has the id of any gold or document: {result_id!r:.40} is not like "
+        f"{gold_id!r:.40}; give the documents (documents=, --docs), or "
+        "Matching(document_key='source')"
+    )
 
 
 def _judge(
@@ -139,6 +190,7 @@ def _judge(
     metrics: Sequence[Metric],
     records: Mapping[str, Mapping[str, Record]],
     matching: Matching,
+    id_problems: Mapping[str, str],
     num_workers: int,
     progress: bool | None,
 ) -> dict[str, dict[str, dict[str, Judgment]]]:
@@ -149,7 +201,14 @@ def _judge(
     def judge(question: Question, record: Record, answer_only: bool) -> list[Judgment]:
         if record.error:
             return [Judgment(None, f"the system failed: {record.error}")] * len(metrics)
-        case = RetrievalCase(question, record.items, matching, record.answer, answer_only)
+        case = RetrievalCase(
+            question,
+            record.items,
+            matching,
+            record.answer,
+            answer_only,
+            id_problems.get(record.setup, ""),
+        )
         return [metric.judge(case) for metric in metrics]
 
     judgments: dict[str, dict[str, dict[str, Judgment]]] = {m.name: {} for m in metrics}

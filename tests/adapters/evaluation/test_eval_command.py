@@ -75,6 +75,10 @@ def chain(documents):
     return Chain()
 
 
+def stored(question):
+    return [{"text": text, "document_id": "4f2a"} for text in search(question)]
+
+
 def unset():
     raise RuntimeError("no key is set")
 
@@ -191,6 +195,22 @@ def test_eval_lists_missing_and_moved_gold(measured, here):
     write_questions(here, moved)
     ran = measured(*BOTH, "-m", "recall@5")
     assert "3 gold items are moved; 1: 'tea.md' is now 'docs/tea.md'" in ran.out
+
+
+@pytest.mark.parametrize("metrics", [(), ("-m", "recall@5", "-m", "tokens@5")])
+def test_eval_of_unknown_ids_fails_without_baseline(measured, here, metrics):
+    command = ("eval", "mine:stored", "--data", "q.jsonl", *metrics)
+    ran = measured(*command, "--save-baseline", "b.jsonl")
+    assert ran.status == 1
+    assert ran.out.splitlines()[1].startswith("stored  not judged")
+    assert "stored is not judged: no result has the id of any gold or document: '4f2a'" in ran.out
+    assert "--docs" in ran.out
+    assert "no baseline was saved: stored is not judged" in ran.err
+    assert not (here / "b.jsonl").exists()
+    ran = measured(*command, "--docs", "docs", "--save-baseline", "b.jsonl")
+    assert ran.status == 0
+    assert (here / "b.jsonl").exists()
+    assert measured(*command, "--baseline", "b.jsonl", "--json").status == 1
 
 
 def test_eval_reports_failed_questions(measured):

@@ -156,7 +156,7 @@ def test_gate_without_judged_questions_fails(tmp_path):
 
 def test_to_markdown_escapes_questions(tmp_path):
     text = "Which <img src=x> | `tea` @someone is number 1?"
-    data = Dataset([Question("1", text, (GoldDocument("d1"),))])
+    data = Dataset([Question("1", text, (GoldDocument("d1"),))], dataset().documents)
     evaluate({"a|茶": found()}, data, ["recall@1"]).save(tmp_path / "b.jsonl")
     assert "a|茶" in (tmp_path / "b.jsonl").read_text(encoding="utf-8")
     lost = evaluate({"a|茶": found({1})}, data, ["recall@1"])

@@ -17,11 +17,13 @@ from nodekin.retrievers import QueryEngine, QueryRewriteRetriever, Retriever
 from nodekin.retrievers.evaluation import (
     Dataset,
     GoldDocument,
+    GoldPassage,
     GoldSpan,
     Matching,
     Question,
     evaluate,
 )
+from nodekin.retrievers.evaluation.report import Figure
 
 TEXTS = {
     "green": "Green tea is not fermented. It is from Anhui.",
@@ -203,3 +205,77 @@ def test_answer_without_sources_is_not_judged(words, questions):
     assert values(evaluation, "both", "answer_in_context@1")[:3] == [0, 1, 0]
     assert values(evaluation, "engine", "recall@1")[:3] == [1, 1, 1]
     assert values(evaluation, "engine", "recall@9tokens")[:3] == [0, 0, 0]  # none is so short
+
+
+# Ids of results that no gold and no document has
+
+STORED = "Green tea is not fermented."
+
+
+def of_llama_index(query):
+    return [TextNode(text=STORED, id_="4f2a", metadata={"file_name": "green"})]
+
+
+UNKNOWN_IDS = {
+    "langchain, uuid": lambda query: [LangChainDocument(STORED, id="0b1c-42")],
+    "langchain, no id": lambda query: [LangChainDocument(STORED, metadata={"source": "green"})],
+    "llama_index": of_llama_index,
+    "mappings": lambda query: [{"text": STORED, "document_id": "7"}],
+    "texts": lambda query: ["green"],
+    "chain": lambda query: {"answer": "Green.", "context": [LangChainDocument(STORED, id="x")]},
+}
+
+
+@pytest.mark.parametrize("kind", UNKNOWN_IDS)
+def test_unknown_ids_of_results_are_not_judged(questions, kind, tmp_path):
+    evaluation = evaluate({"mine": UNKNOWN_IDS[kind]}, questions, ["recall@1", "ndcg@1"])
+    for metric in evaluation.metrics:
+        assert evaluation.figure("mine", metric) == Figure(None, None, None, 0, 3)
+    (note,) = evaluation.notes()
+    assert note.startswith("mine is not judged: no result has the id of any gold or document: ")
+    assert "give the documents (documents=, --docs), or Matching(document_key='source')" in note
+    with pytest.raises(ValueError, match="a baseline must have judged systems: mine: no result"):
+        evaluation.save(tmp_path / "baseline.jsonl")
+    assert not (tmp_path / "baseline.jsonl").exists()
+
+
+def test_document_key_or_documents_make_ids_known(graph, questions):
+    stored = {"mine": lambda query: [LangChainDocument(STORED, metadata={"source": "green"})]}
+    by_key = evaluate(stored, questions, ["recall@1"], matching=Matching(document_key="source"))
+    by_text = evaluate(stored, questions, ["recall@1"], documents=graph)
+    for evaluation in (by_key, by_text):
+        assert values(evaluation, "mine", "recall@1") == [1, 0, 0]
+        assert evaluation.notes() == []
+
+
+def test_one_known_id_makes_misses_count(questions):
+    def once(query):
+        return [{"text": STORED, "document_id": "green" if "Nile" in query else "7"}]
+
+    evaluation = evaluate({"mine": once}, questions, ["recall@1"])
+    assert values(evaluation, "mine", "recall@1") == [0, 0, 0]
+
+
+def test_misses_in_a_searched_graph_count(graph, questions):
+    nile = Retriever(graph, "ROOT", "bm25", top_k=1, filters={"source": "nile"})
+    only = Dataset([questions.questions[0]])
+    evaluation = evaluate({"nile": lambda query: nile("Nile"), "own": nile}, only, ["recall@1"])
+    assert evaluation.figure("nile", "recall@1").judged == 0
+    other = Dataset([Question("1", "Nile tea?", (GoldDocument("green"),))])
+    assert evaluate({"own": nile}, other, ["recall@1"]).figure("own", "recall@1").value == 0
+    hashed = Dataset([Question("1", "Nile tea?", (GoldDocument("docs/green.md"),))])
+    assert evaluate({"own": nile}, hashed, ["recall@1"]).figure("own", "recall@1").judged == 0
+
+
+def test_unknown_ids_leave_passages_and_answers_judged(questions):
+    passage = Question("4", "Which tea?", (GoldPassage(STORED),), ("fermented",))
+    data = Dataset([*questions.questions, passage])
+    stored = UNKNOWN_IDS["langchain, uuid"]
+    evaluation = evaluate({"mine": stored}, data, ["recall@1", "answer_in_context@1"])
+    assert values(evaluation, "mine", "recall@1") == [None, None, None, 1]
+    assert evaluation.figure("mine", "answer_in_context@1").judged == 4
+
+
+def test_results_without_any_hit_are_misses(questions):
+    evaluation = evaluate({"mine": lambda query: []}, questions, ["recall@1"])
+    assert values(evaluation, "mine", "recall@1") == [0, 0, 0]
