@@ -96,8 +96,8 @@ def eval_command(retrievers: tuple[str, ...], quiet: bool, json: bool, **options
         (gate.evaluation if gate else result).save_figure(options["figure"])
     if result.id_problems:
         if options["save_baseline"] is not None:
-            names = ", ".join(result.id_problems)
-            click.echo(printable(f"no baseline was saved: {names} is not judged"), err=True)
+            unknown = ", ".join(result.id_problems)
+            click.echo(printable(f"no baseline was saved: {unknown} is not judged"), err=True)
         return ExitStatus.NO_RESULTS
     if options["save_baseline"] is not None and (gate is None or gate.passed):
         result.save(options["save_baseline"])

@@ -174,7 +174,7 @@ def _id_problem(
         return ""
     if matching.document_key is None:
         for graph in graphs_of(retriever):
-            if any(node.group == ROOT for node in graph.reader.existing_nodes(gold_ids)):
+            if any(node.group == ROOT for node in graph.reader.existing_nodes([*gold_ids])):
                 return ""
     result_id = min(result_ids)
     gold_id = min(gold_ids)
