@@ -42,16 +42,20 @@ class AnswerCache:
         with self._lock:
             asking = self._asking.setdefault(key, fork_safe_lock())
         with asking:
-            if (answer := self._get(key)) is None:
-                answer = call()
-                self._put(key, answer)
+            stored = self._get(key)
+            if stored is not None:
+                return json.loads(stored)
+            answer = call()
+            self._put(key, answer)
             return answer
 
     async def aask(self, key: str, call: Callable[[], Awaitable[Any]]) -> Any:
         """Async version of ``ask``. Concurrent tasks call the model separately."""
-        if (answer := await in_thread(self._get, key)) is None:
-            answer = await call()
-            await in_thread(self._put, key, answer)
+        stored = await in_thread(self._get, key)
+        if stored is not None:
+            return json.loads(stored)
+        answer = await call()
+        await in_thread(self._put, key, answer)
         return answer
 
     def clear(self) -> None:
@@ -63,13 +67,14 @@ class AnswerCache:
         if self._closes_store:
             self.store.close()
 
-    def _get(self, key: str) -> Any:
+    def _get(self, key: str) -> bytes | None:
+        """Return a stored answer as JSON, and count it. None: not stored, unlike ``b"null"``."""
         stored = self.store.get_values(_KIND, [key]).get(key)
         with self._lock:
             self.hits += stored is not None
             self.misses += stored is None
         with reading_rows(self.store.place):
-            return None if stored is None else json.loads(stored)
+            return stored
 
     def _put(self, key: str, answer: Any) -> None:
         self.store.put_values(_KIND, {key: json.dumps(answer).encode()})

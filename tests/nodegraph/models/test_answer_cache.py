@@ -15,6 +15,7 @@ from nodekin.nodegraph import (
     NodeGraph,
     TransformError,
 )
+from nodekin.nodegraph.models.answer_cache import AnswerCache
 from nodekin.nodegraph.models.llm import as_llm
 
 TEXTS = [f"Passage {n} is about tea and its {n} leaves." for n in range(20)]
@@ -136,6 +137,26 @@ def test_stored_answers_are_read_until_cleared(tmp_path: Path) -> None:
     assert again.complete("\ud800 a") == "\ud800 a茶1"
     assert (again.hits, again.misses) == (1, 1)
     again.close()
+
+
+@pytest.mark.parametrize("answer", [None, False, 0, "", [], {}, [None], {"a": None}, "null", 1.5])
+@pytest.mark.parametrize("stored", [False, True])
+async def test_any_json_value_is_asked_once(tmp_path: Path, answer: Any, stored: bool) -> None:
+    cache = AnswerCache(tmp_path / "answers.nodekin" if stored else None)
+    calls: list[str] = []
+
+    def call() -> Any:
+        calls.append("call")
+        return answer
+
+    async def acall() -> Any:
+        return call()
+
+    assert [cache.ask("a", call) for _ in range(3)] == [answer] * 3
+    assert [await cache.aask("b", acall) for _ in range(3)] == [answer] * 3
+    assert await cache.aask("a", acall) == answer
+    assert (len(calls), cache.misses, cache.hits) == (2, 2, 5)
+    cache.close()
 
 
 def test_failures_are_not_cached() -> None:
