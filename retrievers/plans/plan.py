@@ -117,8 +117,7 @@ class All(Generic[T]):
     Attributes:
         parts: Functions that return a coroutine.
         fail_fast: Raise the first error. Tasks are canceled; threads complete the current part.
-        max_parallel: Maximum number of parallel threads; ``limit_concurrency`` lowers it. An event
-            loop runs ``MAX_PARALLEL`` tasks or more, since tasks need no thread-safe code.
+        max_parallel: Maximum number of parallel threads or tasks; ``limit_concurrency`` lowers it.
 
     Example:
         >>> from functools import partial
@@ -149,7 +148,7 @@ class All(Generic[T]):
     async def arun(self, on_text: object) -> list[T | Exception]:
         """Async version of ``run``."""
         calls = [partial(arun, partial(self._outcome, part)) for part in self.parts]
-        return await run_in_tasks(calls, max(self.max_parallel, MAX_PARALLEL))
+        return await run_in_tasks(calls, self.max_parallel)
 
     async def _outcome(self, part: Part[T]) -> T | Exception:
         try:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from support.concurrency_gauge import ConcurrencyGauge
 
 from nodekin.nodegraph import LLM, ModelError, NodeGraph
 from nodekin.retrievers import All, Do, MultiQueryRetriever, Retriever, ScoredNode, as_retriever
@@ -122,6 +123,18 @@ def test_waiting_threads_run_parts_that_have_not_begun() -> None:
     run(lambda: gather([part] * 4, max_parallel=2))
     assert len(threads) == 2
     assert threading.get_ident() in threads
+
+
+@DRIVERS
+@pytest.mark.parametrize("max_parallel", [1, 2, 5])
+def test_max_parallel_limits_threads_and_tasks(drive: Any, max_parallel: int) -> None:
+    gauge = ConcurrencyGauge(least=max_parallel)
+
+    async def part() -> None:
+        await Do(partial(gauge.complete, "prompt"), partial(gauge.acomplete, "prompt"))
+
+    drive(lambda: gather([part] * 12, max_parallel))
+    assert gauge.most == max_parallel
 
 
 def test_nested_parts_do_not_deadlock() -> None:
