@@ -2,14 +2,69 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import sys
+from typing import ClassVar
 
 from .extras import extra
 
 with extra("serve", "uvicorn", "starlette"):
+    import h11
     import uvicorn
     from starlette.types import ASGIApp
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+_REQUEST_SECONDS = 20  # for sending a request
+
+_MAX_WAITING = 32  # connections whose request is incomplete
+
+_MAX_CONNECTIONS = 256
+
+
+class _ImpatientProtocol(H11Protocol):
+    """An HTTP connection that is closed if its client does not send a request.
+
+    uvicorn waits for an incomplete request without a limit. Therefore, clients that send half a
+    request could take all connections. The oldest of too many incomplete requests is closed, and so
+    is a request that takes too long.
+    """
+
+    _waiting: ClassVar[dict[_ImpatientProtocol, asyncio.TimerHandle]] = {}
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for the first request."""
+        super().connection_made(transport)
+        self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        """Receive a part of a request."""
+        super().data_received(data)
+        if self.conn.their_state in (h11.IDLE, h11.SEND_BODY):
+            self._wait()
+        else:
+            self._end_wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._end_wait()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        if self in self._waiting or self.transport.is_closing():
+            return
+        self._waiting[self] = self.loop.call_later(_REQUEST_SECONDS, self._give_up)
+        if len(self._waiting) > _MAX_WAITING:
+            next(iter(self._waiting))._give_up()
+
+    def _end_wait(self) -> None:
+        timer = self._waiting.pop(self, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _give_up(self) -> None:
+        self._end_wait()
+        self.transport.close()
 
 
 def serve_http(app: ASGIApp, host: str, port: int, path: str) -> None:
@@ -37,7 +92,8 @@ def serve_http(app: ASGIApp, host: str, port: int, path: str) -> None:
         config = uvicorn.Config(
             app,
             log_level="warning",
-            limit_concurrency=64,
+            http=_ImpatientProtocol,
+            limit_concurrency=_MAX_CONNECTIONS,
             timeout_keep_alive=5,
             timeout_graceful_shutdown=3,
         )
