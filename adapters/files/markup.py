@@ -23,6 +23,8 @@ _NUMBERS = re.compile(r"\d{1,3}(?:\s?[,;–-]\s?\d{1,3})*")
 
 _BASE = re.compile(r"(?:\d[\d.,]*|[^\W\d_]+|\))\Z")
 
+_MAX_BASE = 100  # characters
+
 _FUNCTIONS = frozenset("arccos arcsin arctan cos cosh cot log sin sinh tan tanh".split())
 
 _ORDINALS = frozenset("st nd rd th er re ère e ème eme o a os as me mes lle lles r tm sm".split())
@@ -62,7 +64,9 @@ def superscript(before: str, text: str, after: str = "", *, is_link: bool = Fals
 
 def _is_power(before: str, number: str, after: str) -> bool:
     """Return whether a raised number is a power. Otherwise, it is a note mark."""
-    match = _BASE.search(before, before.rfind(" ") + 1)
+    # The end of a long word is enough. The search tries each of its letters.
+    start = max(before.rfind(" ") + 1, len(before) - _MAX_BASE)
+    match = _BASE.search(before, start)
     if match is None:  # "14C" is an isotope, "1A note" a note
         return len(number) > 1 and after[:1].isupper()
     base = match[0]

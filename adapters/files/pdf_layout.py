@@ -177,6 +177,13 @@ _PAGE_NUMBER = re.compile(
     r"[\W_]*(?:page|p\.|seite|第)?\s*\d{1,5}\s*(?:(?:of|von|/|共)\s*\d{1,5})?\s*[页頁]?[\W_]*", re.I
 )
 
+_MAX_HEADER = 400  # characters of a line that may be a header with the number of its page
+
+
+def _is_page_number(text: str) -> bool:
+    return len(text) <= _MAX_HEADER and _PAGE_NUMBER.fullmatch(text) is not None
+
+
 _NUMBER = re.compile(r"(?<!\d)\d{1,5}(?!\d)")
 
 _OUTER_NUMBER = re.compile(r"^\d{1,5}\s|\s\d{1,5}$")
@@ -219,7 +226,7 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
     def kept(line: TextLine, page: int) -> TextLine | None:
         """Return a line, the first header in the size of the text, or None."""
         height, text = _height(line), line.text
-        is_number = bool(_PAGE_NUMBER.fullmatch(text))
+        is_number = _is_page_number(text)
         if is_number and any(place in first for place in _counted(text, page)):
             return None
         if text in titles.get(height, ()):
@@ -275,7 +282,9 @@ def _counted(text: str, page: int) -> Iterator[tuple[int, str]]:
 
     They are distances from the number of the page, from 0.
     """
-    finder = _NUMBER if _PAGE_NUMBER.fullmatch(text) else _OUTER_NUMBER
+    if len(text) > _MAX_HEADER:
+        return
+    finder = _NUMBER if _is_page_number(text) else _OUTER_NUMBER
     for number in finder.findall(text):
         yield _ANYWHERE, str(int(number) - page)
 
@@ -288,6 +297,8 @@ def _keys(text: str, page: int) -> Iterator[str]:
     five Chinese characters).
     """
     yield text
+    if len(text) > _MAX_HEADER:
+        return
     numbers = list(_NUMBER.finditer(text))
     if len(numbers) > 1 or len(text.split()) > 3 or len(_CJK.findall(text)) > 5:
         for number in numbers:
@@ -317,7 +328,7 @@ def _margin_lines(lines: Lines, pitch: float) -> Iterator[TextLine]:
             for line, inner in pairwise(from_edge)
         ]
         for at, line in enumerate(from_edge[:2]):
-            if any(apart[at:]) or _PAGE_NUMBER.fullmatch(line.text):
+            if any(apart[at:]) or _is_page_number(line.text):
                 yield line
 
 

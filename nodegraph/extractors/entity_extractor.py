@@ -51,7 +51,7 @@ _QUOTED = lazy_pattern(
     r"|“([^“”\n]{3,20})”"
 )
 
-_REMARK = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
+_REMARK = re.compile(r"[(（][^()（）]*[)）]$")
 
 _BEFORE_A_SENTENCE = re.compile(r"(?:^|[.!?:;\n。！？：；\"“”‘(（|*#-])\s*$")
 
@@ -75,10 +75,18 @@ def name_key(name: str) -> str:
         >>> name_key("The Café's (play)"), name_key("《红楼梦》")
         ('cafe', '红楼梦')
     """
-    words = [_plain(word) for word in _TERM.findall(_folded(_REMARK.sub("", name)))]
+    words = [_plain(word) for word in _TERM.findall(_folded(_without_remark(name)))]
     while len(words) > 1 and words[0] in ARTICLES:
         del words[0]
     return " ".join(words)
+
+
+def _without_remark(name: str) -> str:
+    """Remove the remark in parentheses at the end of a name."""
+    stripped = name.rstrip()
+    start = max(stripped.rfind("("), stripped.rfind("（"))  # the search would try each of them
+    remark = _REMARK.match(stripped, start) if start >= 0 else None
+    return name if remark is None else stripped[:start].rstrip()
 
 
 def has_name(text: str, name: str) -> bool:

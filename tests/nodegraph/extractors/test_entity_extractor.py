@@ -96,3 +96,20 @@ def test_extractor_reads_only_new_passages(stored: bool, tmp_path: Path) -> None
         graph.add(Document("Tea now", id="new"))
         assert len(graph.nodes("mention")) == 50
         assert read == ["Tea now"]
+
+
+@pytest.mark.parametrize("run", [" ", "(", "（a", "a ", "(a)", "\n"])
+def test_name_key_of_long_runs_ends(run: str) -> None:
+    name = f"Tea{run * 300_000}x"
+    assert name_key(name).startswith("tea")
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        *(("Tea (play) ", "tea"), ("Tea(1)（2）", "tea 1"), ("Tea (a", "tea a"), ("(play)", "")),
+        *(("Tea ((a))", "tea a"), ("Tea (a) b", "tea a b"), ("Tea（戏剧）", "tea")),
+    ],
+)
+def test_name_key_drops_last_remark(name: str, key: str) -> None:
+    assert name_key(name) == key
