@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import random
+import secrets
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -454,6 +454,7 @@ def _random_step() -> int:
     """Return the difference to the next revision or state.
 
     The steps are random, so that a restored backup or a recreated file gets other numbers than the
-    replaced store.
+    replaced store. They do not depend on ``random.seed`` and leave the program's random numbers
+    unchanged.
     """
-    return 1 + random.getrandbits(20)
+    return 1 + secrets.randbits(20)

@@ -1,8 +1,10 @@
 """The store of a graph, against a simple model and by its promises."""
 
 import pickle
+import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
@@ -55,6 +57,32 @@ def test_recreated_file_has_another_state(tmp_path: Path) -> None:
         for text in ("one", "two", "three"):  # as many changes as the add and the build
             other.add(text)
     assert [node.text for node in graph.nodes("line")] == ["one", "two", "three"]
+
+
+def test_seeded_program_gets_other_revisions(tmp_path: Path) -> None:
+    """The index of a deleted file must not be used for a new file of a seeded program."""
+    revisions = set()
+    for name in ("one", "two", "three"):
+        random.seed(0)
+        np.random.seed(0)
+        with NodeGraph(store=tmp_path / name) as graph:
+            graph.add(["green tea", "black tea"])
+            revisions.add(graph.reader.revision("ROOT"))
+    assert len(revisions) > 1
+
+
+def test_graph_leaves_random_numbers_of_program() -> None:
+    random.seed(0)
+    np.random.seed(0)
+    before = random.getstate()
+    before_of_numpy = pickle.dumps(np.random.get_state())
+    graph = NodeGraph(embed=lambda texts: [[len(text), 1] for text in texts])
+    ids = graph.add(["Green tea is steamed.", "Black tea is fermented."])
+    graph.search("tea")
+    graph.link(ids[0], ids[1])
+    graph.remove(ids[1])
+    assert random.getstate() == before
+    assert pickle.dumps(np.random.get_state()) == before_of_numpy
 
 
 def test_unknown_group_is_empty(store: GraphStore) -> None:
