@@ -7,11 +7,11 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from .concurrency import track
 from .derivation import Stamp, derive_root
@@ -23,6 +23,9 @@ from .readers.skipped_files import describe_skipped
 from .readers.source_files import WITHOUT_READER, ReadOptions, ReadReport, documents_of
 from .storage.columns import decode, encode, from_text, reading_rows, to_text
 from .storage.graph_store import GraphStore
+
+if TYPE_CHECKING:
+    from .readers.folder_scan import FolderScan
 
 _SOURCES = "source"  # path -> b"folder", b"file", or _EXCLUDED for an excluded part of a folder
 
@@ -137,6 +140,38 @@ class Corpus:
         """The files that were skipped when they were last read."""
         return [failure for _, (_, failure) in sorted(self._skipped().items())]
 
+    def open(self, paths: Iterable[Path], *, on_error: OnError | None) -> None:
+        """Refresh the paths that are sources already, and add the other paths.
+
+        Raises:
+            ReadError: If a file or folder cannot be read and is not skipped.
+            ValueError: If different files have one id, or if a node already has the id.
+        """
+        places = dict.fromkeys(path.expanduser().absolute() for path in paths)
+        sources = set(self.sources()) if places else set()
+        known: list[Path] = []
+        new: list[Path] = []
+        folders: set[Path] = set()
+        inside: list[Path] = []  # their ids depend on the folder, which is added before
+        for path in places:
+            if path in sources:
+                known.append(path)
+            elif not folders.isdisjoint(path.parents):
+                inside.append(path)
+            else:
+                new.append(path)
+                folders.add(path)
+        report = ReadReport()
+        if known:
+            self.refresh(on_error=on_error, only=known)
+            report.include(self.report)
+        for added in (new, inside):
+            if not added:
+                continue
+            self.add([], added, on_error=on_error)
+            report.include(self.report)
+        self.report = report
+
     def add(
         self, documents: list[Document], paths: list[Path], *, on_error: OnError | None
     ) -> list[list[str]]:
@@ -169,8 +204,8 @@ class Corpus:
                     f"{document.id!r}; set Document(text, id=...)"
                 )
         new = [path for path, source in zip(paths, above, strict=True) if path == source]
-        excluded = [Path(p) for p, kind in kinds.items() if kind == _EXCLUDED]
-        included = [str(p) for p in excluded if any(p.is_relative_to(path) for path in paths)]
+        excluded = {p: Path(p) for p, kind in kinds.items() if kind == _EXCLUDED}
+        included = list(_below(excluded, paths))
         with self.change_lock, self.store.transaction():
             self._write(put, reading, old)
             self.store.delete_values(_SOURCES, included)
@@ -189,7 +224,7 @@ class Corpus:
         """
         path = path.expanduser().absolute()
         sources = [Path(p) for p in self.store.get_values(_SOURCES)]
-        records = _below(self._records(), path)
+        records = _below(self._records(), [path])
         if not records and path not in sources:
             raise LookupError(
                 f"{path} is not a source of the graph; the sources: {', '.join(map(str, sources))}"
@@ -206,8 +241,8 @@ class Corpus:
         kinds = self.store.get_values(_SOURCES)
         return [Path(path) for path, kind in kinds.items() if kind != _EXCLUDED]
 
-    def refresh(self, *, on_error: OnError | None, only: Path | None = None) -> Refresh:
-        """Read all sources again (or one), and add, update and remove documents.
+    def refresh(self, *, on_error: OnError | None, only: Collection[Path] | None = None) -> Refresh:
+        """Read all sources again (or some), and add, update and remove documents.
 
         Raises:
             ReadError: If a source folder is missing and errors are not skipped, or if a file cannot
@@ -215,33 +250,35 @@ class Corpus:
             ValueError: If two files have one id. Nothing is changed.
         """
         self.report = ReadReport()
-        store, old = self.store, self._records()
+        store = self.store
+        records = self._records()
+        old = records if only is None else _below(records, only)
         kinds = store.get_values(_SOURCES)
         excluded = [Path(p) for p, kind in kinds.items() if kind == _EXCLUDED]
-        all_sources = self.sources()
+        all_sources = self.sources() if only is None else _related(self.sources(), only)
         sources = [source for source in all_sources if source.exists()]
+        missing = set(all_sources).difference(sources)
         lost = [
             source
             for source in all_sources
-            if source not in sources
+            if source in missing
             and kinds[str(source)] == b"folder"
-            and self._documents_of(_below(old, source).values())
+            and self._documents_of(_below(old, [source]).values())
         ]
         if lost and on_error != "skip":
             raise ReadError(
                 f"the folder {lost[0]} is missing; restore it, or remove its documents: "
                 "graph.remove(ids)"
             )
-        reading = self._scan(zip(sources, sources, strict=True), {}, excluded)
+        others = {i: Path(file.path) for i, file in records.items() if i not in old}
+        reading = self._scan(zip(sources, sources, strict=True), others, excluded)
         if only is not None:
-            old = _below(old, only)
             reading.files = _below(reading.files, only)
         for path in lost:
             error = ReadError(f"{path} is missing", "missing")
             reading.skipped[str(path)] = _failure_row(str(path), path, error)
         self._read(reading, old, on_error)
-        kept = {i for folder in lost for i in _below(old, folder)}
-        kept.update(i for i in reading.errors if i in old)
+        kept = {*_below(old, lost), *(i for i in reading.errors if i in old)}
         with self.change_lock, store.transaction():
             before = store.stamps(ROOT, reading.documents.keys())
             put = self._write(reading.documents, reading, old)
@@ -250,7 +287,7 @@ class Corpus:
             removed = [i for i in self._documents_of(old_files) if i not in now]
             store.change_documents([], remove=removed)
             store.delete_values(_FILES, old.keys() - reading.records.keys() - kept)
-            self._put_skipped(reading.skipped, [only] if only else None)
+            self._put_skipped(reading.skipped, only)
         added = [i for i in put if i not in before]
         return Refresh(added, [i for i in put if i in before], removed, len(now) - len(put))
 
@@ -274,12 +311,19 @@ class Corpus:
         from .readers.folder_scan import scan_files
 
         reading = _Reading()
+        scans: dict[Path, FolderScan] = {}
         for source, part in parts:
-            scan = scan_files(source, self.options)
-            files = scan.files if part == source else _below(scan.files, part)
-            for folder in excluded:
-                left_out = _below(files, folder)
-                files = {i: path for i, path in files.items() if i not in left_out}
+            is_new = source not in scans
+            if is_new:
+                scans[source] = scan_files(source, self.options)
+            scan = scans[source]
+            files = scan.files if part == source else scan.below(part)
+            left_out = _below(files, excluded)
+            files = {i: path for i, path in files.items() if i not in left_out}
+            reading.parts.append(files)
+            reading.files |= files
+            if scan.root.is_dir():
+                reading.in_folders.update(files)
             for file_id, path in files.items():
                 other = known.get(file_id, path)
                 if other != path and other.resolve() != path.resolve() and other.exists():
@@ -287,6 +331,9 @@ class Corpus:
                         f"{path} and {other} have the same document id {file_id!r}; rename a "
                         "folder, or add Document(text, id=...)"
                     )
+            known |= files
+            if not is_new:
+                continue
             if unsupported := scan.unsupported_error():
                 if self.options.strict:
                     raise unsupported
@@ -294,11 +341,6 @@ class Corpus:
                 reading.skipped[str(place)] = _failure_row(scan.root.name, place, unsupported)
             self.report.passed_over += scan.passed_over
             self.report.unsupported += scan.unsupported
-            known |= files
-            reading.parts.append(files)
-            reading.files |= files
-            if scan.root.is_dir():
-                reading.in_folders.update(files)
         return reading
 
     def _read(self, reading: _Reading, old: Mapping[str, _File], on_error: OnError | None) -> None:
@@ -319,7 +361,7 @@ class Corpus:
         for file_id, path in files.items():
             before = old.get(file_id)
             try:
-                file = _stat(path, before)
+                file = _stat(path, before, self.options)
             except ReadError as error:
                 reading.errors[file_id] = error
                 continue
@@ -387,7 +429,7 @@ class Corpus:
         """Replace the records of skipped files below some paths. None: all paths."""
         old = {i: path for i, (path, _) in self._skipped().items()}
         if read is not None:
-            old = {i: path for folder in read for i, path in _below(old, folder).items()}
+            old = _below(old, read)
         self.store.delete_values(_LEFT_OUT, old)
         self.store.put_values(_LEFT_OUT, new)
 
@@ -443,7 +485,7 @@ def unchanged_file(store: GraphStore, document_id: str) -> tuple[Path, str]:
     with reading_rows(store.place):
         record = _to_file(value)
     path = Path(record.path)
-    if _stat(path, record).content != record.content:
+    if _stat(path, record, None).content != record.content:
         raise ReadError(f"{path} has changed since it was read; read it again: nodekin index")
     return path, record.content
 
@@ -483,8 +525,11 @@ def _warn_of_skipped(failures: Sequence[Failure]) -> None:
     )
 
 
-def _stat(path: Path, old: _File | None) -> _File:
+def _stat(path: Path, old: _File | None, options: ReadOptions | None) -> _File:
     """Return a new record of a file. The file is hashed only if its size or times changed.
+
+    A file above the maximum size of the options is rejected without hashing. Without options, the
+    size is unlimited.
 
     The version is empty if the file changed within the last two seconds: some file systems have no
     finer times, so a second change would be invisible.
@@ -494,6 +539,8 @@ def _stat(path: Path, old: _File | None) -> _File:
     """
     try:
         stat = os.stat(path)
+        if options is not None:
+            options.check_size(path, stat.st_size)
         version = [stat.st_size, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns]
         if time.time_ns() - max(version[2:]) < 2_000_000_000:
             version = []
@@ -512,7 +559,22 @@ def _hash(path: Path) -> str:
     return state.hexdigest()
 
 
-def _below(items: Mapping[str, PathT], folder: Path) -> dict[str, PathT]:
-    """Return the items whose paths are inside a folder. An item is a path or a ``_File``."""
+def _below(items: Mapping[str, PathT], folders: Iterable[Path]) -> dict[str, PathT]:
+    """Return the items whose paths are inside some folders. An item is a path or a ``_File``."""
+    outer = set(folders)
+    if not outer:
+        return {}
     paths = {i: Path(x.path) if isinstance(x, _File) else x.absolute() for i, x in items.items()}
-    return {i: item for i, item in items.items() if paths[i].is_relative_to(folder)}
+    return {i: item for i, item in items.items() if _is_below(paths[i], outer)}
+
+
+def _is_below(path: Path, folders: Set[Path]) -> bool:
+    """Return whether a path is one of some folders, or inside one of them."""
+    return path in folders or not folders.isdisjoint(path.parents)
+
+
+def _related(sources: Iterable[Path], paths: Collection[Path]) -> list[Path]:
+    """Return the sources that can contain files of some paths."""
+    given = set(paths)
+    above = {folder for path in paths for folder in path.parents}
+    return [source for source in sources if source in above or _is_below(source, given)]

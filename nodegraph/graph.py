@@ -107,17 +107,8 @@ class NodeGraph:
         self._set_up()
         for name, (size, overlap) in PREDEFINED.items():
             self.create_node_group(name, SentenceSplitter, chunk_size=size, chunk_overlap=overlap)
-        for path in () if source is None else flatten(source):
-            if not isinstance(path, str | Path):
-                raise TypeError(
-                    f"source must be a path or a list of paths, got {path!r:.80}; add texts with "
-                    "graph.add()"
-                )
-            place = Path(path).expanduser().absolute()
-            if place in self._corpus.sources():
-                self._corpus.refresh(on_error=self.on_error, only=place)
-            else:
-                self.add(place)
+        if source is not None:
+            self._corpus.open(_source_paths(source), on_error=self.on_error)
 
     def _set_up(self) -> None:
         """Create the attributes that are not pickled."""
@@ -378,6 +369,7 @@ class NodeGraph:
     def read_report(self) -> ReadReport:
         """Counts and problems of the last ``add`` or ``refresh`` in this process.
 
+        After ``NodeGraph(source)``, the report covers all paths of the source.
         ``add`` without paths resets the report.
         """
         return self._corpus.report
@@ -693,6 +685,23 @@ def _links(
 ) -> list[Link]:
     targets = [target] if isinstance(target, str | Node) else target
     return [Link(_id(source), _id(end), *fields) for end in targets]
+
+
+def _source_paths(source: object) -> list[Path]:
+    """Return the paths of files and folders.
+
+    Raises:
+        TypeError: If a source is not a path.
+    """
+    paths = []
+    for path in flatten(source):
+        if not isinstance(path, str | Path):
+            raise TypeError(
+                f"source must be a path or a list of paths, got {path!r:.80}; add texts with "
+                "graph.add()"
+            )
+        paths.append(Path(path))
+    return paths
 
 
 def _check_on_error(on_error: str | None) -> None:

@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 from ..errors import ReadError, UnsupportedFilesError
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 _MAX_IGNORE_FILE = 1_000_000  # bytes
 
 
-@dataclass(slots=True)
+@dataclass
 class FolderScan:
     """The files of a folder.
 
@@ -37,6 +37,16 @@ class FolderScan:
     files: dict[str, Path] = field(default_factory=dict)
     unsupported: list[str] = field(default_factory=list)
     passed_over: Counter[str] = field(default_factory=Counter)
+
+    def below(self, path: Path) -> dict[str, Path]:
+        """Return the files inside a folder or equal to a path, by document id."""
+        if path in self._ids:
+            return {self._ids[path]: path}
+        return {i: file for file, i in self._ids.items() if file.is_relative_to(path)}
+
+    @cached_property
+    def _ids(self) -> dict[Path, str]:
+        return {file.absolute(): i for i, file in self.files.items()}
 
     def unsupported_error(self) -> UnsupportedFilesError | None:
         """Return an error with the number of files without a reader, by suffix, and examples."""

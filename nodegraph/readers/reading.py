@@ -133,14 +133,7 @@ def _reader(path: Path, options: ReadOptions) -> RegisteredReader | FileFormat:
         ReadError: If the file has no reader.
     """
     try:
-        size = path.stat().st_size
-        if size > options.max_bytes:
-            raise ReadError(
-                f"{path} has {size:,} bytes, more than the {options.max_bytes:,} of "
-                "ReadOptions(max_bytes=...)",
-                "too large",
-                skippable=True,
-            )
+        options.check_size(path, path.stat().st_size)
         reader = registered_reader(path) or format_of(path)
     except OSError as error:
         raise _read_error(path, error, options) from error

@@ -90,6 +90,20 @@ class ReadOptions:
                     "big5, latin-1, cp1252, shift_jis and utf-16"
                 ) from error
 
+    def check_size(self, path: Path, size: int) -> None:
+        """Raise an error if a file is too large.
+
+        Raises:
+            ReadError: If the size in bytes is above ``max_bytes``.
+        """
+        if size > self.max_bytes:
+            raise ReadError(
+                f"{path} has {size:,} bytes, more than the {self.max_bytes:,} of "
+                "ReadOptions(max_bytes=...)",
+                "too large",
+                skippable=True,
+            )
+
 
 WITHOUT_READER = "without a reader"
 """The kind of files that have no reader."""

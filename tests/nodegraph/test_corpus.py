@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from support.node_texts import texts
 
-from nodekin.nodegraph import Document, NodeGraph, ReadError, corpus
+from nodekin.nodegraph import Document, NodeGraph, ReadError, ReadOptions, corpus
+from nodekin.nodegraph.errors import OnError
+from nodekin.nodegraph.readers import folder_scan
 
 
 @pytest.fixture
@@ -214,3 +216,111 @@ def test_remove_is_all_or_nothing(docs: Path, tmp_path: Path) -> None:
         graph.remove([docs / "a.txt", "docs/b.txt"])
         assert texts(graph.nodes("ROOT")) == ["c one\nc two"]
         assert graph.refresh().added == ["docs/b.txt"]  # removed by its id: its file gives it again
+
+
+@pytest.fixture
+def scanned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the names of scanned sources."""
+    names: list[str] = []
+    whole = folder_scan.scan_files
+
+    def counted(source: str | Path, options: ReadOptions | None = None) -> folder_scan.FolderScan:
+        names.append(Path(source).name)
+        return whole(source, options)
+
+    monkeypatch.setattr(folder_scan, "scan_files", counted)
+    return names
+
+
+def test_open_scans_each_source_once(docs: Path, tmp_path: Path, scanned: list[str]) -> None:
+    """Opening many files takes time in proportion to their number."""
+    files = sorted(docs.iterdir())
+    for _ in range(2):
+        NodeGraph(files, store=tmp_path / "graph", progress=False).close()
+        assert scanned == ["a.txt", "b.txt", "c.txt"]
+        scanned.clear()
+
+
+def test_add_scans_a_known_folder_once(docs: Path, tmp_path: Path, scanned: list[str]) -> None:
+    with opened(docs, tmp_path) as graph:
+        scanned.clear()
+        (docs / "a.txt").write_text("a new", encoding="utf-8")
+        (docs / "sub").mkdir()
+        (docs / "sub" / "d.txt").write_text("d", encoding="utf-8")
+        ids = graph.add([docs / "a.txt", docs / "sub", docs / "b.txt"])
+        assert ids == ["docs/a.txt", "docs/sub/d.txt", "docs/b.txt"]
+        assert scanned == ["docs"]
+        assert graph.node("docs/a.txt").text == "a new"
+
+
+def test_read_report_covers_all_paths(docs: Path, tmp_path: Path) -> None:
+    files = sorted(docs.iterdir())
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "x.txt").write_text("x", encoding="utf-8")
+    (other / "y.unknown").write_text("\0\1\2", encoding="utf-8")
+    (other / ".hidden").write_text("z", encoding="utf-8")
+    with NodeGraph(files[:2], store=tmp_path / "graph", progress=False) as graph:
+        assert graph.read_report.read == 2
+    files[0].write_text("changed", encoding="utf-8")
+    with NodeGraph([*files, other], store=tmp_path / "graph", progress=False) as graph:
+        report = graph.read_report
+        assert (report.read, report.unchanged) == (3, 1)
+        assert report.unsupported == [str(other / "y.unknown")]
+        assert report.passed_over == {"hidden": 1}
+        assert texts(graph.nodes("ROOT")) == ["changed", "b one\nb two", "c one\nc two", "x"]
+
+
+def test_open_reads_a_file_inside_a_source_once(docs: Path, tmp_path: Path) -> None:
+    for _ in range(2):
+        sources = [docs, docs / "a.txt", docs]
+        with NodeGraph(sources, store=tmp_path / "graph", progress=False) as graph:
+            assert graph.reader.document_ids() == ["docs/a.txt", "docs/b.txt", "docs/c.txt"]
+            assert graph.sources == [docs]
+
+
+def test_open_keeps_files_of_overlapping_sources(docs: Path, tmp_path: Path) -> None:
+    with NodeGraph([docs / "a.txt", docs], store=tmp_path / "graph", progress=False) as graph:
+        ids = graph.reader.document_ids()
+        assert set(graph.sources) == {docs / "a.txt", docs}
+    with NodeGraph([docs / "a.txt"], store=tmp_path / "graph", progress=False) as graph:
+        assert graph.reader.document_ids() == ids
+
+
+def test_open_rejects_an_id_of_another_source(docs: Path, tmp_path: Path) -> None:
+    opened(docs, tmp_path).close()
+    twin = tmp_path / "twin" / "docs"
+    twin.mkdir(parents=True)
+    with opened(twin, tmp_path) as graph:
+        assert len(graph.nodes("ROOT")) == 3
+    (twin / "a.txt").write_text("twin", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"the same document id 'docs/a\.txt'"):
+        opened(twin, tmp_path)
+
+
+@pytest.mark.parametrize("on_error", [None, "skip"])
+def test_oversized_file_is_not_hashed(
+    on_error: OnError | None, docs: Path, hashed: list[str]
+) -> None:
+    (docs / "b.txt").write_text("b" * 100, encoding="utf-8")
+    options = ReadOptions(max_bytes=50)
+    graph = NodeGraph(docs, reading=options, on_error=on_error, progress=False)
+    graph.refresh()
+    graph.add(docs / "a.txt")
+    assert hashed == ["a.txt", "c.txt"]
+    assert [failure.document for failure in graph.failures] == ["docs/b.txt"]
+    (docs / "b.txt").write_text("small", encoding="utf-8")
+    assert graph.refresh().added == ["docs/b.txt"]
+    hashed.clear()
+    with pytest.raises(ReadError, match=r"has 5 bytes, more than the 4 of ReadOptions"):
+        NodeGraph(docs / "b.txt", reading=ReadOptions(max_bytes=4), on_error="raise")
+    assert hashed == []
+
+
+def test_grown_file_keeps_its_document(docs: Path, hashed: list[str]) -> None:
+    graph = NodeGraph(docs, reading=ReadOptions(max_bytes=50), progress=False)
+    hashed.clear()
+    (docs / "b.txt").write_text("b" * 100, encoding="utf-8")
+    assert graph.refresh().removed == []
+    assert graph.node("docs/b.txt").text == "b one\nb two"
+    assert hashed == []
