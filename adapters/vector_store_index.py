@@ -639,7 +639,8 @@ class StoreRecord:
     def write(self, fingerprints: Mapping[str, str]) -> None:
         """Record fingerprints by node id."""
         if self._kind:
-            self._reader.save(self._kind, {i: value.encode() for i, value in fingerprints.items()})
+            rows = {i: value.encode() for i, value in fingerprints.items()}
+            self._reader.save(self._kind, rows, derived=True)
         else:
             self._rows.update(fingerprints)
 

@@ -315,7 +315,7 @@ class GroupBuilder:
             until: The ``ROOT`` revision of a complete build. None: the build is incomplete.
         """
         group, done = build.lineage[-1], build.done
-        with self._store.transaction(durable=group.num_workers > 1):
+        with self._store.transaction(durable=group.num_workers > 1, derived=True):
             if self._revisions(group) != build.revisions:
                 tasks = self._tasks(build.lineage, list(done))
                 done = {i: new for i, new in done.items() if tasks.get(i) == build.tasks[i]}

@@ -430,8 +430,10 @@ class Corpus:
         old = {i: path for i, (path, _) in self._skipped().items()}
         if read is not None:
             old = _below(old, read)
-        self.store.delete_values(_LEFT_OUT, old)
-        self.store.put_values(_LEFT_OUT, new)
+        stored = self.store.get_values(_LEFT_OUT, new)
+        changed = {i: value for i, value in new.items() if stored.get(i) != value}
+        self.store.delete_values(_LEFT_OUT, old.keys() - new.keys())
+        self.store.put_values(_LEFT_OUT, changed)
 
     def _write(
         self, documents: Mapping[str, Document], reading: _Reading, old: Mapping[str, _File]
@@ -458,7 +460,8 @@ class Corpus:
             if file != old.get(i):
                 own = {d: [*stamps[d]] for d in file.documents if d in stamps}
                 rows[i] = to_text(encode([file.path, file.content, own, file.version]))
-        store.put_values(_FILES, rows)
+        # Records of unchanged documents only save hashing.
+        store.put_values(_FILES, rows, derived=not changed)
         return changed
 
     def _documents_of(self, files: Iterable[_File]) -> list[str]:

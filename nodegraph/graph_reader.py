@@ -314,6 +314,11 @@ class GraphReader:
                 keep()
         self._held = (-1, self._held[1] + 1)
 
+    @property
+    def is_read_only(self) -> bool:
+        """Whether the store rejects changes, so that index files cannot be written."""
+        return self._store.is_read_only
+
     def index_file(self, name: str) -> Path | None:
         """Return the path for a rebuildable index. None: indexes stay in memory."""
         folder = self._store.index_folder

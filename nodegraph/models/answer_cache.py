@@ -77,7 +77,7 @@ class AnswerCache:
             return stored
 
     def _put(self, key: str, answer: Any) -> None:
-        self.store.put_values(_KIND, {key: json.dumps(answer).encode()})
+        self.store.put_values(_KIND, {key: json.dumps(answer).encode()}, derived=True)
 
 
 def answer_key(model: str, prompt: str, schema: Mapping[str, Any] | None = None) -> str:

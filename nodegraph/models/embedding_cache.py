@@ -223,7 +223,7 @@ class EmbeddingCache:
         """Store vectors of texts by digest. Return the texts without a usable vector."""
         self._check_dimension(embedder, vectors)
         new = {n: v.astype("<f4").tobytes() for n, v in zip(texts, vectors, strict=True)}
-        self._store.put_values(_kind(embedder), new)
+        self._store.put_values(_kind(embedder), new, derived=True)
         rows = zip(texts.values(), vectors, strict=True)
         return [text for text, row in rows if not row.any()]
 

@@ -30,15 +30,21 @@ class Database(Protocol):
     def index_folder(self) -> Path | None:
         """The folder for index files. None if indexes stay in memory."""
 
+    @property
+    def is_read_only(self) -> bool:
+        """Whether the database rejects changes, except of derived rows."""
+
     def begin(self) -> None:
         """Begin to read one state."""
 
-    def begin_writing(self, *, durable: bool) -> None:
+    def begin_writing(self, *, durable: bool, derived: bool = False) -> None:
         """Begin a transaction, after other writing processes have finished theirs.
 
         Args:
             durable: Whether the commit survives a power failure. Otherwise a power failure may
                 undo the commit, but never a part of it.
+            derived: Whether all rows can be derived again. A read-only database writes them in
+                memory.
 
         Raises:
             StoreError: If the database cannot be written to.

@@ -102,12 +102,18 @@ class GraphStore(NodeTables):
         """Close the connection. The next use opens a new one."""
         with self.database.lock:
             self.database.close()
+            self._derived_values.clear()
             self._forget()
 
     def compact(self) -> None:
         """Free the disk space of deleted data."""
         with self.database.lock:
             self.database.compact()
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether the store rejects changes of documents and links."""
+        return self.database.is_read_only
 
     def vector_index(self, graph: Any, group: str, key: str) -> Any | None:
         """Return the index of a group's vectors in the database; None if it does not search."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import tempfile
@@ -17,6 +18,8 @@ from ..node import ROOT
 from .columns import DAMAGED, to_id, to_text
 from .database import FORMAT, TABLES, Row
 from .schema_check import check_schema, protect
+
+logger = logging.getLogger(__name__)
 
 APPLICATION = 0x6E6F6465
 """The ``application_id`` of our files: "node"."""
@@ -41,11 +44,17 @@ _REMEDIES = {
 }
 """Remedies of errors, by a part of SQLite's message."""
 
+_LOGS = ("-wal", "-journal")
+"""Suffixes of files that hold changes of a database."""
+
 _inherited: list[sqlite3.Connection] = []  # closing one in a child would break its parent
 
 
 class SQLiteDatabase:
     """A connection to an SQLite database; see ``Database`` for its methods.
+
+    A file is opened read-only if this process cannot write to the file or to its folder. Rows that
+    can be derived again are then written to a copy in memory.
 
     Args:
         path: The file. Created if it is missing. None for a database in memory.
@@ -69,6 +78,9 @@ class SQLiteDatabase:
         self._is_durable = True
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
+        self._stamps: Stamps | None = None  # of a file that is taken for unchanging
+        self._is_read_only = False
+        self._is_copy = False  # whether the connection is a copy of a read-only file, in memory
         hold_over_fork(self)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -121,10 +133,25 @@ class SQLiteDatabase:
             self._check_file()
             self.rows("BEGIN")
 
-    def begin_writing(self, *, durable: bool) -> None:
-        """Begin a transaction."""
+    @property
+    def is_read_only(self) -> bool:
+        """Whether this process cannot write to the file or to its folder."""
+        if self._connection is not None:
+            return self._is_read_only
+        return self.path is not None and is_read_only(self.path)
+
+    def begin_writing(self, *, durable: bool, derived: bool = False) -> None:
+        """Begin a transaction. A read-only file rejects the first statement that writes."""
         if self.path is not None:
             self._check_file()
+            self._db()
+            if self._is_read_only:
+                if derived:
+                    self._copy_into_memory()
+                if self._is_copy:
+                    self.rows(f"PRAGMA query_only = {'OFF' if derived else 'ON'}")
+                self.rows("BEGIN")
+                return
             if durable != self._is_durable:
                 self.rows(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
                 self._is_durable = durable
@@ -144,9 +171,14 @@ class SQLiteDatabase:
 
     def _db(self) -> sqlite3.Connection:
         if self._connection is None:
-            name = ":memory:" if self.path is None else str(self.path)
+            self._is_read_only = self.is_read_only
             try:
-                db = sqlite3.connect(name, _TIMEOUT, isolation_level=None, check_same_thread=False)
+                if self.path is None:
+                    db = _connect(":memory:")
+                elif self._is_read_only:
+                    db, self._stamps = connect_read_only(self.path)
+                else:
+                    db = _connect(str(self.path))
                 try:
                     self._prepare(db)
                 except BaseException:
@@ -179,6 +211,8 @@ class SQLiteDatabase:
             )
         if version:
             check_schema(db, self.path or "the graph in memory")
+        elif self._is_read_only:
+            raise StoreError(f"{self.path} is empty, and {_unwritable(self.path)}")
         if not version:
             with suppress(sqlite3.OperationalError):  # another process creates the file
                 db.execute("PRAGMA journal_mode = WAL")
@@ -193,21 +227,51 @@ class SQLiteDatabase:
         if self.path is not None:
             self._inode = os.stat(self.path).st_ino
 
+    def _copy_into_memory(self) -> None:
+        """Replace the connection by a copy of the read-only file, to write derived rows."""
+        if self._is_copy:
+            return
+        logger.warning(
+            "%s lacks derived nodes, and %s: they are derived in memory, by each process; build "
+            "the groups before the file becomes read-only",
+            self.path,
+            _unwritable(self.path),
+        )
+        copy = _connect(":memory:")
+        protect(copy)
+        original = self._db()
+        self._stamps = stamps_of(self.path)
+        original.backup(copy)
+        original.close()
+        self._connection = copy
+        self._is_copy = True
+
     def _check_file(self) -> None:
-        """Raise an error if the open file was deleted or replaced."""
-        try:
-            inode = os.stat(str(self.path)).st_ino
-        except OSError:
-            inode = 0
-        if self._connection is not None and inode != self._inode:
+        """Raise an error if the open file was deleted or replaced.
+
+        A read-only file that another user has changed is opened again.
+        """
+        if self._was_moved():
             raise StoreError(
                 f"{self.path} was deleted or replaced while the graph was open; restore the file, "
                 "or close the graph (graph.close()) to open the new one"
             )
+        if self._stamps is not None and self._stamps != stamps_of(self.path):
+            self._disconnect()
+
+    def _was_moved(self) -> bool:
+        """Return whether the open file was deleted or replaced."""
+        try:
+            inode = os.stat(str(self.path)).st_ino
+        except OSError:
+            inode = 0
+        return self._connection is not None and inode != self._inode
 
     def compact(self) -> None:
         """Rewrite the file without the space of deleted rows."""
         with self.lock:
+            if self.is_read_only:
+                raise StoreError(f"{self.path} cannot be compacted: {_unwritable(self.path)}")
             self.rows("VACUUM")
             if self.path is not None:
                 self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -215,12 +279,31 @@ class SQLiteDatabase:
     def close(self) -> None:
         """Close the file. A database in memory keeps its data."""
         with self.lock:
-            if self.path is not None and self._connection is not None:
-                self._connection.close()
-                self._connection = None
+            if self.path is not None:
+                if self._was_moved() and not self._is_read_only:
+                    self._empty_log()
+                self._disconnect()
+
+    def _empty_log(self) -> None:
+        """Empty the log of a replaced file, which SQLite would apply to the new file."""
+        with suppress(StoreError):
+            self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def _disconnect(self) -> None:
+        connection = self._connection
+        self._forget_connection()
+        if connection is not None:
+            connection.close()
+
+    def _forget_connection(self) -> None:
+        self._connection = None
+        self._stamps = None
+        self._is_copy = False
 
     def _explained(self, error: Exception) -> StoreError:
         """Return an error of SQLite with the place and a remedy."""
+        if "readonly" in str(error) and self.is_read_only:
+            return StoreError(f"{self.path} cannot be changed: {_unwritable(self.path)}")
         text, place = str(error), self.path or "the graph in memory"
         remedies = (remedy for word, remedy in _REMEDIES.items() if word in text)
         return StoreError(f"{place}: {text}: {next(remedies, 'nothing was changed')}")
@@ -231,14 +314,98 @@ class SQLiteDatabase:
         """Leave the connection of a file to the parent process."""
         if self.path is not None and self._connection is not None:
             _inherited.append(self._connection)
-            self._connection = None
+            self._forget_connection()
         self.lock.release()
+
+
+def _connect(name: str) -> sqlite3.Connection:
+    """Connect to a file, or to the address of a file."""
+    return sqlite3.connect(
+        name,
+        _TIMEOUT,
+        isolation_level=None,
+        check_same_thread=False,
+        uri=name.startswith("file:"),
+    )
+
+
+# Read-only files
+
+Stamps = list[tuple[int, int, int] | None]
+"""The inodes, sizes and times of a file and its logs. None for a missing file."""
+
+
+def is_read_only(path: Path) -> bool:
+    """Return whether an existing file cannot be changed by this process."""
+    return path.exists() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
+
+
+def _unwritable(path: Path | None) -> str:
+    """Return the reason why a file is read-only, and the remedy."""
+    assert path is not None
+    remedy = "copy the file into a folder that can be written to"
+    if os.access(path.parent, os.W_OK):
+        return f"the file is read-only in the folder {path.parent}; make it writable, or {remedy}"
+    return f"the folder {path.parent} is read-only; {remedy}"
+
+
+def connect_read_only(path: Path) -> tuple[sqlite3.Connection, Stamps | None]:
+    """Connect to a file that this process cannot change.
+
+    A file without logs is read as an unchanging file, since SQLite would have to create a log.
+    Otherwise another process may be writing, or was killed: the log is read as well.
+
+    Returns:
+        The connection, and the stamps of an unchanging file.
+
+    Raises:
+        StoreError: If the file has a log that cannot be read.
+    """
+    stamps = stamps_of(path)
+    address = path.absolute().as_uri()
+    if stamps[1:] == [None] * len(_LOGS):
+        return _connect(f"{address}?mode=ro&immutable=1"), stamps
+    db = _connect(f"{address}?mode=ro")
+    try:
+        db.execute("PRAGMA schema_version").fetchone()
+    except sqlite3.Error as error:
+        db.close()
+        if full := [log for log in _logs(path) if log.exists() and log.stat().st_size]:
+            raise StoreError(
+                f"{path} was not closed: {full[0].name} holds changes that cannot be read, because "
+                f"{_unwritable(path)} together with {full[0].name}, open the copy and close it "
+                "(graph.close())"
+            ) from error
+        return _connect(f"{address}?mode=ro&immutable=1"), stamps
+    return db, None
+
+
+def _logs(path: Path) -> list[Path]:
+    return [path.with_name(f"{path.name}{suffix}") for suffix in _LOGS]
+
+
+def stamps_of(path: Path | None) -> Stamps:
+    """Return the stamps of a file and its logs."""
+    assert path is not None
+    stamps: Stamps = []
+    for file in (path, *_logs(path)):
+        try:
+            status = file.stat()
+        except OSError:
+            stamps.append(None)
+        else:
+            stamps.append((status.st_ino, status.st_size, status.st_mtime_ns))
+    return stamps
 
 
 def faults_of(path: Path) -> list[str]:
     """Return at most ten integrity errors of a file, over a separate connection."""
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as db:
+        if is_read_only(path):
+            db, _ = connect_read_only(path)
+        else:
+            db = _connect(f"{path.absolute().as_uri()}?mode=rw")
+        with closing(db):
             faults = [str(text) for (text,) in db.execute("PRAGMA integrity_check(10)")]
     except (sqlite3.Error, UnicodeDecodeError) as error:
         return [str(error) or "an error whose text is damaged"]

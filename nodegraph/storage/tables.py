@@ -92,6 +92,7 @@ class Tables:
         self._writes = False
         self._has_changed = False  # whether the transaction has changed nodes or links
         self._counters: dict[str, int] = {}
+        self._derived_values: dict[str, dict[str, bytes]] = {}  # by kind, of a read-only store
         self._forget()
 
     def _forget(self) -> None:
@@ -162,7 +163,9 @@ class Tables:
             self.database.lock.release()
 
     @contextmanager
-    def transaction(self, *, durable: bool = True) -> Iterator[tuple[int, int]]:
+    def transaction(
+        self, *, durable: bool = True, derived: bool = False
+    ) -> Iterator[tuple[int, int]]:
         """Hold the lock and commit all writes of the block, or none if the block raises.
 
         The block gets the numbers of the states before and after its changes of nodes and links;
@@ -170,6 +173,8 @@ class Tables:
 
         Args:
             durable: Whether the commit survives a power failure.
+            derived: Whether all writes can be derived again. A read-only store keeps them in
+                memory, and rejects other writes.
 
         Raises:
             RuntimeError: If the thread is inside a turn.
@@ -188,7 +193,7 @@ class Tables:
                 return
             try:
                 self._begin()
-                db.begin_writing(durable=durable)
+                db.begin_writing(durable=durable, derived=derived)
                 self._writes = True
                 if db.place or not self._counters:
                     self._counters = self._read_counters()
@@ -359,7 +364,7 @@ class Tables:
 
     def mark_built(self, group: str, rules: str, revision: int) -> None:
         """Store the rules of a complete build, and its ``ROOT`` revision."""
-        with self.transaction(durable=False):
+        with self.transaction(durable=False, derived=True):
             if self.built(group) != (rules, revision):
                 self._change_group(group, rules=rules, built_for=revision)
 
@@ -382,11 +387,25 @@ class Tables:
         with reading_rows(self.database.place):
             if any(type(value) is not bytes for _, value in rows):
                 raise ValueError(f"a value of the kind {kind!r} must be bytes")
-            return {from_id(key): value for key, value in rows}
+            values = {from_id(key): value for key, value in rows}
+        if derived := self._derived_values.get(kind):
+            names = derived if keys is None else derived.keys() & set(keys)
+            values |= {key: derived[key] for key in names}
+        return values
 
-    def put_values(self, kind: str, values: Mapping[str, bytes]) -> None:
-        """Insert or replace values of a kind, by key."""
-        if values:
+    def put_values(self, kind: str, values: Mapping[str, bytes], *, derived: bool = False) -> None:
+        """Insert or replace values of a kind, by key.
+
+        Args:
+            kind: The kind.
+            values: The values.
+            derived: Whether the values can be derived again. A read-only store keeps them in memory
+                until it is closed.
+        """
+        if derived and self.database.is_read_only:
+            with self.database.lock:
+                self._derived_values.setdefault(kind, {}).update(values)
+        elif values:
             with self.transaction():
                 self.database.run_many(
                     "INSERT INTO kept VALUES (?, ?, ?) "

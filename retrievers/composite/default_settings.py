@@ -172,7 +172,7 @@ def measure(
     }
     key = _key(graph, target, embed_keys)
     stored = [measured.documents, measured.weights, measured.links, encoded]
-    graph.reader.save(_KIND, {key: json.dumps(stored).encode()})
+    graph.reader.save(_KIND, {key: json.dumps(stored).encode()}, derived=True)
     _cache(graph)[key] = measured
     return measured
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from ...nodegraph.errors import StoreError
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import digest
 from ...nodegraph.node import Node
@@ -254,7 +255,9 @@ class SyncedIndex:
             raise
         self._synced = changes.revision, self._version()[1]
         self._unsaved += len(changes.added) + len(changes.removed)
-        if self._unsaved > _UNSAVED + self.size // _UNSAVED_SHARE:
+        if self._graph.reader.is_read_only:
+            self._tell_read_only()
+        elif self._unsaved > _UNSAVED + self.size // _UNSAVED_SHARE:
             self.save()
 
     def _reset(self) -> None:
@@ -263,11 +266,31 @@ class SyncedIndex:
 
     # The file
 
+    def _tell_read_only(self) -> None:
+        """Log once per graph that indexes of a read-only store are built in memory."""
+        if self._unsaved > _WORTH_SAVING and self._path() is not None:
+            self._graph.reader.shared("read-only", self._warn_read_only)
+
+    def _warn_read_only(self) -> bool:
+        logger.warning(
+            "the store is read-only, and the index of group %r has no current file: indexes are "
+            "built in memory, by each process; search once before the store becomes read-only",
+            self._group,
+        )
+        return True
+
     def close(self) -> None:
-        """Store the index if that is worthwhile. The index can still be used."""
-        with self._graph.reader.reading():
-            if self._unsaved > _WORTH_SAVING:
+        """Store the index if that is worthwhile. The index can still be used.
+
+        A failure is logged, for example if the store was deleted.
+        """
+        if self._unsaved <= _WORTH_SAVING or self._graph.reader.is_read_only:
+            return
+        try:
+            with self._graph.reader.reading():
                 self.save()
+        except StoreError as error:
+            logger.warning("the index of group %r was not stored: %s", self._group, error)
 
     def save(self) -> None:
         """Write the file. A failure is logged."""

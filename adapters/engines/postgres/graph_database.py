@@ -78,6 +78,8 @@ class PostgresDatabase:
         StoreError: If the tables have another format, or cannot be created.
     """
 
+    is_read_only = False
+
     def __init__(self, address: str, timeout: float = 60.0) -> None:
         self._url = address
         self.timeout = timeout
@@ -161,7 +163,7 @@ class PostgresDatabase:
         """Begin to read one state."""
         self._begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
-    def begin_writing(self, *, durable: bool) -> None:
+    def begin_writing(self, *, durable: bool, derived: bool = False) -> None:
         """Begin a transaction. All commits are as durable as the server makes them."""
         number = self._transactions + 1
         self._begin(
