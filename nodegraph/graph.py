@@ -272,8 +272,10 @@ class NodeGraph:
 
         A graph in memory keeps its data.
         """
-        self.reader.close()
-        self._store.close()
+        try:
+            self.reader.close()
+        finally:
+            self._store.close()
 
     # Groups
 

@@ -1,6 +1,7 @@
 """SQLite files: foreign and damaged ones, full disks, several processes, forks and interrupts."""
 
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -95,6 +96,34 @@ def test_deleted_file_raises_until_the_graph_is_closed(tmp_path: Path) -> None:
         graph.add("more")
     with pytest.raises(StoreError, match="was deleted or replaced while the graph was open"):
         graph.nodes("line")
+
+
+@pytest.mark.parametrize("change", ["deleted", "replaced", "folder"])
+def test_close_after_deleted_file_opens_the_new_one(
+    change: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    graph = filled(folder / "g", count=300)
+    assert Retriever(graph, "line", "bm25")("tea")  # an index that is worth saving
+    if change == "replaced":
+        filled(tmp_path / "new", count=1).close()
+        (tmp_path / "new").replace(folder / "g")
+    elif change == "folder":
+        shutil.rmtree(folder)
+        folder.mkdir()
+    else:
+        (folder / "g").unlink()
+    graph.close()
+    graph.close()
+    assert "was not stored" in caplog.text
+    assert not (folder / "g-indexes").exists()
+    assert len(graph.nodes("line")) == (2 if change == "replaced" else 0)
+    graph.add("new")
+    assert len(Retriever(graph, "line", "bm25")("new")) == 1
+    graph.close()
+    with NodeGraph(store=folder / "g", progress=False) as other:
+        assert other.nodes("ROOT")[-1].text == "new"
 
 
 def test_full_disk_raises_and_loses_nothing(tmp_path: Path) -> None:
