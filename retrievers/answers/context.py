@@ -155,7 +155,9 @@ class AnswerContext:
         """
         llm = self.engine.llm
         text = await ask(llm, prompt, timeout=self.engine.timeout, streamed=last)
-        answer = await Do(partial(parse_final_answer, text), kind="work")
+        answer = await Do(partial(parse_final_answer, text, self.question), kind="work")
+        if answer.problem is not None:
+            self.notes.append(f"the language model {llm.name!r} returned {answer.problem}")
         if answer.answered and only_cites(answer.text):
             raise ModelError(f"the language model {llm.name!r} gave an empty answer")
         return answer

@@ -12,13 +12,10 @@ from types import MappingProxyType
 from typing import Any
 
 from ...nodegraph.errors import EmbeddingError, ModelError
-from ...nodegraph.models.output.answer_text import (
-    ANSWER_LABEL,
-    clean,
-    find_json,
-    without_label,
-)
+from ...nodegraph.models.output.answer_text import clean
 from ...nodegraph.models.output.free_text import FinalAnswer, parse_final_answer
+from ...nodegraph.models.output.json_values import find_json
+from ...nodegraph.models.output.lines import ANSWER_LABEL, without_label
 from ...nodegraph.models.templates import QuotedText, language_of, schema_of
 from ..plans.effects import find_all
 from ..plans.limits import CallLimits, LimitExceededError
@@ -422,7 +419,7 @@ def parse_ranked_answer(answer: str) -> RankedAnswer:
     cleaned = clean(answer)
     value = find_json(cleaned) if cleaned.startswith("{") else None
     if isinstance(value, Mapping):
-        text = str(value.get("answer", ""))
+        text = str(value.get("answer") or "")
         said = str(value.get("confidence", ""))
     elif lines := list(_LINE.finditer(answer)):
         line = lines[-1]

@@ -15,8 +15,9 @@ from pathlib import Path
 from ...nodegraph.errors import ModelError, check_integer, nearest_names
 from ...nodegraph.models.answer_cache import CachedLLM
 from ...nodegraph.models.llm import as_llm
-from ...nodegraph.models.output.answer_text import find_json, objects_in, usable_text
+from ...nodegraph.models.output.answer_text import usable_text
 from ...nodegraph.models.output.free_text import read_verdict
+from ...nodegraph.models.output.json_values import find_json, objects_in
 from ...nodegraph.models.templates import json_instruction, language_of, schema_of
 from ...nodegraph.splitters.sentences import split_sentences
 from ..plans.plan import run

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 from ...nodegraph.models.output.answer_text import (
     clean,
-    find_json,
     is_no_answer,
-    label_pattern,
     normalize,
-    strip_markup,
+    read_json,
     usable_text,
-    value_of,
 )
 from ...nodegraph.models.output.free_text import is_unknown, is_yes
+from ...nodegraph.models.output.json_values import find_json, value_of
+from ...nodegraph.models.output.lines import label_pattern, strip_markup, without_label
 from ...nodegraph.models.output.queries import MAX_QUERY_LENGTH, parse_sub_questions
+from ...nodegraph.models.output.tags import check_no_tag, tagged_value
 from ...nodegraph.splitters.chunking import count_tokens
 from ..base_retriever import BaseRetriever
 from ..filters import Filters
@@ -261,7 +261,8 @@ def parse_step(answer: str) -> StepReading:
         ValueError: If the answer has neither a question nor a verdict.
     """
     answer = (clean(answer) or answer)[:MAX_LENGTH]
-    text = usable_text(answer)
+    text, _ = read_json(answer, ())
+    text = text or usable_text(answer)
     fields = _in_json(text) or _in_lines(text)
     if not fields.keys() & {"answered", "question"}:
         fields = {"question": next(iter(parse_sub_questions(answer, "", 1)), None)}
@@ -287,7 +288,9 @@ _JSON_KEYS = {
 
 
 def _in_json(text: str) -> dict[str, object]:
-    value = find_json(text)
+    value = tagged_value(text)
+    if not isinstance(value, Mapping):
+        value = find_json(text)
     if not isinstance(value, Mapping):
         return {}
     fields = {name: value_of(value, keys) for name, keys in _JSON_KEYS.items()}
@@ -312,9 +315,12 @@ def as_question(value: object) -> str | None:
     """Return the question in a model's text. None: no question.
 
     Raises:
-        ValueError: If the question is too long.
+        ValueError: If the question is too long, or has a tag.
     """
-    text = strip_markup(_line(value)) if isinstance(value, str) else ""
+    if not isinstance(value, str):
+        return None
+    text = strip_markup(without_label(_line(value)))
+    check_no_tag(text)
     if not re.search(r"\w", text) or is_no_answer(text):
         return None
     if len(text) > MAX_QUERY_LENGTH:

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...nodegraph.models.output.free_text import parse_partial_answer
 from ...nodegraph.models.output.queries import (
-    ToolQuestions,
     parse_sub_questions,
-    parse_tool_questions,
 )
+from ...nodegraph.models.output.tool_questions import ToolQuestions, parse_tool_questions
 from ..base_retriever import BaseRetriever
 from ..filters import Filters
 from ..plans.plan import MAX_PARALLEL, gather, run
@@ -243,7 +242,7 @@ class QueryDecomposition(QueryTransform):
         lines = (f"- {name}: {' '.join(text.split())}".rstrip() for name, text in tools.items())
 
         def parse(answer: str) -> ToolQuestions:
-            questions, unknown = parse_tool_questions(answer, list(tools))
+            questions, unknown = parse_tool_questions(answer, list(tools), query)
             attempts.append((questions[: self.max_queries], unknown))
             if unknown:
                 raise ValueError(

@@ -3,15 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from nodekin.nodegraph.models.output.answer_text import (
-    clean,
-    find_json,
-    is_no_answer,
-    normalize,
-    read_items,
-    split_bullet,
-    strip_markup,
-)
+from nodekin.nodegraph.models.output.answer_text import clean, is_no_answer, normalize, read_items
 from nodekin.nodegraph.models.output.free_text import (
     is_unknown,
     is_yes,
@@ -20,15 +12,17 @@ from nodekin.nodegraph.models.output.free_text import (
     parse_passage,
     read_verdict,
 )
+from nodekin.nodegraph.models.output.json_values import find_json
+from nodekin.nodegraph.models.output.lines import split_bullet, strip_markup
 from nodekin.nodegraph.models.output.queries import (
     PARSERS,
     parse_phrasings,
     parse_query,
     parse_route,
     parse_sub_questions,
-    parse_tool_questions,
     split_questions,
 )
+from nodekin.nodegraph.models.output.tool_questions import parse_tool_questions
 from nodekin.retrievers.answers.pipeline import parse_ranked_answer
 from nodekin.retrievers.evaluation.judges import parse_verdicts
 from nodekin.retrievers.strategies.multi_step import parse_step

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from ..templates import Language
-from .answer_text import (
-    THOUGHT_TAG,
-    clean,
-    is_no_answer,
-    normalize,
-    read_text,
-    unwrap,
-    without_label,
-)
+from .answer_text import clean, is_no_answer, normalize, read_text
+from .failures import MAX_REFUSAL_LENGTH, failure_in, is_blank_value, is_error_value, is_refusal
+from .json_values import TEXT_KEYS
+from .lines import unwrap, without_label
+from .tags import check_no_tag
+from .thoughts import CONTROL_TOKEN, may_begin_with_thoughts, without_leading_thoughts
 
 MAX_PASSAGE_LENGTH = 2000
 """The length in characters after which a passage from a model is cut."""
@@ -51,7 +50,10 @@ def parse_passage(answer: str, query: str) -> str:
         >>> parse_passage("Passage: The Nile is 6,650 km long.", "How long is the Nile?")
         'The Nile is 6,650 km long.'
     """
-    text = _content(answer)
+    text = _content(answer, query)
+    check_no_tag(text, query)
+    if failure_in(text, query) is not None:
+        raise ValueError(f"the answer is {failure_in(text, query)}")
     if not re.search(r"[^\W\d_]{2}|[\u3400-\u9fff]", text):
         raise ValueError("the answer has no words")
     is_query = normalize(text).strip("?？") == normalize(query).strip("?？")
@@ -97,9 +99,10 @@ def is_unknown(text: str) -> bool:
     return is_no_answer(text) or _UNKNOWN.match(text) is not None
 
 
-def _content(answer: str) -> str:
+def _content(answer: str, query: str = "") -> str:
     """Return an answer without label and quotes. Raises the errors of ``read_json``."""
-    return unwrap(without_label(read_text(answer)).strip().strip("*`"))
+    text = read_text(answer, TEXT_KEYS, query)
+    return unwrap(without_label(text).strip().strip("*`"))
 
 
 _VERDICT = re.compile(
@@ -171,17 +174,20 @@ _TRAILING_SIGNAL = re.compile(rf"{_OPEN}(?:(?<!\w)NO_ANSWER|无答案){_SHUT}\Z"
 
 # The end of a text that later chunks may turn into a signal, or into the end of thoughts.
 _UNCERTAIN = re.compile(
-    rf"(?:\n[ \t]{{0,9}}<[/a-zA-Z]{{0,12}}|{_OPEN}(?:(?:[NO_ANSWER]{{1,9}}|无答?案?){_SHUT})?)\Z"
+    rf"(?:\n[ \t]{{0,9}}[<\[【◁][^<>\n]{{0,40}}|\s*<[/|｜a-zA-Z_回答最终案]{{0,40}}"
+    rf"|{_OPEN}(?:(?:[NO_ANSWER]{{1,9}}|无答?案?){_SHUT})?)\Z"
 )
+
+_MAX_ERROR = 10_000  # characters of an error in JSON
 
 _MAX_SIGNAL = 40  # characters of a signal with brackets and punctuation
 
-_THOUGHTS = re.compile(rf"\s*<{THOUGHT_TAG}>.*?(?:</{THOUGHT_TAG}>|\Z)", re.S | re.I)
+# A tag around the whole answer, and tokens of a template before or behind it.
+_WRAPPER = r"(?:answer|final_answer|response|final_response|output|result|回答|最终回答|答案)"
 
-# Some models omit the opening tag.
-_UNOPENED = re.compile(rf"\n[ \t]{{0,9}}</{THOUGHT_TAG}>", re.I)
+_HEAD = re.compile(rf"(?:\s*(?:<{_WRAPPER}>|{CONTROL_TOKEN.pattern}))+\s*", re.I)
 
-_MAYBE_THOUGHTS = re.compile(r"(?:</?[a-z]{0,10})?\Z", re.I)
+_TAIL = re.compile(rf"(?:\s*(?:</{_WRAPPER}>|{CONTROL_TOKEN.pattern}))+\s*\Z", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,17 +196,38 @@ class FinalAnswer:
 
     Attributes:
         text: The answer, without thoughts and signals.
-        answered: False if the model signals, as its prompt requests, a missing answer.
+        answered: False if the model signals, as its prompt requests, a missing answer, or if its
+            text is a refusal or an error.
+        problem: What the text is instead of an answer. None: the model answered, or signaled.
     """
 
     text: str
     answered: bool
+    problem: str | None = None
 
 
-def parse_final_answer(answer: str) -> FinalAnswer:
+def _problem_of(text: str, query: str) -> str | None:
+    """Return what a text is instead of an answer. None: it may be an answer."""
+    if is_blank_value(text):
+        return "an empty value"
+    if is_refusal(text):
+        return "a refusal"
+    if text.lstrip().startswith(("{", "[")) and len(text) <= _MAX_ERROR:
+        with suppress(ValueError, RecursionError):
+            if is_error_value(json.loads(text)):
+                return "the error of a server"
+    return failure_in(text, query)
+
+
+def parse_final_answer(answer: str, query: str = "") -> FinalAnswer:
     """Parse a complete answer.
 
-    The signal counts if it is the whole answer, its beginning, or its last sentence.
+    The signal counts if it is the whole answer, its beginning, or its last sentence. A refusal, the
+    error of a server, a web page and ``null`` are no answers.
+
+    Args:
+        answer: The answer.
+        query: The user's question. What it contains is no failure.
 
     Example:
         >>> parse_final_answer("<think>Nothing here.</think>NO_ANSWER. Ask the zoo.")
@@ -209,8 +236,15 @@ def parse_final_answer(answer: str) -> FinalAnswer:
         FinalAnswer(text='这道题无答案。', answered=True)
     """
     text, has_signal = _without_head(answer)
+    tail = _TAIL.search(text)
+    if tail is not None:
+        text = text[: tail.start()]
     if _ONLY_SIGNAL.match(text):
         return FinalAnswer("", False)
+    problem = _problem_of(text, query)
+    if problem is not None:
+        body = "" if is_blank_value(text) else text.strip()
+        return FinalAnswer(body, False, problem)
     body, signal = text, _TRAILING_SIGNAL.search(text, max(0, len(text) - _MAX_SIGNAL))
     if signal is not None:
         before = text[: signal.start()].rstrip()
@@ -223,18 +257,26 @@ def parse_final_answer(answer: str) -> FinalAnswer:
 
 def _without_head(answer: str) -> tuple[str, bool]:
     """Return an answer without thoughts and a leading signal, and whether it had a signal."""
-    answer = f"\n{answer}"
-    thoughts = _THOUGHTS.match(answer) or _UNOPENED.search(answer)
-    text = answer[thoughts.end() if thoughts else 0 :].lstrip()
+    text = without_leading_thoughts(answer).lstrip()
+    head = _HEAD.match(text)
+    if head is not None:
+        text = text[head.end() :]
     signal = _LEADING_SIGNAL.match(text)
     return text[signal.end() if signal else 0 :], signal is not None
 
 
 def _certain_text(answer: str) -> str:
     """Return the part of an unfinished answer that later chunks cannot change."""
-    if _MAYBE_THOUGHTS.match(answer.lstrip()):
+    if may_begin_with_thoughts(answer):
         return ""
     text = _without_head(answer)[0].rstrip()
+    if may_begin_with_thoughts(text):  # a tag around the answer is not complete
+        return ""
+    tail = _TAIL.search(text)
+    if tail is not None:
+        text = text[: tail.start()]
+    if len(text) <= MAX_REFUSAL_LENGTH and is_blank_value(text):
+        return ""
     if len(text) <= _MAX_SIGNAL:
         words = re.sub(r"[\s*_:：]+", " ", text.lstrip(" \t\r\n【「[(（*`\"'“<")).strip().casefold()
         signals = ("no answer", NO_ANSWER_SIGNALS["zh"])
@@ -258,7 +300,8 @@ class FinalAnswerParser:
         ''
     """
 
-    def __init__(self) -> None:
+    def __init__(self, query: str = "") -> None:
+        self._query = query
         self._answer = ""
         self._returned = ""
 
@@ -269,7 +312,7 @@ class FinalAnswerParser:
 
     def close(self) -> str:
         """Return the rest of the text."""
-        return self._new(parse_final_answer(self._answer).text)
+        return self._new(parse_final_answer(self._answer, self._query).text)
 
     def _new(self, text: str) -> str:
         """Return the new part of a text, all of it after thoughts without an opening tag."""

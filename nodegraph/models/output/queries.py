@@ -11,25 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...splitters.chunking import UNSPACED
-from .answer_text import (
-    ANSWER_LABEL,
-    QUESTION_LABEL,
-    TEXT_KEYS,
-    Item,
-    normalize,
-    objects_in,
-    read_items,
-    read_json,
-    read_text,
-    split_bullet,
-    strip_markup,
-    texts_in,
-    unique,
-    unwrap,
-    value_of,
-    without_label,
-)
+from .answer_text import Item, normalize, read_items, read_json, read_text, unique
+from .failures import failure_in
 from .free_text import is_unknown
+from .json_values import TEXT_KEYS, objects_in, texts_in, value_of
+from .lines import ANSWER_LABEL, QUESTION_LABEL, strip_markup, unwrap, without_label
+from .tags import check_no_tag
 
 MAX_QUERY_LENGTH = 400
 """The maximum length of a query from a model, in characters. A longer text is not used."""
@@ -53,10 +40,6 @@ _OFFER = re.compile(
 
 _NO_QUERY = re.compile(r"no (?:query|change)s?|unchanged|yes|可以|不(?:需要?|用)改写", re.I)
 
-_TOOL_KEYS = ("tool", "tool_name", "工具", "工具名")
-
-_TOOL_LINE = re.compile(r"[\[【*`\"']{0,3}([^:：?？\]】]{1,60}?)[\]】*`\"']{0,3}\s?[:：]\s?(\S.*)")
-
 _COMMAS = re.compile(r"[，、;；\n]|,(?!\d)|(?<!\d),")
 
 _WORD = re.compile(r"\w")
@@ -65,10 +48,15 @@ _MAX_KEYWORD = 60  # characters
 
 _MAX_KEYWORD_WORDS = 9
 
-Pair = tuple[str, str]
+QUERY_KEYS = (
+    *TEXT_KEYS,
+    *("rewritten_query", "search_query", "new_question", "new_query", "rewritten", "rewrite"),
+    *("next_question", "standalone_question", "phrasings", "alternatives", "variants", "input"),
+    *("arguments", "parameters", "action_input", "改写", "查询", "问法"),
+)
+"""The keys of queries in JSON or tags."""
 
-ToolQuestions = list[tuple[str, str]]
-"""Pairs of a tool's name and a question for it."""
+Pair = tuple[str, str]
 
 
 def is_question(text: str) -> bool:
@@ -98,6 +86,8 @@ def is_query(text: str, query: str = "") -> bool:
         [True, False, False]
     """
     count = len(re.findall(r"[^\W_]", text))
+    if failure_in(text, query) is not None:
+        return False
     if not count or len(text) > MAX_QUERY_LENGTH or _STRUCTURE.search(text):
         return False
     if count < (2 if re.search(f"[{UNSPACED}]", text) else 3):
@@ -119,6 +109,8 @@ def split_questions(text: str) -> list[str]:
     questions = []
     for asked in _ASKED.findall(text[: max(map(text.rfind, "?？")) + 1]):
         *_, last = re.split(r"(?<=[.!])\s+(?=[A-Z])|(?<=[。！；])", asked)
+        last = last.lstrip(" ;；,，")
+        asked = asked.lstrip(" ;；,，")
         questions.append(_one_mark(strip_markup(last if _QUESTION.match(last.strip()) else asked)))
     return [text for text in questions if _WORD.search(text) and not _OFFER.match(text)]
 
@@ -133,8 +125,10 @@ def parse_query(answer: str, query: str = "") -> str:
         >>> parse_query("Sure! Rewritten question: **How long is the Nile?**")
         'How long is the Nile?'
     """
-    for item in sorted(read_items(answer) or (), key=lambda item: not item.labeled):
+    items = read_items(answer, QUERY_KEYS, query) or ()
+    for item in sorted(items, key=lambda item: not item.labeled):
         found = _one_mark(strip_markup(item.text))
+        check_no_tag(found, query)
         if is_query(found, query):
             if is_question(query) and _is_statement(item.text):
                 raise ValueError("the answer is a statement, and not the question in other words")
@@ -157,11 +151,13 @@ def parse_phrasings(answer: str, query: str, limit: int) -> list[str]:
         >>> parse_phrasings("1. Nile length\\n2. How many km is the Nile?", "How long is it?", 3)
         ['Nile length', 'How many km is the Nile?']
     """
-    phrasings = []
-    for text in _listed(read_items(answer) or ()):
+    phrasings: list[str] = []
+    items = read_items(answer, QUERY_KEYS, query) or ()
+    is_list = any(item.listed for item in items)
+    for text in _listed(items):
         if re.search("[?？]", text):
             phrasings += split_questions(text)
-        elif not (is_question(query) and _is_statement(text)):
+        elif is_list or not (is_question(query) and _is_statement(text)):
             phrasings.append(strip_markup(text))
     return _usable(phrasings, query, limit, "other phrasing")
 
@@ -178,25 +174,44 @@ def parse_sub_questions(answer: str, query: str, limit: int) -> list[str]:
         >>> parse_sub_questions("NONE", "Who wrote it?", 5)
         []
     """
-    if (items := read_items(answer)) is None:
+    items = read_items(answer, QUERY_KEYS, query)
+    if items is None:
         return []
-    texts = _listed(items)
-    is_json = all(item.listed and item.labeled for item in items)
-    questions = [found for text in texts if not is_json for found in split_questions(text)]
-    if not questions:  # some models leave out the question marks
-        is_list = any(item.listed for item in items)
-        plain = [text for text in texts if is_list or _QUESTION.match(text)]
-        phrases = [strip_markup(text) for text in plain if not _is_statement(text)]
-        questions = [phrase for phrase in phrases if not _OFFER.match(phrase)]
+    questions = _parts(items)
     if questions and {*map(_same, questions)} == {_same(query)}:
         return []
     return _usable(questions, query, limit, "question")
+
+
+def _parts(items: Sequence[Item]) -> list[str]:
+    """Return the parts of a question: all items of a list, else the lines beside a question."""
+    if any(item.listed for item in items):
+        parts = [part for item in items if item.listed for part in _questions_of(item)]
+        return [part for part in parts if not _OFFER.match(part)]
+    lines = [item for item in items if not _is_statement(item.text)]
+    asked = [item for item in lines if is_question(item.text) and not _OFFER.match(item.text)]
+    if not asked and len(lines) < 2:
+        return []
+    if len(asked) == 1 and len(items) > 1 and not asked[0].text.endswith(("?", "？")):
+        return _questions_of(asked[0])
+    if asked or len(lines) == len(items):
+        parts = [part for item in lines for part in _questions_of(item)]
+        return [part for part in parts if not _OFFER.match(part)]
+    return []
+
+
+def _questions_of(item: Item) -> list[str]:
+    """Return the questions in an item, or the whole item if it has no question mark."""
+    if re.search("[?？]", item.text):
+        return split_questions(item.text)
+    return [strip_markup(item.text)]
 
 
 def _usable(texts: Sequence[str], query: str, limit: int, what: str) -> list[str]:
     """Return the different queries among texts, without the query itself."""
     queries: dict[str, str] = {}
     for text in texts:
+        check_no_tag(text, query)
         if is_query(text, query) and _same(text) != _same(query):
             queries.setdefault(_same(text), text)
     if not queries:
@@ -230,39 +245,6 @@ def parse_route(answer: str, names: Sequence[str]) -> str:
     if not chosen:
         raise ValueError(f"the answer names none of {', '.join(map(repr, names))}")
     return chosen[0]
-
-
-def parse_tool_questions(answer: str, tools: Sequence[str]) -> tuple[ToolQuestions, ToolQuestions]:
-    """Return the (tool, question) pairs in an answer, and the pairs with an unknown tool.
-
-    The answer is JSON with a tool and a question in each object, or lines "tool: question".
-
-    Raises:
-        ValueError: If the answer has no pairs.
-
-    Example:
-        >>> parse_tool_questions("1. Rivers: How long is the Nile?", ["rivers", "tea"])
-        ([('rivers', 'How long is the Nile?')], [])
-    """
-    text, value = read_json(answer, TEXT_KEYS)
-    if not text:
-        return [], []
-    names = {normalize(tool): tool for tool in tools}
-    pairs: list[tuple[Any, Any]] = []
-    if value is None:
-        for line in text.split("\n"):
-            found = _TOOL_LINE.fullmatch(split_bullet(line)[0])
-            if found and (normalize(found[1]) in names or found[2].endswith(("?", "？"))):
-                pairs.append((found[1].strip(), found[2]))
-    else:
-        for record in objects_in(value):
-            pairs.append((value_of(record, _TOOL_KEYS), value_of(record, TEXT_KEYS[5:])))
-    pairs = [(t, strip_markup(q)) for t, q in pairs if isinstance(t, str) and isinstance(q, str)]
-    pairs = [pair for pair in dict.fromkeys(pairs) if is_query(pair[1])]
-    if not pairs:
-        raise ValueError("the answer has no question for a tool")
-    known = [(names[normalize(tool)], text) for tool, text in pairs if normalize(tool) in names]
-    return known, [pair for pair in pairs if normalize(pair[0]) not in names]
 
 
 def parse_summary(answer: str) -> list[str]:

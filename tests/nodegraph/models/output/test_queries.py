@@ -20,8 +20,8 @@ from nodekin.nodegraph.models.output.queries import (
     parse_route,
     parse_sub_questions,
     parse_summary,
-    parse_tool_questions,
 )
+from nodekin.nodegraph.models.output.tool_questions import parse_tool_questions
 
 NILE, RIVER = "How long is the Nile?", "How long is the Amazon?"
 NILE_ZH, RIVER_ZH = "尼罗河有多长？", "亚马孙河有多长？"
@@ -228,8 +228,8 @@ INVALID = [
         [
             *("The Nile is longer than the Amazon.", "asdf qwer", "尼罗河更长。", "我不知道"),
             *("I don't understand. Could you please clarify the question?", "请问您想了解什么？"),
-            *("<think>What? Why?", "No decomposition needed.", '["How long", "How lo'),
-            *('{"error": "rate limit"}', "[1, 2]", "1. It is long.\n2. So it is."),
+            *("<think>What? Why?", "No decomposition needed."),
+            *('{"error": "rate limit"}', "[1, 2]"),
             "very " * 200 + "long?",
         ],
     ),

@@ -1,0 +1,279 @@
+"""Recognize answers that are no answers: refusals, error pages, tracebacks, errors in JSON."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from typing import Any
+
+MAX_REFUSAL_LENGTH = 300
+"""The length in characters above which an answer that begins like a refusal is an answer."""
+
+_SORRY = r"""(?:(?:i['’]m|i\ am|we['’]re|we\ are)\ (?:(?:very|so|really|truly|deeply)\ )?(?:sorry
+  |afraid)
+  |(?:so\ |very\ )?sorry|(?:my\ )?(?:sincere\ )?apologies|(?:i|we)\ (?:do\ )?apologi[sz]e
+    |unfortunately|regrettably)"""
+
+_CANNOT = r"""(?:(?:can['’]?t|can\ ?not|could(?:n['’]t|\ not)|won['’]t|will\ not|do(?:n['’]t|\ not)
+    |must\ decline|have\ to\ decline)
+  |(?:['’]m|\ ?am|['’]re|\ ?are)\ (?:(?:currently|sorry,?\ but)\ )?(?:not\ (?:able|allowed
+    |permitted|capable)|unable))"""
+
+_ENGLISH = rf"""
+    (?:{_SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?(?:that\ )?)?
+    (?:as\ an?\ (?:ai|artificial|large|language)\b[^.\n]{{0,60}}?,?\ )?
+    (?:i|we)\ ?{_CANNOT}\ (?:to\ |of\ )?(?:be\ able\ to\ )?(?:currently\ |directly\ |really\ )?
+    (?:help(?:ing)?(?:\ (?:you|with|in|that|this|to)\b|\s{{0,4}}(?:[.,!]|\Z))
+      |(?:assist|answer|compl(?:y|ete)|fulfil|respond|provid|generat|creat|rewrit|rephras|process
+        |access|brows
+        |discuss|engag|perform|produc|writ|translat|summari|offer|support|accommodat|reply
+          |continue|participat
+        |have\ (?:enough|any|the|access|sufficient)|find\ (?:any|the|an?)\ (?:answer|information
+          |relevant))
+        |do\ (?:that|this|it)\b)
+    |as\ an?\ (?:ai|artificial\ intelligence|large\ language
+      |language\ model)\b[^.\n]{{0,80}}\b(?:not|n['’]t|unable)\b
+    |{_SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?(?:this|that|your|the|these|no)\b[^.\n]{{0,60}}
+      \b(?:not|n['’]t|no|unable)\b[^.\n]{{0,40}}\b(?:mention|contain|provid|includ|answer|allow
+        |inform|possib)
+    |{_SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?(?:i|we)\ ?{_CANNOT}\ (?:be\ able\ to\ )?
+      (?:know|understand|find|see|locate|determine|have|identify|retrieve)\b
+    |{_SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?there\ (?:is|are|was|were)(?:n['’]t|\ not
+      |\ no)\b
+    |{_SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?(?:i|we)\ ?(?:can['’]?t|cannot|can\ not
+      |won['’]t)
+      \s{{0,4}}(?:do\ (?:that|this|it)\s{{0,4}})?(?:[.!]|\Z)
+    |{_SORRY}\s{{0,4}}[.!]?\s{{0,4}}\Z
+    |(?:this|your)\ (?:request|question|content)\ (?:violates|goes\ against
+      |cannot\ be\ (?:answered|processed))
+"""
+
+_CHINESE = r"""
+    (?:(?:非常|很|十分|真的)?(?:抱歉|对不起|遗憾|不好意思|對不起)[，,。！!：:\s]{0,3}(?:但是?)?)?
+    (?:作为(?:一?[个名款])?(?:ai|人工智能|大?语言模型|智能助手)[^。\n]{0,40}?)?
+    (?:我|本助手|本模型|该模型)?(?:目前|暂时|现在)?(?:还)?(?:无法|不能|没办法|沒辦法|無法|不便|难以)(?:直接)?(?:为您|为你|给您|向您|對|对)?
+    (?:这个问题|该问题|您的问题|此问题)?(?:做出|进行|给出)?(?:提供|回答|回應|回应|生成|完成|帮|協助|协助|处理|满足|访问|讨论|继续|改写|翻译|找到)
+    |(?:非常|很|十分)?(?:抱歉|对不起|遗憾|對不起)[，,。！!：:\s]{0,3}[^。\n]{0,30}(?:没有|未|无法|不能|不会|不知|不清楚|不确定|沒有|無法)
+    |(?:非常|很)?(?:抱歉|对不起|不好意思|對不起)[。！!\s]{0,3}\Z
+    |作为(?:一?[个名款])?(?:ai|人工智能|大?语言模型)[^。\n]{0,40}(?:无法|不能|没有)
+    |[^。\n]{0,12}问题我(?:无法|不能)回答
+"""
+
+_OTHERS = r"""
+    # German
+    (?:(?:es\ tut\ mir\ (?:sehr\ )?leid|tut\ mir\ leid|entschuldigung|verzeihung
+      |leider)[,.!:]?\ (?:aber\ )?)
+      (?:(?:ich\ )?(?:kann|darf|konnte|bin)\ (?:ich\ )?[^.\n]{0,60}\b(?:nicht|keine?n?
+        |außerstande)\b)
+    |(?:als\ (?:ki|künstliche|sprachmodell)[^.\n]{0,40})?ich\ (?:kann|darf)\ (?:ihnen\ |dir[ ]
+      |dabei\ |dazu\ |diese\ \w+\ |darauf\ |das\ |hier\ ){1,3}
+      (?:leider\ )?(?:nicht|keine)\ ?(?:weiter)?(?:helfen|beantworten|antworten|bereitstellen
+        |geben|\w*helfen)
+    # French
+    |(?:(?:je\ suis\ (?:vraiment\ )?désolée?|désolée?|malheureusement
+      |je\ m['’]excuse)[,.!:]?\ (?:mais\ )?)
+      je\ (?:ne\ |n['’])(?:peux|suis|dispose|ai)\b
+    |(?:en\ tant\ qu['’e]\ ?[^.\n]{0,40},?\ )?je\ ne\ (?:peux
+      |suis\ pas\ en\ mesure)\ (?:pas\ )?(?:de\ )?(?:vous\ |y\ )?(?:répondre|aider|fournir|traiter)
+    # Spanish
+    |(?:(?:lo\ siento(?:\ mucho)?|lamentablemente|disculpa|perd[oó]n
+      |lo\ lamento)[,.!:]?\ (?:pero\ )?)
+      (?:no\ (?:puedo|tengo|me\ es|estoy|dispongo))\b
+    |(?:como\ (?:una?\ )?(?:ia|modelo|asistente)[^.\n]{0,40},?\ )?no\ puedo\ (?:ayudar|responder
+      |proporcionar|cumplir|atender|contestar)
+    # Italian
+    |(?:(?:mi\ dispiace|spiacente|purtroppo|mi\ scuso)[,.!:]?\ (?:ma\ )?)(?:non\ (?:posso|sono|ho
+      |riesco))\b
+    |(?:in\ quanto\ [^.\n]{0,40},?\ )?non\ posso\ (?:aiutar|risponder|fornir|soddisfar)
+    # Portuguese
+    |(?:(?:desculpe?|sinto\ muito|lamento|infelizmente|peço\ desculpas?)[,.!:]?\ (?:mas\ )?)
+      (?:(?:eu\ )?não\ (?:posso|consigo|tenho|estou|me))\b
+    |(?:como\ (?:uma?\ )?(?:ia|modelo|assistente)[^.\n]{0,40},?\ )?não\ (?:posso
+      |consigo)\ (?:ajudar|responder|fornecer|atender)
+    # Dutch
+    |(?:(?:het\ spijt\ (?:me|mij)|sorry|helaas|excuses)[,.!:]?\ (?:maar\ )?)(?:(?:ik\ )?(?:kan
+      |mag)\ (?:ik\ )?[^.\n]{0,60}\b(?:niet|geen)\b)
+    |ik\ kan\ (?:u|je|hier|deze\ \w+|dat)\ [^.\n]{0,30}niet\ (?:helpen|beantwoorden|\w*helpen)
+    # Russian
+    |(?:(?:извините|простите|к\ сожалению|прошу\ прощения
+      |мне\ (?:очень\ )?жаль)[,.!:]?\ (?:но\ )?)(?:я\ )?(?:не\ (?:могу|имею|в\ состоянии|способ))
+    |(?:как\ (?:ии|искусственный
+      |языковая)[^.\n]{0,40},?\ )?я\ не\ могу\ (?:вам\ )?(?:(?:с\ этим\ )?помочь|ответить
+        |предоставить|выполнить|обсуждать)
+    # Japanese
+    |(?:申し訳(?:ございません|ありません|ない)|すみません|ごめんなさい|恐れ入ります)[^。\n]{0,60}(?:でき|られ|ませ|ない|かね)
+    |(?:申し訳(?:ございません|ありません))[。！!\s]{0,3}\Z
+    |[^。\n]{0,24}(?:お答え|お手伝い|回答|対応)(?:することは?)?(?:でき|いたしかね)(?:ません|ない|ます)
+    # Korean
+    |(?:죄송합니다|죄송하지만|죄송해요|미안합니다|미안하지만|유감스럽게도)[^\n]{0,60}(?:없|못|않)
+    |[^.\n]{0,24}(?:도와\s?드릴|답변(?:해)?\s?(?:드릴|할)|제공(?:해\s?드릴|할))\s?수\s?(?:가\s?)?없
+"""
+
+_REFUSAL = re.compile(rf"[\s*_\"'“「#>-]{{0,9}}(?:{_ENGLISH}|{_CHINESE}|{_OTHERS})", re.I | re.X)
+
+# "I can't say for sure, but the Nile is 6,650 km long" is an answer.
+_CONTRAST = re.compile(
+    r"\b(?:but|however|though|yet|nevertheless|that said)\b"
+    r"(?!,? (?:i|we|you|if|please|feel|my|this|it|there)\b)[^.?!\n]{8}"
+    r"|(?:但是?|不过|然而)(?!我|您|你|如果|可以|如)[^。\n]{4}"
+    r"|\b(?:aber|jedoch|mais|pero|però|mas|porém|но)\b"
+    r"(?! (?:ich|je|yo|io|eu|я|wenn|si|se|если)\b)[^.?!\n]{8}",
+    re.I,
+)
+
+_CITED = re.compile(r"\[\d{1,3}\]|【\d{1,3}】|[\"“”„«»「」『』]")
+
+_STATUS = (
+    r"(?:bad\ request|unauthori[sz]ed|payment\ required|forbidden|not\ found|request\ time-?out"
+    r"|conflict|payload\ too\ large|too\ many\ requests|internal\ server\ error|not\ implemented"
+    r"|bad\ gateway|service\ (?:temporarily\ )?unavailable|gateway\ time-?out|overloaded)"
+)
+
+_ERROR_LINE = re.compile(
+    rf"""[\s*_`\"'\[]{{0,9}}(?:
+    (?:http(?:/\d(?:\.\d)?)?\s|(?:api|http|server|client|proxy)?\s?error:?\s
+      |status(?:\ code)?:?\s|error\ code:?\s)?
+      [45]\d\d\s?[:\-–—.,]?\s{{0,3}}(?:client\ error:?\s|server\ error:?\s)?{_STATUS}
+    |(?:http\s|api\s|openai\s|server\s)?error\ (?:code|status)?:?\s?[45]\d\d\b
+    |{_STATUS}[.!]?\s{{0,9}}\Z
+    |(?:api|model|inference|server|runtime|value|key|type|connection|timeout|authentication
+      |rate\ ?limit|internal|unexpected|openai|anthropic|ollama|llm)
+      _?\s?error\b\s?[:：]
+    |error\s?[:：]\s
+    |\w{{1,40}}(?:Error|Exception)\s?:\s
+    |rate\ limit\ (?:reached|exceeded)|you\ exceeded\ your\ current\ quota|quota\ exceeded
+    |(?:the\ )?(?:request|connection|operation)\ (?:has\ )?(?:timed\ out|was\ (?:aborted|refused
+      |reset|blocked)|failed|refused|error)
+    |connection\ (?:error|refused|reset|aborted|timed)
+    |upstream\ (?:connect|request)\ (?:error|timeout)|no\ healthy\ upstream
+    |(?:model|deployment)\ ['"`]?[\w./:-]{{1,60}}['"`]?\ (?:not\ found|does\ not\ exist
+      |is\ (?:overloaded|currently\ loading|not\ available))
+    |the\ (?:model|server|engine|service)\ (?:is|was)\ (?:currently\ )?(?:overloaded|unavailable
+      |busy|not\ available)
+    |this\ model['’]s\ maximum\ context\ length|context\ (?:length|window)\ exceeded|(?:prompt
+      |input)\ is\ too\ long
+    |(?:cuda|gpu)\ (?:error\b|out\ of\ memory)|out\ of\ memory\b|invalid\ (?:api\ key|request)\b
+      |incorrect\ api\ key
+    |an?\ (?:internal\ |unexpected\ |unknown\ )?error\ (?:has\ )?occurred
+    |(?:请求|服务|系统|服务器|网络|接口|模型)(?:超时|异常|错误|繁忙|过多|过于频繁|不可用|调用失败|请求失败|内部错误|出错)
+    |(?:内部|系统|服务器|网络|未知)?错误(?:代码)?\s?[:：]
+    )""",
+    re.I | re.X,
+)
+
+_MAX_ERROR_LENGTH = 600
+
+_PAGE = re.compile(
+    r"\A\s*(?:<!doctype\s+html|<html[\s>]|<head[\s>]|<\?xml[^>]{0,100}\?>\s*<(?:!doctype|html|error)"
+    r"|<title>\s*(?:error\s*)?[45]\d\d\b|<(?:center>\s*<)?h1>\s*(?:error\s*)?[45]\d\d\b)",
+    re.I,
+)
+
+_TRACE = re.compile(
+    r"Traceback \(most recent call last\):\s*\n\s*File \""
+    r"|^\s{1,9}File \"[^\"\n]{1,200}\", line \d+"
+    r"|^\s{1,9}at [\w.$<>]{1,200}\([^()\n]{0,200}:\d+\)"
+    r"|^\s{1,9}at (?:[^\n]{1,200} )?\(?[^()\n]{1,200}:\d+:\d+\)?\s*$"
+    r"|^Exception in thread \"|^goroutine \d+ \[|^panic: |^thread '[^'\n]{1,60}' panicked at"
+    r"|^(?:PHP )?Fatal error: ",
+    re.M,
+)
+
+_URL = re.compile(r"[\s*_`\"'<(\[]{0,9}(?:https?://|www\.)\S{2,2000}[\s*_`\"'>)\]]{0,9}", re.I)
+
+_LINK = re.compile(r"\s{0,9}\[[^\]\n]{0,200}\]\((?:https?://|www\.)[^\s)]{1,2000}\)\s{0,9}", re.I)
+
+_ERROR_KEYS = frozenset(
+    """error errors error_code error_message error_type errormessage errortype detail details
+    message msg status status_code statuscode code type param
+    request_id requestid success object timestamp path title instance trace traceback reason ok fault exception result data""".split()
+)
+
+_BLANK = frozenset(("null", "undefined", "nan", "[object object]", "(null)", "<null>", "nil"))
+
+
+def is_blank_value(text: str) -> bool:
+    """Return whether a text is the printed null of a programming language."""
+    return text.strip().strip("`\"'*. ").casefold() in _BLANK
+
+
+def is_refusal(text: str) -> bool:
+    """Return whether a text refuses an answer, in one of twelve languages.
+
+    A text with a citation or a quotation, a long text, and a refusal that gives an answer behind a
+    "but" are answers.
+
+    Example:
+        >>> is_refusal("I'm sorry, but I can't help with that.")
+        True
+        >>> is_refusal("I'm sorry to say that it is 6,650 km long.")
+        False
+    """
+    text = unicodedata.normalize("NFC", text.strip())
+    if len(text) > MAX_REFUSAL_LENGTH or _CITED.search(text.strip('"“”「」')):
+        return False
+    found = _REFUSAL.match(text)
+    return found is not None and _CONTRAST.search(text, found.end()) is None
+
+
+def failure_in(text: str, query: str = "") -> str | None:
+    """Return what a text is instead of an answer. None: it may be an answer.
+
+    Args:
+        text: The answer, without thoughts.
+        query: The user's question. What it contains is no failure.
+
+    Example:
+        >>> failure_in("502 Bad Gateway"), failure_in("502 Bad Gateway", "What is 502 Bad Gateway?")
+        ('the error of a server', None)
+    """
+    text = text.strip()
+    if not text:
+        return None
+    for kind, found in (
+        ("a web page", _PAGE.match(text)),
+        ("a traceback", _TRACE.search(text[:20_000])),
+        ("a URL", _URL.fullmatch(text) or _LINK.fullmatch(text)),
+        ("the error of a server", _error_line(text)),
+    ):
+        if found is not None and not _is_asked(found[0], query):
+            return kind
+    return None
+
+
+def _error_line(text: str) -> re.Match[str] | None:
+    if len(text) > _MAX_ERROR_LENGTH or text.endswith(("?", "？")):
+        return None
+    return _ERROR_LINE.match(text)
+
+
+def _is_asked(found: str, query: str) -> bool:
+    """Return whether the user's question has the words of a failure."""
+    words = re.findall(r"\w+", found.casefold())[:6]
+    asked = query.casefold()
+    return bool(words) and all(word in asked for word in words)
+
+
+def is_error_value(value: Any) -> bool:
+    """Return whether a JSON value is the error of a server.
+
+    Example:
+        >>> is_error_value({"error": {"message": "Rate limit reached", "type": "tokens"}})
+        True
+        >>> is_error_value({"question": "What is an error?"})
+        False
+    """
+    if not isinstance(value, Mapping) or not value:
+        return False
+    keys = {str(key).casefold() for key in value}
+    if not keys <= _ERROR_KEYS:
+        return False
+    first = next(iter(value.values()))
+    if any(key.startswith(("error", "fault", "exception", "traceback")) for key in keys):
+        return True
+    is_status = bool(keys & {"status", "status_code", "statuscode", "code", "success", "ok"})
+    is_told = bool(keys & {"message", "msg", "detail", "details", "reason", "title"})
+    if is_status and is_told:
+        return True
+    return keys <= {"detail", "message", "msg"} and _ERROR_LINE.match(str(first)) is not None

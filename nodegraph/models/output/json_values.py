@@ -1,0 +1,178 @@
+"""Find the JSON in a model's answer, and the texts in it."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+# At the start of a line, also after a few words. "[1] Tea" and "{name}" are not JSON.
+_JSON_START = re.compile(
+    r"^(?:[\w ,'’!]{1,60}[:：=])?[ \t]*"
+    r"(\{(?!\w+\})|\[(?!\s{0,9}[\w -]{1,60}\s{0,9}\]\s{0,9}[:：]?\s?[^\s,\]}]))",
+    re.M,
+)
+
+_MAX_BRACKETS = 300
+"""The number of brackets after which JSON is not read: json-repair's time grows with its square."""
+
+_MAX_REPAIR = 10_000  # characters of broken JSON that are repaired
+
+_QUOTED = r"(?:\"[^\"\n]{1,400}\"|'[^'\n]{1,400}'|“[^“”\n]{1,400}”)"
+
+# A tuple of Python, or quoted texts between commas.
+_QUOTED_LIST = re.compile(rf"\(?\s*{_QUOTED}(?:\s*[,;，、；]\s*{_QUOTED})+\s*,?\s*\)?")
+
+_STRING = re.compile(r"\"(?:[^\"\\]|\\.)*\"", re.S)
+
+TEXT_KEYS = (
+    *("questions", "sub_questions", "queries", "names", "rewritten_question", "question", "query"),
+    *("sub_question", "passage", "text", "answer", "子问题", "改写后的问题", "问题", "答案"),
+)
+"""The keys of texts in JSON."""
+
+# "q1", "question_2", "sub-question 3", "4", "子问题一"
+_NUMBERED_KEY = re.compile(
+    r"(?:(?:sub_?)?(?:questions?|quer(?:y|ies)|q|phrasings?|alternatives?|variants?|versions?"
+    r"|options?|items?|steps?|rewrites?)_?|(?:子)?(?:问题|查询|问法|改写))?_?"
+    r"(?:\d{1,3}|[a-h]|[一二三四五六七八九十]{1,2})"
+)
+
+_QUERY_KEY = re.compile(
+    r".*(?:quer(?:y|ies)|question|search|phras|rewrit|reformulat|keyword|hypothetical|passage"
+    r"|document|问|查询|改写|检索|段落)"
+)
+
+_OTHER_KEY = re.compile(
+    r"(?:original|initial|user|input|old|first_?seen).*|.*(?:reason|explanation|rationale|thought"
+    r"|analysis|confidence|language|score|type|id|note|comment|intent|status|tool|source)s?"
+    r"|原.*|.*(?:理由|原因|说明|解释|备注|语言|分析|思考|工具)"
+)
+
+
+def find_json(text: str) -> Any:
+    """Return the JSON in a cleaned answer, None for an answer in words.
+
+    Broken JSON is repaired by ``json-repair``. A text that was cut off is left out.
+
+    Raises:
+        ValueError: If the answer has JSON that cannot be read.
+
+    Example:
+        >>> find_json('Here: {questions: ["Why?" "When?"], // two\\n}'), find_json("[1] Tea.")
+        ({'questions': ['Why?', 'When?']}, None)
+        >>> find_json('["Why?", "When?", "Wh')
+        ['Why?', 'When?']
+    """
+    if _QUOTED_LIST.fullmatch(text.strip()):
+        return _quoted_texts(text)
+    found = _JSON_START.search(text)
+    if found is None:
+        return None
+    body = _complete_part(text[found.start(1) :])
+    if not 1 <= body.count("[") + body.count("{") <= _MAX_BRACKETS:
+        raise ValueError("the JSON in the answer is cut off, or too long")
+    with suppress(ValueError, RecursionError):
+        return json.loads(body, strict=False)
+    from json_repair import repair_json  # imports slowly, and is seldom needed
+
+    value: Any = None
+    with suppress(Exception):  # an error of json-repair itself
+        # The body may contain several values.
+        value = repair_json(f"[{body[:_MAX_REPAIR]}]", return_objects=True)
+    if not value or not isinstance(value[0], list | dict):
+        raise ValueError("the answer begins like JSON and cannot be read")
+    return value[0] if len(value) == 1 else value
+
+
+def _quoted_texts(text: str) -> list[str]:
+    """Return quoted texts between commas."""
+    with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+        value = ast.literal_eval(text.strip())
+        if isinstance(value, tuple | list) and all(isinstance(item, str) for item in value):
+            return [*value]
+    return [item[1:-1] for item in re.findall(_QUOTED, text)]
+
+
+def _complete_part(body: str) -> str:
+    """Return JSON without the string at its end that was cut off, and without text behind it."""
+    end = max(body.rfind("]"), body.rfind("}")) + 1
+    rest = body[end:]
+    strings = [*_STRING.finditer(body[:_MAX_REPAIR])]
+    while strings and body[strings[-1].end() :].lstrip().startswith(":"):
+        strings.pop()  # the value of this key was cut off
+    is_cut = _is_open(body[:_MAX_REPAIR])
+    if not is_cut or not strings or strings[-1].end() <= end:
+        return body[:end]
+    if "\n\n" in rest:
+        return body[:end]
+    return body[: strings[-1].end()]
+
+
+def _is_open(body: str) -> bool:
+    """Return whether a bracket outside of strings is not closed."""
+    bare = _STRING.sub("", body)
+    opened = bare.count("[") + bare.count("{")
+    closed = bare.count("]") + bare.count("}")
+    return opened > closed
+
+
+def texts_in(value: Any, keys: Iterable[str]) -> Iterator[str]:
+    """Yield the texts of a JSON value: of an object those under the first key that it has."""
+    keys = tuple(keys)
+    if isinstance(value, list):
+        for item in value:
+            yield from texts_in(item, keys)
+    elif isinstance(value, Mapping):
+        selected = value_of(value, keys)
+        yield from texts_in(_unnamed_texts(value) if selected is None else selected, keys)
+    elif isinstance(value, str | int | float) and not isinstance(value, bool):
+        yield str(value).strip()
+
+
+def _unnamed_texts(record: Mapping[Any, Any]) -> list[Any]:
+    """Return the values of an object without a known key that are texts for a search."""
+    kept: list[Any] = []
+    texts: list[str] = []
+    for key, value in record.items():
+        name = _key(key)
+        if isinstance(value, list | Mapping):
+            kept.append(value)
+        elif not isinstance(value, str):
+            continue
+        elif _NUMBERED_KEY.fullmatch(name) or (
+            _QUERY_KEY.fullmatch(name) and not _OTHER_KEY.fullmatch(name)
+        ):
+            kept.append(value)
+        elif not _OTHER_KEY.fullmatch(name):
+            texts.append(value)
+    return kept or [text for text in texts if text.rstrip().endswith(("?", "？"))]
+
+
+def objects_in(value: Any) -> Iterator[Mapping[Any, Any]]:
+    """Yield the objects in a JSON value, outer objects first."""
+    if isinstance(value, Mapping):
+        yield value
+    for item in value.values() if isinstance(value, Mapping) else value:
+        if isinstance(item, list | Mapping):
+            yield from objects_in(item)
+
+
+def _key(key: object) -> str:
+    return re.sub(r"[\s-]", "_", str(key).strip().casefold())
+
+
+def value_of(record: Mapping[Any, Any], keys: Iterable[str]) -> Any:
+    """Return the value of an object under the first of some keys, None without any.
+
+    Case is ignored, and so is the difference between spaces, hyphens and underscores.
+
+    Example:
+        >>> value_of({"Next question": "Why?"}, ("question", "next_question"))
+        'Why?'
+    """
+    by_key = {_key(key): value for key, value in record.items()}
+    return next((by_key[key] for key in keys if key in by_key), None)

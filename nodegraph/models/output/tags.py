@@ -1,0 +1,207 @@
+"""Read an answer in tags, ``<questions><question>…</question></questions>``, as a value of JSON."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+_NAME = r"[A-Za-z\u4e00-\u9fff][\w:.-]{0,40}"
+
+_TAG = re.compile(
+    rf"<(?P<close>/)?(?P<name>{_NAME})(?P<attributes>(?:\s[^<>]{{0,300}}?)?)(?P<empty>/)?\s?>"
+)
+
+_ATTRIBUTE = re.compile(r"([\w:-]{1,40})\s?=\s?(?:\"([^\"]*)\"|'([^']*)')")
+
+_SQUARE = re.compile(rf"^([ \t]{{0,9}})\[({_NAME})\](.{{0,2000}}?)\[/\2\]", re.S | re.M)
+
+_CDATA = re.compile(r"<!\[CDATA\[(.{0,5000}?)\]\]>", re.S)
+
+_HEAD = re.compile(r"\A\s*<\?xml[^<>]{0,200}\?>\s*|<!--.{0,2000}?-->", re.S)
+
+# Formatting inside a text. These tags never wrap an item for a program.
+_FORMATTING = frozenset(
+    "a abbr b big br cite code del em font i img ins kbd mark s small span strong sub sup u".split()
+)
+
+_HTML = _FORMATTING | frozenset(
+    """article aside audio blockquote body button canvas dd div dl dt fieldset figure footer form
+    h1 h2 h3 h4 h5 h6 head header hr html iframe input label legend li link main meta nav ol option
+    output p pre script section select style svg table tbody td template textarea tfoot th thead
+    title tr ul video""".split()
+)
+
+# HTML elements that models use as wrappers.
+_WRAPPING_HTML = frozenset("ol ul li p div section dl dd pre output".split())
+
+_BEFORE = re.compile(r"(?:^|\n)[ \t]*(?:[-*+•>]\s{1,4}|\(?\d{1,3}[.)、]\s{0,4})?\Z|>\s*\Z")
+
+_AFTER = re.compile(r"[ \t.,;。，；]*(?:\n|\Z|</?[\w\u4e00-\u9fff])")
+
+_MAX_TAGS = 2_000
+
+_MAX_DEPTH = 20
+
+
+@dataclass
+class _Element:
+    name: str
+    attributes: dict[str, str] = field(default_factory=dict)
+    text: str = ""
+    children: list[_Element] = field(default_factory=list)
+
+
+def is_asked(tag: str, query: str) -> bool:
+    """Return whether the user's question has a tag, which is then a part of the text."""
+    return f"<{tag.casefold()}" in query.casefold() or f"</{tag.casefold()}" in query.casefold()
+
+
+def tagged_value(text: str, query: str = "") -> Any:
+    """Return the texts in the tags of an answer. None: the answer has no tags around its lines.
+
+    The result is a text, a list or an object, as the same answer in JSON. Text outside the tags is
+    an announcement or a remark, and is left out.
+
+    Args:
+        text: The answer, without thoughts.
+        query: The user's question. Tags that it contains are parts of the text.
+
+    Example:
+        >>> tagged_value("Here:\\n<q1>Who wrote it?</q1>\\n<q2>Who painted it?</q2>")
+        {'q1': 'Who wrote it?', 'q2': 'Who painted it?'}
+        >>> tagged_value("How do I center a <div>?")
+    """
+    text = _SQUARE.sub(r"\1<\2>\3</\2>", text)
+    if "<" not in text or ">" not in text:
+        return None
+    text = _HEAD.sub("", text)
+    text = _CDATA.sub(lambda found: html.escape(found[1]), text)
+    root = _parsed(text, lambda name: _is_wrapper_name(name) and not is_asked(name, query))
+    if not root.children:
+        return None
+    return _value_of_children(root.children)
+
+
+def _is_wrapper_name(name: str) -> bool:
+    lower = name.casefold()
+    return lower in _WRAPPING_HTML or lower not in _HTML
+
+
+def _parsed(text: str, is_wrapper: Callable[[str], bool]) -> _Element:
+    """Return the tree of the wrapping elements. Tags inside of sentences stay text."""
+    found = [tag for tag in _wrapping_tags(text) if is_wrapper(tag["name"])]
+    closed = {tag["name"].casefold() for tag in found if tag["close"]}
+    # An element of HTML without its end is a word of the text.
+    tags = [
+        tag
+        for tag in found
+        if tag["name"].casefold() in closed or tag["name"].casefold() not in _HTML
+    ]
+    root = _Element("")
+    path = [root]
+    end = 0
+    for tag in tags[:_MAX_TAGS]:
+        path[-1].text += text[end : tag.start()]
+        end = tag.end()
+        if tag["close"]:
+            _close(path, tag["name"])
+            continue
+        element = _Element(tag["name"], _attributes(tag["attributes"]))
+        path[-1].children.append(element)
+        if not tag["empty"] and len(path) < _MAX_DEPTH:
+            path.append(element)
+    path[-1].text += text[end:]
+    return root
+
+
+def _close(path: list[_Element], name: str) -> None:
+    """Close the innermost open element of this name."""
+    names = [element.name.casefold() for element in path]
+    if name.casefold() in names[1:]:
+        while path.pop().name.casefold() != name.casefold():
+            pass
+        return
+    # The opening tag belongs to the prompt: all text so far is the element's.
+    root = path[0]
+    if len(path) == 1 and root.text.strip():
+        root.children.append(_Element(name, text=root.text))
+        root.text = ""
+
+
+def _wrapping_tags(text: str) -> Iterator[re.Match[str]]:
+    """Yield the tags at the start or the end of a line, or next to such a tag."""
+    for tag in _TAG.finditer(text):
+        if tag["close"]:
+            if _AFTER.match(text, tag.end()):
+                yield tag
+        elif _BEFORE.search(text[max(0, tag.start() - 40) : tag.start()]) or not tag.start():
+            yield tag
+
+
+def _attributes(text: str) -> dict[str, str]:
+    found = _ATTRIBUTE.findall(text)
+    return {name: html.unescape(double or single) for name, double, single in found}
+
+
+def _value_of(element: _Element) -> Any:
+    if element.children:
+        value = _value_of_children(element.children)
+        if element.attributes and isinstance(value, dict):
+            return {**element.attributes, **value}
+        return value
+    text = html.unescape(element.text).strip()
+    if not element.attributes:
+        return text
+    return {**element.attributes, element.name: text} if text else element.attributes
+
+
+def _value_of_children(children: Sequence[_Element]) -> Any:
+    """Return a text, a list of equal elements, or an object of different elements."""
+    values = [_value_of(child) for child in children]
+    names = [child.name for child in children]
+    if len(children) == 1:
+        return values[0]
+    if len({*names}) == 1:
+        return values
+    records: list[dict[str, Any]] = [{}]
+    for name, value in zip(names, values, strict=True):
+        if name in records[-1]:
+            records.append({})
+        records[-1][name] = value
+    return records[0] if len(records) == 1 else records
+
+
+def leftover_tag(text: str, query: str = "") -> str | None:
+    """Return a tag at the start or the end of a text that no question contains, or None.
+
+    Elements of HTML and types such as ``List<String>`` are words of a question.
+
+    Example:
+        >>> leftover_tag("<query>How long is it?"), leftover_tag("What is <div>?")
+        ('<query>', None)
+    """
+    stripped = text.strip()
+    for tag in _TAG.finditer(stripped[:100_000]):
+        if is_asked(tag["name"], query):
+            continue
+        is_closing = tag["close"] is not None
+        is_outer = tag.start() == 0 or (is_closing and not stripped[tag.end() :].strip(".?!。？！"))
+        is_word = tag["name"].casefold() in _HTML and not is_closing
+        is_opened = is_closing and f"<{tag['name']}" in stripped
+        if is_outer and not is_word and not is_opened:
+            return tag[0]
+    return None
+
+
+def check_no_tag(text: str, query: str = "") -> None:
+    """Check that a text has no tag of a program.
+
+    Raises:
+        ValueError: If a tag is left at its start or end, and the question does not contain it.
+    """
+    tag = leftover_tag(text, query)
+    if tag is not None:
+        raise ValueError(f"the answer has the tag {tag:.60}; write the text without tags")

@@ -1,0 +1,235 @@
+"""Parse questions for tools from a model's answer, in JSON, tags, tables or lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from .answer_text import normalize, read_json
+from .json_values import TEXT_KEYS, objects_in, texts_in, value_of
+from .lines import label_pattern, read_table, split_bullet, strip_markup, text_column, with_bullets
+from .queries import is_query, is_question, split_questions
+from .tags import check_no_tag
+
+ToolQuestions = list[tuple[str, str]]
+"""Pairs of a tool's name and a question for it."""
+
+_TOOL_KEYS = (
+    *("tool", "tool_name", "name", "source", "engine", "retriever", "index", "datasource"),
+    *("data_source", "action", "function", "工具", "工具名", "工具名称", "数据源", "来源"),
+)
+
+_QUESTION_KEYS = (
+    *TEXT_KEYS[5:],
+    "input",
+    "sub_questions",
+    "questions",
+    "queries",
+    "action_input",
+    "q",
+)
+
+_NESTED_KEYS = ("arguments", "parameters", "args", "kwargs", "function")
+
+_TOOL_LABEL = label_pattern(
+    r"(?:tool|source|engine|retriever|index|data\ ?source|action|工具|数据源|来源)(?:\ name|名称?)?"
+)
+
+_QUESTION_LABEL = label_pattern(
+    r"(?:sub-?)?questions?|quer(?:y|ies)|(?:action\ )?input|ask|Q|(?:子)?问题?|查询|提问"
+)
+
+_OPEN = r"[\[【（(<*_`\"'“]{0,4}"
+
+_SHUT = r"[\]】）)>*_`\"'”]{0,4}"
+
+_SEPARATOR = r"\s?(?:[:：|｜,，]|[-–—=]?>|→|⇒|\s[-–—]\s|(?=[(（][\"'“]))\s?"
+
+_UNKNOWN_TOOL = re.compile(
+    r"[\[【*`\"']{0,3}([^:：?？\]】]{1,60}?)[\]】*`\"']{0,3}(?:\s?[:：]\s?|(?<=[\]】])\s?)(\S.*)"
+)
+
+_MAX_LINES = 2_000
+
+
+class _Names(NamedTuple):
+    """The names of tools, and patterns of a line that begins or ends with a name."""
+
+    by_key: Mapping[str, str]
+    start: re.Pattern[str]
+    end: re.Pattern[str]
+
+    @classmethod
+    def of(cls, tools: Sequence[str]) -> _Names:
+        by_key = {normalize(tool): tool for tool in tools}
+        longest_first = sorted(tools, key=len, reverse=True)
+        names = "|".join(re.escape(name).replace("_", r"[_ \\]{1,2}") for name in longest_first)
+        start = rf"(?:(?:use|using|ask|用|使用|询问|向)\s?)?{_OPEN}(?P<tool>{names}){_SHUT}"
+        end = (
+            r"\s?(?:[-–—=]?>|→|⇒|[-–—|｜:：]|[\[【（(])?"
+            r"\s?(?:tool|using|via|with|工具|use)?\s?[:：]?\s?"
+        )
+        return cls(
+            by_key,
+            re.compile(rf"{start}(?:{_SEPARATOR}|(?<=[\]】）)>*`\"'”])\s?|\s?[:：]?\s?\Z)", re.I),
+            re.compile(rf"(?P<question>.*?\S){end}{_OPEN}(?P<tool>{names}){_SHUT}[.。]?", re.I),
+        )
+
+    def known(self, name: object) -> str | None:
+        """Return the tool of a written name. None: no tool has this name."""
+        if not isinstance(name, str):
+            return None
+        key = normalize(name.strip("[]【】()（）<>*`\"'“” ").replace("\\_", "_"))
+        return self.by_key.get(key) or self.by_key.get(key.replace(" ", "_"))
+
+
+def parse_tool_questions(
+    answer: str, tools: Sequence[str], query: str = ""
+) -> tuple[ToolQuestions, ToolQuestions]:
+    """Return the (tool, question) pairs in an answer, and the pairs with an unknown tool.
+
+    The answer is JSON, tags or a table with a tool and a question in each object or row, or lines
+    in any order of tool and question.
+
+    Args:
+        answer: The answer.
+        tools: The names of the tools.
+        query: The user's question.
+
+    Raises:
+        ValueError: If the answer has no pairs.
+
+    Example:
+        >>> parse_tool_questions("1. Rivers: How long is the Nile?", ["rivers", "tea"])
+        ([('rivers', 'How long is the Nile?')], [])
+    """
+    text, value = read_json(answer, TEXT_KEYS, query)
+    if not text:
+        return [], []
+    names = _Names.of(tools)
+    pairs = [*_pairs_in_value(value, names)] if value is not None else _pairs_in_text(text, names)
+    cleaned: dict[tuple[str, str], None] = {}
+    for tool, question in pairs:
+        check_no_tag(question, query)
+        stripped = strip_markup(question)
+        if is_query(stripped, query):
+            cleaned[tool.strip(), stripped] = None
+    if not cleaned:
+        raise ValueError("the answer has no question for a tool")
+    known: ToolQuestions = []
+    unknown: ToolQuestions = []
+    for tool, question in cleaned:
+        name = names.known(tool)
+        if name is None:
+            unknown.append((tool, question))
+        else:
+            known.append((name, question))
+    return [*dict.fromkeys(known)], unknown
+
+
+def _pairs_in_value(value: Any, names: _Names) -> Iterator[tuple[str, str]]:
+    """Yield pairs of JSON or tags: objects with both, or questions under the name of a tool."""
+    for record in objects_in(value):
+        tool = value_of(record, _TOOL_KEYS)
+        question = value_of(record, _QUESTION_KEYS)
+        if question is None:
+            question = value_of(record, _NESTED_KEYS)
+        if isinstance(tool, str) and question is not None:
+            for text in texts_in(question, _QUESTION_KEYS):
+                yield tool, text
+            continue
+        for key, item in record.items():
+            if names.known(key) is not None:
+                for text in texts_in(item, _QUESTION_KEYS):
+                    yield key, text
+    if isinstance(value, list):
+        for line in value:
+            if isinstance(line, str):
+                yield from _pairs_in_text(line, names)
+
+
+def _pairs_in_text(text: str, names: _Names) -> list[tuple[str, str]]:
+    lines = text.split("\n")[:_MAX_LINES]
+    rows = read_table(lines)
+    if rows is not None and (pairs := _pairs_in_rows(rows, names)):
+        return pairs
+    return _pairs_in_lines(lines, names)
+
+
+def _pairs_in_rows(rows: Sequence[dict[str, str]], names: _Names) -> list[tuple[str, str]]:
+    """Return the pairs of a table: the cell with the name of a tool, and the cell of the text."""
+    pairs: list[tuple[str, str]] = []
+    for row in rows:
+        tools = [cell for cell in row.values() if names.known(cell) is not None]
+        other = {column: cell for column, cell in row.items() if cell not in tools}
+        questions = text_column([other])
+        if tools and questions:
+            pairs.append((tools[0], questions[0]))
+    return pairs
+
+
+def _pairs_in_lines(lines: Sequence[str], names: _Names) -> list[tuple[str, str]]:
+    """Return the pairs of lines. A tool on its own line holds for the questions below it."""
+    pairs: list[tuple[str, str]] = []
+    heading = ""
+    waiting = ""  # a question whose tool may follow
+    for line in with_bullets(lines):
+        tool, question = _read_line(split_bullet(line)[0], names)
+        if tool and question:
+            pairs.append((tool, question))
+            heading = ""
+        elif tool and waiting:
+            pairs.append((tool, waiting))
+            waiting = ""
+        elif tool:
+            heading = tool
+        elif question and heading:
+            pairs.append((heading, question))
+        elif question:
+            waiting = question
+    return pairs
+
+
+def _read_line(line: str, names: _Names) -> tuple[str, str]:
+    """Return the tool and the question of a line. A missing part is empty."""
+    text = line.strip()
+    label = _TOOL_LABEL.match(text)
+    if label is not None:
+        rest = re.split(r"[,，;；|｜]\s?(?=\S)", text[label.end() :], maxsplit=1)
+        question = _without(rest[1], _QUESTION_LABEL) if len(rest) > 1 else ""
+        if len(rest) == 1 and names.known(rest[0]) is None:
+            return _by_name(rest[0], names) or (rest[0].strip(), "")
+        return rest[0].strip(), question
+    label = _QUESTION_LABEL.match(text)
+    if label is not None:
+        content = text[label.end() :].strip()
+        return _by_name(content, names) or ("", content)
+    found = _by_name(text, names)
+    if found is not None:
+        return found
+    unknown = _UNKNOWN_TOOL.fullmatch(text)
+    if unknown is not None and unknown[2].endswith(("?", "？")):
+        return unknown[1].strip(), unknown[2]
+    questions = split_questions(text)
+    if questions:
+        return "", questions[0]
+    return "", text if is_question(text) else ""
+
+
+def _by_name(text: str, names: _Names) -> tuple[str, str] | None:
+    """Return the known tool at the start or the end of a text, and the rest."""
+    found = names.start.match(text)
+    if found is not None:
+        rest = text[found.end() :].strip()
+        quoted = re.fullmatch(r"[(（]?[\"'“](.*)[\"'”][)）]?", rest)
+        return found["tool"], _without(quoted[1] if quoted else rest, _QUESTION_LABEL)
+    found = names.end.fullmatch(text)
+    if found is not None and is_query(found["question"]):
+        return found["tool"], _without(found["question"], _QUESTION_LABEL)
+    return None
+
+
+def _without(text: str, label: re.Pattern[str]) -> str:
+    found = label.match(text)
+    return text[found.end() :].strip() if found else text.strip()

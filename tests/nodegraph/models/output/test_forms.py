@@ -1,0 +1,345 @@
+"""The usual forms of model output, as one table per role: form, expected items.
+
+No row is deleted without a measurement of how often models write its form.
+"""
+
+import pytest
+
+from nodekin.nodegraph.models.output.free_text import parse_final_answer, parse_passage
+from nodekin.nodegraph.models.output.queries import (
+    parse_phrasings,
+    parse_query,
+    parse_sub_questions,
+)
+from nodekin.nodegraph.models.output.tool_questions import parse_tool_questions
+
+A, B = "Who wrote it?", "Who painted it?"
+ZA, ZB = "谁写的？", "谁画的？"
+QUESTION, QUESTION_ZH = "Who wrote and painted these things?", "这几件事是谁做的？"
+
+LANGUAGES = [(QUESTION, A, B), (QUESTION_ZH, ZA, ZB)]
+
+LISTS = """
+{0}⏎{1}
+1. {0}⏎2. {1}
+1) {0}⏎2) {1}
+(1) {0}⏎(2) {1}
+1: {0}⏎2: {1}
+1 - {0}⏎2 - {1}
+[1] {0}⏎[2] {1}
+#1 {0}⏎#2 {1}
+1．{0}⏎2．{1}
+１．{0}⏎２．{1}
+1、{0}⏎2、{1}
+（1）{0}⏎（2）{1}
+【1】{0}⏎【2】{1}
+①{0}⏎②{1}
+⑴{0}⏎⑵{1}
+❶ {0}⏎❷ {1}
+1️⃣ {0}⏎2️⃣ {1}
+一、{0}⏎二、{1}
+（一）{0}⏎（二）{1}
+第一，{0}⏎第二，{1}
+第一个：{0}⏎第二个：{1}
+首先，{0}⏎其次，{1}
+First, {0}⏎Second, {1}
+a) {0}⏎b) {1}
+(a) {0}⏎(b) {1}
+a. {0}⏎b. {1}
+A. {0}⏎B. {1}
+i. {0}⏎ii. {1}
+i) {0}⏎ii) {1}
+I. {0}⏎II. {1}
+- {0}⏎- {1}
+* {0}⏎* {1}
++ {0}⏎+ {1}
+• {0}⏎• {1}
+– {0}⏎– {1}
+▪ {0}⏎▪ {1}
+→ {0}⏎→ {1}
+✅ {0}⏎✅ {1}
+- [ ] {0}⏎- [ ] {1}
+> {0}⏎> {1}
+**1.** {0}⏎**2.** {1}
+**{0}**⏎**{1}**
+"{0}"⏎"{1}"
+`{0}`⏎`{1}`
+"{0}", "{1}"
+("{0}", "{1}")
+["{0}", "{1}"]
+['{0}', '{1}']
+queries = ["{0}", "{1}"]
+["{0}", "{1}", "Wh
+{{"questions": ["{0}", "{1}", "Wh
+{{"1": "{0}", "2": "{1}"}}
+{{"q1": "{0}", "q2": "{1}"}}
+{{"question_1": "{0}", "question_2": "{1}"}}
+{{"子问题1": "{0}", "子问题2": "{1}"}}
+{{"questions": ["{0}", "{1}"]}}
+{{"sub_questions": [{{"id": 1, "question": "{0}"}}, {{"id": 2, "question": "{1}"}}]}}
+{{"question": "{0}"}}⏎{{"question": "{1}"}}
+```json⏎["{0}", "{1}"]⏎```
+```⏎1. {0}⏎2. {1}⏎```
+questions:⏎  - {0}⏎  - {1}
+Q1: {0}⏎Q2: {1}
+Question 1: {0}⏎Question 2: {1}
+**Sub-question 1:** {0}⏎**Sub-question 2:** {1}
+子问题1：{0}⏎子问题2：{1}
+Here are the questions:⏎1. {0}⏎2. {1}
+| # | question |⏎|---|---|⏎| 1 | {0} |⏎| 2 | {1} |
+| question | reason |⏎|---|---|⏎| {0} | first |⏎| {1} | second |
+id,question⏎1,{0}⏎2,{1}
+<questions>⏎<question>{0}</question>⏎<question>{1}</question>⏎</questions>
+<question>{0}</question><question>{1}</question>
+<q1>{0}</q1>⏎<q2>{1}</q2>
+<ol>⏎<li>{0}</li>⏎<li>{1}</li>⏎</ol>
+<questions>⏎1. {0}⏎2. {1}⏎</questions>
+<output>["{0}", "{1}"]</output>
+<question id="1">{0}</question>⏎<question id="2">{1}</question>
+<analysis>Two parts.</analysis>⏎<questions>⏎<q>{0}</q>⏎<q>{1}</q>⏎</questions>
+```xml⏎<q>{0}</q>⏎<q>{1}</q>⏎```
+<子问题>{0}</子问题>⏎<子问题>{1}</子问题>
+1. {0}⏎   - to know the first⏎2. {1}⏎   - to know the second
+1. {0} 2. {1}
+(1) {0} (2) {1}
+{0}; {1}
+<think>Two parts?</think>1. {0}⏎2. {1}
+[THINK]Two parts?[/THINK]1. {0}⏎2. {1}
+◁think▷Two parts?◁/think▷1. {0}⏎2. {1}
+<|channel|>analysis<|message|>Two?<|end|><|start|>assistant<|channel|>final<|message|>1. {0}⏎2. {1}
+""".strip().split("\n")
+
+
+def filled(form: str, *items: str) -> str:
+    return form.format(*items).replace("⏎", "\n")
+
+
+@pytest.mark.parametrize("form", LISTS)
+@pytest.mark.parametrize(("question", "first", "second"), LANGUAGES)
+def test_form_of_list_gives_its_items(form, question, first, second) -> None:
+    answer = filled(form, first, second)
+    assert parse_sub_questions(answer, question, 5) == [first, second]
+    assert parse_phrasings(answer, question, 5) == [first, second]
+
+
+ITEMS = [
+    ["How is green tea made?", "Describe the history of black tea", "Compare their caffeine"],
+    ["The Nile is longer than the Amazon", "The Amazon carries more water"],
+    ["亚硫酸盐的作用", "描述国际象棋超级大赛的概况"],
+]
+
+
+@pytest.mark.parametrize("items", ITEMS)
+@pytest.mark.parametrize("form", ["- {}", "1. {}", "1. {}.", "1) **{}**", '"{}",'])
+def test_each_item_of_list_counts(items: list[str], form: str) -> None:
+    answer = "\n".join(form.format(item) for item in items)
+    if form.startswith('"'):
+        answer = f"[{answer.rstrip(',')}]"
+    found = parse_sub_questions(answer, "What is it?", 5)
+    assert [item.rstrip(".") for item in found] == items
+
+
+QUERIES = """
+{0}
+<query>{0}</query>
+<query>{0}
+{0}</query>
+<rewritten_query>⏎{0}⏎</rewritten_query>
+<result>⏎{0}⏎</result>
+<thinking>There are typos.</thinking>⏎<query>{0}</query>
+<original_query>x</original_query>⏎<rewritten_query>{0}</rewritten_query>
+<query>{0}</query>⏎<explanation>I mended it.</explanation>
+```xml⏎<query>{0}</query>⏎```
+Here it is:⏎<search_query>{0}</search_query>
+<tool_call>{{"name": "search", "arguments": {{"query": "{0}"}}}}</tool_call>
+<p>{0}</p>
+[query]{0}[/query]
+<改写>{0}</改写>
+search("{0}")
+`{0}`
+「{0}」
+[[{0}]]
+\\boxed{{{0}}}
+The next question should be: {0}
+Rewritten query: {0}
+Search query: {0}
+Improved question: {0}
+Action: search⏎Action Input: {0}
+改写后的问题应为：{0}
+{{"query": "{0}"}}
+{{"rewritten": "{0}", "explanation": "typos"}}
+{{"original_query": "x y", "rewritten_query": "{0}"}}
+<answer>{0}</answer>
+<|START_THINKING|>Hm?<|END_THINKING|><|START_RESPONSE|>{0}<|END_RESPONSE|>
+<seed:think>Hm?</seed:think>{0}
+<unused94>thought⏎Hm?<unused95>{0}
+Thinking...⏎Hm?⏎...done thinking.⏎⏎{0}
+analysisWe need a query.assistantfinal{0}
+""".strip().split("\n")
+
+
+@pytest.mark.parametrize("form", QUERIES)
+@pytest.mark.parametrize(
+    ("question", "query"),
+    [("wher did ibsn live", "Where did Ibsen live?"), ("他住哪", "他住在哪里？")],
+)
+def test_form_of_query_gives_query(form: str, question: str, query: str) -> None:
+    assert parse_query(filled(form, query), question) == query
+
+
+TOOLS = """
+plays: {0}⏎people: {1}
+1. [plays] {0}⏎2. [people] {1}
+[plays]: {0}⏎[people]: {1}
+**plays**: {0}⏎**people**: {1}
+`plays`: {0}⏎`people`: {1}
+plays - {0}⏎people - {1}
+plays -> {0}⏎people -> {1}
+plays | {0}⏎people | {1}
+{0} (plays)⏎{1} (people)
+{0} [plays]⏎{1} [people]
+{0} -> plays⏎{1} -> people
+{0}（plays）⏎{1}（people）
+plays("{0}")⏎people("{1}")
+Tool: plays⏎Question: {0}⏎⏎Tool: people⏎Question: {1}
+Question: {0}⏎Tool: plays⏎⏎Question: {1}⏎Tool: people
+工具：plays，问题：{0}⏎工具：people，问题：{1}
+### plays⏎1. {0}⏎### people⏎1. {1}
+plays:⏎- {0}⏎people:⏎- {1}
+{{"plays": "{0}", "people": "{1}"}}
+{{"plays": ["{0}"], "people": ["{1}"]}}
+[{{"tool": "plays", "question": "{0}"}}, {{"tool": "people", "question": "{1}"}}]
+{{"name": "plays", "args": {{"query": "{0}"}}}}⏎{{"name": "people", "args": {{"query": "{1}"}}}}
+[{{"tool": "plays", "input": "{0}"}}, {{"tool": "people", "input": "{1}"}}]
+| tool | question |⏎|---|---|⏎| plays | {0} |⏎| people | {1} |
+| question | tool |⏎|---|---|⏎| {0} | plays |⏎| {1} | people |
+<plays>{0}</plays>⏎<people>{1}</people>
+<question tool="plays">{0}</question>⏎<question tool="people">{1}</question>
+<part><tool>plays</tool><q>{0}</q></part><part><tool>people</tool><q>{1}</q></part>
+<tool>plays</tool>⏎<question>{0}</question>⏎<tool>people</tool>⏎<question>{1}</question>
+""".strip().split("\n")
+
+
+@pytest.mark.parametrize("form", TOOLS)
+@pytest.mark.parametrize(("question", "first", "second"), LANGUAGES)
+def test_form_of_tool_questions_gives_pairs(form, question, first, second) -> None:
+    answer = filled(form, first, second)
+    pairs = [("plays", first), ("people", second)]
+    assert parse_tool_questions(answer, ["plays", "people"], question) == (pairs, [])
+
+
+FAILURES = [
+    "<html><head><title>502 Bad Gateway</title></head></html>",
+    "502 Bad Gateway",
+    "HTTP 503: Service Unavailable",
+    "Error code: 429 - {'error': {'message': 'Rate limit reached'}}",
+    'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\nKeyError: 1',
+    'Exception in thread "main" java.lang.Error\n\tat a.B.c(B.java:3)',
+    '{"error": {"message": "Rate limit reached", "type": "tokens"}}',
+    '{"detail": "Not Found"}',
+    '{"code": 500, "message": "Internal server error"}',
+    "https://en.wikipedia.org/wiki/Henrik_Ibsen",
+    "[Ibsen](https://en.wikipedia.org/wiki/Henrik_Ibsen)",
+    "I'm sorry, but I can't help with that.",
+    "I cannot answer this question.",
+    "As an AI language model, I cannot browse the internet.",
+    "抱歉，我无法回答这个问题。",
+    "作为一个人工智能语言模型，我无法访问互联网。",
+    "Es tut mir leid, aber ich kann diese Frage nicht beantworten.",
+    "Je suis désolé, mais je ne peux pas répondre à cette question.",
+    "Lo siento, pero no puedo ayudar con eso.",
+    "Mi dispiace, ma non posso rispondere.",
+    "Desculpe, mas não posso ajudar com isso.",
+    "Het spijt me, maar ik kan deze vraag niet beantwoorden.",
+    "Извините, но я не могу ответить на этот вопрос.",
+    "申し訳ございませんが、その質問にはお答えできません。",
+    "죄송합니다. 그 질문에는 답변할 수 없습니다.",
+]
+
+
+@pytest.mark.parametrize("answer", FAILURES)
+def test_failure_is_no_query_and_no_answer(answer: str) -> None:
+    question = "Where did Ibsen live?"
+    with pytest.raises(ValueError, match=r"answer is|refused"):
+        parse_query(answer, question)
+    with pytest.raises(ValueError, match=r"answer is|refused"):
+        parse_sub_questions(answer, question, 5)
+    with pytest.raises(ValueError, match=r"answer is|refused"):
+        parse_passage(answer, question)
+    final = parse_final_answer(answer, question)
+    assert not final.answered
+    assert final.problem is not None
+
+
+@pytest.mark.parametrize("answer", ["null", "`null`", "undefined", "NaN"])
+def test_null_is_no_answer(answer: str) -> None:
+    assert parse_final_answer(answer).problem == "an empty value"
+    assert parse_final_answer(answer).text == ""
+
+
+ODD_QUERIES = [
+    "How do I center a <div>?",
+    "<div> or <span>: which is inline?",
+    "How do I sort a List<String> in Java?",
+    "What does Traceback (most recent call last) mean?",
+    "Traceback (most recent call last)",
+    "I can't log in",
+    "I can't help falling in love lyrics",
+    "I cannot find my keys",
+    "Sorry by Justin Bieber",
+    "对不起，我爱你",
+    "Who directed Nymphomaniac [2]?",
+    "What is https://example.org used for?",
+    "Error handling in Go",
+    "How does a 404 page work?",
+    "502 Bad Gateway nginx cause?",
+    "C++ template<T> syntax",
+    "a < b and b > c in Python",
+    "first, second and third person narrators",
+    "A. Einstein's birthplace",
+    "i. e. meaning",
+    "1.5 litres in gallons",
+    "10:30 train to Bergen?",
+    "first-in-first-out queue",
+    "what is $5 in euros?",
+    "Unfortunately, It Was Paradise author",
+    "As an artist, what did Ibsen paint?",
+    "第一次世界大战的原因",
+    "一、二、三级医院的区别",
+]
+
+
+@pytest.mark.parametrize("query", ODD_QUERIES)
+def test_odd_query_is_kept(query: str) -> None:
+    assert parse_query(query, "ibsn") == query.rstrip(".")
+    assert parse_query(f"<query>{query}</query>", "ibsn") == query.rstrip(".")
+
+
+TRUE_ANSWERS = [
+    "I'm sorry to say that it is 6,650 km long, so you can't walk it in a week.",
+    "I'm sorry to hear that. Reset the password on the login page.",
+    "I cannot answer every detail, but the Nile is 6,650 km long.",
+    "Unfortunately, the museum is not open on Mondays.",
+    "Sorry is a song by Justin Bieber.",
+    "No, it is not: the Nile is 6,650 km long.",
+    "I can't help with that [1].",
+    "Leider ist das Museum montags nicht geöffnet.",
+    "Malheureusement, le musée est fermé le lundi.",
+    "抱歉是一种礼貌用语。",
+    "对不起，我爱你是一部韩剧。",
+    "Error: the opposite of truth.",
+    "A 404 page says that a page was not found.",
+    "Not found in nature: element 117.",
+    "Null Island lies at 0°N 0°E.",
+]
+
+
+@pytest.mark.parametrize("answer", TRUE_ANSWERS)
+def test_answer_that_begins_like_refusal_counts(answer: str) -> None:
+    question = "What is an error, and how long is the Nile?"
+    assert parse_final_answer(answer, question).answered
+
+
+def test_leftover_tag_is_named() -> None:
+    with pytest.raises(ValueError, match=r"the answer has the tag <search>"):
+        parse_query("Query: <search> Where did he live?", "where")
