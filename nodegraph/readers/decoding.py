@@ -155,8 +155,7 @@ _FEW = 30  # bytes above 127; fewer are not enough for a sure detection
 def detected(data: bytes, usual: str = "") -> str | None:
     """Detect the encoding of bytes that are not UTF-8. Return None for binary data.
 
-    ``chardet`` compares the bytes with models of languages in their encodings. Other texts with
-    a few Chinese words in GB18030 are recognized by the bytes of common characters.
+    The encodings are ranked by the frequencies of letters and characters in 40 languages.
 
     Args:
         data: The bytes.
@@ -189,31 +188,13 @@ def _is_plausible(data: bytes, name: str) -> bool:
     return is_assigned and not (is_single and sum(b > 127 for b in set(data)) > _MAX_LETTERS)
 
 
-_COMMON = re.compile(rb"[\xa1\xa3\xb0-\xd7][\xa1-\xfe]")
-"""The two bytes of a common Chinese character, or of punctuation, in GB18030."""
-
-_LATIN = (
-    "cp1250 cp1252 cp1254 cp1257 cp1258 iso8859-1 iso8859-2 iso8859-9 iso8859-13 "
-    "cp437 cp850 cp852 cp857"
-).split()
-"""The usual encodings of languages in Latin letters."""
+_SAMPLE = 20_000  # bytes that are compared with the languages
 
 
 def _fitting(data: bytes, usual: str) -> list[str]:
     """Return the encodings of a text with these bytes, the most probable first."""
-    from chardet import EncodingEra, detect_all
+    from .letters import ranked
 
-    start = max(0, next((i for i, byte in enumerate(data) if byte > 127), 0) - 500)
-    sample = b"\n" + data[start : start + 20_000]  # "BM" at the start would be a picture
-    high = sum(byte > 127 for byte in sample)
-    is_latin = high < 1.5 * len(re.findall(rb"[\x80-\xff]+", sample))  # single letters in words
-    eras = EncodingEra.MODERN_WEB | EncodingEra.LEGACY_ISO | EncodingEra.DOS
-    names = _LATIN if is_latin else None
-    scores: dict[str, float] = {}
-    for guess in detect_all(sample, True, encoding_era=eras, include_encodings=names):
-        if name := codec_of(guess["encoding"] or ""):
-            scores.setdefault(name, guess["confidence"] * (1.2 if name == usual else 1))
-    ranked = sorted(scores, key=scores.__getitem__, reverse=True)
-    is_western = ranked[:1] in (["cp1250"], ["cp1252"], ["iso8859-2"], ["iso8859-15"])
-    is_chinese = is_western and 2 * len(_COMMON.findall(sample)) > 0.8 * high
-    return ["gb18030", *ranked] if is_chinese else ranked
+    first = next((at for at, byte in enumerate(data) if byte > 127), 0)
+    start = max(0, first - 500)
+    return ranked(data[start : start + _SAMPLE], usual)
