@@ -39,9 +39,9 @@ stress: .venv/.ci  ## kill, mutate and change at random, for hours; each test pr
 first-hour:  ## run the commands of README.md in a clean environment, with times
 	$(PYTHON) tests/support/first_hour.py
 
-release-check: .venv/.ci  ## rehearse a release: build, check, install for each Python, first hour
+release-check: .venv/.ci  ## rehearse a release: build, check, install for each Python except WITHOUT
 	$(BIN)/python -m pytest -n 0 tests/test_distributions.py
-	PYTHONPATH=tests $(PYTHON) -m support.release_check
+	PYTHONPATH=tests $(PYTHON) -m support.release_check $(WITHOUT)
 
 coverage: .venv/.ci  ## measure which lines the quick tests run, in build/coverage
 	$(PIP) install pytest-cov

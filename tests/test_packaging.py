@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import importlib
 import json
+import runpy
 import subprocess
 import sys
 from collections import defaultdict
+from pathlib import Path
+from typing import Any
 
 import pytest
-from support import source_tree
+from support import release_check, source_tree
 from support.source_tree import FRAMEWORKS, PACKAGES, REPO
 
 if sys.version_info >= (3, 11):
@@ -123,3 +126,80 @@ except ImportError as error:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert f'pip install "nodekin[{framework.replace("_", "-")}]"' in done.stdout
+
+
+@pytest.fixture(scope="module")
+def dependencies() -> dict[str, Any]:
+    """Return the names of packaging/dependencies.py."""
+    return runpy.run_path(str(REPO / "packaging" / "dependencies.py"))
+
+
+def test_pins_agree_with_requirements(dependencies: dict[str, Any]) -> None:
+    project = dependencies["Project"]()
+    assert dependencies["problems"](project) == []
+    assert project.pythons == list(release_check.PYTHONS)
+
+
+PROJECT = """
+[project]
+name = "example"
+classifiers = ["Programming Language :: Python :: 3.10", "Programming Language :: Python :: 3.11"]
+dependencies = ["alpha>=2"]
+optional-dependencies = { files = ["beta>=1"], all = ["example[files]"] }
+[dependency-groups]
+dev = ["gamma>=1"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("newest", "oldest", "problem"),
+    [
+        ("alpha==3", "alpha==2\nbeta==1", ""),
+        ("alpha==1.9", "alpha==2\nbeta==1", "constraints.txt has alpha==1.9"),
+        ("", "alpha==1\nbeta==1", "constraints-oldest.txt has alpha==1"),
+        ("", "alpha==2", "constraints-oldest.txt has no beta"),
+        ("", "alpha==2\nbeta==1.5", "but the oldest version is 1"),
+        ("", "alpha==2\nbeta==1\nbeta==1", "constraints-oldest.txt pins beta 2 times"),
+        ("gamma==0.9", "alpha==2\nbeta==1", "but pyproject.toml has gamma>=1"),
+        (
+            'alpha==1.9; python_version < "3.11"\nalpha==3; python_version >= "3.11"',
+            "alpha==2\nbeta==1",
+            "Python 3.10: constraints.txt has alpha==1.9",
+        ),
+        ("", 'alpha==2\nbeta==1.5; python_version >= "3.11"', "Python 3.10: constraints-oldest"),
+    ],
+)
+def test_contradicting_pins_are_found(
+    dependencies: dict[str, Any], tmp_path: Path, newest: str, oldest: str, problem: str
+) -> None:
+    (tmp_path / "pyproject.toml").write_text(PROJECT)
+    (tmp_path / "constraints.txt").write_text(newest)
+    (tmp_path / "constraints-oldest.txt").write_text(oldest)
+    found = dependencies["problems"](dependencies["Project"](tmp_path))
+    assert any(problem in line for line in found) if problem else not found
+
+
+def test_excluded_python_of_oldest_version_is_found(
+    dependencies: dict[str, Any], tmp_path: Path
+) -> None:
+    from importlib.metadata import version
+
+    newest = version("html-to-markdown")  # it requires Python 3.11
+    pins = f"alpha==2\nhtml-to-markdown=={newest}"
+    text = PROJECT.replace("beta>=1", f"html-to-markdown>={newest}")
+    (tmp_path / "pyproject.toml").write_text(text)
+    (tmp_path / "constraints.txt").write_text("")
+    (tmp_path / "constraints-oldest.txt").write_text(pins)
+    found = dependencies["problems"](dependencies["Project"](tmp_path))
+    assert found == [f"Python 3.10: html-to-markdown>={newest} needs Python >=3.11"]
+
+
+def test_release_check_fails_without_a_python(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SystemExit, match=r'excuse it with WITHOUT="3.10 3.11 3.12 3.13 3.14"'):
+        release_check.interpreters([])
+    assert release_check.interpreters(release_check.PYTHONS) == {}
+    with pytest.raises(SystemExit, match=r"WITHOUT must name versions of .*, got 3\.9"):
+        release_check.interpreters(["3.9"])

@@ -1,8 +1,9 @@
 """Rehearse a release: ``make release-check`` builds, checks, installs and uses the packages.
 
 twine checks the source distributions and wheels. The wheel is installed into an empty environment
-of each installed Python, where the first commands of the README must work. ``first_hour.py`` runs
-last.
+of each Python of the classifiers, where the first commands of the README must work.
+``first_hour.py`` runs last. A missing Python is an error, unless its version is an argument:
+``make release-check WITHOUT="3.13 3.14"``.
 """
 
 from __future__ import annotations
@@ -11,11 +12,39 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from support import first_hour
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
+
+
+def interpreters(excused: Iterable[str]) -> dict[str, str]:
+    """Return the interpreter of each Python version that is not excused.
+
+    Raises:
+        SystemExit: If an interpreter is missing.
+    """
+    unknown = sorted({*excused} - {*PYTHONS})
+    if unknown:
+        sys.exit(f"WITHOUT must name versions of {', '.join(PYTHONS)}, got {', '.join(unknown)}")
+    found = {version: _interpreter(version) for version in PYTHONS if version not in excused}
+    missing = [version for version, name in found.items() if not name]
+    if missing:
+        sys.exit(
+            f"Python {', '.join(missing)} is missing: install it, or excuse it with "
+            f'WITHOUT="{" ".join([*excused, *missing])}"'
+        )
+    return {version: name for version, name in found.items() if name}
+
+
+def _interpreter(version: str) -> str | None:
+    name = shutil.which(f"python{version}")
+    if name is None:
+        return None
+    done = subprocess.run([name, "-c", ""], capture_output=True)
+    return None if done.returncode else name
 
 
 def built(folder: Path) -> list[Path]:
@@ -34,13 +63,8 @@ def built(folder: Path) -> list[Path]:
     return files
 
 
-def install_and_use(version: str, wheel: Path, folder: Path) -> bool:
-    """Install a wheel into an empty environment and search. Return False without this Python."""
-    name = shutil.which(f"python{version}")
-    works = name and not subprocess.run([name, "-c", ""], capture_output=True).returncode
-    if not name or not works:
-        sys.stdout.write(f"          python{version} is missing: not tried\n")
-        return False
+def install_and_use(version: str, name: str, wheel: Path, folder: Path) -> None:
+    """Install a wheel into an empty environment of an interpreter and search."""
     here = folder / version
     shutil.copytree(first_hour.REPO / "examples" / "files", here / "docs")
     python = _environment(name, here / "environment")
@@ -51,18 +75,17 @@ def install_and_use(version: str, wheel: Path, folder: Path) -> bool:
     printed = first_hour.run(f"python{version}: nodekin search", question, here)
     if "pays the freight" not in printed:
         sys.exit(f"python{version}: the search printed {printed!r}")
-    return True
 
 
 def main() -> None:
+    pythons = interpreters(sys.argv[1:])
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (wheel,) = (file for file in built(folder) if file.match("nodekin-*.whl"))
-        tried = [version for version in PYTHONS if install_and_use(version, wheel, folder)]
-    if not tried:
-        sys.exit(f"none of Python {', '.join(PYTHONS)} is installed: nothing was tried")
+        for version, python in pythons.items():
+            install_and_use(version, python, wheel, folder)
     first_hour.main()
-    sys.stdout.write(f"ready to be released; tried with Python {', '.join(tried)}\n")
+    sys.stdout.write(f"ready to be released; tried with Python {', '.join(pythons)}\n")
 
 
 def _environment(python: str, folder: Path) -> str:
