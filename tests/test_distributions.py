@@ -121,6 +121,17 @@ def test_package_index_readme_has_absolute_links_only() -> None:
     assert "nodekin search" in made
 
 
+def test_package_index_readme_has_no_dead_references() -> None:
+    index_readme = runpy.run_path(str(REPO / "packaging" / "index_readme.py"))["index_readme"]
+    references = ("中文", "More", "All strategies", "Benchmarks", "setup", "Read on", "Project:")
+    alone = index_readme()
+    linked = index_readme("https://example.org/files")
+    for reference in references:
+        assert reference not in alone
+        assert reference in linked
+    assert "Python 3.10+. MIT license." in alone
+
+
 @pytest.mark.slow
 def test_release_build_names_its_repository(source: Path, tmp_path: Path) -> None:
     pytest.importorskip("setuptools", minversion="77")

@@ -140,6 +140,19 @@ def test_pins_agree_with_requirements(dependencies: dict[str, Any]) -> None:
     assert project.pythons == list(release_check.PYTHONS)
 
 
+def test_quickstart_names_extras_that_all_lacks(dependencies: dict[str, Any]) -> None:
+    project = dependencies["Project"]()
+    included = dependencies["Requirement"](project.extras["all"][0]).extras
+    (line,) = (
+        line
+        for line in (REPO / "docs" / "quickstart.md").read_text(encoding="utf-8").splitlines()
+        if "does not include" in line
+    )
+    left_out = line.partition("does not include")[2].partition(";")[0]
+    named = set(left_out.replace("`", "").replace(" and ", ", ").strip().split(", "))
+    assert named == set(project.extras) - included - {"all"}
+
+
 PROJECT = """
 [project]
 name = "example"
