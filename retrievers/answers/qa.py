@@ -14,7 +14,7 @@ from ...nodegraph.node import Node
 from ..analysis.text_analyzer import TextAnalyzer
 from ..base_retriever import BaseRetriever
 from ..filters import Filters
-from ..indexes.exact_index import Exact, normal_question
+from ..indexes.exact_index import Exact, normal_text
 from ..plans.effects import find_all
 from ..plans.plan import Do, arun, run
 from ..protocols import Similarity
@@ -30,7 +30,7 @@ _CANDIDATES = 10  # results of a search for a preset answer
 
 _EXACT = "exact match"
 
-_SAME_QUESTION = Exact(normalize=normal_question)
+_SAME_QUESTION = Exact()
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,10 +190,10 @@ class QaRetriever(BaseRetriever):
     async def _recommend(self, query: str, top_k: int, filters: Filters | None) -> list[ScoredNode]:
         limit = 5 * (top_k + _CANDIDATES)  # questions may be repeated
         (results,) = await find_all(self.inner, [query], limit, filters)
-        seen = {normal_question(query)}
+        seen = {normal_text(query)}
         others = []
         for result, score in self._with_similarity(query, results):
-            normal = normal_question(result.node.text)
+            normal = normal_text(result.node.text)
             if normal not in seen and score < self.min_score:
                 others.append(with_answer(result))
             seen.add(normal)

@@ -18,37 +18,41 @@ from .bm25_scores import Saturation, TermWeights
 from .synced_index import SyncedIndex
 from .text_index import TextIndex
 
-_PUNCTUATION = re.compile(r"[\W_]+")
-
-_SPACE = re.compile(r"\s+")
-
 _NO_SPACE = re.compile(rf"(?<=[{UNSPACED}]) | (?=[{UNSPACED}])")
 
-_EDGE = " ?!.。,、;:~…\"'“”‘’「」『』¿¡"
+_QUOTES = "“”„‟‘’‚«»‹›「」『』《》〈〉【】"
+
+# A sign before a word belongs to the word: -5, .NET, !important, $5.
+_START = re.compile(rf"^(?:[\s{_QUOTES}¿¡…,;、。]|\.{{2,}}|[.!?:·~]+(?=\s))+")
+
+_END = f" {_QUOTES}.,:;!?…。、·~"
+
+_PAIRS = {'"': '"', "'": "'", "(": ")", "[": "]", "{": "}"}
+
+_NESTED = 3  # pairs around each other
 
 
 def normal_text(text: str) -> str:
-    """Return a text without differences of case, width, spaces and punctuation.
+    """Return a text without differences of case, width, spaces and outer punctuation.
+
+    Other signs stay: C++ is not C, 3.5 is not 35, -5 is not 5. Of spaces, only their number is
+    ignored. In Chinese and Japanese, all spaces are ignored.
 
     Example:
-        >>> normal_text("Ｋ-1 ?"), normal_text("--")
-        ('k1', '--')
+        >>> normal_text(" “What  is C++” ?"), normal_text("ＡＩ 是 什么？！"), normal_text("--")
+        ('what is c++', 'ai是什么', '--')
     """
-    plain = unicodedata.normalize("NFKC", text).casefold()
-    return _PUNCTUATION.sub("", plain) or plain.strip()
+    plain = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    return _NO_SPACE.sub("", _without_edges(plain)) or plain
 
 
-def normal_question(text: str) -> str:
-    """Normalize case, width, spaces and outer punctuation of a question.
-
-    Punctuation inside stays: C++ is not C, 3.5 is not 35.
-
-    Example:
-        >>> normal_question(" What  is C++ ?"), normal_question("ＡＩ 是 什么？！")
-        ('what is c++', 'ai是什么')
-    """
-    text = unicodedata.normalize("NFKC", text).casefold().strip(_EDGE)
-    return _NO_SPACE.sub("", _SPACE.sub(" ", text)).strip(_EDGE)
+def _without_edges(text: str) -> str:
+    """Remove outer punctuation, and quotes and brackets around the whole text."""
+    for _ in range(_NESTED):
+        text = _START.sub("", text).rstrip(_END)
+        if len(text) > 1 and _PAIRS.get(text[0]) == text[-1]:
+            text = text[1:-1]
+    return _START.sub("", text).rstrip(_END)
 
 
 @dataclass(frozen=True, slots=True)

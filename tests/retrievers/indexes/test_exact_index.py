@@ -6,7 +6,7 @@ import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode
-from nodekin.retrievers.indexes.exact_index import Exact, normal_question
+from nodekin.retrievers.indexes.exact_index import Exact, normal_text
 
 
 @pytest.fixture
@@ -62,9 +62,32 @@ def test_equal_settings_share_an_index(lines: NodeGraph) -> None:
         ("C#?", "C?", False),
         ("GPT 3.5", "GPT 35", False),
         ("a b", "ab", False),
+        ("C++", "C", False),
+        ("C#", "C", False),
+        (".NET", "net", False),
+        ("3.5", "35", False),
+        ("1/2", "12", False),
+        ("-5", "5", False),
+        ("$5", "5", False),
+        ("5%", "5", False),
+        ('5"', "5", False),
+        ("!x", "x", False),
+        ("A-1", "A1", False),
+        ("don't", "dont", False),
+        ("f(x)", "f(x", False),
+        ("“tea”.", "tea", True),
+        ("'tea'", "TEA!", True),
+        ('("tea")', "tea", True),
+        ("… tea …", "tea", True),
+        ("¿Té?", "té", True),
+        ("«чай»", "Чай", True),
+        ("《茶》。", "茶", True),
+        ("-", "+", False),
+        ("?", "!", False),
     ],
 )
-def test_normal_question_ignores_case_and_outer_punctuation(
-    some: str, other: str, same: bool
-) -> None:
-    assert (normal_question(some) == normal_question(other)) is same
+def test_exact_ignores_case_and_outer_punctuation_only(some: str, other: str, same: bool) -> None:
+    assert (normal_text(some) == normal_text(other)) is same
+    graph = NodeGraph(progress=False)
+    graph.add([some])
+    assert bool(Retriever(graph, "ROOT", "exact")(other)) is same
