@@ -18,6 +18,7 @@ from ..nodegraph.models.embedder import Vectors
 from ..nodegraph.navigation import kin, path_to
 from ..nodegraph.node import ROOT, Node
 from .filters import Filter
+from .indexes.synced_index import DamagedIndexError
 from .protocols import Index, Similarity, Snapshot
 from .ranking import (
     RANK_CONSTANT,
@@ -53,6 +54,25 @@ MAX_QUERIES = 64
 _AT_ONCE = 100_000
 
 _FETCH = 3  # hits per target, at first
+
+
+class _ChangedError(LookupError):
+    """A found node was changed or removed after the indexes were read.
+
+    A similarity of a user may raise other lookup errors, which do not repeat a search.
+    """
+
+
+def _found(read: Callable[[Sequence[str]], Sequence[T]], ids: Sequence[str]) -> Sequence[T]:
+    """Read found nodes.
+
+    Raises:
+        _ChangedError: If a node is gone.
+    """
+    try:
+        return read(ids)
+    except LookupError as error:
+        raise _ChangedError(*error.args) from error
 
 
 def reading(groups: Mapping[NodeGraph, Iterable[str]]) -> AbstractContextManager[None]:
@@ -190,12 +210,12 @@ class TakenIndex:
         derived = graph.reader.lineage(self.group)[-1:]  # empty for documents
         is_child = any(g.scope != "group" and g.parent == search.target for g in derived)
         if is_child and not conditions and refers is None:
-            parents = self.snapshot.parents(ids)
+            parents = _found(self.snapshot.parents, ids)
             return [() if parent is None else ((number, parent),) for parent in parents]
         path = path_to(graph, search.target)
         targets: list[Sequence[Key]] = []
         with graph.reader.reading():
-            for node in graph.reader.nodes_by_id(ids):
+            for node in _found(graph.reader.nodes_by_id, ids):
                 is_target = refers is not None and refers(node) is not None
                 relatives = [node] if is_target else kin(graph, path, node)
                 targets.append(
@@ -350,16 +370,19 @@ def _search(
                 if graph.reader.held_state() != state:
                     ids = graph.reader.changed_ids(ROOT, revision)
                     if ids is None:
-                        raise LookupError
+                        raise _ChangedError
                     changed[number] = {*chain.from_iterable(ids)}
             return selected(ranked, changed)
-    except LookupError:  # a node was changed or removed in between
+    except (_ChangedError, DamagedIndexError):
         pass
     with reading(groups):
         try:
             take()
             return selected(rankings(), {})
-        except LookupError as error:  # the file of an index has other ids than the graph
+        except (
+            _ChangedError,
+            DamagedIndexError,
+        ) as error:  # the file of an index has other ids than the graph
             indexes = {s.index: None for s in chain.from_iterable(chain.from_iterable(opened))}
             if not any([index.distrust(error) for index in indexes if hasattr(index, "distrust")]):
                 raise
@@ -527,17 +550,17 @@ class Reader:
         """Return the nodes of targets.
 
         Raises:
-            LookupError: If a node is gone, or its document has changed.
+            _ChangedError: If a node is gone, or its document has changed.
         """
         keys = [*dict.fromkeys(keys)]
         nodes: dict[Key, Node] = {}
         for number, graph in enumerate(self.graphs):
             of_graph = [key for key in keys if key[0] == number]
-            found = graph.reader.nodes_by_id([node_id for _, node_id in of_graph])
+            found = _found(graph.reader.nodes_by_id, [node_id for _, node_id in of_graph])
             nodes.update(zip(of_graph, found, strict=True))
             changed = self.changed.get(number)
             if changed and any(node.document_id in changed for node in found):
-                raise LookupError
+                raise _ChangedError
         return nodes
 
     def results(self, keys: Sequence[Key], scores: Sequence[float] | None = None) -> Results:

@@ -175,3 +175,28 @@ def test_custom_index_is_used(graph: NodeGraph) -> None:
     for wrong in ("forwards", 3):
         with pytest.raises(TypeError, match="index must be 'default', 'map' or a callable"):
             Retriever(graph, "line", index=wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "error", [KeyError("weight"), IndexError("out of range"), LookupError("no weight")]
+)
+@pytest.mark.parametrize("batch", [False, True])
+def test_error_of_similarity_is_raised_after_one_call(
+    graph: NodeGraph, error: Exception, batch: bool
+) -> None:
+    queries: list[str] = []
+
+    def fails(query: str, nodes: Any) -> float:
+        queries.append(query)
+        raise error
+
+    function = fails if batch else lambda query, node: fails(query, node)
+    register_similarity(batch=batch, name="fails")(function)
+    alone = Retriever(graph, "ROOT", "fails")
+    fused = FusionRetriever([Retriever(graph, "ROOT", "bm25"), alone])
+    for retriever in (alone, fused):
+        queries.clear()
+        with pytest.raises(type(error)) as raised:
+            retriever("tea")
+        assert raised.value is error
+        assert queries == ["tea"]
