@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain, islice, repeat
+from itertools import chain, islice, repeat, takewhile
 from typing import Any, NamedTuple, TypeVar, cast
 
 from ..nodegraph.concurrency import with_deferred_work
@@ -288,9 +288,17 @@ def all_results(reader: Reader) -> Results:
     return reader.results([*reader.ranking.scores])
 
 
-def ordered_results(reader: Reader) -> Results:
-    """Return all targets; equal scores of a document by position, which fused scores ignore."""
-    return in_document_order(all_results(reader))
+def first_results(reader: Reader, top_k: int) -> Results:
+    """Return the first targets; equal scores of a document are ordered by position.
+
+    Only targets with the scores of the first ``top_k`` are read.
+    """
+    scores = reader.ranking.scores
+    keys = [*islice(scores, top_k)]
+    if keys:
+        last = scores[keys[-1]]
+        keys += takewhile(lambda key: scores[key] == last, islice(scores, top_k, None))
+    return in_document_order(reader.results(keys))[:top_k]
 
 
 def search(

@@ -16,7 +16,7 @@ from ..protocols import RetrieverLike, RetrieverProtocol
 from ..ranking import RANK_CONSTANT, Mode, check_mode, fuse
 from ..results import OutputOptions, Results
 from ..retriever import Retriever, search_together
-from ..search import Ranking, fused, ordered_results
+from ..search import Ranking, Reader, first_results, fused
 from ..tracing import start_span
 from ..validation import check_top_k, choice, number
 
@@ -73,6 +73,7 @@ class FusionRetriever(BaseRetriever):
     """
 
     name = "fuse"
+    top_k: int
 
     def __init__(
         self,
@@ -133,11 +134,12 @@ class FusionRetriever(BaseRetriever):
             if is_plain and all(map(str.strip, queries)) and _are_local(retrievers):
 
                 def rank(_: int, rankings: Sequence[Ranking], *__: object) -> Ranking:
-                    return fused(rankings, self.mode, weights, self.rank_constant).first(top_k)
+                    return fused(rankings, self.mode, weights, self.rank_constant)
 
-                results = await search_together(
-                    retrievers, queries, limits, filters, rank, ordered_results
-                )
+                def select(reader: Reader) -> Results:
+                    return first_results(reader, top_k)
+
+                results = await search_together(retrievers, queries, limits, filters, rank, select)
             else:
                 outcomes = await All(
                     [

@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 from support.fixed_retriever import FailingRetriever, FixedRetriever, scored
 
 from nodekin.nodegraph import Document, Node, NodeGraph, split_sentences
-from nodekin.retrievers import Evidence, FusionRetriever, Retriever, ScoredNode
+from nodekin.retrievers import (
+    Evidence,
+    FusionRetriever,
+    Retriever,
+    ScoredNode,
+    register_similarity,
+)
 from nodekin.retrievers.ranking import fuse
 
 NODES = {name: Node(f"text {name}", id=name) for name in "abcdefgh"}
@@ -274,3 +280,29 @@ def test_fusion_of_local_retrievers_equals_fuse(
                 asyncio.run(fusion.abatch(QUERIES, top_k=top_k)),
             ):
                 assert list(map(shown, found)) == expected
+
+
+@pytest.mark.parametrize("mode", ["rrf", "relative", "distribution", "concat"])
+@pytest.mark.parametrize("documents", [1, 3])
+def test_fusion_has_one_order_of_ties(mode: Any, documents: int) -> None:
+    graph = NodeGraph(progress=False)
+    for number in range(documents):
+        graph.add(Document("Zero. One. Two. Three.", {"number": number}, id=str(number)))
+    graph.create_node_group("sentence", split_sentences)
+
+    @register_similarity(name="later first")
+    def later_first(query: str, node: Node) -> int:
+        return node.order
+
+    @register_similarity(name="earlier first")
+    def earlier_first(query: str, node: Node) -> int:
+        return -node.order
+
+    names = ("later first", "earlier first")
+    parts = [Retriever(graph, "sentence", name, top_k=12) for name in names]
+    whole = fuse([part("q") for part in parts], mode)
+    for top_k in range(1, 4 * documents + 1):
+        for options in ({}, {"on_error": "skip"}, {"merge_by": "missing"}):
+            fusion = FusionRetriever(parts, mode, top_k=top_k, **options)
+            assert fusion("q") == whole[:top_k]
+            assert fusion.batch(["q", "r"])[0] == whole[:top_k]
