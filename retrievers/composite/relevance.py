@@ -41,7 +41,7 @@ _FAR = 0.02  # factor of lower cosines, which keeps hits of vectors and their or
 
 _VECTORS = 0.5  # share of the difference to 1 that equal vectors add
 
-_NOTED = 10  # copies listed per result; further copies are counted
+_NOTED = 10  # documents with copies listed per result; further documents are counted
 
 _WIDE = lazy_pattern("[\uff00-\uffef]+")
 
@@ -188,15 +188,33 @@ def same_texts(texts: Sequence[str]) -> list[list[int]]:
 
 
 def with_copies(result: ScoredNode, copies: Sequence[tuple[Node, float]], query: str) -> ScoredNode:
-    """Return a result with up to ten nodes of equal text and their scores in its evidence."""
-    if not copies:
+    """Return a result with evidence for up to ten other documents that have an equal text.
+
+    Args:
+        result: The result.
+        copies: Nodes with an equal text and their scores, best first. The best node of each other
+            document is listed. Nodes of the result's own document are left out.
+        query: The query.
+    """
+    seen = {_document_of(result.node)}
+    others: list[tuple[Node, float]] = []
+    for node, score in copies:
+        document = _document_of(node)
+        if document not in seen:
+            seen.add(document)
+            others.append((node, score))
+    if not others:
         return result
     filters = result.evidence[0].filters if result.evidence else None
-    also = [Evidence(node, n, COPY, query, filters=filters) for node, n in copies[:_NOTED]]
-    if (more := len(copies) - _NOTED) > 0:
+    also = [Evidence(node, n, COPY, query, filters=filters) for node, n in others[:_NOTED]]
+    if (more := len(others) - _NOTED) > 0:
         variant = QueryVariant(query, COPY, f"and {more} more")
         also[-1] = replace(also[-1], variants=(variant,))
     return replace(result, evidence=(*result.evidence, *also))
+
+
+def _document_of(node: Node) -> str:
+    return node.document_id or node.id
 
 
 @lru_cache(1024)  # a small corpus has the same candidates for many questions

@@ -194,3 +194,32 @@ def test_found_word_excludes_matches_of_word_parts() -> None:
     results = as_retriever(graph).retrieve("xyzzyplugh")
     assert ["Xyzzyplugh" in result.text for result in results] == [True, True]
     assert as_retriever(graph).retrieve("Plughafen")  # only parts of the word occur
+
+
+SENTENCE = "Green tea is steamed soon after the harvest. "
+
+
+@pytest.mark.parametrize("links", [False, True])
+@pytest.mark.parametrize(
+    ("documents", "others"),
+    [
+        ({"b": "intro\n\n" + "tea " * 5000}, []),
+        ({"b": SENTENCE * 600}, []),
+        ({"b": "\n".join(["12:00 tea: nothing to report"] * 900)}, []),
+        ({"b": SENTENCE * 300, "c": SENTENCE * 300}, ["c"]),
+        ({"a": SENTENCE, "b": SENTENCE, "c": SENTENCE}, ["b", "c"]),
+        ({"a": SENTENCE, "b": SENTENCE * 300, "c": "Milk."}, []),
+    ],
+)
+def test_copies_name_each_other_document_once(
+    documents: dict[str, str], others: list[str], links: bool
+) -> None:
+    graph = graph_of(*(Document(text, id=name) for name, text in documents.items()))
+    retriever = DefaultRetriever(graph, follow_links=links)
+    for first in (retriever("green tea")[0], retriever.batch(["green tea", "tea"])[1][0]):
+        listed = [m.node.document_id for m in first.evidence if m.similarity == "also in"]
+        names = [*documents]
+        expected = others if first.node.document_id == names[0] else listed
+        assert listed == expected
+        assert len({first.node.document_id, *listed}) == 1 + len(listed)
+        assert str(first).count("also in") == len(listed)
