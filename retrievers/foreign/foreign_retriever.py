@@ -38,7 +38,8 @@ def as_retriever(
 
     Every class with an inner retriever calls this function and accepts:
 
-    - a retriever of this package, or an adapter around such a retriever: the retriever itself;
+    - a retriever of this package, or an adapter around such a retriever: the retriever itself. A
+      subclass of an adapter that replaces the search is called as a retriever of its framework;
     - a LangChain retriever;
     - a LlamaIndex retriever;
     - a function from a query to texts, mappings with a ``text``, documents, pairs of a document
@@ -67,7 +68,8 @@ def as_retriever(
         0.5000    "Tea"
           0.5000    search for "tea?": itself
     """
-    if hasattr(type(source), NATIVE):  # a Runnable may forward attributes of its inner object
+    # A Runnable may forward attributes of its inner object, so the class is asked.
+    if hasattr(type(source), NATIVE) and not _replaces_search(type(source)):
         native: RetrieverProtocol = getattr(source, NATIVE)
         return native
     if isinstance(source, NodeGraph):
@@ -99,6 +101,31 @@ def as_retriever(
         "and filters, a retriever of LangChain or LlamaIndex, a function of a query, or a "
         f"NodeGraph, got {source!r:.80}; wrap anything else in a function: lambda query: ..."
     )
+
+
+_SEARCHES = frozenset(
+    {
+        "invoke",
+        "ainvoke",
+        "_get_relevant_documents",
+        "_aget_relevant_documents",
+        "retrieve",
+        "aretrieve",
+        "_retrieve",
+        "_aretrieve",
+    }
+)
+"""The methods of retrievers of frameworks that a subclass may replace, to remove results."""
+
+
+def _replaces_search(cls: type) -> bool:
+    """Return whether a subclass of an adapter class replaces a method of the search."""
+    for base in cls.__mro__:
+        if NATIVE in vars(base):
+            return False
+        if not _SEARCHES.isdisjoint(vars(base)):
+            return True
+    return False
 
 
 class ForeignRetriever(BaseRetriever):

@@ -11,6 +11,7 @@ from support.langchain_peers import plain_retriever as plain
 from support.langchain_runs import FinishedRuns, tree
 
 from nodekin.adapters.langchain import NodeGraphRetriever, NodeGraphVectorStore
+from nodekin.adapters.llama_index import NodeGraphRetriever as LlamaIndexRetriever
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import (
     DefaultRetriever,
@@ -121,3 +122,37 @@ def test_fusion_merges_documents_of_foreign_retrievers() -> None:
     graph.add(DOCUMENTS)
     both = FusionRetriever([theirs().as_retriever(), Retriever(graph, "ROOT")])
     assert len(both("black fermented tea")[0].evidence) == 2
+
+
+class LangChainGuard(NodeGraphRetriever):
+    """A retriever of LangChain that removes secrets."""
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> Any:
+        found = super()._get_relevant_documents(query, run_manager=run_manager)
+        return [document for document in found if "secret" not in document.page_content]
+
+    async def _aget_relevant_documents(self, query: str, *, run_manager: Any) -> Any:
+        found = await super()._aget_relevant_documents(query, run_manager=run_manager)
+        return [document for document in found if "secret" not in document.page_content]
+
+
+class LlamaIndexGuard(LlamaIndexRetriever):
+    """A retriever of LlamaIndex that removes secrets."""
+
+    def _retrieve(self, query_bundle: Any) -> Any:
+        return [n for n in super()._retrieve(query_bundle) if "secret" not in n.text]
+
+    async def _aretrieve(self, query_bundle: Any) -> Any:
+        return [n for n in await super()._aretrieve(query_bundle) if "secret" not in n.text]
+
+
+@pytest.mark.parametrize("guard", [LangChainGuard, LlamaIndexGuard])
+async def test_replaced_search_of_an_adapter_is_called(guard: Any) -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(["The open price is 10.", "The secret price is 3."])
+    guarded = as_retriever(guard(Retriever(graph, "ROOT")))
+    fused = FusionRetriever([guarded, guard(Retriever(graph, "ROOT"))])
+    for retriever in (guarded, fused):
+        assert [r.text for r in retriever.retrieve("price")] == ["The open price is 10."]
+        found = await retriever.aretrieve("price", top_k=5)
+        assert [r.text for r in found] == ["The open price is 10."]
