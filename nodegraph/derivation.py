@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from .document import Document
 from .groups import NodeGroup
-from .hashing import digest, full_digest, metadata_digest
+from .hashing import digest, full_digest, metadata_digest, stable_repr
 from .node import NO_METADATA, ROOT, Link, Node
 from .transforms import Draft
 
@@ -162,7 +162,7 @@ def derive(
         for draft in outputs:
             identity = draft.text
             if draft.content is not None and draft.content != draft.text:
-                identity = f"{draft.text}\0{draft.content!r}"
+                identity = f"{draft.text}\0{stable_repr(draft.content)}"
             occurrence = seen.get(identity, 0)
             seen[identity] = occurrence + 1
             node_id = digest(document_id, name, identity, str(occurrence))

@@ -5,8 +5,11 @@ from __future__ import annotations
 import copyreg
 import hashlib
 import json
+import re
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields as fields_of
+from dataclasses import is_dataclass
 from typing import Any
 
 
@@ -103,16 +106,94 @@ def metadata_digest(metadata: Mapping[str, Any]) -> str:
 
 def full_digest(metadata: Mapping[str, Any]) -> str:
     """Return a hash of all metadata."""
-    own = dict(metadata)
+    own = {key: _typed_keys(value) for key, value in metadata.items()}
     try:
         return digest(_JSON.encode(own))
     except TypeError:  # keys of several types, or keys that JSON does not support
         return digest(repr(sorted(own.items())))
 
 
+def _typed_keys(value: object) -> object:
+    """Return a value in which keys that are not texts differ from texts, unlike in JSON."""
+    if isinstance(value, list | tuple):
+        return [_typed_keys(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    items = {key: _typed_keys(item) for key, item in value.items()}
+    if all(isinstance(key, str) for key in items):
+        return items
+    return {"\0": sorted([stable_repr(key), _JSON.encode(items[key])] for key in items)}
+
+
 def _plain(value: object) -> object:
     """Convert a value that JSON does not support. Sets are sorted, so that hashes are stable."""
-    return sorted(map(str, value)) if isinstance(value, set | frozenset) else str(value)
+    if isinstance(value, set | frozenset):
+        return sorted(_plain_text(item) for item in value)
+    return _plain_text(value)
+
+
+def _plain_text(value: object) -> str:
+    text = str(value)
+    is_unstable = isinstance(value, frozenset) or _ADDRESS.search(text)
+    return stable_repr(value) if is_unstable and not isinstance(value, str) else text
 
 
 _JSON = json.JSONEncoder(sort_keys=True, default=_plain, ensure_ascii=False)
+
+
+_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
+
+
+def stable_repr(value: object) -> str:
+    """Return the ``repr`` of a value, in a form that is equal in all processes.
+
+    Sets are sorted. An object whose ``repr`` has a memory address is described by its class and
+    attributes.
+
+    Example:
+        >>> stable_repr({"tags": {"green", "black"}})
+        "{'tags': {'black', 'green'}}"
+    """
+    try:
+        return _stable_repr(value)
+    except RecursionError:  # a value that contains itself
+        return _without_address(value)
+
+
+def _stable_repr(value: Any) -> str:
+    kind = type(value)
+    if kind is list:
+        return f"[{', '.join(_stable_repr(item) for item in value)}]"
+    if kind is tuple and len(value) != 1:
+        return f"({', '.join(_stable_repr(item) for item in value)})"
+    if kind is tuple:
+        return f"({_stable_repr(value[0])},)"
+    if kind is dict:
+        pairs = (f"{_stable_repr(k)}: {_stable_repr(v)}" for k, v in value.items())
+        return f"{{{', '.join(pairs)}}}"
+    if isinstance(value, set | frozenset) and value:
+        items = f"{{{', '.join(sorted(_stable_repr(item) for item in value))}}}"
+        return items if kind is set else f"{kind.__name__}({items})"
+    fields = _named_fields(value)
+    if fields and _record_repr(value, fields, repr) == repr(value):
+        return _record_repr(value, fields, _stable_repr)
+    return _without_address(value)
+
+
+def _named_fields(value: Any) -> tuple[str, ...]:
+    """Return the names of the fields of a dataclass or a named tuple."""
+    if is_dataclass(value):
+        return tuple(field.name for field in fields_of(value) if field.repr)
+    return tuple(getattr(value, "_fields", ())) if isinstance(value, tuple) else ()
+
+
+def _record_repr(value: Any, fields: Sequence[str], form: Callable[[Any], str]) -> str:
+    name = type(value).__qualname__ if is_dataclass(value) else type(value).__name__
+    return f"{name}({', '.join(f'{field}={form(getattr(value, field))}' for field in fields)})"
+
+
+def _without_address(value: object) -> str:
+    text = repr(value)
+    if isinstance(value, str | bytes) or not _ADDRESS.search(text):
+        return text
+    return f"<{type(value).__qualname__} {fingerprint(value)}>"

@@ -1,15 +1,20 @@
 """Fingerprints of transforms."""
 
 import functools
+import os
 import re
+import subprocess
+import sys
 import threading
 from dataclasses import dataclass
+from datetime import date
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
-from nodekin.nodegraph import RecursiveSplitter, SentenceSplitter
-from nodekin.nodegraph.hashing import fingerprint
+from nodekin.nodegraph import Document, NodeGraph, RecursiveSplitter, SentenceSplitter
+from nodekin.nodegraph.hashing import fingerprint, stable_repr
 
 
 def split_at(separator):
@@ -112,3 +117,83 @@ def test_class_version_changes_the_fingerprint() -> None:
     before = {fingerprint(Splitter), fingerprint(Splitter())}
     Splitter.rules = 2
     assert before.isdisjoint({fingerprint(Splitter), fingerprint(Splitter())})
+
+
+IDS = """
+from dataclasses import dataclass
+from typing import NamedTuple
+from nodekin.nodegraph import Document, Node, NodeGraph
+
+class Plain:
+    def __init__(self, name):
+        self.name = name
+
+@dataclass
+class Tea:
+    tags: set
+    maker: object
+
+class Pair(NamedTuple):
+    left: object
+    right: object
+
+words = {"green", "black", "white", "oolong"}
+contents = [
+    words, frozenset(words), {"tags": words}, [words, {frozenset(words)}], Plain("tea"),
+    [Plain("a"), Plain(words)], Tea(words, Plain("x")), Pair(words, Plain("y")), Pair,
+]
+graph = NodeGraph(progress=False)
+graph.create_node_group("tea", lambda text: [Node("tea", content=c) for c in contents], version="1")
+graph.add([Document("tea", {"value": content}) for content in contents])
+print([node.id for group in ("ROOT", "tea") for node in graph.nodes(group)])
+"""
+
+
+def test_ids_are_equal_in_all_processes() -> None:
+    found = set()
+    for seed in ("1", "2", "3"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        run = [sys.executable, "-c", IDS]
+        found.add(subprocess.check_output(run, env=environment, text=True, timeout=120))
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(1, -0.5, True, None, "a at 0x12", b"at 0x1", (), (1,), (1, "a"), [], [1, [2]], {}, set()),
+        *({"a": 1, 2: None}, {"x"}, frozenset(), frozenset({1}), range(3), 3j, Fraction(1, 2)),
+    ],
+)
+def test_stable_repr_equals_repr_of_plain_values(value: object) -> None:
+    assert stable_repr(value) == repr(value)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({1: "a"}, {"1": "a"}),
+        ({None: "a"}, {"null": "a"}),
+        ({True: "a"}, {"true": "a"}),
+        ({1.5: "a"}, {"1.5": "a"}),
+        ([{1: "a"}], [{"1": "a"}]),
+        ({"b": {1: "a"}}, {"b": {"1": "a"}}),
+        ({1: "a", 2: "b"}, {1: "b", 2: "a"}),
+        ({1: "a", "1": "b"}, {1: "b", "1": "a"}),
+    ],
+)
+def test_documents_with_other_keys_have_other_ids(one: object, other: object) -> None:
+    graph = NodeGraph(progress=False)
+    ids = graph.add([Document("tea", {"value": one}), Document("tea", {"value": other})])
+    assert len(set(ids)) == len(graph.nodes("ROOT")) == 2
+
+
+def test_order_of_keys_does_not_change_id() -> None:
+    one = Document("tea", {"value": {1: "a", "2": {3: "b", 4: "c"}}})
+    other = Document("tea", {"value": {"2": {4: "c", 3: "b"}, 1: "a"}})
+    assert one.id == other.id
+
+
+def test_ids_of_plain_metadata_are_frozen() -> None:
+    metadata = {"a": {"b": [1, (2, "x")], "c": {"s"}}, "d": date(2024, 5, 1)}
+    assert Document("tea", metadata).id == "d86a319ffdae5943e894fdbf"
