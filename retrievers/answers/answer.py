@@ -75,9 +75,10 @@ class OmittedResult:
     of: ScoredNode | None = None
 
 
-QuoteStatus = Literal["exact", "same_letters", "other_source", "not_found"]
+QuoteStatus = Literal["exact", "same_letters", "shortened", "other_source", "not_found"]
 """The verdict on a quotation: literally in the cited source; in the cited source with other case,
-spaces or marks, or with an ellipsis; in another source; in no source."""
+spaces or marks, or without whole sentences ("…"); without a part of a sentence ("…"); in another
+source; in no source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +89,9 @@ class CheckedQuote:
         text: The quotation without quotation marks, or the sentence without citations.
         start: The start in the answer's text, in characters.
         end: The end in the answer's text.
-        status: ``"exact"``, ``"same_letters"``, ``"other_source"`` or ``"not_found"``. For a cited
-            sentence without quotation marks, ``"not_found"`` only means a paraphrase.
+        status: ``"exact"``, ``"same_letters"``, ``"shortened"``, ``"other_source"`` or
+            ``"not_found"``. For a cited sentence without quotation marks, ``"not_found"`` only
+            means a paraphrase.
         quoted: Whether the text is in quotation marks or in a block quotation.
         cited: The numbers of the cited sources.
         source: The number of the source with the text. None: not found.

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
+from typing import Literal
 
 from ...nodegraph.splitters.chunking import UNSPACED, Span
 from ...nodegraph.splitters.sentences import sentence_spans
@@ -16,6 +17,10 @@ from ...nodegraph.splitters.sentences import sentence_spans
 _QUOTES = "\"'`´‘’‚‛“”„‟‹›«»「」『』〝〞〟′″＂＇｢｣"
 
 _DASHES = "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
+
+_HYPHENS = "-\u2010\u2011\ufe63\uff0d"  # between letters or digits, they join a compound
+
+_RANGE_DASHES = "\u2012\u2013\u2212\uff5e~"  # between digits, they join the ends of a range
 
 # Soft hyphens, zero-width and direction characters, byte order marks, Arabic and Hebrew points.
 _INVISIBLE = (
@@ -149,12 +154,6 @@ _WHOLE_NUMBER = re.compile(rf"{_NUMBER}(?:{_PERCENT})?")
 
 _TOKEN = re.compile(rf"{_NUMBER}|[^\W{UNSPACED}]+|[{UNSPACED}]")
 
-NEGATION = re.compile(
-    r"(?i)\b(?:not?|nor|never|none|neither|nobody|nothing|cannot|without|nicht|kein\w*|nie|ohne"
-    r"|pas|jamais|sans|nunca|sin|não|non|لا|لم|لن|ليس)\b|n['’]t\b|[不没沒无無]|未(?!来)|非(?![常洲])|ない|ません"
-)
-"""Negations in common languages."""
-
 _SIGN = re.compile(r"(?<![\w.])[-–.]\Z")
 
 
@@ -167,11 +166,21 @@ class QuoteMatch:
         exact: Whether the text contains the quotation literally. Otherwise case, width, spaces,
             quotation marks, hyphens or outer punctuation differ, or the quotation has an ellipsis.
         spans: One span, or one span per part of a quotation with ellipses.
+        shortened: Whether an ellipsis leaves out a part of a sentence. The part may be a negation
+            or a unit, so a reader has to compare the quotation with the text.
     """
 
     text: int
     exact: bool
     spans: tuple[Span, ...]
+    shortened: bool = False
+
+    @property
+    def status(self) -> Literal["exact", "same_letters", "shortened"]:
+        """The status of the quotation in its text."""
+        if self.exact:
+            return "exact"
+        return "shortened" if self.shortened else "same_letters"
 
 
 class QuoteIndex:
@@ -183,7 +192,7 @@ class QuoteIndex:
     Example:
         >>> index = QuoteIndex(["Green tea is steamed. It grows in Japan.", "Black tea is not."])
         >>> index.find("black tea … not")
-        QuoteMatch(text=1, exact=False, spans=((0, 9), (13, 16)))
+        QuoteMatch(text=1, exact=False, spans=((0, 9), (13, 16)), shortened=True)
         >>> index.find("Green tea is roasted.") is None, index.nearest("Green tea is roasted.")
         (True, (0, (0, 21)))
     """
@@ -215,8 +224,10 @@ class QuoteIndex:
             for at in indexes:
                 source = self._normal_text(at)
                 whole = _find(whole_forms[0], source) or _find(whole_forms[1], source)
-                if spans := [whole] if whole else _find_in_order(parts, source):
-                    return QuoteMatch(at, False, tuple(source.span(*span) for span in spans))
+                found = [whole] if whole else _find_in_order(parts, source)
+                if found:
+                    spans = tuple(source.span(*span) for span in found)
+                    return QuoteMatch(at, False, spans, _is_shortened(source.text, spans))
         return None
 
     def nearest(self, quote: str) -> tuple[int, Span] | None:
@@ -279,12 +290,25 @@ def _find(part: str, source: NormalText, start: int = 0) -> Span | None:
 
 
 def _cuts(text: str, start: int, stop: int) -> bool:
-    """Return whether a span starts or ends inside a word or a number."""
+    """Return whether a span starts or ends inside a word, a compound or a number."""
     if start and _IS_WORD(text, start) and _IS_WORD(text, start - 1):
         return True
     if stop < len(text) and _IS_WORD(text, stop) and _IS_WORD(text, stop - 1):
         return True
+    if _cuts_compound(text, start - 1) or _cuts_compound(text, stop):
+        return True
     return _cuts_number(text, start) or _cuts_number(text, stop)
+
+
+def _cuts_compound(text: str, at: int) -> bool:
+    """Return whether the character at an offset is a hyphen in a compound, or a dash in a range."""
+    if not 0 < at < len(text) - 1:
+        return False
+    before = text[at - 1]
+    behind = text[at + 1]
+    if text[at] in _HYPHENS:
+        return before.isalnum() and behind.isalnum()
+    return text[at] in _RANGE_DASHES and before.isdecimal() and behind.isdecimal()
 
 
 def _cuts_number(text: str, at: int) -> bool:
@@ -320,12 +344,25 @@ def _find_in_order(parts: Sequence[str], source: NormalText) -> list[Span]:
 
 
 def _is_fair(before: str, elided: str, behind: str) -> bool:
-    """Return whether the text left out between two parts cannot change the meaning.
+    """Return whether an ellipsis may leave out a text between two parts.
 
-    Short parts occur anywhere, so they must be in one sentence. The omitted ends of both sentences
-    must not contain a negation.
+    Short parts occur anywhere, so they must be in one sentence.
     """
-    sentences = [elided[start:stop] for start, stop in sentence_spans(elided)]
-    if len(sentences) > 1 and min(_units(before), _units(behind)) < _MIN_PART:
-        return False
-    return not any(NEGATION.search(sentence) for sentence in (*sentences[:1], *sentences[-1:]))
+    sentences = sentence_spans(elided)
+    return len(sentences) < 2 or min(_units(before), _units(behind)) >= _MIN_PART
+
+
+def _is_shortened(text: str, spans: Sequence[Span]) -> bool:
+    """Return whether a part of a sentence is left out between two spans.
+
+    Only whole sentences may be left out without changing the meaning of the sentences around them.
+    """
+    edges = [edge for span in sentence_spans(text) for edge in span]
+    for before, behind in pairwise(spans):
+        starts = [edge for edge in edges if edge <= behind[0]]
+        stops = [edge for edge in edges if edge >= before[1]]
+        left_of_part = text[max(starts, default=0) : behind[0]]
+        right_of_part = text[before[1] : min(stops, default=len(text))]
+        if re.search(r"\w", left_of_part) or re.search(r"\w", right_of_part):
+            return True
+    return False

@@ -45,6 +45,19 @@ _QUOTATION = re.compile(
     rf"|(?<!{_LATIN})»((?:{_SAME_PARAGRAPH}[^«»])+)«(?!{_LATIN})"
     rf'|(?<!{_LATIN})"(?=\S)((?:{_SAME_PARAGRAPH}[^"])+)(?<=\S)"(?!{_LATIN})'
     rf"|(?<!{_LATIN})‘((?:{_SAME_PARAGRAPH}[^‘’]|’(?={_LATIN}))+)’(?!{_LATIN})"
+    # Marks of two kinds around one quotation.
+    rf"|[“„‟]((?:{_SAME_PARAGRAPH}[^“”„‟\"＂])+)[\"＂]"
+    rf'|(?<!{_LATIN})["＂](?=\S)((?:{_SAME_PARAGRAPH}[^"“”＂])+)(?<=\S)[”“＂](?!{_LATIN})'
+    rf"|(?<!{_LATIN})”(?=\S)((?:{_SAME_PARAGRAPH}[^“”])+)(?<=\S)”(?!{_LATIN})"
+    # Single marks. An apostrophe at the edge of a word is not a mark.
+    rf"|‹((?:{_SAME_PARAGRAPH}[^‹›])+)›|(?<!{_LATIN})›((?:{_SAME_PARAGRAPH}[^‹›])+)‹(?!{_LATIN})"
+    rf"|‚((?:{_SAME_PARAGRAPH}[^‚‘’]|’(?={_LATIN}))+)[‘’](?!{_LATIN})"
+    rf"|(?<!{_LATIN})'(?=\S)((?:{_SAME_PARAGRAPH}[^']|'(?={_LATIN})){{3,}})(?<=\S)'(?!{_LATIN})"
+    # Wide marks, and the marks of typesetting and HTML.
+    rf"|＇((?:{_SAME_PARAGRAPH}[^＇])+)＇|｢((?:{_SAME_PARAGRAPH}[^｢｣])+)｣"
+    rf"|〝((?:{_SAME_PARAGRAPH}[^〝〞〟])+)[〞〟]|``((?:{_SAME_PARAGRAPH}[^`'])+)''"
+    rf"|<q>((?:{_SAME_PARAGRAPH}[^<])+)</q>|&quot;((?:{_SAME_PARAGRAPH}[^&])+)&quot;"
+    rf"|&ldquo;((?:{_SAME_PARAGRAPH}[^&])+)&rdquo;|&laquo;((?:{_SAME_PARAGRAPH}[^&])+)&raquo;"
 )
 
 _BLOCK = re.compile(r"(?m)^[ \t]{0,3}>[^\n]*(?:\n[ \t]{0,3}>[^\n]*)*")
@@ -92,7 +105,7 @@ def check_quotes(answer: Any, evidence: Iterable[Any] | None = None) -> Answer:
         >>> answer = check_quotes(text, sources)
         >>> [(quote.text, quote.status, quote.source) for quote in answer.quotes]
         ... # doctest: +NORMALIZE_WHITESPACE
-        [('steamed', 'other_source', 1), ('is Fermented … dried', 'same_letters', 2),
+        [('steamed', 'other_source', 1), ('is Fermented … dried', 'shortened', 2),
          ('never smoked', 'not_found', None)]
     """
     if isinstance(answer, Answer) and evidence is None:
@@ -130,7 +143,7 @@ def _checked(statement: CheckedQuote, index: QuoteIndex, sources: Sequence[Sourc
         nearest = index.nearest(text)
         return replace(statement, nearest=nearest and _span_node(sources[nearest[0]], nearest[1]))
     source = sources[match.text]
-    status: QuoteStatus = "exact" if match.exact else "same_letters"
+    status: QuoteStatus = match.status
     if cited and source.number not in cited:
         status = "other_source"
     spans = tuple(_span_node(source, span) for span in match.spans)
@@ -155,19 +168,23 @@ def _span_node(source: Source, span: Span) -> Node:
 
 
 def _note(quote: CheckedQuote, language: Language) -> str:
-    """Return the note on a wrong quotation. Empty: the quotation is right."""
+    """Return a note if a quotation is wrong or shortened, otherwise an empty string."""
     nearest = "" if quote.nearest is None else _excerpt(quote.nearest.text)
     cited = [f"[{number}]" for number in quote.cited]
     if language == "zh":
         what = f"{'引文' if quote.quoted else '句子'}{_excerpt(quote.text)}"
         elsewhere = f"{what}出自 [{quote.source}]，不在 {'、'.join(cited)} 中"
+        shortened = f"{what}省略了句子的一部分，请与 [{quote.source}] 对照"
         missing = f"{what}不在任何来源中{nearest and f'；最接近的原文是{nearest}'}"
     else:
         what = f"the {'quotation' if quote.quoted else 'sentence'} {_excerpt(quote.text)}"
         elsewhere = f"{what} is in [{quote.source}], not in {', '.join(cited)}"
+        shortened = f"{what} leaves out a part of a sentence; compare it with [{quote.source}]"
         missing = f"{what} is in no source{nearest and f'; the nearest text is {nearest}'}"
     if quote.status == "other_source":
         return elsewhere
+    if quote.status == "shortened" and quote.quoted:
+        return shortened
     return missing if quote.status == "not_found" and quote.quoted else ""
 
 

@@ -285,7 +285,7 @@ def _quote_row(tools: CorpusTools, quote: str, source: Node | None) -> tuple[str
         start, stop = offset + start, offset + stop
         entry = location_of(tools.view.passage_at(node, start), start, stop)
         entries.append(entry | {"text": node.text[start:stop]})
-    status = "not_found" if match is None else "exact" if match.exact else "same_letters"
+    status = "not_found" if match is None else match.status
     key = "spans" if match else "nearest"
     row = {"quote": quote, "status": status, key: entries}
     is_near = ", the nearest text is" if nearest else ""

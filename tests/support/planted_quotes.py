@@ -7,8 +7,6 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-from nodekin.retrievers.answers.quote_matching import NEGATION
-
 VOCABULARIES = {
     "en": "green tea steamed leaves water river north harvest winter mountain trader brought "
     "first autumn garden under old long village master careful pressed evening the of with from "
@@ -106,10 +104,10 @@ class Planter:
         text, half = self.space.join(words), len(words) // 2
         gap = self.rng.choice(["  ", "\n", "\u00a0", "\u2009"])
         hyphen = self.rng.choice(["\u00ad", "-\n"])
-        first, between, last = words[: half - 1], words[half - 1 : half + 1], words[half + 1 :]
+        first, last = words[: half - 1], words[half + 1 :]
         elided = self.rng.choice(_ELLIPSES).join(map(self.space.join, (first, last)))
         numbers = any(token.isdigit() for token in (first[-1], last[0]))
-        usable = not numbers and not NEGATION.search(self.space.join(between))
+        usable = not numbers
         quote = self.rng.choice(
             [
                 text.swapcase(),
@@ -121,7 +119,10 @@ class Planter:
                 elided if usable else text,
             ]
         )
-        return None if quote in self.sources[at] else (quote, "same_letters", at, at + 1)
+        if quote in self.sources[at]:
+            return None
+        status = "shortened" if quote == elided else "same_letters"
+        return quote, status, at, at + 1
 
     def _moved(self, at: int, words: list[str]) -> tuple[str, str, int, int | None] | None:
         """Cite a source that lacks the quotation."""

@@ -278,7 +278,7 @@ def test_cite_returns_spans_of_quotations(graph, tools) -> None:
     output = tools.call("cite", {"draft": draft})
     exact, elided, invented, stitched, chinese, missing = output.entries
     assert [entry["status"] for entry in output.entries] == [
-        *("exact", "same_letters", "not_found", "not_found", "exact", "not_found")
+        *("exact", "shortened", "not_found", "not_found", "exact", "not_found")
     ]
     for entry in (exact, elided, chinese):
         assert all(text_of(graph, span) == span["text"] for span in entry["spans"])
