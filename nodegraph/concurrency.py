@@ -7,13 +7,15 @@ import os
 import pickle
 import sys
 import threading
+import time
 import weakref
+from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import lru_cache, partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from .errors import check_integer
 
@@ -175,6 +177,108 @@ def with_deferred_work(call: Callable[[], T]) -> T:
 
 
 _locks: weakref.WeakSet[Any] = weakref.WeakSet()
+if TYPE_CHECKING:
+
+    class _RLock:
+        def acquire(self, blocking: bool = True, timeout: float = -1) -> bool: ...
+        def release(self) -> None: ...
+        def __enter__(self) -> bool: ...
+        def __exit__(self, *error: object) -> None: ...
+        def _is_owned(self) -> bool: ...
+        def _at_fork_reinit(self) -> None: ...
+
+else:
+    _RLock = type(threading.RLock())  # the class, which has no public name
+
+
+_PATIENCE = 0.05  # seconds that a thread waits before other threads have to queue
+
+
+class _Turn(NamedTuple):
+    """The turn of a waiting thread: a lock that is held until it is first, and the start time."""
+
+    lock: threading.Lock
+    since: float
+
+
+class FairLock(_RLock):
+    """A reentrant lock that waiting threads acquire in the order of their arrival.
+
+    A plain ``RLock`` is not fair: a thread that releases and acquires it again usually wins against
+    waiting threads. Here, waiting threads form a queue, and its first thread waits for the lock
+    itself. When it has waited for 50 ms, no other thread can overtake it. Always handing over the
+    lock would be slow, since each hand-over is a switch of threads (as in ``sync.Mutex`` of Go).
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.forget_waiting()
+
+    def _at_fork_reinit(self) -> None:
+        super()._at_fork_reinit()
+        self.forget_waiting()
+
+    def forget_waiting(self) -> None:
+        """Forget the waiting threads. In a forked process, they do not exist."""
+        self._waiting: deque[_Turn] = deque()
+        self._is_fair = False  # whether new threads have to queue
+        self._is_urgent = False  # whether a thread waits before the queue
+        self._mutex = threading.Lock()  # guards changes of the queue
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether threads wait for the lock."""
+        return bool(self._waiting)
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        """Acquire the lock, as with ``RLock``. A timeout is not supported."""
+        may_try = not self._is_fair or self._is_owned()
+        if may_try and _RLock.acquire(self, False):
+            return True
+        return blocking and self._wait()
+
+    __enter__ = acquire
+
+    def acquire_soon(self) -> None:
+        """Acquire the lock before the waiting threads."""
+        self._is_urgent = True
+        self._is_fair = True
+        try:
+            super().acquire()
+        finally:
+            with self._mutex:
+                self._is_urgent = False
+                self._is_fair = bool(self._waiting)
+
+    def _wait(self) -> bool:
+        turn = _Turn(threading.Lock(), time.monotonic())
+        turn.lock.acquire()
+        with self._mutex:
+            self._waiting.append(turn)
+            is_first = self._waiting[0] is turn
+        try:
+            if not is_first:
+                turn.lock.acquire()
+            rest = turn.since + _PATIENCE - time.monotonic()
+            if rest > 0 and super().acquire(timeout=rest):
+                return True
+            self._is_fair = True
+            return super().acquire()
+        finally:  # also after an interrupt
+            self._leave(turn)
+
+    def _leave(self, turn: _Turn) -> None:
+        """Leave the queue. If this thread was first, the next thread becomes the first."""
+        with self._mutex:
+            was_first = self._waiting[0] is turn
+            self._waiting.remove(turn)
+            first = self._waiting[0] if self._waiting else None
+            is_late = first is not None and time.monotonic() - first.since > _PATIENCE
+            self._is_fair = is_late or self._is_urgent
+            if was_first and first is not None:
+                first.lock.release()
+
+
 _databases: weakref.WeakSet[Any] = weakref.WeakSet()
 _held: list[Any] = []  # databases whose locks are held during a fork
 
@@ -182,6 +286,13 @@ _held: list[Any] = []  # databases whose locks are held during a fork
 def fork_safe_lock() -> threading.RLock:
     """Return a reentrant lock that is free in a forked process."""
     lock = threading.RLock()
+    _locks.add(lock)
+    return lock
+
+
+def fork_safe_fair_lock() -> FairLock:
+    """Return a fair lock that is free in a forked process."""
+    lock = FairLock()
     _locks.add(lock)
     return lock
 
@@ -195,9 +306,17 @@ def hold_over_fork(database: Any) -> None:
     _databases.add(database)
 
 
+def lock_order(database: Any) -> int:
+    """Return the position of a database among others.
+
+    A thread that locks several databases locks them in this order, to avoid deadlocks.
+    """
+    return id(database)
+
+
 def _before_fork() -> None:
-    for database in sorted(_databases, key=id):
-        database.lock.acquire()
+    for database in sorted(_databases, key=lock_order):
+        database.lock.acquire_soon()
         _held.append(database)
 
 
@@ -211,7 +330,9 @@ def _after_fork_in_child() -> None:
     for lock in list(_locks):
         lock._at_fork_reinit()  # the thread that held it is not in this process
     while _held:
-        _held.pop().release_in_child()
+        database = _held.pop()
+        database.lock.forget_waiting()
+        database.release_in_child()
 
 
 if hasattr(os, "register_at_fork"):  # Windows has no fork

@@ -206,7 +206,7 @@ class Corpus:
         new = [path for path, source in zip(paths, above, strict=True) if path == source]
         excluded = {p: Path(p) for p, kind in kinds.items() if kind == _EXCLUDED}
         included = list(_below(excluded, paths))
-        with self.change_lock, self.store.transaction():
+        with self.store.changing(self.change_lock):
             self._write(put, reading, old)
             self.store.delete_values(_SOURCES, included)
             of_new = {str(path): b"folder" if path.is_dir() else b"file" for path in new}
@@ -279,7 +279,7 @@ class Corpus:
             reading.skipped[str(path)] = _failure_row(str(path), path, error)
         self._read(reading, old, on_error)
         kept = {*_below(old, lost), *(i for i in reading.errors if i in old)}
-        with self.change_lock, store.transaction():
+        with store.changing(self.change_lock):
             before = store.stamps(ROOT, reading.documents.keys())
             put = self._write(reading.documents, reading, old)
             now = {i for file in reading.records.values() for i in file.documents}

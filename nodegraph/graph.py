@@ -213,7 +213,7 @@ class NodeGraph:
         ids = [item for item in requested if not isinstance(item, Path)]
         self._check_outside()
 
-        with self.reader.change_lock, self._store.transaction():
+        with self._store.changing(self.reader.change_lock):
             self._check_documents(ids)
             for item in requested:
                 if isinstance(item, Path):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from .builder import GroupBuilder
-from .concurrency import fork_safe_lock
+from .concurrency import fork_safe_lock, lock_order
 from .corpus import unchanged_file
 from .errors import OnError, StoreError
 from .groups import Lineage, NodeGroup, declare, lineage_of, make_group
@@ -181,6 +181,11 @@ class GraphReader:
     def is_held(self) -> bool:
         """Whether this thread holds the graph's lock, in a turn or a transaction."""
         return self._store.is_held
+
+    @property
+    def lock_order(self) -> int:
+        """The position of this graph among the graphs that one thread locks."""
+        return lock_order(self._store.database)
 
     def held_state(self) -> object:
         """Return an object that identifies the held state.

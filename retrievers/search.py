@@ -12,6 +12,7 @@ from itertools import chain, islice, repeat, takewhile
 from typing import Any, NamedTuple, TypeVar, cast
 
 from ..nodegraph.concurrency import with_deferred_work
+from ..nodegraph.errors import StoreError
 from ..nodegraph.graph import NodeGraph
 from ..nodegraph.graph_reader import GraphReader
 from ..nodegraph.models.embedder import Vectors
@@ -55,6 +56,8 @@ _AT_ONCE = 100_000
 
 _FETCH = 3  # hits per target, at first
 
+_MAX_BUILDS = 100  # attempts to find the groups of several graphs built
+
 
 class _ChangedError(LookupError):
     """A found node was changed or removed after the indexes were read.
@@ -86,6 +89,7 @@ def reading(groups: Mapping[NodeGraph, Iterable[str]]) -> AbstractContextManager
     Raises:
         UnknownGroupError: If a graph has no such group.
         TransformError: If a transform raises while a group is built.
+        StoreError: If documents repeatedly change before the groups are locked.
     """
     if len(groups) == 1:
         ((graph, names),) = groups.items()
@@ -95,14 +99,21 @@ def reading(groups: Mapping[NodeGraph, Iterable[str]]) -> AbstractContextManager
 
 @contextmanager
 def _reading_all(groups: Mapping[NodeGraph, Iterable[str]]) -> Iterator[None]:
-    ordered = sorted(groups, key=id)
-    for graph in ordered[1:]:  # built before any lock is held
-        with graph.reader.reading(*groups[graph]):
-            pass
-    with ExitStack() as locks:
-        for graph in ordered:
-            locks.enter_context(graph.reader.reading(*groups[graph]))
-        yield
+    ordered = sorted(groups, key=lambda graph: graph.reader.lock_order)
+    for _ in range(_MAX_BUILDS):
+        for graph in ordered:  # built before any lock is held: transforms may read other graphs
+            with graph.reader.reading(*groups[graph]):
+                pass
+        with ExitStack() as locks:
+            for graph in ordered:
+                locks.enter_context(graph.reader.reading())
+            if all(graph.reader.is_fresh(name) for graph in ordered for name in groups[graph]):
+                yield
+                return
+    raise StoreError(
+        f"the groups of {len(ordered)} graphs were built {_MAX_BUILDS} times and are still "
+        "outdated: documents change faster than they are processed; retry later"
+    )
 
 
 @dataclass(frozen=True, slots=True)

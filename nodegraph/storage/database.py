@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
+
+from ..concurrency import FairLock
 
 Row = tuple[Any, ...]
 
@@ -20,7 +21,7 @@ class Database(Protocol):
             hold it while it waits for another thread, a model or a transform.
     """
 
-    lock: threading.RLock
+    lock: FairLock
 
     @property
     def place(self) -> str:

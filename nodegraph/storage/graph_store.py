@@ -106,8 +106,8 @@ class GraphStore(NodeTables):
             self._forget()
 
     def compact(self) -> None:
-        """Free the disk space of deleted data."""
-        with self.database.lock:
+        """Free the disk space of deleted data. Other threads can read at the same time."""
+        with self.alone():
             self.database.compact()
 
     @property

@@ -6,13 +6,12 @@ import logging
 import os
 import sqlite3
 import tempfile
-import threading
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-from ..concurrency import hold_over_fork
+from ..concurrency import FairLock, hold_over_fork
 from ..errors import StoreError
 from ..node import ROOT
 from .columns import DAMAGED, to_id, to_text
@@ -69,7 +68,7 @@ class SQLiteDatabase:
         self._db()  # report problems now
 
     def _set_up(self) -> None:
-        self.lock = threading.RLock()
+        self.lock = FairLock()
         self.place = ""
         self.index_folder: Path | None = None
         if self.path is not None:
@@ -268,13 +267,21 @@ class SQLiteDatabase:
         return self._connection is not None and inode != self._inode
 
     def compact(self) -> None:
-        """Rewrite the file without the space of deleted rows."""
-        with self.lock:
-            if self.is_read_only:
-                raise StoreError(f"{self.path} cannot be compacted: {_unwritable(self.path)}")
+        """Rewrite the file without the space of deleted rows.
+
+        A file is rewritten over a separate connection, so that other threads can read it.
+        """
+        if self.is_read_only:
+            raise StoreError(f"{self.path} cannot be compacted: {_unwritable(self.path)}")
+        if self.path is None:
             self.rows("VACUUM")
-            if self.path is not None:
-                self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+            return
+        try:
+            with closing(sqlite3.connect(self.path, _TIMEOUT, isolation_level=None)) as db:
+                db.execute("VACUUM")
+                db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
 
     def close(self) -> None:
         """Close the file. A database in memory keeps its data."""

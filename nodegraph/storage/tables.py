@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import secrets
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
-from ..concurrency import turns_of_thread
+from ..concurrency import fork_safe_fair_lock, turns_of_thread
 from ..errors import StoreError
 from ..node import ROOT
 from .columns import (
@@ -27,6 +28,8 @@ from .columns import (
 from .database import Database
 
 _KEPT_ENTRIES = 500  # entries that remain in a truncated journal
+
+_LONGEST_PAUSE = 0.25  # seconds between changes of documents, if searches wait
 
 _OBJECT = b"\0"  # no JSON text begins with this byte
 
@@ -88,6 +91,8 @@ class Tables:
 
     def _set_up(self) -> None:
         """Create the attributes that are not pickled."""
+        self._writing = fork_safe_fair_lock()  # acquired before the lock of the graph
+        self._next_change = 0.0  # time before which documents do not change again
         self._depth = 0  # number of nested turns, including the transaction
         self._writes = False
         self._has_changed = False  # whether the transaction has changed nodes or links
@@ -163,6 +168,50 @@ class Tables:
             self.database.lock.release()
 
     @contextmanager
+    def changing(self, change_lock: AbstractContextManager[object]) -> Iterator[None]:
+        """Change documents in a transaction, and hold another lock until it ends.
+
+        A thread that changes documents without end leaves half of the time to waiting searches.
+        """
+        with self._spread(change_lock), self.transaction():
+            yield
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Wait for transactions, and delay new transactions until the block ends.
+
+        The block does not hold the graph's lock, so other threads can read.
+
+        Raises:
+            RuntimeError: If the thread is inside a turn or a transaction.
+        """
+        if self.is_held:
+            raise RuntimeError("a graph cannot be compacted inside a retrieval or a change of it")
+        with self._spread(nullcontext()):
+            yield
+
+    @contextmanager
+    def _spread(self, lock: AbstractContextManager[object]) -> Iterator[None]:
+        """Hold the lock of writers. The next such block may have to wait as long as this one took.
+
+        It waits only if other threads waited for this block.
+        """
+        if self.is_held:
+            yield
+            return
+        pause = self._next_change - time.monotonic()
+        if pause > 0:
+            time.sleep(pause)
+        with lock, self._writing:
+            start = time.monotonic()
+            try:
+                yield
+            finally:
+                if self._writing.has_waiting or self.database.lock.has_waiting:
+                    end = time.monotonic()
+                    self._next_change = end + min(_LONGEST_PAUSE, end - start)
+
+    @contextmanager
     def transaction(
         self, *, durable: bool = True, derived: bool = False
     ) -> Iterator[tuple[int, int]]:
@@ -181,7 +230,7 @@ class Tables:
             StoreError: If the store cannot be written to.
         """
         db = self.database
-        with db.lock:
+        with nullcontext() if self.is_held else self._writing, db.lock:
             if self._depth:
                 if not self._writes:
                     raise RuntimeError(

@@ -1,11 +1,19 @@
 import asyncio
+import os
+import sys
 import threading
+import time
 
 import pytest
 from support.concurrency_gauge import ConcurrencyGauge
 
 from nodekin.nodegraph import NodeGraph, limit_concurrency
-from nodekin.nodegraph.concurrency import run_in_tasks, run_in_threads
+from nodekin.nodegraph.concurrency import (
+    FairLock,
+    fork_safe_fair_lock,
+    run_in_tasks,
+    run_in_threads,
+)
 
 
 async def nested(mode, gauge, width=3, depth=2):
@@ -87,3 +95,143 @@ def test_error_cancels_waiting_calls_after_running_calls():
     with pytest.raises(ZeroDivisionError):
         run_in_threads([fail, slow, lambda: calls.append("not called")], max_workers=2)
     assert calls == ["slow"]
+
+
+# The lock
+
+NEEDS_FORK = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+
+
+def wait_until(condition):
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+def start_waiting(lock, names, order):
+    """Start threads that wait for the lock one after the other, and note their order."""
+
+    def work(name):
+        with lock:
+            order.append(name)
+
+    threads = []
+    for name in names:
+        waiting = len(lock._waiting)
+        threads.append(threading.Thread(target=work, args=(name,)))
+        threads[-1].start()
+        wait_until(lambda: len(lock._waiting) > waiting)  # noqa: B023
+    return threads
+
+
+def test_fair_lock_serves_threads_in_order():
+    for _ in range(5):
+        lock, order = FairLock(), []
+        lock.acquire()
+        threads = start_waiting(lock, "abcd", order)
+        assert lock.has_waiting
+        assert lock.acquire(blocking=False)  # reentrant, although threads wait
+        lock.release()
+        wait_until(lambda: lock._is_fair)  # noqa: B023 - the first thread has waited for long
+        lock.release()
+        with lock:  # this thread waits behind the others
+            order.append("last")
+        for thread in threads:
+            thread.join()
+        assert order == [*"abcd", "last"]
+        assert not lock.has_waiting
+
+
+def test_fair_lock_without_blocking_never_overtakes():
+    lock, order = FairLock(), []
+    lock.acquire()
+    (thread,) = start_waiting(lock, "a", order)
+    wait_until(lambda: lock._is_fair)
+    lock.release()
+    while not lock.acquire(blocking=False):
+        time.sleep(0.001)
+    assert order == ["a"]
+    lock.release()
+    thread.join()
+    with pytest.raises(RuntimeError):
+        lock.release()
+
+
+def test_interrupted_wait_for_fair_lock_leaves_queue(monkeypatch):
+    lock, order = FairLock(), []
+    lock.acquire()
+    threads = start_waiting(lock, "a", order)
+
+    class Interrupted:
+        """A lock whose second acquisition is interrupted."""
+
+        def __init__(self):
+            self.count = 0
+
+        def acquire(self):
+            self.count += 1
+            if self.count > 1:
+                raise KeyboardInterrupt
+
+        def release(self):
+            raise AssertionError("the turn of an interrupted thread")
+
+    raised = []
+
+    def wait():
+        with monkeypatch.context() as patched:
+            patched.setattr(threading, "Lock", Interrupted)
+            try:
+                lock.acquire()
+            except KeyboardInterrupt as error:
+                raised.append(error)
+
+    interrupted = threading.Thread(target=wait)
+    interrupted.start()
+    wait_until(lambda: raised)
+    threads += start_waiting(lock, "b", order)
+    lock.release()
+    for thread in (*threads, interrupted):
+        thread.join()
+    assert order == ["a", "b"]
+
+
+def test_fair_lock_under_contention_loses_no_thread():
+    lock, count = FairLock(), [0]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+
+    def work():
+        for _ in range(300):
+            with lock, lock:
+                before = count[0]
+                time.sleep(0)
+                count[0] = before + 1
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(120)
+    finally:
+        sys.setswitchinterval(interval)
+    assert count == [2400]
+    assert not lock.has_waiting
+
+
+@NEEDS_FORK
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_fair_lock_is_free_in_forked_process():
+    lock, order = fork_safe_fair_lock(), []
+    lock.acquire()
+    threads = start_waiting(lock, "ab", order)
+    if (child := os.fork()) == 0:
+        is_free = not lock.has_waiting and lock.acquire(blocking=False)
+        os._exit(0 if is_free else 1)
+    lock.release()
+    for thread in threads:
+        thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert order == ["a", "b"]

@@ -1,8 +1,12 @@
 import math
+import os
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -243,3 +247,63 @@ def test_documents_changed_during_search_are_searched_again(group, target) -> No
     assert retriever.retrieve("tea", filters={"owner": "b"}) == []
     changes.append(lambda: graph.add(Document("tea tea x", {"owner": "b"}, id="1")))
     assert seen(retriever("tea")) == seen(Retriever(graph, group, WORDS, target=target)("tea"))
+
+
+_FORKS = """
+import os, sys, threading
+from nodekin.nodegraph import Document, NodeGraph
+from nodekin.retrievers import Retriever
+
+def has_other_order(one, other):
+    databases = [graph._store.database for graph in (one, other)]
+    return (id(one) < id(other)) != (id(databases[0]) < id(databases[1]))
+
+kept = []
+while len(kept) < 400:  # until graphs and databases have different orders in memory
+    pair = NodeGraph(progress=False), NodeGraph(progress=False)
+    kept.append((pair, [object() for _ in range(3)]))
+    if has_other_order(*pair):
+        break
+for graph in pair:
+    graph.create_node_group("line", str.splitlines)
+    graph.add([Document(f"tea {i}\\ncup {i}", id=f"d{i}") for i in range(100)])
+search = Retriever([*pair], "line", top_k=5)
+search("tea")
+
+def work():
+    while True:
+        search("tea 7")
+
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+for i in range(100):
+    child = os.fork()
+    if not child:
+        os._exit(i == 99 and len(search("tea 7")) != 5)
+    if os.waitpid(child, 0)[1]:
+        os._exit(1)
+os._exit(0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_forks_during_searches_of_two_graphs_end() -> None:
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", _FORKS], timeout=120)
+    assert done.returncode == 0
+
+
+def test_groups_of_several_graphs_are_built_without_locks() -> None:
+    graphs = [NodeGraph(progress=False) for _ in range(2)]
+
+    def split(number: int, text: str) -> list[str]:
+        assert not is_reading_graph()
+        if text == "first":
+            graphs[1 - number].add(Document("second", id="second"))
+        return [text]
+
+    for number, graph in enumerate(graphs):
+        graph.create_node_group("line", partial(split, number), version="1")
+    search = Retriever(graphs, "line", top_k=30)
+    for graph in graphs:  # one of the graphs is locked before the other
+        graph.add(Document("first", id="first"))
+        assert {result.node.text for result in search("first second")} == {"first", "second"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -11,7 +10,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, TypeVar
 
-from ....nodegraph.concurrency import hold_over_fork
+from ....nodegraph.concurrency import FairLock, hold_over_fork
 from ....nodegraph.errors import StoreError
 from ....nodegraph.hashing import digest
 from ....nodegraph.node import ROOT
@@ -89,7 +88,7 @@ class PostgresDatabase:
     def _set_up(self) -> None:
         self.address = PostgresAddress.parse(self._url)
         self.index_folder = self._cache_folder()
-        self.lock = threading.RLock()
+        self.lock = FairLock()
         self._settings = (
             f"SET search_path TO {self.address.quoted_schema}; "
             f"SET lock_timeout TO '{int(self.timeout * 1000)}ms'; "

@@ -149,6 +149,31 @@ def test_compact_shrinks_the_file(tmp_path: Path) -> None:
     assert [node.id for node in graph.nodes("ROOT")] == ["d49"]
 
 
+def test_searches_run_while_the_file_is_compacted(tmp_path: Path) -> None:
+    graph = filled(tmp_path / "g")
+    other = sqlite3.connect(tmp_path / "g", isolation_level=None)
+    other.execute("BEGIN")
+    other.execute("SELECT count(*) FROM nodes").fetchone()  # the log cannot be truncated yet
+    with ThreadPoolExecutor(2) as pool:
+        compacting = pool.submit(graph.compact)
+        try:
+            for _ in range(50):
+                search = pool.submit(lambda: len(graph.nodes("line")))
+                assert search.result(30) == 100
+                time.sleep(0.01)
+            assert not compacting.done()
+        finally:
+            other.execute("ROLLBACK")
+            other.close()
+        compacting.result(60)
+
+
+def test_compact_inside_a_turn_raises(tmp_path: Path) -> None:
+    graph = filled(tmp_path / "g")
+    with graph.reader.reading("line"), pytest.raises(RuntimeError, match="inside a retrieval"):
+        graph.compact()
+
+
 _TWO_WRITERS = """
 import sys
 from nodekin.nodegraph import Document, NodeGraph
