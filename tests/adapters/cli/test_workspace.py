@@ -46,7 +46,21 @@ def test_quiet_graph_draws_no_progress_bar(indexed, quiet, progress):
         assert graph.progress is progress
 
 
-@pytest.mark.parametrize("change", [{"version": 99}, {"version": "x"}, None])
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, '{"a":' * 100_000, "[]", "null", "1e999", "\ufeff"]
+)
+def test_forged_settings_name_remedy(indexed, here, text):
+    (here / ".nodekin" / "index.json").write_text(text, encoding="utf-8")
+    for command in ("search tea", "index docs", "list", "status"):
+        ran = indexed(*command.split())
+        assert (ran.status, len(ran.err.splitlines())) == (3, 1)
+        assert "--rebuild" in ran.err
+
+
+SETTINGS = [{"embed": 5}, {"encoding": ["a"]}, {"ocr": "yes"}, {"updated": None}]
+
+
+@pytest.mark.parametrize("change", [{"version": 99}, {"version": "x"}, None, *SETTINGS])
 def test_damaged_settings_name_remedy(indexed, here, change):
     file = here / ".nodekin" / "index.json"
     record = json.loads(file.read_text("utf-8"))
