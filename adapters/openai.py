@@ -64,9 +64,11 @@ class ServerModel:
             settings["timeout"] = timeout
         self.model = model
         self._timeout = timeout
-        self._settings = None if client else settings
-        http_client = DefaultHttpxClient(follow_redirects=False)
-        self._client = client or OpenAI(**settings, http_client=http_client)
+        self._settings = None if client is not None else settings
+        if client is None:
+            http_client = DefaultHttpxClient(follow_redirects=False)
+            client = OpenAI(**settings, http_client=http_client)
+        self._client = client
         self._async_client = async_client
         self._of_loops: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
         self._lock = threading.Lock()

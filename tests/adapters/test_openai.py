@@ -166,3 +166,14 @@ def test_invalid_settings_raise(model, settings, error, says):
 def test_numbers_below_the_minimum_raise(model, setting, least):
     with pytest.raises(ValueError, match=f"{setting} must be {least} or more, got {least - 1}"):
         model("abc", base_url="http://127.0.0.1:1/v1", api_key="-", **{setting: least - 1})
+
+
+def test_given_client_creates_no_other_client(monkeypatch):
+    given = openai.OpenAI(api_key="k", base_url="http://127.0.0.1:9/v1")
+    created = []
+    monkeypatch.setattr(
+        openai.DefaultHttpxClient, "__init__", lambda *_, **options: created.append(options)
+    )
+    OpenAIEmbedder("m", client=given)
+    OpenAIChat("m", client=given)
+    assert created == []
