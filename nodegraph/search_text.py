@@ -89,6 +89,12 @@ def headings_of(metadata: Mapping[str, Any]) -> list[str]:
 DEFAULT_FIELDS = ("title", "headings", "table_head")
 """The metadata fields that are searched with the text by default."""
 
+MAX_HEADING = 200
+"""Maximum characters of a heading or title in metadata and search texts, which each node below
+has."""
+
+_HEADINGS = ("title", "heading", "headings")
+
 
 @dataclass(frozen=True, slots=True)
 class SearchText:
@@ -102,7 +108,8 @@ class SearchText:
 
     Args:
         fields: Names of metadata fields, in output order. Fields that are missing or empty in a
-            node are left out. None: all metadata, including empty fields. ``()``: no metadata.
+            node are left out. Titles and headings are truncated to 200 characters. None: all
+            metadata, including empty fields. ``()``: no metadata.
         excluded: Fields to leave out if ``fields`` is None.
         excluded_llm: Fields that are searched, but hidden from the LLM in LlamaIndex nodes
             (``excluded_llm_metadata_keys``).
@@ -196,6 +203,8 @@ class SearchText:
 
     def _line(self, name: str, node: Any) -> str:
         value = _value(node, name)
+        if self.fields is not None and name in _HEADINGS:
+            value = _truncated(value)
         if self.list_separator is not None and isinstance(value, list | tuple):
             value = self.list_separator.join(map(str, value))
         return self.field_template.format(key=name, value=str(value))
@@ -233,6 +242,13 @@ def _value(node: Any, name: str) -> Any:
     if name in inherited or name != "headings":
         return inherited.get(name)
     return headings_of({**inherited, **own}) if own or inherited else None
+
+
+def _truncated(value: Any) -> Any:
+    """Truncate a heading, or each heading of a list."""
+    if isinstance(value, list | tuple):
+        return [_truncated(item) for item in value]
+    return value[:MAX_HEADING] if isinstance(value, str) else value
 
 
 def as_search_text(value: object) -> SearchTextRule | None:

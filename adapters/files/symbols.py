@@ -9,6 +9,7 @@ from os.path import splitext
 from typing import Any
 
 from ...nodegraph.readers.formats import Symbol
+from ...nodegraph.search_text import MAX_HEADING
 
 _LANGUAGES = {
     suffix: language
@@ -103,6 +104,7 @@ def _walk(root: Any) -> Iterator[Symbol]:
         inner, inner_in_class = scope, in_class
         if kind and name:
             full = f"{scope}.{name}" if scope else name
+            full = full[-MAX_HEADING:]  # each inner symbol has a copy
             if kind == "function" and in_class:
                 kind = "method"
             outer = node

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from ..errors import check_integer
 from ..node import Node
-from .chunking import Length, RecursiveSplitter, count_tokens, strip_span
+from ..search_text import MAX_HEADING
+from .chunking import Length, RecursiveSplitter, check_sizes, count_tokens, strip_span
 
 Heading = tuple[int, int, str]
 """The start of a heading, its level from 1, and its text."""
@@ -86,14 +88,17 @@ class Section:
 
 
 def sections_of(text: str, headings: Iterable[Heading]) -> Iterator[Section]:
-    """Yield the section before the first heading, possibly empty, and a section per heading."""
+    """Yield the section before the first heading, possibly empty, and a section per heading.
+
+    Headings in paths are truncated to ``MAX_HEADING`` characters, since each node below has a copy.
+    """
     starts = [(0, 0, ""), *headings]
     ends = [*(start for start, _, _ in starts[1:]), len(text)]
     path: list[tuple[int, str]] = []
     for (start, level, title), end in zip(starts, ends, strict=True):
         path = [above for above in path if above[0] < level]
         if level:
-            path.append((level, title))
+            path.append((level, title[:MAX_HEADING]))
         yield Section(start, end, level, tuple(title for _, title in path))
 
 
@@ -273,13 +278,15 @@ class MarkdownSplitter:
     length: Length = count_tokens
 
     def __post_init__(self) -> None:
-        if not 1 <= self.max_level <= 6:
+        if not 1 <= check_integer(self.max_level, "max_level") <= 6:
             raise ValueError(f"max_level must be from 1 to 6, got {self.max_level!r}")
         if self.chunk_size is None and self.chunk_overlap:
             raise ValueError(
                 f"chunk_overlap={self.chunk_overlap!r} requires a chunk_size; without chunk_size, "
                 "sections are not split"
             )
+        if self.chunk_size is None:
+            check_sizes(1, 0, self.length)
         self._inner()
 
     def _inner(self) -> RecursiveSplitter | None:

@@ -12,7 +12,7 @@ from ...nodegraph.errors import ModelError
 from ...nodegraph.models.output.free_text import FinalAnswer, FinalAnswerParser, parse_final_answer
 from ...nodegraph.models.templates import Language, QuotedText
 from ...nodegraph.node import Node
-from ...nodegraph.search_text import headings_of, source_title
+from ...nodegraph.search_text import MAX_HEADING, headings_of, source_title
 from ...nodegraph.splitters.sentences import sentence_spans
 from ..filters import Filters
 from ..plans.effects import ask
@@ -267,7 +267,7 @@ def passage_title(node: Node) -> str:
     parts = [source_title(metadata), *headings, metadata.get("table_head")]
     lines = [" ".join(str(part).split()) for part in parts if part]
     first_line = node.text.lstrip("# \t\r\n").split("\n", 1)[0].strip().rstrip("#").rstrip()
-    if lines and lines[-1] == first_line:
+    if lines and lines[-1] == first_line[:MAX_HEADING].rstrip():
         del lines[-1]
     path = " › ".join(dict.fromkeys(line for line in lines if line))
     if pages := node.pages:

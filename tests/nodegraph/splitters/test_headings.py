@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.chunk_checks import LENGTHS, SIZES, TEXTS, check_chunks
 
-from nodekin.nodegraph import MarkdownSplitter
+from nodekin.nodegraph import MarkdownSplitter, NodeGraph
+from nodekin.nodegraph.splitters.headings import headings_in, sections_of
 
 
 @given(TEXTS, st.none() | SIZES, LENGTHS, st.integers(1, 6))
@@ -137,3 +138,40 @@ def test_code_has_no_headings(fenced: str) -> None:
     assert sections(text) == [(1, ["A"], f"# A\n{fenced}"), (1, ["B"], "# B")]
     unclosed = "# A\n```\n# no\n## no"
     assert sections(unclosed) == [(1, ["A"], unclosed)]
+
+
+LONG_HEADINGS = [
+    ("a.md", "# {}\n\nThe end is near. It is green.\n"),
+    ("a.md", "{}\n===\n\nThe end is near. It is green.\n"),
+    ("a.md", "# {}\n## {}\n### {}\n#### {}\n##### {}\n###### {}\n\nIt is green. It is near."),
+    ("a.md", "# Tea\n\n## {}\n\nThe end is near. It is green.\n"),
+    ("a.adoc", "= {}\n\nThe end is near. It is green.\n"),
+    ("a.org", "* {}\n\nThe end is near. It is green.\n"),
+    ("a.tex", "\\section{{{}}}\n\nThe end is near. It is green.\n"),
+    ("a.toml", "[{}]\ntea = 1\n"),
+    ("a.html", "<html><body><h1>{}</h1><p>The end is near. It is green.</p></body></html>"),
+    ("a.html", "<html><title>{}</title><body><p>It is near. It is green.</p></body></html>"),
+    ("a.jsonl", '{{"title": "{}", "text": "The end is near. It is green."}}'),
+    ("a.jsonl", '{{"headings": ["Tea", "{}"], "text": "The end is near. It is green."}}'),
+    ("a.eml", "Subject: {}\n\nThe end is near. It is green.\n"),
+]
+
+
+@pytest.mark.parametrize(("name", "form"), LONG_HEADINGS)
+def test_long_headings_are_truncated_in_copies(tmp_path, name, form):
+    heading = " ".join(f"Tea number {number} is green." for number in range(300))
+    (tmp_path / name).write_text(form.format(*[heading] * form.count("{}")))
+    graph = NodeGraph(tmp_path, progress=False)
+    graph.search("tea")
+    for group in (name for name in graph.groups if name != "ROOT"):
+        for node in [*graph.nodes(group), *graph.nodes("section")]:
+            assert all(len(text) <= 200 for text in node.own_metadata.get("headings", ()))
+            assert len(node.searched_text) - len(node.text) < 6 * 210
+            assert len(graph.reader.headings(node)) <= 7
+
+
+def test_underlined_long_heading_is_truncated():
+    heading = "Tea. " * 300
+    text = f"{heading}\n{'=' * 2_000}\n\nGreen."
+    sections = list(sections_of(text, headings_in(text, "a.rst")))
+    assert [len(heading) for heading in sections[-1].path] == [200]
