@@ -178,6 +178,16 @@ def check_integer(number: int, name: str, least: float = -math.inf) -> int:
     return number
 
 
+def check_bool(value: object, name: str) -> None:
+    """Check that an argument is a bool.
+
+    Raises:
+        TypeError: If the argument has another type.
+    """
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, got {value!r:.80}")
+
+
 class EmbeddingError(RuntimeError):
     """An embedding model failed, or returned invalid vectors."""
 

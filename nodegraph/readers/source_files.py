@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import mimetypes
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from ..document import Document
-from ..errors import ReadError, check_integer
+from ..errors import ReadError, check_bool, check_integer
 from ..locations import Layout, pack_layout
 from ..search_text import SearchText
 
@@ -50,7 +50,7 @@ class ReadOptions:
 
     Raises:
         ValueError: If a number is out of range, or the encoding is unknown.
-        TypeError: If a number has another type.
+        TypeError: If an option has another type.
 
     Example:
         >>> from pathlib import Path
@@ -79,9 +79,24 @@ class ReadOptions:
         for name in ("max_bytes", "max_unpacked_bytes", "memory_bytes", "num_workers"):
             if (number := getattr(self, name)) is not None:
                 check_integer(number, name, 1)
+        if isinstance(self.seconds, bool) or not isinstance(self.seconds, int | float):
+            raise TypeError(f"seconds must be a number, got {self.seconds!r:.80}")
         if not self.seconds > 0:
             raise ValueError(f"seconds must be more than 0, got {self.seconds!r}")
+        check_bool(self.strict, "strict")
+        check_bool(self.hidden, "hidden")
+        if self.ocr is not None and not callable(self.ocr):
+            raise TypeError(
+                f"ocr must be a function from an image to its text, got {self.ocr!r:.80}"
+            )
+        for name in ("ignore_files", "skip_folders"):
+            names = getattr(self, name)
+            is_list = isinstance(names, Sequence | Set) and not isinstance(names, str | bytes)
+            if not is_list or not all(isinstance(item, str) for item in names):
+                raise TypeError(f"{name} must be a list of names, got {names!r:.80}")
         if self.encoding is not None:
+            if not isinstance(self.encoding, str):
+                raise TypeError(f"encoding must be a name, got {self.encoding!r:.80}")
             try:
                 "".encode(self.encoding)
             except LookupError as error:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from ..errors import check_integer
 from ..lazy_names import lazy_pattern
 
 if TYPE_CHECKING:
@@ -30,19 +31,25 @@ CLAUSES = re.compile(r"[，、；：,;:—]+[”’」』）)\]】]*\s*|\n+")
 WORDS = re.compile(r"\s+")
 
 
-def check_sizes(chunk_size: int, chunk_overlap: int) -> None:
-    """Check the sizes of a splitter.
+def check_sizes(chunk_size: int, chunk_overlap: int, length: object) -> None:
+    """Check the sizes and the length function of a splitter.
 
     Raises:
+        TypeError: If a size is not an integer, or the length is not a function.
         ValueError: If the size is below 1, or the overlap is negative or not below the size.
     """
-    if chunk_size < 1:
-        raise ValueError(f"chunk_size must be 1 or more, got {chunk_size!r}")
-    if not 0 <= chunk_overlap < chunk_size:
+    if not callable(length):
+        raise TypeError(f"length must be a function from a text to its length, got {length!r:.80}")
+    check_integer(chunk_size, "chunk_size", 1)
+    if not 0 <= check_integer(chunk_overlap, "chunk_overlap") < chunk_size:
         raise ValueError(
             f"chunk_overlap must be 0 or more and less than chunk_size ({chunk_size}), "
             f"not {chunk_overlap!r}"
         )
+
+
+def _is_list_of_texts(value: object) -> bool:
+    return isinstance(value, Sequence) and all(isinstance(item, str) for item in value)
 
 
 def strip_span(text: str, span: Span) -> Span:
@@ -328,9 +335,11 @@ class RecursiveSplitter:
     length: Length = count_tokens
 
     def __post_init__(self) -> None:
-        check_sizes(self.chunk_size, self.chunk_overlap)
+        check_sizes(self.chunk_size, self.chunk_overlap, self.length)
         if isinstance(self.separators, str):
             raise ValueError(f"separators is a list of expressions, not one: {self.separators!r}")
+        if not _is_list_of_texts(self.separators):
+            raise TypeError(f"separators must be a list of texts, got {self.separators!r:.80}")
         for separator in self.separators:
             try:
                 pattern = re.compile(separator)

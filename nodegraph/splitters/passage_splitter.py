@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from typing import Any, ClassVar
 
+from ..errors import check_bool
 from ..node import Node
 from ..search_text import file_name_of
 from .chunking import (
@@ -78,7 +79,8 @@ class PassageSplitter:
     rules: ClassVar[int] = 3  # a new number rebuilds all passages
 
     def __post_init__(self) -> None:
-        check_sizes(self.chunk_size, 0)
+        check_sizes(self.chunk_size, 0, self.length)
+        check_bool(self.headings, "headings")
 
     def __call__(self, text: str | Node) -> list[Node]:
         """Return the passages of a text or a document, in order."""

@@ -267,7 +267,7 @@ class SentenceSplitter:
     length: Length = count_tokens
 
     def __post_init__(self) -> None:
-        check_sizes(self.chunk_size, self.chunk_overlap)
+        check_sizes(self.chunk_size, self.chunk_overlap, self.length)
 
     def __call__(self, text: str) -> list[str]:
         """Return the chunks of a text."""

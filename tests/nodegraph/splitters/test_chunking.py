@@ -212,3 +212,26 @@ def test_count_tokens_of_parts_bounds_whole(a: str, b: str) -> None:
 )
 def test_shorten_ends_at_whole_word(text: str, beginning: str) -> None:
     assert shorten(text, 4) == beginning
+
+
+WRONG_TYPES = [
+    *((splitter, "chunk_size") for splitter in (SentenceSplitter, RecursiveSplitter)),
+    *((splitter, "chunk_overlap") for splitter in (SentenceSplitter, RecursiveSplitter)),
+    *((splitter, "length") for splitter in (SentenceSplitter, RecursiveSplitter)),
+    (RecursiveSplitter, "separators"),
+    *((MarkdownSplitter, name) for name in ("max_level", "chunk_size", "length")),
+    *((PassageSplitter, name) for name in ("chunk_size", "length", "headings")),
+]
+
+
+@pytest.mark.parametrize(("splitter", "name"), WRONG_TYPES)
+@pytest.mark.parametrize("value", [1.5, [1], {"a": 1}, b"x"])
+def test_wrong_type_of_setting_raises(splitter: type, name: str, value: object) -> None:
+    with pytest.raises(TypeError, match=rf"^{name} must be .*, got "):
+        splitter(**{name: value})
+
+
+@pytest.mark.parametrize("value", ["x", True, None])
+def test_chunk_size_must_be_integer(value: object) -> None:
+    with pytest.raises(TypeError, match=f"^chunk_size must be an integer, got {value!r}$"):
+        SentenceSplitter(chunk_size=value)
