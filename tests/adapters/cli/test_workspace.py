@@ -49,7 +49,7 @@ def test_quiet_graph_draws_no_progress_bar(indexed, quiet, progress):
 @pytest.mark.parametrize(
     "text", ["[" * 100_000, '{"a":' * 100_000, "[]", "null", "1e999", "\ufeff"]
 )
-def test_forged_settings_name_remedy(indexed, here, text):
+def test_broken_settings_name_remedy(indexed, here, text):
     (here / ".nodekin" / "index.json").write_text(text, encoding="utf-8")
     for command in ("search tea", "index docs", "list", "status"):
         ran = indexed(*command.split())
