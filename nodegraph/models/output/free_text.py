@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from ..templates import Language
@@ -203,7 +203,7 @@ class FinalAnswer:
 
     text: str
     answered: bool
-    problem: str | None = None
+    problem: str | None = field(default=None, repr=False)
 
 
 def _problem_of(text: str, query: str) -> str | None:
