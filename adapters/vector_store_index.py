@@ -157,7 +157,7 @@ class EmbeddedNode:
 
     Attributes:
         node: The node.
-        text: The embedded text: see ``NodeGraph.searched_texts``.
+        text: The embedded text: see ``Node.searched_text``.
         fingerprint: Hash of the model and the text.
         vector: The unit vector, (dimension,).
     """

@@ -24,6 +24,7 @@ from .models.llm import as_llm as as_llm
 from .models.templates import PromptTemplate as PromptTemplate
 from .node import ROOT as ROOT
 from .node import Link as Link
+from .node import LinkedText as LinkedText
 from .node import Node as Node
 from .readers.formats import register_reader as register_reader
 from .readers.source_files import ReadOptions as ReadOptions

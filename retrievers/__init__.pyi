@@ -19,6 +19,7 @@ from .filters import Filter as Filter
 from .filters import Filters as Filters
 from .filters import all_of as all_of
 from .filters import metadata_key as metadata_key
+from .filters import parse_filters as parse_filters
 from .foreign.foreign_retriever import as_retriever as as_retriever
 from .indexes.synced_index import SyncedIndex as SyncedIndex
 from .plans.effects import ask as ask
@@ -28,6 +29,7 @@ from .plans.plan import Do as Do
 from .plans.prompting import Prompt as Prompt
 from .protocols import RerankerProtocol as RerankerProtocol
 from .protocols import RetrieverProtocol as RetrieverProtocol
+from .ranking import fuse as fuse
 from .rerankers.cross_encoder_reranker import CrossEncoderReranker as CrossEncoderReranker
 from .rerankers.keyword_filter import KeywordFilter as KeywordFilter
 from .rerankers.keyword_filter import NearDuplicateFilter as NearDuplicateFilter
@@ -44,9 +46,11 @@ from .similarities.registry import Cosine as Cosine
 from .similarities.registry import register_similarity as register_similarity
 from .strategies.hyde import HyDE as HyDE
 from .strategies.hyde import HyDERetriever as HyDERetriever
+from .strategies.model_prompt import ModelPrompt as ModelPrompt
 from .strategies.model_prompt import QueryTransform as QueryTransform
 from .strategies.model_prompt import QueryVariants as QueryVariants
 from .strategies.multi_step import MultiStepRetriever as MultiStepRetriever
+from .strategies.outcome import StrategyOutcome as StrategyOutcome
 from .strategies.rewrite import MultiQueryRetriever as MultiQueryRetriever
 from .strategies.rewrite import QueryExpansion as QueryExpansion
 from .strategies.rewrite import QueryRewrite as QueryRewrite

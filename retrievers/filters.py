@@ -31,7 +31,7 @@ Mask = npt.NDArray[np.bool_]
 class Filter:
     """Parsed filters: a condition, or a combination of filters.
 
-    ``Index.search`` of a custom index receives them, and calls ``matches``.
+    The method ``search`` of a custom index receives them, and calls ``matches``.
 
     Attributes:
         join: How ``parts`` are combined: ``"and"``, ``"or"``, or ``"not"`` with one part. For a

@@ -53,7 +53,7 @@ def restrict(target: object, filters: Restriction) -> object:
 
     Returns:
         A copy of a ``Retriever``, a ``QaRetriever`` or a ``QueryEngine``. For other retrievers, or
-        with a function, a ``RestrictedRetriever``. For an engine with many users:
+        with a function, a retriever around it. For an engine with many users:
         ``QueryEngine(restrict(retriever, function), llm)``.
 
     Raises:

@@ -53,7 +53,7 @@ class PassageSplitter:
     Metadata: ``headings``, the headings above the whole passage, which are searched with the
     text; ``page``, the first page; ``table_head``, the first row of a table that the passage
     continues, which is searched and passed to models. The markup of headings depends on the file
-    name of the document (``headings_in``).
+    name of the document.
 
     Args:
         chunk_size: Maximum length of packed parts, in units of ``length``. Related blocks may

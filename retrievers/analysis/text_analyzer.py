@@ -331,7 +331,7 @@ class TextAnalyzer:
         Args:
             text: The passage.
             runs: Receives the runs of Chinese, Japanese and Korean, if given. Their characters and
-                pairs are then not among the terms: ``Postings`` counts them faster.
+                pairs are then not among the terms: an index counts them faster.
         """
         terms, languages, length = self._analyze(text, runs=runs)
         if self.language == "auto":

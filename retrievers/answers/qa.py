@@ -75,7 +75,7 @@ class QaRetriever(BaseRetriever):
         top_k: The number of pairs that ``retrieve`` returns.
         embed_keys: The embeddings to search. See ``Retriever``.
         filters: Conditions on metadata, for all three methods.
-        **output: ``output_format`` and ``join``, see ``OutputOptions``.
+        **output: ``output_format`` and ``join``, see ``BaseRetriever``.
 
     Raises:
         UnknownGroupError: If a graph has no such group.

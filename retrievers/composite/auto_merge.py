@@ -49,7 +49,7 @@ class AutoMergeRetriever(PostprocessRetriever):
         top_k: The maximum number of results. Four times as many hits are retrieved, and read in
             order of score until enough results exist. None: the results of all hits of the inner
             retriever.
-        **output: ``output_format`` and ``join``, see ``OutputOptions``.
+        **output: ``output_format`` and ``join``, see ``BaseRetriever``.
 
     Raises:
         TypeError: If ``inner`` is not a retriever, or a number has a wrong type.

@@ -119,7 +119,7 @@ class DefaultRetriever(BaseRetriever):
             ("also in"). Case, punctuation, white space, width and markup may differ.
         phrases: Results with the phrases in quotation marks of a query are ``"first"``, or they are
             ``"required"``: then others are returned, with a note, only if no result has them.
-        **output: ``output_format`` and ``join``, see ``OutputOptions``.
+        **output: ``output_format`` and ``join``, see ``BaseRetriever``.
 
     Raises:
         UnknownGroupError: If the graph has no such target.

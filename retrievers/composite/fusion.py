@@ -37,7 +37,7 @@ class FusionRetriever(BaseRetriever):
 
     Plain retrievers of one graph and target share one search and one snapshot of the graph. Other
     retrievers run concurrently, in threads or tasks. They run sequentially if the calling thread
-    holds a graph's lock (``graph.reading``), to avoid a deadlock.
+    holds a graph's lock, to avoid a deadlock.
 
     Args:
         retrievers: Any retrievers, including fusions. Their results should be of one group.
@@ -53,7 +53,7 @@ class FusionRetriever(BaseRetriever):
         on_error: ``"raise"`` the error of a failed retriever, or ``"skip"`` the retriever, with a
             warning in the log and a failed span in the trace. If all retrievers fail, the first
             error is raised.
-        **output: ``output_format`` and ``join``, see ``OutputOptions``.
+        **output: ``output_format`` and ``join``, see ``BaseRetriever``.
 
     Raises:
         TypeError: If a retriever or a number has a wrong type.

@@ -91,7 +91,7 @@ class LinkRetriever(BaseRetriever):
         bm25: The weights of the query's words. None: the inner retriever's ``Bm25`` if it has one.
         filters: Conditions on metadata, for hits and linked passages. Linked passages also meet
             the conditions of the retrievers that found the hits.
-        **output: ``output_format`` and ``join``, see ``OutputOptions``.
+        **output: ``output_format`` and ``join``, see ``BaseRetriever``.
 
     Raises:
         UnknownGroupError: If the graph has no group ``via``.

@@ -72,7 +72,7 @@ class RecursiveRetriever(BaseRetriever):
         lift: How the scores of hits form the score of their target: ``"max"``, ``"sum"`` or
             ``"mean"``. See ``Retriever``.
         fetch_k: The number of hits before lifting. None: as many as ``top_k`` targets need.
-        **output: ``output_format`` and ``join``, see ``OutputOptions``.
+        **output: ``output_format`` and ``join``, see ``BaseRetriever``.
 
     Raises:
         UnknownGroupError: If a graph lacks a group or the target.

@@ -41,7 +41,7 @@ class PostprocessRetriever(BaseRetriever):
         inner: Any retriever.
         top_k: The maximum number of results. None: the results of all hits of the inner
             retriever.
-        **output: ``output_format`` and ``join``, see ``OutputOptions``.
+        **output: ``output_format`` and ``join``, see ``BaseRetriever``.
     """
 
     name = "postprocess"
@@ -121,7 +121,7 @@ class WindowRetriever(PostprocessRetriever):
             order of score until enough windows exist. If the hits do not suffice, more are
             retrieved, unless an inner retriever calls a model. None: the
             windows of all hits of the inner retriever.
-        **output: ``output_format`` and ``join``, see ``OutputOptions``.
+        **output: ``output_format`` and ``join``, see ``BaseRetriever``.
 
     Raises:
         TypeError: If ``inner`` is not a retriever, or a number is not an integer.

@@ -74,8 +74,8 @@ def evaluate(
         retrievers: Retrievers by name, including LangChain's and LlamaIndex's, see
             ``as_retriever``. Each is compared with the first.
         dataset: The questions.
-        metrics: Metrics, or names such as ``"recall@5"``, see ``METRICS``. Defaults to
-            ``default_metrics``.
+        metrics: Metrics, or names such as ``"recall@5"``, see ``METRICS``. Defaults to the
+            metrics that the gold of the dataset allows.
         top_k: Number of requested results. Defaults to the largest number in a metric's name, else
             10. For ``"recall@1000tokens"`` one per 20 tokens, 200 at most.
         matching: Decides whether a result is gold. Defaults to ``Matching()``.

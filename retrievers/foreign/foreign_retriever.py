@@ -49,7 +49,9 @@ def as_retriever(
     - a ``QueryEngine``: the answer is the only result, with the evidence of its sources.
 
     Wrap anything else (a vector store, a chain, a tool, a query engine) in a function. No
-    framework is imported. See ``ForeignRetriever`` for scores, ``top_k`` and conditions.
+    framework is imported. The score of a foreign result is its own score, the field
+    ``relevance_score`` of its metadata, or the reciprocal rank. If the source takes no number of
+    results, its first ``top_k`` results are returned, and conditions of a call raise ValueError.
 
     Args:
         source: The retriever.

@@ -101,7 +101,7 @@ class SyncedIndex:
     """
 
     uses_search_text: ClassVar[bool] = False
-    """Whether nodes are compared by their searched texts: see ``NodeGraph.searched_texts``."""
+    """Whether nodes are compared by their searched texts: see ``Node.searched_text``."""
 
     def __init__(self, graph: NodeGraph, group: str) -> None:
         self._graph = graph

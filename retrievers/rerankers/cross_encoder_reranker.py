@@ -217,7 +217,8 @@ class CrossEncoderReranker:
     and take at most a quarter of ``max_tokens``. If they are longer, the first are left out.
 
     Args:
-        model: A cross-encoder, a function or an endpoint. See ``as_cross_encoder``.
+        model: A cross-encoder of sentence-transformers, a function from a query and texts to
+            scores, or the address of an endpoint.
         max_tokens: Maximum number of tokens of a query and a passage. Defaults to the model's
             limit. If the limit is unknown or ``length`` is given, the default is 400.
         length: Counts the tokens of a text. Defaults to the model's tokenizer if it has one, else

@@ -151,7 +151,7 @@ class Reranker:
         top_k: Maximum number of results. None: all results.
         min_score: Drops results with lower scores. If no result is left, the best score is logged
             once.
-        relative_cut: Drops results with less than this share of the top score. See ``cut_scores``.
+        relative_cut: Drops results with less than this share of the top score.
         output_format: The format of results of a call: None (scored nodes), ``"content"`` or
             ``"dict"``.
         join: Whether to join contents to one text: True for line breaks, or a separator.

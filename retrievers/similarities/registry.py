@@ -36,8 +36,9 @@ class Cosine:
     ``FusionRetriever`` combines both. The graph requires an embedding model: ``NodeGraph(...,
     embed=model)``.
 
-    Every node has a cosine, so a search always returns ``top_k`` nodes. A ``min_score``
-    drops distant nodes. Scores are rounded to six decimals.
+    Every node has a cosine, so a search returns ``top_k`` nodes if so many meet the filters. Nodes
+    with a vector of zeros have no direction and are never returned. A ``min_score`` drops distant
+    nodes. Scores are rounded to six decimals.
 
     Args:
         name: The name in evidence.
@@ -129,7 +130,10 @@ def register_similarity(
     It supports targets, filters, fusion and cut-offs like a built-in similarity.
 
     Args:
-        function: See ``CustomSimilarity``.
+        function: Its first parameter is the query. Others are passed by name: ``node``, or in
+            batches ``nodes`` (a list), and for embeddings ``vector`` (dimension,) or ``vectors``
+            (nodes, dimension). It returns a number, or None if the node does not match. In batches,
+            it returns a number per node, or pairs of a node and a number.
         mode: Whether queries are texts or vectors.
         batch: Whether the function takes all nodes in one call.
         higher_is_better: False: the function returns distances, which are negated in results.
@@ -278,10 +282,7 @@ class CustomSimilarity:
     Every query scores every node that meets the filters, which suits thousands of nodes.
 
     Args:
-        function: Its first parameter is the query. Others are passed by name: ``node``, or in
-            batches ``nodes`` (a list), and for embeddings ``vector`` (dimension,) or ``vectors``
-            (nodes, dimension). It returns a number, or None if the node does not match. In batches,
-            it returns a number per node, or pairs of a node and a number.
+        function: See ``register_similarity``.
         name: The name in evidence.
         mode: Whether the query is a text, or a vector of an embedding of the graph.
         batch: Whether the function takes all nodes in one call.

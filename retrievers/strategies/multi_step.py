@@ -348,9 +348,9 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
     Choose it over ``SubQuestionRetriever`` if a later question needs the answer to an earlier one:
     "Where was the author of Brand born?". Before each further question the model reads the
     results so far. In one call it answers the last question, judges whether the whole question is
-    answered, and writes the next question. ``MultiStep.ended`` lists the reasons to end. All
-    results form one ranking, see ``merge_steps``. Without a step the results equal the results of
-    the inner retriever.
+    answered, and writes the next question. The outcome of a trace has the reason for
+    the end. The results of all steps form one ranking. Without a step the results equal the results
+    of the inner retriever.
 
     The model is called ``max_steps + 1`` times at most, plus repeated calls. No call starts beyond
     ``max_calls`` or ``total_timeout``, and a call beyond ``total_timeout`` is abandoned. The search
@@ -366,8 +366,8 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
         max_tokens: The maximum number of tokens of the passages in a prompt.
         length: Measures the passages: ``count_tokens``, or a model's own counter.
         top_k: The number of results. None: all results.
-        output_format: See ``OutputOptions``.
-        join: See ``OutputOptions``.
+        output_format: See ``BaseRetriever``.
+        join: See ``BaseRetriever``.
         **options: ``prompt``, ``language``, ``retries``, ``timeout``, ``on_error``, see
             ``ModelPrompt``. The prompt has the placeholders ``{question}`` and ``{passages}``, and
             optionally ``{steps}``.

@@ -125,8 +125,8 @@ class TransformRetriever(PromptMixin, BaseRetriever):
         llm: The query transform. Subclasses also take a model.
         mode: How the results of several queries are fused. See ``fuse``.
         top_k: The number of results, overall and per variant. None: the inner retriever's own.
-        output_format: See ``OutputOptions``.
-        join: See ``OutputOptions``.
+        output_format: See ``BaseRetriever``.
+        join: See ``BaseRetriever``.
         **options: If ``llm`` is a model, the options of the query transform: ``prompt``,
             ``language``, ``retries``, ``timeout``, ``on_error``, ``include_query`` (see
             ``QueryTransform``) and the options of the class.

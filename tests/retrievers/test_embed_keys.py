@@ -143,3 +143,10 @@ def test_graphs_with_different_embeddings_are_searched_together() -> None:
         Retriever([first, second], "ROOT", "cosine", embed_keys=["vowels"])
     with pytest.raises(ValueError, match="has none"):
         Retriever([first, NodeGraph()], "ROOT", "cosine")
+
+
+def test_cosine_never_returns_zero_vectors() -> None:
+    graph = NodeGraph(embed=lambda texts: [[t.count("a"), t.count("b")] for t in texts])
+    graph.add(["a", "b", "none"])
+    results = Retriever(graph, "ROOT", "cosine", top_k=3)("a")
+    assert [result.text for result in results] == ["a", "b"]
