@@ -76,7 +76,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         expected["LlamaIndex"] = OF_THE_OLDEST
     for item in items:
         parameters = getattr(getattr(item, "callspec", None), "params", {})
-        reasons = expected.get(parameters.get("kind", ""), {})
+        reasons = expected.get(str(parameters.get("kind", "")), {})
         if reason := reasons.get(getattr(item, "originalname", "")):
             item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
 
