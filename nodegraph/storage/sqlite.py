@@ -277,7 +277,7 @@ class SQLiteDatabase:
             self.rows("VACUUM")
             return
         try:
-            with closing(sqlite3.connect(self.path, _TIMEOUT, isolation_level=None)) as db:
+            with closing(sqlite3.connect(self.path, timeout=_TIMEOUT, isolation_level=None)) as db:
                 db.execute("VACUUM")
                 db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except sqlite3.Error as error:
@@ -329,7 +329,7 @@ def _connect(name: str) -> sqlite3.Connection:
     """Connect to a file, or to the address of a file."""
     return sqlite3.connect(
         name,
-        _TIMEOUT,
+        timeout=_TIMEOUT,
         isolation_level=None,
         check_same_thread=False,
         uri=name.startswith("file:"),
