@@ -191,7 +191,7 @@ else:
     _RLock = type(threading.RLock())  # the class, which has no public name
 
 
-_PATIENCE = 0.05  # seconds that a thread waits before other threads have to queue
+_PATIENCE = 0.01
 
 
 class _Turn(NamedTuple):
@@ -206,7 +206,7 @@ class FairLock(_RLock):
 
     A plain ``RLock`` is not fair: a thread that releases and acquires it again usually wins against
     waiting threads. Here, waiting threads form a queue, and its first thread waits for the lock
-    itself. When it has waited for 50 ms, no other thread can overtake it. Always handing over the
+    itself. When it has waited for 10 ms, no other thread can overtake it. Always handing over the
     lock would be slow, since each hand-over is a switch of threads (as in ``sync.Mutex`` of Go).
     """
 
