@@ -16,6 +16,13 @@ class UnknownGroupError(LookupError):
     """A group name is unknown to the graph."""
 
 
+class MissingNodeError(LookupError):
+    """A node is not in the graph, or not in the state that an index has read.
+
+    A search runs again after this error. Lookup errors of users' functions do not repeat it.
+    """
+
+
 class TransformError(RuntimeError):
     """A transform failed on one document. Nodes of other documents are kept.
 

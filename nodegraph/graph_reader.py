@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from .builder import GroupBuilder
 from .concurrency import fork_safe_lock, lock_order
 from .corpus import unchanged_file
-from .errors import OnError, StoreError
+from .errors import MissingNodeError, OnError, StoreError
 from .groups import Lineage, NodeGroup, declare, lineage_of, make_group
 from .hashing import digest
 from .locations import LAYOUTS, Location, unpack_layout
@@ -343,5 +343,5 @@ class GraphReader:
         return value  # type: ignore[no-any-return]
 
 
-def _missing(i: str) -> LookupError:
-    return LookupError(f"no node {i!r} in the graph; it may have been removed or changed")
+def _missing(i: str) -> MissingNodeError:
+    return MissingNodeError(f"no node {i!r} in the graph; it may have been removed or changed")

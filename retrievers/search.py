@@ -12,7 +12,7 @@ from itertools import chain, islice, repeat, takewhile
 from typing import Any, NamedTuple, TypeVar, cast
 
 from ..nodegraph.concurrency import with_deferred_work
-from ..nodegraph.errors import StoreError
+from ..nodegraph.errors import MissingNodeError, StoreError
 from ..nodegraph.graph import NodeGraph
 from ..nodegraph.graph_reader import GraphReader
 from ..nodegraph.models.embedder import Vectors
@@ -57,25 +57,6 @@ _AT_ONCE = 100_000
 _FETCH = 3  # hits per target, at first
 
 _MAX_BUILDS = 100  # attempts to find the groups of several graphs built
-
-
-class _ChangedError(LookupError):
-    """A found node was changed or removed after the indexes were read.
-
-    A similarity of a user may raise other lookup errors, which do not repeat a search.
-    """
-
-
-def _found(read: Callable[[Sequence[str]], Sequence[T]], ids: Sequence[str]) -> Sequence[T]:
-    """Read found nodes.
-
-    Raises:
-        _ChangedError: If a node is gone.
-    """
-    try:
-        return read(ids)
-    except LookupError as error:
-        raise _ChangedError(*error.args) from error
 
 
 def reading(groups: Mapping[NodeGraph, Iterable[str]]) -> AbstractContextManager[None]:
@@ -221,12 +202,12 @@ class TakenIndex:
         derived = graph.reader.lineage(self.group)[-1:]  # empty for documents
         is_child = any(g.scope != "group" and g.parent == search.target for g in derived)
         if is_child and not conditions and refers is None:
-            parents = _found(self.snapshot.parents, ids)
+            parents = self.snapshot.parents(ids)
             return [() if parent is None else ((number, parent),) for parent in parents]
         path = path_to(graph, search.target)
         targets: list[Sequence[Key]] = []
         with graph.reader.reading():
-            for node in _found(graph.reader.nodes_by_id, ids):
+            for node in graph.reader.nodes_by_id(ids):
                 is_target = refers is not None and refers(node) is not None
                 relatives = [node] if is_target else kin(graph, path, node)
                 targets.append(
@@ -389,17 +370,17 @@ def _search(
                 if graph.reader.held_state() != state:
                     ids = graph.reader.changed_ids(ROOT, revision)
                     if ids is None:
-                        raise _ChangedError
+                        raise MissingNodeError("a found node was changed")
                     changed[number] = {*chain.from_iterable(ids)}
             return selected(ranked, changed)
-    except (_ChangedError, DamagedIndexError):
+    except (MissingNodeError, DamagedIndexError):
         pass
     with reading(groups):
         try:
             take()
             return selected(rankings(), {})
         except (
-            _ChangedError,
+            MissingNodeError,
             DamagedIndexError,
         ) as error:  # the file of an index has other ids than the graph
             indexes = {s.index: None for s in chain.from_iterable(chain.from_iterable(opened))}
@@ -569,17 +550,17 @@ class Reader:
         """Return the nodes of targets.
 
         Raises:
-            _ChangedError: If a node is gone, or its document has changed.
+            MissingNodeError: If a node is gone, or its document has changed.
         """
         keys = [*dict.fromkeys(keys)]
         nodes: dict[Key, Node] = {}
         for number, graph in enumerate(self.graphs):
             of_graph = [key for key in keys if key[0] == number]
-            found = _found(graph.reader.nodes_by_id, [node_id for _, node_id in of_graph])
+            found = graph.reader.nodes_by_id([node_id for _, node_id in of_graph])
             nodes.update(zip(of_graph, found, strict=True))
             changed = self.changed.get(number)
             if changed and any(node.document_id in changed for node in found):
-                raise _ChangedError
+                raise MissingNodeError("a found node was changed")
         return nodes
 
     def results(self, keys: Sequence[Key], scores: Sequence[float] | None = None) -> Results:

@@ -10,7 +10,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ...nodegraph.errors import nearest_names
+from ...nodegraph.errors import MissingNodeError, nearest_names
 from ...nodegraph.node import Node
 from ...nodegraph.storage.columns import decode, encode
 from ..conditions import MISSING, Condition, identity
@@ -157,18 +157,19 @@ class TableSnapshot(NamedTuple):
         """Return the rows of nodes.
 
         Raises:
-            LookupError: If a node was removed or changed.
+            MissingNodeError: If a node was removed or changed.
         """
-        rows = np.array([*map(self.rows.__getitem__, ids)], np.int64)
-        if rows.max(initial=-1) >= len(self.orders):
-            raise LookupError("a node has changed")
+        numbers = [self.rows.get(node_id, -1) for node_id in ids]
+        rows = np.array(numbers, np.int64)
+        if numbers and (rows.min() < 0 or rows.max() >= len(self.orders)):
+            raise MissingNodeError("a node was removed or changed")
         return rows
 
     def parents_of(self, ids: Iterable[str]) -> list[str | None]:
         """Return the parents of nodes.
 
         Raises:
-            LookupError: If a node was removed or changed.
+            MissingNodeError: If a node was removed or changed.
         """
         return self.parents.take(self.rows_of(ids))
 
