@@ -19,7 +19,6 @@ from ..nodegraph.models.embedder import Vectors
 from ..nodegraph.navigation import kin, path_to
 from ..nodegraph.node import ROOT, Node
 from .filters import Filter
-from .indexes.synced_index import DamagedIndexError
 from .protocols import Index, Similarity, Snapshot
 from .ranking import (
     RANK_CONSTANT,
@@ -373,16 +372,13 @@ def _search(
                         raise MissingNodeError("a found node was changed")
                     changed[number] = {*chain.from_iterable(ids)}
             return selected(ranked, changed)
-    except (MissingNodeError, DamagedIndexError):
+    except MissingNodeError:
         pass
     with reading(groups):
         try:
             take()
             return selected(rankings(), {})
-        except (
-            MissingNodeError,
-            DamagedIndexError,
-        ) as error:  # the file of an index has other ids than the graph
+        except MissingNodeError as error:  # the file of an index has other ids than the graph
             indexes = {s.index: None for s in chain.from_iterable(chain.from_iterable(opened))}
             if not any([index.distrust(error) for index in indexes if hasattr(index, "distrust")]):
                 raise

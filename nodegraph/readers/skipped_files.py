@@ -8,7 +8,6 @@ from pathlib import PurePath
 
 from ..errors import NEEDS_EXTRA, Failure, ReadError, UnsupportedFilesError
 from ..node import ROOT
-from .formats import how_to_read_more
 from .source_files import WITHOUT_READER, counted
 
 _NAMED = 3  # names of files of one kind
@@ -72,5 +71,7 @@ def _clause(kind: str, counts: Counter[str], names: list[str], remedies: Mapping
         listed = f"{shown}, ..." if len(names) > _NAMED else shown
     remedy = next((text for start, text in remedies.items() if kind.startswith(start)), "")
     if kind == WITHOUT_READER:
+        from .formats import how_to_read_more  # imports all readers
+
         remedy = f"{how_to_read_more()}{remedy}".removesuffix("; ")
     return f"{counted(kind, number)} ({listed}){': ' if remedy else ''}{remedy}"

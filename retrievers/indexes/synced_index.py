@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ...nodegraph.errors import StoreError
+from ...nodegraph.errors import MissingNodeError, StoreError
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import digest
 from ...nodegraph.node import Node
@@ -39,7 +39,7 @@ _WRONG_VALUES = (
 )
 
 
-class DamagedIndexError(LookupError):
+class DamagedIndexError(MissingNodeError):
     """A value from the file of an index cannot be read. The index is rebuilt."""
 
 

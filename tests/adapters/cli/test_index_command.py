@@ -65,7 +65,9 @@ def test_files_without_reader_are_named(nodekin, here):
     assert ran.status == 0
     assert "have no reader (.png 1): picture.png" in ran.err
     again = nodekin("index")
-    assert again.err == "nodekin: 1 file was skipped: 1 without a reader (1 .png)\n"
+    # Without the extra for files, a remedy follows.
+    assert again.err.startswith("nodekin: 1 file was skipped: 1 without a reader (1 .png)")
+    assert again.err.count("\n") == 1
     assert "3 unchanged, 1 files left out" in again.out
     assert nodekin("index", "docs", "--quiet", "--rebuild").err == ""
 
