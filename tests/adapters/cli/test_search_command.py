@@ -55,10 +55,11 @@ def test_nothing_found_has_status_1(indexed):
 
 
 def test_nothing_found_names_skipped_files(indexed, here):
-    pytest.importorskip("nodekin.adapters.files.file_formats", reason="needs the component files")
     (here / "docs" / "locked.docx").write_bytes(LOCKED)
     (here / "docs" / "scan.pdf").write_bytes(pdf_of(b"/I Do"))
     ran = indexed("index")
+    if "without a reader (1 .docx" in ran.err:
+        pytest.skip("the readers of the component files are not installed")
     skipped = (
         "2 files were skipped: 1 encrypted Office file (locked.docx): save without a password; "
         "1 scanned PDF (scan.pdf): read with: nodekin index --ocr"
