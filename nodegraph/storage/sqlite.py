@@ -82,6 +82,13 @@ class SQLiteDatabase:
         self._is_copy = False  # whether the connection is a copy of a read-only file, in memory
         hold_over_fork(self)
 
+    def __del__(self) -> None:
+        """Close the connection of a graph that was not closed, as Python 3.13 requires."""
+        connection = getattr(self, "_connection", None)
+        if connection is not None:
+            with suppress(sqlite3.Error):
+                connection.close()
+
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = {"path": self.path}
         if self.path is None:
