@@ -289,7 +289,8 @@ def _explained(
 ) -> TypeError | None:
     """Return the error with a hint. None: it is not about an argument of the function."""
     # A constructor passes unknown arguments on, so an inner call may have raised the error.
-    message, inner = getattr(error, "_inner", (str(error), []))
+    own = str(error).partition(". Did you mean ")[0]  # Python 3.13 knows only some of the names
+    message, inner = getattr(error, "_inner", (own, []))
     names = [*inner, *_names_of(function)]
     hint = _hint(names, given, message)
     if not hint:
