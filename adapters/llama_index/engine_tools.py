@@ -28,6 +28,7 @@ from ...retrievers.results import Results
 from ...retrievers.strategies.sub_question import SubQuestionRetriever
 from ...retrievers.strategies.transform_retriever import Tools, VariantResults, Variants
 from ...retrievers.tracing import start_span
+from .postprocessed_retriever import PostprocessedRetriever
 from .retriever import NodeGraphRetriever
 
 
@@ -161,9 +162,16 @@ class EngineSubQuestions(SubQuestionRetriever):
 
     def _retriever(self, tool: str | None) -> RetrieverProtocol:
         retriever = super()._retriever(tool)
-        if isinstance(retriever, EngineRetriever) and not self.answers:
-            return retriever.without_answers()
-        return retriever
+        return retriever if self.answers else _without_answers(retriever)
+
+
+def _without_answers(retriever: RetrieverProtocol) -> RetrieverProtocol:
+    """Return a retriever of a tool that retrieves without answers if its engine can."""
+    if isinstance(retriever, EngineRetriever):
+        return retriever.without_answers()
+    if isinstance(retriever, PostprocessedRetriever):
+        return PostprocessedRetriever(_without_answers(retriever.inner), retriever.processors)
+    return retriever
 
 
 def _with_sources(ranking: VariantResults) -> VariantResults:

@@ -36,7 +36,7 @@ from ...retrievers.similarities.registry import get_similarity
 from ..frameworks import check_names, in_thread
 from .docstore import GraphDocstore
 from .prompt_templates import default_llm
-from .query_engine import NodeGraphQueryEngine
+from .query_engine import ENGINE_OPTIONS, NodeGraphQueryEngine
 from .retriever import NodeGraphRetriever
 from .vector_store_backend import as_index
 
@@ -256,7 +256,9 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
             llm: The model. None: ``Settings.llm``.
             similarity_top_k: The number of results.
             filters: Conditions on metadata.
-            **options: Arguments of the engine: ``memory``, ``system_prompt`` and so on.
+            **options: Arguments of the engine: ``memory``, ``system_prompt`` and so on. With
+                ``"condense_question"``, also arguments of ``NodeGraphQueryEngine``, such as
+                ``node_postprocessors``.
 
         Raises:
             ValueError: If the mode is unknown.
@@ -271,7 +273,8 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         options["llm"] = default_llm() if llm is None else llm
         retriever = self.as_retriever(similarity_top_k=similarity_top_k, filters=filters)
         if chat_mode == ChatMode.CONDENSE_QUESTION:
-            options["query_engine"] = NodeGraphQueryEngine(retriever, options["llm"])
+            of_engine = {name: options.pop(name) for name in ENGINE_OPTIONS & options.keys()}
+            options["query_engine"] = NodeGraphQueryEngine(retriever, options["llm"], **of_engine)
         elif chat_mode != ChatMode.SIMPLE:
             options["retriever"] = retriever
         engine: BaseChatEngine = _CHAT_ENGINES[ChatMode(chat_mode)].from_defaults(**options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from llama_index.core.base.response.schema import RESPONSE_TYPE, Response
@@ -23,16 +24,29 @@ from ...retrievers.base_retriever import BaseRetriever
 from ...retrievers.filters import Filters
 from ...retrievers.foreign.outputs import is_answer
 from ...retrievers.protocols import RetrieverLike
-from ...retrievers.strategies.outcome import OutcomeObserver, StrategyOutcome, answer_texts
+from ...retrievers.strategies.outcome import (
+    OutcomeObserver,
+    StrategyOutcome,
+    answer_texts,
+    result_key,
+)
 from ...retrievers.strategies.strategy_registry import StrategyName, make_strategy
 from ...retrievers.strategies.sub_question import without_answers
 from ...retrievers.tracing import observe
 from .engine_tools import EngineSubQuestions, tools_of_engines
 from .nodes import to_results
+from .postprocessed_retriever import PassedResults, with_postprocessors
 from .prompt_templates import default_llm
 from .retriever import NodeGraphRetriever, as_bundle
 
 _SYNTHESIS = frozenset(inspect.signature(get_response_synthesizer).parameters)
+
+ENGINE_OPTIONS = (_SYNTHESIS - {"llm", "callback_manager", "verbose"}) | {
+    "node_postprocessors",
+    "response_synthesizer",
+    "strategy",
+}
+"""The options of a query engine within a chat engine."""
 
 
 class NodeGraphQueryEngine(RetrieverQueryEngine):
@@ -57,7 +71,8 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
         response_synthesizer: LlamaIndex's synthesizer. None: the default one with ``llm``.
         similarity_top_k: As for ``NodeGraphRetriever``.
         filters: As for ``NodeGraphRetriever``.
-        node_postprocessors: Postprocessors, in this order.
+        node_postprocessors: Postprocessors, in this order. They apply to the result, and to each
+            retrieval whose passages the model of a strategy reads, for each sub-question or step.
         callback_manager: As in LlamaIndex.
         **options: Arguments of ``get_response_synthesizer``, such as ``response_mode``,
             ``streaming`` and ``text_qa_template``, and options of the strategy, such as
@@ -113,6 +128,7 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
         if similarity_top_k is not None:
             retriever.similarity_top_k = similarity_top_k
         processors = list(node_postprocessors or ())
+        retriever.retriever = with_postprocessors(retriever.retriever, processors)
         super().__init__(retriever, response_synthesizer, processors, callback_manager)
         retriever.callback_manager = self.callback_manager
         self._retriever: NodeGraphRetriever = retriever
@@ -161,19 +177,40 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
 
     def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
         observer = OutcomeObserver()
-        with observe(observer):
+        passed = PassedResults()
+        with observe(observer), observe(passed):
             nodes = super().retrieve(query_bundle)
-        passages = _passages(nodes, observer.outcome, query_bundle)
+        outcome = self._displayed(observer.outcome, passed, nodes)
+        passages = _passages(nodes, outcome, query_bundle)
         response = self._response_synthesizer.synthesize(query=query_bundle, nodes=passages)
-        return _completed(response, nodes, observer.outcome)
+        return _completed(response, nodes, outcome)
 
     async def _aquery(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
         observer = OutcomeObserver()
-        with observe(observer):
+        passed = PassedResults()
+        with observe(observer), observe(passed):
             nodes = await super().aretrieve(query_bundle)
-        passages = _passages(nodes, observer.outcome, query_bundle)
+        outcome = self._displayed(observer.outcome, passed, nodes)
+        passages = _passages(nodes, outcome, query_bundle)
         response = await self._response_synthesizer.asynthesize(query=query_bundle, nodes=passages)
-        return await in_thread(_completed, response, nodes, observer.outcome)
+        return await in_thread(_completed, response, nodes, outcome)
+
+    def _displayed(
+        self,
+        outcome: StrategyOutcome | None,
+        passed: PassedResults,
+        nodes: Sequence[NodeWithScore],
+    ) -> StrategyOutcome | None:
+        """Return an outcome without the results that did not pass the postprocessors."""
+        if outcome is None or not self._node_postprocessors:
+            return outcome
+        keys = passed.keys
+        keys.update((node.node_id, node.node.get_content()) for node in nodes)
+        parts = [
+            replace(part, results=tuple(r for r in part.results if result_key(r) in keys))
+            for part in outcome.parts
+        ]
+        return replace(outcome, parts=tuple(parts))
 
     def _get_prompt_modules(self) -> PromptMixinType:
         return {"retriever": self._retriever, "response_synthesizer": self._response_synthesizer}
