@@ -15,7 +15,7 @@ from .concurrency import ProgressBar, call_pickled, fork_safe_lock, pickled
 from .derivation import CORPUS, Derivation, Stamp, corpus_key, derivation_key, derive, reusable
 from .errors import Failure, OnError, StoreError, TransformError
 from .groups import Lineage, NodeGroup
-from .hashing import digest
+from .hashing import digest, digests
 from .models.answer_cache import AnswerCache
 from .node import ROOT, Node
 from .storage.columns import portions
@@ -103,12 +103,17 @@ class GroupBuilder:
 
     def is_fresh(self, lineage: Lineage) -> bool:
         """Return whether a group and its ancestors are built for the current documents."""
+        return self._fresh_groups(lineage) == len(lineage)
+
+    def _fresh_groups(self, lineage: Lineage) -> int:
+        """Return the number of groups, from the first, that are built for the current documents."""
         with self._store.turn():
             now = self._store.revision(ROOT)
-            return all(
-                (_rules(lineage[:end]), now) in self.builds(lineage[end - 1].name)
-                for end in range(1, len(lineage) + 1)
-            )
+            all_rules = _rules_of_all(lineage)
+            for number, group in enumerate(lineage):
+                if (all_rules[number], now) not in self.builds(group.name):
+                    return number
+        return len(lineage)
 
     def builds(self, group: str) -> list[tuple[str, int]]:
         """Return the rules and ``ROOT`` revisions of the last builds of a group."""
@@ -147,7 +152,8 @@ class GroupBuilder:
         """
         with ProgressBar(" documents", self._progress) as bar:
             for lineage in lineages:
-                for end in range(1, len(lineage) + 1):
+                first = self._fresh_groups(lineage)
+                for end in range(first + 1, len(lineage) + 1):
                     self._build_group(lineage[:end], on_error, executor, bar)
 
     def _build_group(
@@ -396,9 +402,14 @@ class GroupBuilder:
             yield None
 
 
-_digest = lru_cache(1024)(digest)
+_digests = lru_cache(256)(digests)
+
+
+def _rules_of_all(lineage: Lineage) -> tuple[str, ...]:
+    """Return for each group of a lineage a hash of its rules and those of its ancestors."""
+    return _digests(*[group.version for group in lineage])
 
 
 def _rules(lineage: Lineage) -> str:
     """Return a hash of the rules of a group and its ancestors."""
-    return _digest(*(group.version for group in lineage))
+    return _rules_of_all(lineage)[-1]

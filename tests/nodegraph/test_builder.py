@@ -1,8 +1,10 @@
 """Groups are built on first use, once, and only for missing documents."""
 
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -277,3 +279,30 @@ def test_build_inside_a_reading_raises(graph: NodeGraph) -> None:
     assert built == 3
     assert isinstance(error, RuntimeError)
     assert "build it before" in str(error)
+
+
+def nested_calls(count: int) -> int:
+    """Return the number of function calls that build nested groups over one word."""
+    graph = NodeGraph(progress=False)
+    graph.add("word")
+    names = ["ROOT", *[f"group {number}" for number in range(count)]]
+    for parent, name in pairwise(names):
+        graph.create_node_group(name, str.split, parent, version="1")
+    calls = 0
+
+    def count_call(frame: object, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    outer = sys.getprofile()
+    sys.setprofile(count_call)
+    try:
+        graph.build(*names[1:])
+    finally:
+        sys.setprofile(outer)
+    assert [node.text for node in graph.nodes(names[-1])] == ["word"]
+    return calls
+
+
+def test_nested_groups_take_few_calls() -> None:
+    assert nested_calls(80) < 4.5 * nested_calls(40)  # each group compares its ancestors

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from nodekin.nodegraph import Document, NodeGraph, RecursiveSplitter, SentenceSplitter
-from nodekin.nodegraph.hashing import fingerprint, stable_repr
+from nodekin.nodegraph.hashing import digest, digests, fingerprint, stable_repr
 
 
 def split_at(separator):
@@ -197,3 +197,8 @@ def test_order_of_keys_does_not_change_id() -> None:
 def test_ids_of_plain_metadata_are_frozen() -> None:
     metadata = {"a": {"b": [1, (2, "x")], "c": {"s"}}, "d": date(2024, 5, 1)}
     assert Document("tea", metadata).id == "d86a319ffdae5943e894fdbf"
+
+
+def test_digests_are_those_of_all_beginnings() -> None:
+    parts = ["a", "", "\ud800", "bc"]
+    assert digests(*parts) == tuple(digest(*parts[:end]) for end in range(1, 5))
