@@ -53,15 +53,14 @@ class Retriever(BaseRetriever):
             compares embeddings, ``"auto"`` fuses both. None: ``"cosine"`` with ``embed_keys``,
             ``"auto"`` if all graphs share an embedding, otherwise ``"bm25"``. With ``index``, the
             default is ``"bm25"``.
-        top_k: The maximum number of nodes, counted in the target group: for each embedding, if
-            several are searched.
+        top_k: The maximum number of nodes, counted in the target group.
         target: The group of the returned nodes. Hits are lifted to their relatives in this group:
             ancestors, descendants or nodes that share an ancestor. None: the searched group.
         filters: Conditions on metadata, checked before ranking; see ``parse_filters``.
         min_score: The minimum score of a hit: a number, or a dict by embedding key.
         embed_keys: The keys of the searched embeddings, if the similarity compares embeddings.
-            None: all embeddings of the graph. Each embedding finds up to ``top_k`` nodes. A node
-            found by several embeddings is returned once, with its highest score and all evidence.
+            None: all embeddings of the graph. A node that several embeddings find is returned
+            once, with its highest score and all evidence.
         lift: The score of a target: ``"max"`` (its best hit), ``"sum"`` (the best hit plus half of
             the second best) or ``"mean"`` (the mean of its hits).
         fetch_k: The number of hits before lifting, per embedding. The evidence, sum and mean of a

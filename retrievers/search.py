@@ -486,7 +486,8 @@ def _joined(search: Search, rankings: Sequence[Ranking]) -> Ranking:
     for of_key in hits.values():
         of_key.sort(key=lambda hit: -hit[0])
     scores = {key: max(r.scores.get(key, -math.inf) for r in rankings) for key in hits}
-    return Ranking(_best(scores), [Part(hits, {})])
+    best = _best(scores, search.top_k)
+    return Ranking(best, [Part({key: hits[key] for key in best}, {})])
 
 
 def _best(scores: Mapping[Key, float], limit: int | None = None) -> dict[Key, float]:

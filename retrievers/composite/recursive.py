@@ -190,8 +190,7 @@ class RecursiveRetriever(BaseRetriever):
                 complete = len(hits) < hit_count
                 results = await self._follow(query, hits, limit, filters, answers)
                 hit_count *= 4
-            # As many results as the pool returns.
-            results = results[: limit * max(1, len(self._pool.embed_keys))]
+            results = results[:limit]
             span.attributes["references"] = len(answers)
             span.set_results([results])
             return results

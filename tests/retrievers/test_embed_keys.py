@@ -39,7 +39,7 @@ def test_embed_keys_select_one_embedding() -> None:
 
 
 @pytest.mark.parametrize("keys", [None, ["vowels", "length"], ("length", "vowels", "length")])
-def test_several_embeddings_return_union_with_all_evidence(keys) -> None:
+def test_several_embeddings_return_best_with_all_evidence(keys) -> None:
     graph = new_graph()
     retriever = Retriever(graph, "ROOT", "cosine", embed_keys=keys, top_k=2)
     single = {
@@ -47,15 +47,15 @@ def test_several_embeddings_return_union_with_all_evidence(keys) -> None:
         for key in ("vowels", "length")
     }
     results = retriever.retrieve("ee")
-    assert {r.node.id for r in results} == set(single["vowels"]) | set(single["length"])
-    assert len({r.node.id for r in results}) == len(results) == 3
+    assert {r.node.id for r in results} < set(single["vowels"]) | set(single["length"])
+    assert len({r.node.id for r in results}) == len(results) == 2
     for result in results:
         by_key = {
             k: scores[result.node.id] for k, scores in single.items() if result.node.id in scores
         }
         assert result.score == max(by_key.values()) == result.evidence[0].score
         assert {e.embed_key: e.score for e in result.evidence} == by_key
-    assert [r.score for r in results] == [1.0, 1.0, 1.0]
+    assert [r.score for r in results] == [1.0, 1.0]
     assert retriever.batch(["ee", "a"]) == [retriever.retrieve("ee"), retriever.retrieve("a")]
 
 
@@ -137,12 +137,29 @@ def test_invalid_embed_keys_raise() -> None:
 def test_graphs_with_different_embeddings_are_searched_together() -> None:
     first, second = new_graph(vowels=vowels), NodeGraph(progress=False, embed={"length": length})
     second.add([Document("uuu", id="u"), Document("uu", id="uu")])
-    retriever = Retriever([first, second], "ROOT", "cosine", top_k=1)
+    retriever = Retriever([first, second], "ROOT", "cosine", top_k=2)
     assert found(retriever, "ee") == [("eeee", 1.0), ("uu", 1.0)]
+    assert found(retriever.with_fetch_k(1), "ee") == [("eeee", 1.0), ("uu", 1.0)]
+    assert [result.node.id for result in retriever("ee", top_k=1)] == ["eeee"]
     with pytest.raises(ValueError, match="unknown embedding 'vowels'; the graph has 'length'"):
         Retriever([first, second], "ROOT", "cosine", embed_keys=["vowels"])
     with pytest.raises(ValueError, match="has none"):
         Retriever([first, NodeGraph()], "ROOT", "cosine")
+
+
+@pytest.mark.parametrize("target", ["ROOT", "line"])
+def test_top_k_limits_results_of_several_embeddings(target: str) -> None:
+    graph = NodeGraph(embed={"vowels": vowels, "length": length}, progress=False)
+    graph.add([f"{letter * 2}\n{letter * number}" for number, letter in enumerate("aeiouaeiou", 1)])
+    graph.create_node_group("line", str.splitlines)
+    retriever = Retriever(graph, "line", "cosine", target=target, top_k=9)
+    whole = retriever("ee")
+    for top_k in (1, 2, 3, 5):
+        results = retriever("ee", top_k=top_k)
+        assert len(results) == top_k
+        assert len({result.node.id for result in results}) == top_k
+        assert [r.score for r in results] == [r.score for r in whole[:top_k]]
+        assert {match.embed_key for r in results for match in r.evidence} <= {"vowels", "length"}
 
 
 def test_cosine_never_returns_zero_vectors() -> None:

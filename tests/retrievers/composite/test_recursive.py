@@ -194,6 +194,25 @@ def test_top_k_is_filled_despite_repeated_references() -> None:
     assert asked[1:] == [("tea", 2, {"retriever": "x"})]
 
 
+def test_top_k_limits_references_of_several_embeddings() -> None:
+    def vowels(texts):
+        return [[text.count("a"), text.count("e")] for text in texts]
+
+    def length(texts):
+        return [[len(text), 1] for text in texts]
+
+    graph = NodeGraph(embed={"vowels": vowels, "length": length}, progress=False)
+    graph.add([Document(text, id=text) for text in ("aaaaaa", "eeee", "e", "ee", "ae", "aaae")])
+    others = NodeGraph(progress=False)
+    others.add(["one", "two", "three"])
+    references = {"eeee": FixedRetriever(scored([*others.nodes("ROOT")]))}
+    retriever = RecursiveRetriever(graph, ["ROOT"], similarity="cosine", references=references)
+    for top_k in (1, 2, 4):
+        results = retriever("ee", top_k=top_k)
+        assert len(results) == top_k
+        assert results[0].text == "one"
+
+
 def test_filters_apply_to_referenced_retrievers() -> None:
     part = NodeGraph(progress=False)
     part.add([Document("tea", {"tenant": t}, id=t) for t in ("ann", "bob")])
