@@ -53,6 +53,8 @@ MAX_QUERIES = 64
 # one query, and up to 10 ms for 64 queries.
 _AT_ONCE = 100_000
 
+_ATTEMPTS = 2  # searches without the lock, before one that holds it
+
 _FETCH = 3  # hits per target, at first
 
 _MAX_BUILDS = 100  # attempts to find the groups of several graphs built
@@ -303,7 +305,7 @@ def search(
 
     A search of words in up to ``_AT_ONCE`` nodes takes one turn. Other searches lock the graphs
     twice: first to update the indexes and take their arrays, then to read the results. If a result
-    was changed or removed in between, the search runs again in one turn.
+    was changed or removed in between, the search runs again, at last in one turn.
 
     Args:
         searches: The searches, of the same graphs and the same target.
@@ -354,8 +356,7 @@ def _search(
         of_queries = zip(queries, ranked, strict=True)
         return [select(Reader(graphs, *of_query, changed)) for of_query in of_queries]
 
-    pairs = [*zip(searches, opened, strict=True)]
-    try:
+    def attempt() -> list[T]:
         with reading(groups):
             take()
             sizes = [s.snapshot.size for s in chain.from_iterable(chain.from_iterable(opened))]
@@ -372,8 +373,13 @@ def _search(
                         raise MissingNodeError("a found node was changed")
                     changed[number] = {*chain.from_iterable(ids)}
             return selected(ranked, changed)
-    except MissingNodeError:
-        pass
+
+    pairs = [*zip(searches, opened, strict=True)]
+    for _ in range(_ATTEMPTS):
+        try:
+            return attempt()
+        except MissingNodeError:
+            pass
     with reading(groups):
         try:
             take()

@@ -13,6 +13,7 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
 from ...nodegraph.splitters.chunking import UNSPACED
 from ..filters import Filter
+from ..protocols import Snapshot
 from ..results import Hits
 from .bm25_scores import Saturation, TermWeights
 from .synced_index import SyncedIndex
@@ -30,6 +31,9 @@ _END = f" {_QUOTES}.,:;!?…。、·~"
 _PAIRS = {'"': '"', "'": "'", "(": ")", "[": "]", "{": "}"}
 
 _NESTED = 3  # pairs around each other
+
+Scoring = Callable[[Sequence[Node], Any], Sequence["float | None"]]
+"""A function from nodes and their vectors to scores. None: no match."""
 
 
 def normal_text(text: str) -> str:
@@ -125,7 +129,7 @@ class ScanIndex(SyncedIndex):
 
     def search(
         self,
-        query: Callable[[Sequence[Node], Any], Sequence[float | None]],
+        query: Scoring,
         limit: int | None,
         filter: Filter,
     ) -> Hits:
@@ -136,6 +140,13 @@ class ScanIndex(SyncedIndex):
             limit: The maximum number of nodes. None: all that match.
             filter: The conditions.
         """
+        return self.snapshot([query], filter).search([0], limit)[0]
+
+    def snapshot(self, queries: Sequence[Scoring], filter: Filter) -> Snapshot:
+        """Return the search for queries, which calls their functions without the lock.
+
+        Later changes of the index do not change the search.
+        """
         nodes = [node for node in self._nodes.values() if filter.matches(node)]
         nodes.sort(key=lambda node: node.order)
         vectors: Any = None
@@ -143,11 +154,22 @@ class ScanIndex(SyncedIndex):
             texts = self._graph.reader.searched_texts(nodes)
             vectors = self._graph.embeddings.vectors(texts, self._key, what=self._group)
             usable = vectors.any(axis=1)  # a vector of zeros has no direction
-            vectors, nodes = vectors[usable], list(compress(nodes, usable.tolist()))
-        scores = query(nodes, vectors) if nodes else []
-        scored = [(s, node) for s, node in zip(scores, nodes, strict=True) if s is not None]
-        scored.sort(key=lambda pair: -pair[0])
-        return Hits([node.id for _, node in scored[:limit]], [s for s, _ in scored[:limit]])
+            vectors = vectors[usable]
+            nodes = list(compress(nodes, usable.tolist()))
+
+        def search(numbers: Sequence[int], limit: int | None) -> list[Hits]:
+            return [_best(queries[number], nodes, vectors, limit) for number in numbers]
+
+        return Snapshot(search, self._graph.reader.parent_ids)
+
+
+def _best(query: Scoring, nodes: Sequence[Node], vectors: Any, limit: int | None) -> Hits:
+    """Return the best nodes for a query, ties in their order."""
+    scores = query(nodes, vectors) if nodes else []
+    scored = [(s, node) for s, node in zip(scores, nodes, strict=True) if s is not None]
+    scored.sort(key=lambda pair: -pair[0])
+    best = scored[:limit]
+    return Hits([node.id for _, node in best], [score for score, _ in best])
 
 
 class KeyIndex(TextIndex):

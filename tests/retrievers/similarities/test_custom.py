@@ -1,5 +1,6 @@
 """Custom similarities and indexes."""
 
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -200,3 +201,59 @@ def test_error_of_similarity_is_raised_after_one_call(
             retriever("tea")
         assert raised.value is error
         assert queries == ["tea"]
+
+
+class Beside:
+    """Runs a function in another thread while a similarity is called."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+        self.ended: list[bool] = []
+
+    def __call__(self) -> None:
+        ended = threading.Event()
+
+        def run() -> None:
+            self.function()
+            ended.set()
+
+        threading.Thread(target=run, daemon=True).start()
+        self.ended.append(ended.wait(30))
+
+
+@pytest.mark.parametrize("batch", [False, True])
+@pytest.mark.parametrize("mode", ["text", "embedding"])
+@pytest.mark.parametrize("target", [None, "ROOT"])
+def test_custom_similarity_runs_without_lock(
+    graph: NodeGraph, mode: Any, batch: bool, target: str | None
+) -> None:
+    beside = Beside(lambda: graph.nodes("line"))
+
+    def of_nodes(query: Any, nodes: list[Node]) -> list[float]:
+        beside()
+        return [len(node.text) for node in nodes]
+
+    def of_node(query: Any, node: Node) -> float:
+        return of_nodes(query, [node])[0]
+
+    register_similarity(mode=mode, batch=batch, name="waits")(of_nodes if batch else of_node)
+    alone = Retriever(graph, "line", "waits", target=target)
+    fused = FusionRetriever([alone, Retriever(graph, "line", "bm25", target=target)])
+    for retriever in (alone, fused):
+        similarities = {match.similarity for match in retriever("tea")[0].evidence}
+        assert "waits" in similarities
+    assert beside.ended
+    assert all(beside.ended)
+
+
+def test_custom_similarity_repeats_without_lock_after_change(graph: NodeGraph) -> None:
+    # The first call changes a found node. The second call changes nothing.
+    beside = Beside(lambda: graph.add(Document("coffee beans", id="drinks")))
+
+    @register_similarity(batch=True)
+    def waits(query: str, nodes: list[Node]) -> list[float]:
+        beside()
+        return [len(node.text) for node in nodes]
+
+    assert found(Retriever(graph, "ROOT", "waits", top_k=1)("tea")) == [("coffee beans", 12.0)]
+    assert beside.ended == [True, True]
