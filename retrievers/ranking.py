@@ -15,6 +15,7 @@ from uuid import UUID
 import numpy as np
 
 from ..nodegraph.document import Document
+from ..nodegraph.graph import NodeGraph
 from ..nodegraph.node import Node
 from .filters import DOCUMENT_ID
 from .results import Evidence, QueryVariant, ScoredNode
@@ -344,17 +345,36 @@ def cut_scores(
     return [result for result in results if result.score >= least]
 
 
-_LOGGED: set[tuple[str, float | None]] = set()
+_LOGGED: set[Hashable] = set()
+
+
+def logged_messages(graph: NodeGraph | None) -> set[Hashable]:
+    """Return the messages that were logged for a graph; None for nodes without a graph.
+
+    The messages of a graph are kept until it is closed.
+    """
+    if graph is None:
+        return _LOGGED
+    messages: set[Hashable] = graph.reader.shared("logged messages", set)
+    return messages
 
 
 def log_threshold(owner: str, min_score: float | None, results: Sequence[ScoredNode]) -> None:
-    """Log once for an owner and a minimum score that no result reaches the score."""
-    if results and (owner, min_score) not in _LOGGED:
-        _LOGGED.add((owner, min_score))
-        logger.warning(
-            "%s: the best of %s results scores %.4f, below the minimum score %s",
-            *(owner, len(results), max(result.score for result in results), min_score),
-        )
+    """Log once per graph that no result of an owner reaches a minimum score."""
+    if not results:
+        return
+    message = (owner, min_score)
+    logged = logged_messages(results[0].node.graph)
+    if message in logged:
+        return
+    logged.add(message)
+    logger.warning(
+        "%s: the best of %s results scores %.4f, below the minimum score %s",
+        owner,
+        len(results),
+        max(result.score for result in results),
+        min_score,
+    )
 
 
 def check_cuts(min_score: float | None, relative_cut: float | None) -> None:

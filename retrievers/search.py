@@ -27,6 +27,7 @@ from .ranking import (
     fused_scores,
     in_document_order,
     lifted_score,
+    logged_messages,
     scaled,
 )
 from .results import Evidence, Hits, Results, ScoredNode
@@ -501,21 +502,22 @@ def _best(scores: Mapping[Key, float], limit: int | None = None) -> dict[Key, fl
     return dict(sorted(scores.items(), key=lambda item: item[1], reverse=True)[:limit])
 
 
-_LOGGED: set[tuple[Any, ...]] = set()
-
-
 def _log_threshold(search: Search, sources: Iterable[TakenIndex], numbers: Sequence[int]) -> None:
-    """Log once that no hit reaches a lowest score."""
-    key = (*search.groups, repr(search.min_score))
-    if key in _LOGGED:
+    """Log once per graph that no hit reaches a lowest score."""
+    message = (len(search.graphs), *search.groups, repr(search.min_score))
+    logged = [logged_messages(graph) for graph in search.graphs]
+    if all(message in of_graph for of_graph in logged):
         return
     hits = chain.from_iterable(source.snapshot.search(numbers, 1) for source in sources)
     best = max((score for _, scores in hits for score in scores), default=None)
     if best is not None:
-        _LOGGED.add(key)
+        for of_graph in logged:
+            of_graph.add(message)
         logger.warning(
             "no result: the lowest score is %s, and the best node of %r scores %.4f",
-            *(min(search.min_score.values()), " + ".join(search.groups), best),
+            min(search.min_score.values()),
+            " + ".join(search.groups),
+            best,
         )
 
 

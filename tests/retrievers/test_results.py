@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from nodekin.nodegraph import Document, Node, NodeGraph
-from nodekin.retrievers import DefaultRetriever, Retriever, ScoredNode
+from nodekin.retrievers import (
+    DefaultRetriever,
+    KeywordFilter,
+    Reranker,
+    RerankRetriever,
+    Retriever,
+    ScoredNode,
+)
 from nodekin.retrievers.results import COPY
 
 
@@ -175,3 +182,21 @@ def test_min_score_without_results_is_logged_once(caplog: pytest.LogCaptureFixtu
     assert [record.getMessage() for record in caplog.records] == [
         "no result: the lowest score is 70.5, and the best node of 'sentence' scores 0.8755"
     ]
+
+
+def test_min_score_is_logged_once_per_graph(caplog: pytest.LogCaptureFixture) -> None:
+    first, second = paged(), paged()
+    second.add("Black tea grows.")
+    for graphs in ([first], [second], [first, second]):
+        retriever = Retriever(graphs, "sentence", "bm25", min_score=70.5)
+        for _ in range(2):
+            assert retriever("black tea") == []
+    best = [record.getMessage().rpartition(" ")[2] for record in caplog.records]
+    assert len(best) == 3
+    assert len({*best}) > 1
+    caplog.clear()
+    for graph in (first, second):
+        reranker = Reranker(KeywordFilter(required=["tea"]), min_score=70.5)
+        for _ in range(2):
+            assert RerankRetriever(Retriever(graph, "sentence"), reranker)("black tea") == []
+    assert len(caplog.records) == 2
