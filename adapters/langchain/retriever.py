@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +15,7 @@ from langchain_core.callbacks import (
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig, ensure_config
-from langchain_core.runnables.config import var_child_runnable_config
+from langchain_core.runnables.config import run_in_executor, var_child_runnable_config
 from pydantic import ConfigDict, Field, SkipValidation
 from typing_extensions import Self
 
@@ -29,13 +29,26 @@ from ...retrievers.results import ScoredNode
 from ...retrievers.retriever import Retriever
 from ...retrievers.similarities.registry import get_similarity
 from ...retrievers.strategies.strategy_registry import make_strategy
-from ...retrievers.validation import check_min_score, whole
+from ...retrievers.validation import check_min_score, parameters_of, takes_any_keyword, whole
 from ..frameworks import check_names, in_thread
 from .callbacks import retriever_runs
 from .documents import SCORE_KEY, default_similarity, put_documents, text_documents, to_document
 from .filter_translation import as_filters
 
 _CALL_OPTIONS = ("k", "fetch_k", "filter", "score_threshold")
+
+
+async def _search_in_thread(
+    self: BaseRetriever,
+    query: str,
+    *,
+    run_manager: AsyncCallbackManagerForRetrieverRun,
+    **options: Any,
+) -> list[Document]:
+    """Run the sync search of a subclass that replaces no async search."""
+    manager = run_manager.get_sync()
+    search: Callable[..., list[Document]] = self._get_relevant_documents
+    return await run_in_executor(None, search, query, run_manager=manager, **options)
 
 
 class NodeGraphRetriever(BaseRetriever):
@@ -113,6 +126,16 @@ class NodeGraphRetriever(BaseRetriever):
     score_key: str | None = None
     place: bool = False
     evidence: bool = False
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        """Let the async search of a subclass that replaces only the sync search run the latter."""
+        names = vars(cls)
+        if "_get_relevant_documents" in names and "_aget_relevant_documents" not in names:
+            search: Any = _search_in_thread
+            if "run_manager" not in parameters_of(cls._get_relevant_documents):
+                search = BaseRetriever._aget_relevant_documents  # LangChain replaces this method
+            cls._aget_relevant_documents = search  # type: ignore[method-assign]
+        super().__init_subclass__(**settings)
 
     def __init__(self, retriever: object = None, **fields: Any) -> None:
         values: dict[str, Any] = _unpacked(fields)
@@ -278,6 +301,10 @@ class NodeGraphRetriever(BaseRetriever):
             config: The config. Its ``run_id`` is the id of the retriever's run.
             **kwargs: ``k``, ``fetch_k`` and ``score_threshold`` replace the fields of the
                 retriever. ``filter`` is added to the retriever's filter.
+
+        Raises:
+            TypeError: If an argument is unknown, or ``_get_relevant_documents`` of a subclass does
+                not take it.
         """
         with self._config_context(config, kwargs):
             return super().invoke(input, **kwargs)
@@ -297,9 +324,23 @@ class NodeGraphRetriever(BaseRetriever):
         The run id of the config is passed on as a keyword argument, where LangChain looks for it.
         """
         check_names("invoke", kwargs, (*_CALL_OPTIONS, "run_id"))
+        self._check_options_are_taken(kwargs)
         config = ensure_config(config)
         kwargs["run_id"] = kwargs.get("run_id") or config.get("run_id")
         return context_value(var_child_runnable_config, config)
+
+    def _check_options_are_taken(self, options: Mapping[str, Any]) -> None:
+        """Check that the search of a subclass takes the options, which LangChain would drop."""
+        search = self._get_relevant_documents
+        if takes_any_keyword(search):
+            return
+        for name in _CALL_OPTIONS:
+            if options.get(name) is not None and name not in parameters_of(search):
+                raise TypeError(
+                    f"{type(self).__name__}._get_relevant_documents must take {name!r} to apply "
+                    f"{name}={options[name]!r:.80}; add **options and pass them to "
+                    "super()._get_relevant_documents"
+                )
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **options: Any
@@ -325,6 +366,21 @@ class NodeGraphRetriever(BaseRetriever):
             to_document(result, score_key=self.score_key, place=self.place, evidence=self.evidence)
             for result in results
         ]
+
+
+def applies_filter(retriever: BaseRetriever) -> bool:
+    """Return whether a retriever applies the ``filter`` of a call.
+
+    A subclass that replaces the search applies it if each replaced method has this parameter.
+    """
+    if not isinstance(retriever, NodeGraphRetriever):
+        return False
+    for name in ("invoke", "ainvoke", "_get_relevant_documents", "_aget_relevant_documents"):
+        method = getattr(type(retriever), name)
+        is_ours = method in (getattr(NodeGraphRetriever, name), _search_in_thread)
+        if not is_ours and "filter" not in parameters_of(method):
+            return False
+    return True
 
 
 def _unpacked(options: dict[str, Any]) -> dict[str, Any]:

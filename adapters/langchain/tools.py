@@ -12,6 +12,7 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.tools import StructuredTool, ToolException
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -26,7 +27,7 @@ from ...retrievers.corpus_tools.tool_output import (
 from ...retrievers.corpus_tools.toolset import CorpusTools
 from ...retrievers.foreign.foreign_retriever import as_retriever
 from ...retrievers.protocols import RerankError
-from .retriever import NodeGraphRetriever
+from .retriever import NodeGraphRetriever, applies_filter
 
 logger = logging.getLogger(__name__)
 
@@ -80,10 +81,17 @@ def retriever_tool(
     if not isinstance(base, BaseRetriever):
         raise TypeError(f"retriever must be a LangChain retriever, got {retriever!r:.80}")
     if conditions is not None:
-        check_takes_filters(as_retriever(base), "conditions")
-        if not isinstance(base, NodeGraphRetriever):
-            retriever = NodeGraphRetriever(base)
-    searching = _with_places(retriever)
+        _filtering(base)  # checks
+
+    def prepared() -> tuple[BaseRetriever, RunnableConfig | None]:
+        """Return the retriever of this run and its config."""
+        searching: Any = retriever
+        config: RunnableConfig | None = None
+        if isinstance(searching, DynamicRunnable):
+            searching, config = searching.prepare()
+        if conditions is not None:
+            searching = _filtering(searching)
+        return _with_places(searching), config
 
     def options(config: RunnableConfig) -> dict[str, Any]:
         if conditions is None:
@@ -94,24 +102,37 @@ def retriever_tool(
 
     def call(query: str, config: RunnableConfig) -> tuple[str, list[Document]]:
         with _errors_for_model(name):
-            documents = searching.invoke(query, **options(config))
+            filters = options(config)
+            searching, own_config = prepared()
+            documents = searching.invoke(query, own_config, **filters)
             return _passages(documents, show), documents
 
     async def acall(query: str, config: RunnableConfig) -> tuple[str, list[Document]]:
         with _errors_for_model(name):
-            documents = await searching.ainvoke(query, **options(config))
+            filters = options(config)
+            searching, own_config = prepared()
+            documents = await searching.ainvoke(query, own_config, **filters)
             return _passages(documents, show), documents
 
     return _tool(name, description, _Query, call, acall)
 
 
-def _with_places(retriever: Any) -> Any:
+def _filtering(retriever: BaseRetriever) -> BaseRetriever:
+    """Return a retriever that applies the filter of a call.
+
+    The results of other retrievers, and of subclasses that do not take a filter, are checked.
+
+    Raises:
+        ValueError: If the retriever cannot be filtered.
+    """
+    check_takes_filters(as_retriever(retriever), "conditions")
+    return retriever if applies_filter(retriever) else NodeGraphRetriever(retriever)
+
+
+def _with_places(retriever: BaseRetriever) -> BaseRetriever:
     """Return a retriever that gives the place of each document, if it is a retriever of nodekin."""
     if isinstance(retriever, NodeGraphRetriever):
         return retriever.model_copy(update={"place": True})
-    default = getattr(retriever, "default", None)  # within ``configurable_fields``
-    if isinstance(default, NodeGraphRetriever):
-        return retriever.model_copy(update={"default": _with_places(default)})
     return retriever
 
 

@@ -29,6 +29,11 @@ from .prompt_templates import to_templates, with_templates
 dispatcher = get_dispatcher(__name__)
 
 
+async def _search_in_thread(self: BaseRetriever, query_bundle: QueryBundle) -> list[NodeWithScore]:
+    """Run the sync search of a subclass that replaces no async search."""
+    return await in_thread(self._retrieve, query_bundle)
+
+
 class NodeGraphRetriever(BaseRetriever):
     """A LlamaIndex retriever around any nodekin retriever.
 
@@ -60,6 +65,13 @@ class NodeGraphRetriever(BaseRetriever):
         >>> result.text, result.evidence[0]["text"]
         ('Green tea is unfermented. Black tea is not.', 'Black tea is not.')
     """
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        """Let the async search of a subclass that replaces only the sync search run the latter."""
+        names = vars(cls)
+        if "_retrieve" in names and "_aretrieve" not in names:
+            cls._aretrieve = _search_in_thread  # type: ignore[method-assign]
+        super().__init_subclass__(**settings)
 
     def __init__(
         self,

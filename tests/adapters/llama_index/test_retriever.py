@@ -17,7 +17,7 @@ from support.fixed_retriever import FixedRetriever
 from nodekin.adapters.llama_index import NodeGraphIndex, NodeGraphReranker, NodeGraphRetriever
 from nodekin.adapters.llama_index.nodes import NodeWithEvidence
 from nodekin.nodegraph import Node, NodeGraph, split_sentences
-from nodekin.retrievers import Bm25, Retriever, ScoredNode, restrict
+from nodekin.retrievers import Bm25, Retriever, ScoredNode, as_retriever, restrict
 
 QUERY = "Which tea is fermented? 红茶"
 
@@ -249,3 +249,15 @@ async def test_agent_reads_only_notes_of_its_user(scripted: Scripted) -> None:
     assert "green" not in ben.content
     assert nobody.is_error
     assert "tea of" not in nobody.content
+
+
+async def test_async_search_runs_replaced_sync_search(search: Retriever) -> None:
+    class First(NodeGraphRetriever):
+        def _retrieve(self, query_bundle: QueryBundle) -> list[Any]:
+            return super()._retrieve(query_bundle)[:1]
+
+    first = First(search)
+    assert len(NodeGraphRetriever(search).retrieve(QUERY)) > 1
+    assert len(first.retrieve(QUERY)) == 1
+    assert len(await first.aretrieve(QUERY)) == 1
+    assert len(await as_retriever(first).aretrieve(QUERY)) == 1
