@@ -13,11 +13,15 @@ from .lines import (
     LABEL,
     REMARK,
     indent_of,
+    is_label_line,
+    label_pattern,
     read_table,
     split_bullet,
     text_column,
     unwrap,
     with_bullets,
+    without_announcement,
+    without_bold_label,
 )
 from .tags import tagged_value
 from .thoughts import CONTROL_TOKEN, without_thoughts
@@ -28,6 +32,30 @@ MAX_ANSWER_LENGTH = 100_000
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[ \t]*[\w+-]*[ \t]*$\n?", re.M)
 
 _ONE_LINE_FENCE = re.compile(r"\A\s*```(?:\w{1,12} )?([^`\n]+)```\s*\Z")
+
+# Marks of calls and roles that some servers do not remove.
+_ROLE_MARK = re.compile(
+    r"\[/?(?:TOOL_CALLS|INST)\]|^data:\s(?=[{\[])|^data:\s\[DONE\]\s{0,9}$|\s#{3,9}\s{0,9}\Z"
+    r"|(?<=[.?!。？！])#{3,9}\s{0,9}\Z|\A\s{0,9}(?:assistant|model)[ \t]{0,9}\n",
+    re.M,
+)
+
+# A further turn that the model invented.
+_NEXT_TURN = re.compile(r"(?<=\S)\s{0,9}\n#{3}\s{0,9}(?:User|Human|Instruction)\b.*\Z", re.S)
+
+_KIMI_CALL = re.compile(
+    r"<\|tool_call_begin\|>\s?(?:functions\.)?([\w.-]{1,60}?)(?::\d{1,3})?\s?"
+    r"<\|tool_call_argument_begin\|>(.{0,5000}?)<\|tool_call_end\|>",
+    re.S,
+)
+
+_BREAK = re.compile(r"(?<=[.?!。？！])\s{0,9}<br\s?/?>\s{0,9}|<br\s?/?>\s{0,9}$", re.M | re.I)
+
+_ROW_TAG = re.compile(r"\s*<tr(?:\s[^<>]{0,200})?>(.{0,5000}?)</tr>\s*", re.S | re.I)
+
+_TABLE_TAG = re.compile(r"\s*</?(?:table|thead|tbody)(?:\s[^<>]{0,200})?>\s*", re.I)
+
+_CELL_TAG = re.compile(r"\s*<t[dh](?:\s[^<>]{0,200})?>(.{0,2000}?)</t[dh]>\s*", re.S | re.I)
 
 _ANSWER_TAG = re.compile(r"</?answer>", re.I)
 
@@ -42,12 +70,19 @@ _CLOSING = re.compile(
     r"\n\s{0,9}(?:let me know|i hope|feel free|would you|希望|如果)[^\n]*\Z", re.I
 )
 
+# A line in bold, or a heading.
+_HEADING = re.compile(r"\s*(?:\*\*[^*]+\*\*[:：]?|#{1,6} .*)\s*")
+
+_ANSWER = label_pattern(r"(?:final\ )?answer|A|action|最终答案|答案?|回答")
+
+_QUOTES = tuple("\"'“‘「『«")
+
 _NONE = re.compile(r"none|no|no[ _]answer|nil|n/?a|null|nothing|empty|无|无答案|没有|暂无|空", re.I)
 
 _PUNCTUATION = " \t\r\n.。!！*_`\"'“”‘’「」()（）[]{}<>#-:："
 
 
-def clean(answer: str) -> str:
+def clean(answer: str, query: str = "") -> str:
     """Return an answer without thoughts, code fences and the usual opening and closing phrases.
 
     Example:
@@ -55,11 +90,24 @@ def clean(answer: str) -> str:
         'Tea is a drink.'
     """
     text = answer.replace("\r\n", "\n").replace("\r", "\n").replace("\ufeff", "")
-    text = CONTROL_TOKEN.sub("", without_thoughts(text))
+    text = _KIMI_CALL.sub(r'{"name": "\1", "arguments": \2}\n', without_thoughts(text))
+    for mark in (CONTROL_TOKEN, _NEXT_TURN, _ROLE_MARK):
+        text = mark.sub(lambda found: found[0] if found[0].strip() in query else "", text)
     text = _ONE_LINE_FENCE.sub(r"\1", _FENCE.sub("", text))
-    text = _ANSWER_TAG.sub("", text).strip()
+    text = _BREAK.sub("\n", text if "<answer" in query else _ANSWER_TAG.sub("", text)).strip()
+    if text[:6].casefold() == "<table":
+        text = _TABLE_TAG.sub("", _ROW_TAG.sub(_row, text)).strip()
     opening = _OPENING.match(text)
     return _CLOSING.sub("", text[opening.end() if opening else 0 :])
+
+
+def _row(found: re.Match[str]) -> str:
+    """Return a row of a Markdown table for a row of HTML."""
+    return f"| {_CELL_TAG.sub(_cell, found[1])}\n"
+
+
+def _cell(found: re.Match[str]) -> str:
+    return f"{found[1].strip()} | "
 
 
 def usable_text(answer: str, query: str = "") -> str:
@@ -73,7 +121,9 @@ def usable_text(answer: str, query: str = "") -> str:
         ValueError: If the answer is empty, a refusal, the error of a server, a traceback, a web
             page or a URL.
     """
-    text = clean(answer)[:MAX_ANSWER_LENGTH].strip()
+    if query.strip() and normalize(answer) == normalize(query):
+        return answer.strip()
+    text = clean(answer, query)[:MAX_ANSWER_LENGTH].strip()
     if not text.strip(_PUNCTUATION) and text not in ("[]", "{}"):
         raise ValueError("the answer is empty")
     if is_refusal(text) and normalize(text) != normalize(query):
@@ -162,15 +212,23 @@ def read_items(answer: str, keys: Sequence[str] = TEXT_KEYS, query: str = "") ->
         return None
     if value is not None:
         lines = "\n".join(texts_in(value, keys)).split("\n")
-        return [Item(line, True, True) for line in lines if re.search(r"\w", line)]
+        return [Item(unwrap(line), True, True) for line in lines if re.search(r"\w", line)]
     rows = read_table(text.split("\n"))
     if rows is not None:
         return [Item(unwrap(cell), True, True) for cell in text_column(rows)]
+    lines = with_bullets(text.split("\n"))
+    return _items_of(lines, query) or _answers_of(lines)
+
+
+def _items_of(lines: Sequence[str], query: str) -> list[Item]:
+    """Return the items of lines, without remarks on them."""
     items: list[Item] = []
     outer = 0  # spaces before the last item that was kept
-    for line in with_bullets(text.split("\n")):
-        item = _item(line)
-        if item is None:
+    section = _Section()
+    for line in lines:
+        item = _item(line, query)
+        is_remark = section.is_remark(line, item)
+        if item is None or is_remark:
             continue
         is_below = bool(items) and item.listed and indent_of(line) > outer + 1
         if is_below and _is_asked(items[-1].text) and not _is_asked(item.text):
@@ -178,6 +236,50 @@ def read_items(answer: str, keys: Sequence[str] = TEXT_KEYS, query: str = "") ->
         if not is_below:
             outer = indent_of(line)
         items.append(item)
+        section.add(item)
+    return items
+
+
+class _Section:
+    """The kind of the lines below a heading: items, or remarks on the items before it."""
+
+    def __init__(self) -> None:
+        self._heading: str | None = None
+        self._has_list = False
+        self._all_asked = True
+
+    def add(self, item: Item) -> None:
+        """Take an item that is kept."""
+        self._has_list = self._has_list or item.listed
+        self._all_asked = self._all_asked and _is_asked(item.text)
+
+    def is_remark(self, line: str, item: Item | None) -> bool:
+        """Take a line and its item, and return whether it is a remark on items."""
+        if not self._has_list or not line.strip():
+            return False
+        is_heading = item is None or (not item.listed and _HEADING.fullmatch(line) is not None)
+        if is_heading:
+            self._heading = line
+            return True
+        if item is None or self._heading is None or _is_asked(item.text):
+            return False
+        return self._all_asked or REMARK.match(self._heading) is not None
+
+
+def _is_word_of(label: str, query: str) -> bool:
+    """Return whether a label is a word of the user's question, and so a part of the text."""
+    words = re.findall(r"[^\W\d_]{3,}", label.casefold())
+    return bool(words) and all(re.search(rf"\b{word}s?\b", query.casefold()) for word in words)
+
+
+def _answers_of(lines: Sequence[str]) -> list[Item]:
+    """Return the questions behind labels of answers and actions, without other items."""
+    items: list[Item] = []
+    for line in lines:
+        label = _ANSWER.match(line)
+        content = line[label.end() if label else 0 :].strip()
+        if label is not None and _is_asked(unwrap(content)):
+            items.append(Item(unwrap(content), False, True))
     return items
 
 
@@ -185,16 +287,24 @@ def _is_asked(text: str) -> bool:
     return text.rstrip("\"'”’」*_ ").endswith(("?", "？"))
 
 
-def _item(line: str) -> Item | None:
+def _item(line: str, query: str) -> Item | None:
     """Return the item of a line. None: a heading, a remark, an announcement or a blank line."""
     text, is_listed = split_bullet(line)
+    if is_label_line(line):
+        return None
     label = LABEL.match(text)
-    content = text[label.end() if label else 0 :].strip().removesuffix("**").strip()
+    content = without_announcement(text).strip()
+    content = without_bold_label(content).removesuffix("**").strip()
+    if content[:1] in _QUOTES:
+        content = content.rstrip(" ,;，；、")
     if not re.search(r"\w", content):
         return None
-    if line.startswith("#") and not content.endswith(("?", "？")):
+    if re.match(r"#{1,6}\s", line) and not content.endswith(("?", "？")):
         return None
-    if content.endswith((":", "：")) or is_no_answer(content) or REMARK.match(line):
+    if content.endswith((":", "：")) or is_no_answer(content):
+        return None
+    remark = REMARK.match(line)
+    if remark is not None and not _is_word_of(remark[0], query):
         return None
     is_numbered = label is not None and re.search(r"[\d一二三四五]", label[0]) is not None
     return Item(unwrap(content), is_listed or is_numbered, label is not None)

@@ -28,7 +28,7 @@ _UNKNOWN = re.compile(
     rf"""(?:i\ )?(?:do\ not|don['’]t)\ know\b
     |(?:it['’]?s?\ )?(?:is\ )?(?:unknown|unclear|no\ (?:answer|information)
       |cannot\ be\ (?:found|answered)|not\ (?:found|known|sure|given|stated|specified|mentioned))
-      (?=\s*(?:\Z|[\n.,;:!(—–])|\ (?:in|from|by|because|anywhere)\b)
+      (?=\s*(?:\Z|[\n.,;:!(—–])|\ (?:in|from|by\ (?:the|this|these)|because|anywhere)\b)
     |(?:the|these|this|none|no)\b[^\n.]{{0,40}}\b{_SOURCE}[^\n.]{{0,40}}(?:not|n['’]t|says?|mentions?)\b
     |there\ (?:is|are)\ (?:no|not\ enough)\b[^\n.]{{0,40}}\b(?:{_SOURCE}|answer)
     |(?:不知道|不清楚|不确定|未知|不详|无法[确得判回找]\w|未找到)(?:\W|具体|\Z)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 # At the start of a line, also after a few words. "[1] Tea" and "{name}" are not JSON.
 _JSON_START = re.compile(
-    r"^(?:[\w ,'’!]{1,60}[:：=])?[ \t]*"
+    r"^(?:[\w ,'’!\"]{1,60}[:：=])?[ \t]*"
     r"(\{(?!\w+\})|\[(?!\s{0,9}[\w -]{1,60}\s{0,9}\]\s{0,9}[:：]?\s?[^\s,\]}]))",
     re.M,
 )
@@ -77,6 +77,9 @@ def find_json(text: str) -> Any:
         raise ValueError("the JSON in the answer is cut off, or too long")
     with suppress(ValueError, RecursionError):
         return json.loads(body, strict=False)
+    with suppress(ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+        # Tuples and dictionaries of Python become lists and objects.
+        return json.loads(json.dumps(ast.literal_eval(body[:_MAX_REPAIR])))
     from json_repair import repair_json  # imports slowly, and is seldom needed
 
     value: Any = None
@@ -129,8 +132,20 @@ def texts_in(value: Any, keys: Iterable[str]) -> Iterator[str]:
     elif isinstance(value, Mapping):
         selected = value_of(value, keys)
         yield from texts_in(_unnamed_texts(value) if selected is None else selected, keys)
+    elif isinstance(value, str) and value.lstrip().startswith(("{", "[")):
+        yield from _texts_in_text(value, keys)
     elif isinstance(value, str | int | float) and not isinstance(value, bool):
         yield str(value).strip()
+
+
+def _texts_in_text(text: str, keys: Sequence[str]) -> Iterator[str]:
+    """Yield the texts of JSON in a text of JSON, such as the arguments of a call."""
+    with suppress(ValueError, RecursionError):
+        value = json.loads(text, strict=False)
+        if isinstance(value, list | Mapping):
+            yield from texts_in(value, keys)
+            return
+    yield text.strip()
 
 
 def _unnamed_texts(record: Mapping[Any, Any]) -> list[Any]:
@@ -149,7 +164,9 @@ def _unnamed_texts(record: Mapping[Any, Any]) -> list[Any]:
             kept.append(value)
         elif not _OTHER_KEY.fullmatch(name):
             texts.append(value)
-    return kept or [text for text in texts if text.rstrip().endswith(("?", "？"))]
+    keys = [str(key) for key in record]
+    asked = [text for text in texts if text.rstrip().endswith(("?", "？"))]
+    return kept or asked or [key for key in keys if key.rstrip().endswith(("?", "？"))]
 
 
 def objects_in(value: Any) -> Iterator[Mapping[Any, Any]]:
@@ -162,7 +179,8 @@ def objects_in(value: Any) -> Iterator[Mapping[Any, Any]]:
 
 
 def _key(key: object) -> str:
-    return re.sub(r"[\s-]", "_", str(key).strip().casefold())
+    name = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", "_", str(key).strip())
+    return re.sub(r"[\s-]", "_", name.casefold())
 
 
 def value_of(record: Mapping[Any, Any], keys: Iterable[str]) -> Any:

@@ -8,10 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from ...splitters.chunking import UNSPACED
-from .answer_text import Item, normalize, read_items, read_json, read_text, unique
+from .answer_text import (
+    Item,
+    normalize,
+    read_items,
+    read_json,
+    read_text,
+    unique,
+    usable_text,
+)
 from .failures import failure_in
 from .free_text import is_unknown
 from .json_values import TEXT_KEYS, objects_in, texts_in, value_of
@@ -29,7 +38,9 @@ _QUESTION = re.compile(
 )
 
 # The remains of JSON in a text.
-_STRUCTURE = re.compile(r"[\"'”]\s?[:：=\]}]|[{\[]\s?[\"'“]|[?？][\"”]\s?[,;]|[\]}]\s?[,\]}]")
+_STRUCTURE = re.compile(
+    r"[{\[]\s?\Z|[\"'”]\s?[:：=\]}]|[{\[]\s?[\"'“]|[?？][\"”]\s?[,;]|[\]}]\s?[,\]}]"
+)
 
 # A question up to its mark. A quoted question in the middle of a sentence is part of it.
 _ASKED = re.compile(r"[^?？]*(?:[?？][\"”'’」』][^\s?？][^?？]*)*[?？]+")
@@ -88,7 +99,10 @@ def is_query(text: str, query: str = "") -> bool:
     count = len(re.findall(r"[^\W_]", text))
     if failure_in(text, query) is not None:
         return False
-    if not count or len(text) > MAX_QUERY_LENGTH or _STRUCTURE.search(text):
+    if not count or len(text) > MAX_QUERY_LENGTH:
+        return False
+    remains = _STRUCTURE.search(text)
+    if remains is not None and remains[0] not in query:
         return False
     if count < (2 if re.search(f"[{UNSPACED}]", text) else 3):
         return text.casefold() in query.casefold()
@@ -99,19 +113,79 @@ def _one_mark(text: str) -> str:
     return text[: len(text.rstrip("?？")) + 1]
 
 
-def split_questions(text: str) -> list[str]:
+# Signs and words between questions in one line.
+_CONNECTION = re.compile(
+    r"\A[\s;；,，|、/•]{0,9}(?:(?:and|then|以及|和)\s"
+    r"|(?:first|second|third|last)(?:ly)?,\s|(?:finally|next|then),\s)?\s{0,3}",
+    re.I,
+)
+
+_QUOTED_QUESTION = re.compile(r"[\"“「]([^\"“”「」?？]{2,300}[?？])[\"”」]")
+
+
+def _quoted_questions(text: str) -> list[str]:
+    """Return the questions in quotes if at least two and nothing but "and" is between them."""
+    found = [*_QUOTED_QUESTION.finditer(text)]
+    if len(found) < 2 or _QUESTION.match(text[: found[0].start()]):
+        return []
+    for before, behind in pairwise(found):
+        if not _BETWEEN.fullmatch(text, before.end(), behind.start()):
+            return []
+    rest = text[found[-1].end() :]
+    return [] if re.search("[?？]", rest) else [match[1] for match in found]
+
+
+_BETWEEN = re.compile(r"[\s,;、，；]{0,9}(?:and|or|then|以及|和|或)?\s{0,9}", re.I)
+
+
+def _asked_parts(text: str) -> list[str]:
+    """Return the parts of a text that end with a question mark outside of a quotation."""
+    parts: list[str] = []
+    open_part = ""
+    end = max(map(text.rfind, "?？")) + 1
+    for asked in _ASKED.findall(text[:end]):
+        open_part += asked
+        if not _is_quoting(open_part):
+            parts.append(open_part)
+            open_part = ""
+    if open_part:
+        mark = text[end : end + 1]
+        parts.append(open_part + (mark if mark in '"”' else ""))
+    return parts
+
+
+def _is_quoting(text: str) -> bool:
+    """Return whether a quotation in a text is open. A quotation around a whole text is not."""
+    start = text.lstrip(' ;；,，"“')
+    is_odd = start.count('"') % 2 == 1 and not text.lstrip().startswith('"')
+    return len(text) < _MAX_OPEN and (is_odd or start.count("“") > start.count("”"))
+
+
+_MAX_OPEN = 1_000  # characters of a question with an open quotation
+
+
+def split_questions(text: str, *, is_item: bool = False) -> list[str]:
     """Return the questions of a text that end with a mark, without sentences before them.
+
+    Args:
+        text: The text.
+        is_item: Whether the text is an item of a list. "Should I …?" is then no offer.
 
     Example:
         >>> split_questions("We need two things. How long is it?? How wide is it?")
         ['How long is it?', 'How wide is it?']
     """
+    quoted = _quoted_questions(text)
+    if quoted:
+        return quoted
     questions = []
-    for asked in _ASKED.findall(text[: max(map(text.rfind, "?？")) + 1]):
+    for asked in _asked_parts(text):
         *_, last = re.split(r"(?<=[.!])\s+(?=[A-Z])|(?<=[。！；])", asked)
-        last = last.lstrip(" ;；,，")
-        asked = asked.lstrip(" ;；,，")
+        last = _CONNECTION.sub("", last)
+        asked = _CONNECTION.sub("", asked)
         questions.append(_one_mark(strip_markup(last if _QUESTION.match(last.strip()) else asked)))
+    if len(questions) == 1 and is_item:
+        return [text for text in questions if _WORD.search(text)]
     return [text for text in questions if _WORD.search(text) and not _OFFER.match(text)]
 
 
@@ -125,15 +199,40 @@ def parse_query(answer: str, query: str = "") -> str:
         >>> parse_query("Sure! Rewritten question: **How long is the Nile?**")
         'How long is the Nile?'
     """
+    text = usable_text(answer, query)
+    if "\n" not in text and _begins_like(text, query) and is_query(text, query):
+        return text
     items = read_items(answer, QUERY_KEYS, query) or ()
     for item in sorted(items, key=lambda item: not item.labeled):
-        found = _one_mark(strip_markup(item.text))
+        found = _one_mark(strip_markup(_without_remark(item.text, query)))
         check_no_tag(found, query)
         if is_query(found, query):
             if is_question(query) and _is_statement(item.text):
                 raise ValueError("the answer is a statement, and not the question in other words")
             return found
     raise ValueError(f"the answer has no query of at most {MAX_QUERY_LENGTH} characters")
+
+
+_LEAD = re.compile(r"\W{0,9}\w{1,30}(?: \d{1,3})?[^\w\s]{0,9}\s?")
+
+
+def _begins_like(text: str, query: str) -> bool:
+    """Return whether a text begins with the same bullet, label or mark as the user's question."""
+    lead = _LEAD.match(text)
+    if lead is None or not re.search(r"[^\w\s]", lead[0].strip(" \"'“”‘’¿¡")):
+        return False
+    return query.strip().casefold().startswith(lead[0].strip().casefold())
+
+
+_ARROW = re.compile(r"(.{1,400}?)\s(?:[-=]?>|→|⇒|➡)\s(.+)")
+
+
+def _without_remark(text: str, query: str) -> str:
+    """Return a rewritten query without the old query before it, or a remark behind it."""
+    arrow = _ARROW.fullmatch(text)
+    if arrow is not None and _same(arrow[1]) == _same(query):
+        text = arrow[2]
+    return re.sub(r"(?<=[?？])\s?[(（][^()（）?？]{1,100}[)）]\s{0,9}\Z", "", text)
 
 
 def _listed(items: Sequence[Item]) -> list[str]:
@@ -186,8 +285,10 @@ def parse_sub_questions(answer: str, query: str, limit: int) -> list[str]:
 def _parts(items: Sequence[Item]) -> list[str]:
     """Return the parts of a question: all items of a list, else the lines beside a question."""
     if any(item.listed for item in items):
-        parts = [part for item in items if item.listed for part in _questions_of(item)]
-        return [part for part in parts if not _OFFER.match(part)]
+        return [part for item in items if item.listed for part in _questions_of(item)]
+    quoted = [part for item in items for part in _quoted_questions(item.text)]
+    if quoted:
+        return quoted
     lines = [item for item in items if not _is_statement(item.text)]
     asked = [item for item in lines if is_question(item.text) and not _OFFER.match(item.text)]
     if not asked and len(lines) < 2:
@@ -203,7 +304,7 @@ def _parts(items: Sequence[Item]) -> list[str]:
 def _questions_of(item: Item) -> list[str]:
     """Return the questions in an item, or the whole item if it has no question mark."""
     if re.search("[?？]", item.text):
-        return split_questions(item.text)
+        return split_questions(item.text, is_item=item.listed)
     return [strip_markup(item.text)]
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,9 +39,19 @@ _HTML = _FORMATTING | frozenset(
 # HTML elements that models use as wrappers.
 _WRAPPING_HTML = frozenset("ol ul li p div section dl dd pre output".split())
 
-_BEFORE = re.compile(r"(?:^|\n)[ \t]*(?:[-*+•>]\s{1,4}|\(?\d{1,3}[.)、]\s{0,4})?\Z|>\s*\Z")
+_BEFORE = re.compile(
+    r"(?:^|\n)[ \t]*(?:[-*+•>]\s{1,4}|\(?\d{1,3}[.)、]\s{0,4})?[*_`\"]{0,3}\Z|>\s*\Z"
+)
 
-_AFTER = re.compile(r"[ \t.,;。，；]*(?:\n|\Z|</?[\w\u4e00-\u9fff])")
+_AFTER = re.compile(r"[*_`\"]{0,3}[ \t.,;。，；]*(?:\n|\Z|</?[\w\u4e00-\u9fff])")
+
+# The calls of some models: <function=search><parameter=query>…
+_CALL = re.compile(r"<(function|parameter)=([\w.-]{1,60})>")
+
+# Names of elements whose attribute "name" is the key of their text.
+_NAMED = frozenset(("parameter", "param", "arg", "argument", "field", "property"))
+
+_ESCAPED = re.compile(r"\A\W{0,9}(?:&lt;|\\<)/?[A-Za-z]")
 
 _MAX_TAGS = 2_000
 
@@ -49,6 +61,7 @@ _MAX_DEPTH = 20
 @dataclass
 class _Element:
     name: str
+    tag: str = ""
     attributes: dict[str, str] = field(default_factory=dict)
     text: str = ""
     children: list[_Element] = field(default_factory=list)
@@ -74,7 +87,7 @@ def tagged_value(text: str, query: str = "") -> Any:
         {'q1': 'Who wrote it?', 'q2': 'Who painted it?'}
         >>> tagged_value("How do I center a <div>?")
     """
-    text = _SQUARE.sub(r"\1<\2>\3</\2>", text)
+    text = _without_escapes(_SQUARE.sub(r"\1<\2>\3</\2>", text))
     if "<" not in text or ">" not in text:
         return None
     text = _HEAD.sub("", text)
@@ -83,6 +96,20 @@ def tagged_value(text: str, query: str = "") -> Any:
     if not root.children:
         return None
     return _value_of_children(root.children)
+
+
+def _without_escapes(text: str) -> str:
+    """Return a text with plain tags instead of escaped tags and of calls."""
+    if "<" not in text and _ESCAPED.match(text):
+        text = html.unescape(text)
+    if "\\" in text:
+        text = re.sub(r"\\([<>])|(?<=<)\\(?=[a-z]{1,30}>)", _plain_sign, text)
+    return _CALL.sub(r'<\1 name="\2">', text)
+
+
+def _plain_sign(found: re.Match[str]) -> str:
+    """Return the sign behind a backslash, or the slash that the backslash stands for."""
+    return found[1] or "/"
 
 
 def _is_wrapper_name(name: str) -> bool:
@@ -109,7 +136,9 @@ def _parsed(text: str, is_wrapper: Callable[[str], bool]) -> _Element:
         if tag["close"]:
             _close(path, tag["name"])
             continue
-        element = _Element(tag["name"], _attributes(tag["attributes"]))
+        element = _element(tag)
+        if len(path) > 1 and path[-1].name == element.name and path[-1].text.strip():
+            path.pop()  # its end was left out
         path[-1].children.append(element)
         if not tag["empty"] and len(path) < _MAX_DEPTH:
             path.append(element)
@@ -117,17 +146,26 @@ def _parsed(text: str, is_wrapper: Callable[[str], bool]) -> _Element:
     return root
 
 
+def _element(tag: re.Match[str]) -> _Element:
+    """Return the element of an opening tag."""
+    name = tag["name"]
+    attributes = _attributes(tag["attributes"])
+    if name.casefold() in _NAMED and "name" in attributes:
+        name = attributes.pop("name")
+    return _Element(name, tag["name"], attributes)
+
+
 def _close(path: list[_Element], name: str) -> None:
     """Close the innermost open element of this name."""
-    names = [element.name.casefold() for element in path]
+    names = [element.tag.casefold() for element in path]
     if name.casefold() in names[1:]:
-        while path.pop().name.casefold() != name.casefold():
+        while path.pop().tag.casefold() != name.casefold():
             pass
         return
     # The opening tag belongs to the prompt: all text so far is the element's.
     root = path[0]
     if len(path) == 1 and root.text.strip():
-        root.children.append(_Element(name, text=root.text))
+        root.children.append(_Element(name, name, text=root.text))
         root.text = ""
 
 
@@ -148,14 +186,30 @@ def _attributes(text: str) -> dict[str, str]:
 
 def _value_of(element: _Element) -> Any:
     if element.children:
-        value = _value_of_children(element.children)
-        if element.attributes and isinstance(value, dict):
-            return {**element.attributes, **value}
-        return value
+        return _value_of_parent(element)
     text = html.unescape(element.text).strip()
+    if text.startswith(("{", "[")):
+        with suppress(ValueError, RecursionError):
+            return json.loads(text, strict=False)
     if not element.attributes:
         return text
     return {**element.attributes, element.name: text} if text else element.attributes
+
+
+def _value_of_parent(element: _Element) -> Any:
+    """Return the value of an element with children: its attributes and its children's values."""
+    children = element.children
+    names = [child.name for child in children]
+    if names[0] == "arg_key" and len(names) % 2 == 0:
+        keys = [child.text.strip() for child in children[::2]]
+        values = [child.text.strip() for child in children[1::2]]
+        return {"name": element.text.strip(), **dict(zip(keys, values, strict=True))}
+    value = _value_of_children(children)
+    if not element.attributes:
+        return value
+    if isinstance(value, dict):
+        return {**element.attributes, **value}
+    return {**element.attributes, names[0]: value}
 
 
 def _value_of_children(children: Sequence[_Element]) -> Any:
@@ -190,7 +244,9 @@ def leftover_tag(text: str, query: str = "") -> str | None:
         is_closing = tag["close"] is not None
         is_outer = tag.start() == 0 or (is_closing and not stripped[tag.end() :].strip(".?!。？！"))
         is_word = tag["name"].casefold() in _HTML and not is_closing
-        is_opened = is_closing and f"<{tag['name']}" in stripped
+        is_opened = is_closing and f"<{tag['name']}" in stripped[: tag.start()]
+        if not is_closing and stripped[: tag.start()].endswith(("?", "？", ".", "。")):
+            is_outer = is_outer or tag.end() == len(stripped)
         if is_outer and not is_word and not is_opened:
             return tag[0]
     return None

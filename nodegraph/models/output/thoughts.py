@@ -25,7 +25,11 @@ _NOTES = r"(?:analysis|planning|plan|notes?|分析)"
 _ATTRIBUTES = r"(?:\s[^<>]{0,200})?"
 
 _TOKENS = (
-    (r"<\|begin_of_thought\|>", r"<\|end_of_thought\|>"),
+    (
+        r"<[|｜]begin[_▁]of[_▁]th(?:ought|inking)[|｜]>",
+        r"<[|｜]end[_▁]of[_▁]th(?:ought|inking)[|｜]>",
+    ),
+    (r"<\|channel>thought", r"<channel\|>"),
     (r"<\|START_THINKING\|>", r"<\|END_THINKING\|>"),
     (r"<\|think(?:ing)?\|>", r"<\|/think(?:ing)?\|>"),
     (r"<\|think_start\|>", r"<\|think_end\|>"),
@@ -38,6 +42,11 @@ _PAIRS = (
     (rf"【{_NAME}】", rf"【/{_NAME}】"),
     (rf"◁{_NAME}▷", rf"◁/{_NAME}▷"),
     (r"<details\s+type=[\"']reasoning[\"'][^<>]{0,200}>", r"</details>"),
+    (
+        r"<details[^<>]{0,200}>\s{0,9}<summary>[^<>\n]{0,40}"
+        r"(?:thinking|thoughts?|reasoning|思考)[^<>\n]{0,40}</summary>",
+        r"</details>",
+    ),
     *_TOKENS,
 )
 
@@ -64,7 +73,18 @@ _CHANNEL = re.compile(
 )
 
 # The same channels after a server has removed the control tokens.
-_BARE_CHANNELS = re.compile(r"\A\s*analysis(?=[A-Z]).*?assistant\s{0,9}final(?=\S)", re.S)
+_BARE_CHANNELS = re.compile(
+    r"\A\s*analysis(?=[A-Z\u4e00-\u9fff]).*?assistant\s{0,9}final(?=\S)", re.S
+)
+
+_THOUGHT_HEADING = (
+    r"(?:#{1,4} |\*\*)(?:Thinking|Thoughts?|Thought process|Reasoning|思考过程?)"
+    r"[:：]?(?:\*\*)?[:：]?[ \t]*\n"
+)
+
+_QUOTED_THOUGHT = (
+    r">\s?(?:💭|[*_]{0,2}(?:Thinking|Thoughts?|Thought process|思考过程?)[*_]{0,2}(?:[.:：…]|\n))"
+)
 
 _HEADINGS = (
     re.compile(r"\A\s*Thinking\.\.\.\n.*?\.\.\.done thinking\.", re.S),
@@ -72,20 +92,28 @@ _HEADINGS = (
         r"\A\s*Here(?:'s| is) my thought process:.*?Here(?:'s| is) my response:", re.S | re.I
     ),
     re.compile(
-        r"\A\s*#{1,4} (?:Thinking|Thoughts?|Reasoning|思考过程?)\s*\n.*?"
-        r"^#{1,4} (?:Final (?:Response|Answer)|Response|Answer|最终回答|回答)[ \t]*:?\n",
+        rf"\A\s*{_THOUGHT_HEADING}.*?"
+        r"^(?:#{1,4} |\*\*)(?:(?:final|rewritten|improved|next) )?(?:response|answer|output|result"
+        r"|(?:sub-?)?questions?|quer(?:y|ies)|最终回答|最终答案|回答|答案|改写后的(?:问题|查询)|子?问题)"
+        r"[ \t]*[:：]?(?:\*\*)?[ \t]*[:：]?[ \t]*\n",
         re.S | re.I | re.M,
     ),
+    # A block quotation of thoughts.
+    re.compile(rf"\A\s*{_QUOTED_THOUGHT}[^\n]*\n(?:[ \t]*>[^\n]*\n)*\s*(?=[^\s>])", re.I),
 )
 
 CONTROL_TOKEN = re.compile(
-    r"<\|/?\w{2,40}\|>|<[｜|][^<>\n]{2,40}[｜|]>|</s>|<(?:start|end)_of_turn>"
+    r"<\|start_header_id\|>\w{1,20}<\|end_header_id\|>|<\|/?\w{2,40}\|>|<[｜|][^<>\n]{2,40}[｜|]>|</s>|<(?:start|end)_of_turn>"
 )
 """A control token of a model's template that reached the text."""
 
 # The start of a mark that later chunks of a stream may complete.
 _MAYBE_OPENING = re.compile(
-    r"(?:<[^<>\n]{0,60}|\[/?[a-z:_]{0,30}|【/?\w{0,6}|◁[^▷\n]{0,20}|#{1,4}(?: [a-z思考过程]{0,10})?"
+    r"(?:<[^<>\n]{0,60}|\[/?[a-z:_]{0,30}|【/?\w{0,6}|◁[^▷\n]{0,20}"
+    r"|#{1,4}(?: [a-z思考过程 ]{0,16}:?)?|<\|channel>[a-z]{0,7}"
+    r"|<details[^<>\n]{0,200}>\s{0,9}(?:<[a-z]{0,7}>?[^<>\n]{0,40}(?:</?[a-z]{0,7})?)?"
+    r"|\*\*?[a-z思考过程 ]{0,16}[:：]?\*{0,2}[:：]?"
+    r"|>\s?(?:💭?|[*_]{0,2}[a-z思考过程 ]{0,16}[*_]{0,2})"
     r"|a(?:n(?:a(?:l(?:y(?:s(?:i(?:s)?)?)?)?)?)?)?|t(?:h(?:i(?:n(?:k(?:i(?:n(?:g\.{0,3}\n?)?)?)?)?)?)?)?"
     r"|here(?:'s| is)?(?: my?(?: thought)?(?: process:?)?)?)?\Z",
     re.I,
@@ -157,11 +185,11 @@ def may_begin_with_thoughts(text: str) -> bool:
 
 
 def _is_unfinished_heading(start: str) -> bool:
-    is_bare = re.match(r"analysis(?=[A-Z])", start) is not None
+    is_bare = re.match(r"analysis(?=[A-Z\u4e00-\u9fff])", start) is not None
     is_note = re.match(rf"<{_NOTES}{_ATTRIBUTES}>", start, re.I) is not None
     is_heading = re.match(
         r"Thinking\.\.\.\n|Here(?:'s| is) my thought process:"
-        r"|#{1,4} (?:Thinking|Thoughts?|Reasoning|思考过程?)\s*\n",
+        rf"|{_THOUGHT_HEADING}|{_QUOTED_THOUGHT}",
         start,
         re.I,
     )

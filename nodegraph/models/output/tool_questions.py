@@ -8,7 +8,15 @@ from typing import Any, NamedTuple
 
 from .answer_text import normalize, read_json
 from .json_values import TEXT_KEYS, objects_in, texts_in, value_of
-from .lines import label_pattern, read_table, split_bullet, strip_markup, text_column, with_bullets
+from .lines import (
+    label_pattern,
+    read_table,
+    split_bullet,
+    strip_markup,
+    text_column,
+    unwrap,
+    with_bullets,
+)
 from .queries import is_query, is_question, split_questions
 from .tags import check_no_tag
 
@@ -18,6 +26,7 @@ ToolQuestions = list[tuple[str, str]]
 _TOOL_KEYS = (
     *("tool", "tool_name", "name", "source", "engine", "retriever", "index", "datasource"),
     *("data_source", "action", "function", "工具", "工具名", "工具名称", "数据源", "来源"),
+    *("tools", "tool_names", "sources"),
 )
 
 _QUESTION_KEYS = (
@@ -33,18 +42,43 @@ _QUESTION_KEYS = (
 _NESTED_KEYS = ("arguments", "parameters", "args", "kwargs", "function")
 
 _TOOL_LABEL = label_pattern(
-    r"(?:tool|source|engine|retriever|index|data\ ?source|action|工具|数据源|来源)(?:\ name|名称?)?"
+    r"(?:tool|source|engine|retriever|index|data[ _]?source|action|工具|数据源|来源)"
+    r"(?:[ _]name|名称?)?"
 )
 
 _QUESTION_LABEL = label_pattern(
-    r"(?:sub-?)?questions?|quer(?:y|ies)|(?:action\ )?input|ask|Q|(?:子)?问题?|查询|提问"
+    r"(?:sub[-_ ]?)?questions?|quer(?:y|ies)|(?:action\ )?input|ask|Q|(?:子)?问题?|查询|提问"
 )
 
-_OPEN = r"[\[【（(<*_`\"'“]{0,4}"
+_OPEN = r"[\[【（(<{@#*_`\"'“「]{0,4}"
 
-_SHUT = r"[\]】）)>*_`\"'”]{0,4}"
+_SHUT = r"[\]】）)>}*_`\"'”」]{0,4}"
 
-_SEPARATOR = r"\s?(?:[:：|｜,，]|[-–—=]?>|→|⇒|\s[-–—]\s|(?=[(（][\"'“]))\s?"
+_SEPARATOR = (
+    r"\s?(?:[:：|｜,，;；/=\t]|[-–—=>]?>|→|⇒|➡|\s[-–—]\s|(?=[(（\[][^()（）\[\]]{1,400}[)）\]]\s?\Z)"
+    r"|(?=\s[\"“「]))\s?"
+)
+
+# Words around the name of a tool: "Use the plays tool to answer: ", "向 plays 提问："
+_BEFORE_NAME = (
+    r"(?:(?:(?:use|using|ask|query|call|for|from|with|via|in|to|the|tool|action|(?:sub-?)?questions?"
+    r"(?:\s?\d{1,2})?|子?问题\s?\d{0,2}|functions?[.:]?|用|使用|询问|向|对于|对|针对|调用|工具)"
+    r"\s?[:：]?\s?){1,4}(?:[(（\[]\s?)?)?"
+)
+
+_AFTER_NAME = (
+    r"(?:\s(?:tool|engine|retriever|source|index)|\s?工具)?"
+    r"(?:\sto\s(?:answer|find|ask|search)|\s?(?:提问|查询|回答|检索|搜索)"
+    r"|\.(?:search|query|run|invoke|ask|retrieve|call)(?=\())?"
+)
+
+# "tool=plays", "question = "
+_ASSIGNMENT = re.compile(r"\b(tool(?:_name)?|(?:sub_?)?question|query|input)\s?=\s?(?=[\"'\w])")
+
+_QUOTED_QUESTION = re.compile(
+    r"[(（\[]?\s?(?:\w{1,20}\s?[:=]\s?)?[\"'“「](.*)[\"'”」]\s?[)）\]]?[,;，；]?"
+    r"|[(（\[]([^()（）\[\]]+)[)）\]]"
+)
 
 _UNKNOWN_TOOL = re.compile(
     r"[\[【*`\"']{0,3}([^:：?？\]】]{1,60}?)[\]】*`\"']{0,3}(?:\s?[:：]\s?|(?<=[\]】])\s?)(\S.*)"
@@ -59,28 +93,36 @@ class _Names(NamedTuple):
     by_key: Mapping[str, str]
     start: re.Pattern[str]
     end: re.Pattern[str]
+    within: re.Pattern[str]
 
     @classmethod
     def of(cls, tools: Sequence[str]) -> _Names:
         by_key = {normalize(tool): tool for tool in tools}
         longest_first = sorted(tools, key=len, reverse=True)
         names = "|".join(re.escape(name).replace("_", r"[_ \\]{1,2}") for name in longest_first)
-        start = rf"(?:(?:use|using|ask|用|使用|询问|向)\s?)?{_OPEN}(?P<tool>{names}){_SHUT}"
+        start = rf"{_BEFORE_NAME}{_OPEN}(?P<tool>{names}){_SHUT}{_AFTER_NAME}"
         end = (
-            r"\s?(?:[-–—=]?>|→|⇒|[-–—|｜:：]|[\[【（(])?"
-            r"\s?(?:tool|using|via|with|工具|use)?\s?[:：]?\s?"
+            r"(?:(?<=[?？\"'”])\s?|\s?(?:[-–—=]?>|→|⇒|➡|[-–—|｜:：,，;；]|[\[【（(@])\s?)"
+            r"[-–—|｜@:：,，\[【（(]?\s?"
+            r"(?:(?:tool|using|via|with|use|from|the|工具|使用|用)\s?){0,3}[:：=]?\s?"
         )
         return cls(
             by_key,
-            re.compile(rf"{start}(?:{_SEPARATOR}|(?<=[\]】）)>*`\"'”])\s?|\s?[:：]?\s?\Z)", re.I),
-            re.compile(rf"(?P<question>.*?\S){end}{_OPEN}(?P<tool>{names}){_SHUT}[.。]?", re.I),
+            re.compile(rf"{start}(?:{_SEPARATOR}|(?<=[\]】）)>}}*`\"'”])\s?|\s?[:：]?\s?\Z)", re.I),
+            re.compile(
+                rf"(?P<question>.*?\S){end}{_OPEN}(?P<tool>{names}){_SHUT}"
+                rf"(?:\s?(?:tool|工具))?{_SHUT}[.。]?",
+                re.I,
+            ),
+            re.compile(rf"(?<=[;；.。?？])\s{{0,4}}(?={_OPEN}(?:{names}){_SHUT}\s?[:：])", re.I),
         )
 
     def known(self, name: object) -> str | None:
         """Return the tool of a written name. None: no tool has this name."""
         if not isinstance(name, str):
             return None
-        key = normalize(name.strip("[]【】()（）<>*`\"'“” ").replace("\\_", "_"))
+        key = normalize(name.strip("[]【】()（）<>{}@#*`\"'“”「」 ").replace("\\_", "_"))
+        key = key.removeprefix("functions.")
         return self.by_key.get(key) or self.by_key.get(key.replace(" ", "_"))
 
 
@@ -108,7 +150,11 @@ def parse_tool_questions(
     if not text:
         return [], []
     names = _Names.of(tools)
-    pairs = [*_pairs_in_value(value, names)] if value is not None else _pairs_in_text(text, names)
+    if value is None:
+        pairs = _pairs_in_text(text, names)
+    else:
+        pairs = [*_pairs_in_value(value, names)]
+        pairs = pairs or _pairs_in_lines([*texts_in(value, _QUESTION_KEYS)], names)
     cleaned: dict[tuple[str, str], None] = {}
     for tool, question in pairs:
         check_no_tag(question, query)
@@ -131,22 +177,55 @@ def parse_tool_questions(
 def _pairs_in_value(value: Any, names: _Names) -> Iterator[tuple[str, str]]:
     """Yield pairs of JSON or tags: objects with both, or questions under the name of a tool."""
     for record in objects_in(value):
-        tool = value_of(record, _TOOL_KEYS)
-        question = value_of(record, _QUESTION_KEYS)
-        if question is None:
-            question = value_of(record, _NESTED_KEYS)
-        if isinstance(tool, str) and question is not None:
+        tools = _tools_of(record, names)
+        question = _question_of(record, tools)
+        if tools and question is not None:
             for text in texts_in(question, _QUESTION_KEYS):
-                yield tool, text
+                yield from ((tool, text) for tool in tools)
             continue
         for key, item in record.items():
             if names.known(key) is not None:
                 for text in texts_in(item, _QUESTION_KEYS):
                     yield key, text
+            elif names.known(item) is not None and is_query(str(key)):
+                yield item, str(key)
     if isinstance(value, list):
-        for line in value:
-            if isinstance(line, str):
-                yield from _pairs_in_text(line, names)
+        yield from _pairs_in_list(value, names)
+
+
+def _tools_of(record: Mapping[Any, Any], names: _Names) -> list[str]:
+    """Return the tools that an object names: the known tools, else the name that it has."""
+    written: list[str] = []
+    for key in _TOOL_KEYS:
+        value = value_of(record, (key,))
+        values = value if isinstance(value, list) else [value]
+        written += [name for name in values if isinstance(name, str)]
+    known = [name for name in written if names.known(name) is not None]
+    return [*dict.fromkeys(known)] or written[:1]
+
+
+def _question_of(record: Mapping[Any, Any], tools: Sequence[str]) -> Any:
+    """Return the questions of an object, or None."""
+    question = value_of(record, _QUESTION_KEYS)
+    if question is None:
+        question = value_of(record, _NESTED_KEYS)
+    if question is None:
+        text = value_of(record, _TOOL_KEYS)
+        is_text = isinstance(text, str) and text not in tools and is_question(text)
+        question = text if is_text else None
+    return question
+
+
+def _pairs_in_list(value: Sequence[Any], names: _Names) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of a list: texts with a tool, or lists of a tool and a question."""
+    for item in value:
+        if isinstance(item, str):
+            yield from _pairs_in_text(item, names)
+        elif isinstance(item, list) and len(item) == 2 and all(isinstance(x, str) for x in item):
+            tools = [text for text in item if names.known(text) is not None]
+            questions = [text for text in item if names.known(text) is None]
+            if len(tools) == 1:
+                yield tools[0], questions[0]
 
 
 def _pairs_in_text(text: str, names: _Names) -> list[tuple[str, str]]:
@@ -174,7 +253,7 @@ def _pairs_in_lines(lines: Sequence[str], names: _Names) -> list[tuple[str, str]
     pairs: list[tuple[str, str]] = []
     heading = ""
     waiting = ""  # a question whose tool may follow
-    for line in with_bullets(lines):
+    for line in _single_lines(lines, names):
         tool, question = _read_line(split_bullet(line)[0], names)
         if tool and question:
             pairs.append((tool, question))
@@ -191,9 +270,16 @@ def _pairs_in_lines(lines: Sequence[str], names: _Names) -> list[tuple[str, str]
     return pairs
 
 
+def _single_lines(lines: Sequence[str], names: _Names) -> Iterator[str]:
+    """Yield lines with one tool each."""
+    for line in with_bullets(lines):
+        yield from names.within.split(line)
+
+
 def _read_line(line: str, names: _Names) -> tuple[str, str]:
     """Return the tool and the question of a line. A missing part is empty."""
     text = line.strip()
+    text = _ASSIGNMENT.sub(r"\1: ", text)
     label = _TOOL_LABEL.match(text)
     if label is not None:
         rest = re.split(r"[,，;；|｜]\s?(?=\S)", text[label.end() :], maxsplit=1)
@@ -211,7 +297,7 @@ def _read_line(line: str, names: _Names) -> tuple[str, str]:
     unknown = _UNKNOWN_TOOL.fullmatch(text)
     if unknown is not None and unknown[2].endswith(("?", "？")):
         return unknown[1].strip(), unknown[2]
-    questions = split_questions(text)
+    questions = split_questions(unwrap(text))
     if questions:
         return "", questions[0]
     return "", text if is_question(text) else ""
@@ -222,8 +308,9 @@ def _by_name(text: str, names: _Names) -> tuple[str, str] | None:
     found = names.start.match(text)
     if found is not None:
         rest = text[found.end() :].strip()
-        quoted = re.fullmatch(r"[(（]?[\"'“](.*)[\"'”][)）]?", rest)
-        return found["tool"], _without(quoted[1] if quoted else rest, _QUESTION_LABEL)
+        rest = _without(rest, _QUESTION_LABEL)
+        quoted = _QUOTED_QUESTION.fullmatch(rest)
+        return found["tool"], (quoted[1] or quoted[2]) if quoted else rest
     found = names.end.fullmatch(text)
     if found is not None and is_query(found["question"]):
         return found["tool"], _without(found["question"], _QUESTION_LABEL)

@@ -14,6 +14,16 @@ BITS = [
     *("<think>", "Hm.", "</think>", "<", "```"),
 ]
 
+# The marks of thoughts, with the mark that ends them.
+THOUGHTS = [
+    *("<think>{}</think>", "[THINK]{}[/THINK]", "◁think▷{}◁/think▷", "<seed:think>{}</seed:think>"),
+    *("<|channel|>analysis<|message|>{}<|end|><|start|>assistant<|channel|>final<|message|>",),
+    *("<|channel>thought{}<channel|>", "<|START_THINKING|>{}<|END_THINKING|>"),
+    *("<details><summary>Thinking</summary>{}</details>", "Thinking...\n{}\n...done thinking."),
+    *("**Thinking**\n{}\n**Answer**\n", "### Reasoning\n{}\n### Answer\n"),
+    *("> Thinking...\n> {}\n\n", "> 💭 {}\n\n", "<analysis>{}</analysis>", "【思考】{}【/思考】"),
+]
+
 
 @pytest.mark.parametrize(
     ("raw", "text", "answered"),
@@ -57,6 +67,43 @@ def test_chunks_equal_parsed_answer(raw, data) -> None:
     assert text.endswith(parse_final_answer(raw).text)
     if "</think>" not in raw or raw.lstrip().startswith("<think>"):
         assert text == parse_final_answer(raw).text
+
+
+@pytest.mark.parametrize("form", THOUGHTS)
+@pytest.mark.parametrize("size", range(1, 8))
+def test_streamed_thoughts_are_left_out(form: str, size: int) -> None:
+    raw = form.format("Perhaps [2]?") + "He lived in Skien [1]."
+    parser = FinalAnswerParser()
+    text = "".join(parser.feed(raw[at : at + size]) for at in range(0, len(raw), size))
+    assert text + parser.close() == "He lived in Skien [1]."
+    assert parse_final_answer(raw).text == "He lived in Skien [1]."
+
+
+MARKS = [
+    *(
+        "<details><summary>Thinking</summary>",
+        "**Thinking**\n",
+        "**",
+        "### Reasoning\n",
+        "### Answer\n",
+    ),
+    *("> ", "Thinking...\n", "💭", "**Answer**\n", "\n\n", "Hm.", "Tea. ", "x", "[1]", "NO_ANSWER"),
+    *(
+        "[THINK]",
+        "◁think▷",
+        "<|channel>thought",
+        "<|START_THINKING|>",
+        "analysis",
+        "assistantfinal",
+    ),
+]
+
+
+@given(st.lists(st.sampled_from(MARKS), max_size=10).map("".join), st.integers(1, 7))
+def test_chunks_with_marks_of_thoughts_equal_parsed_answer(raw: str, size: int) -> None:
+    parser = FinalAnswerParser()
+    text = "".join(parser.feed(raw[at : at + size]) for at in range(0, len(raw), size))
+    assert text + parser.close() == parse_final_answer(raw).text
 
 
 def test_chunks_are_returned_immediately() -> None:

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """The usual forms of model output, as one table per role: form, expected items.
 
 No row is deleted without a measurement of how often models write its form.
@@ -107,11 +108,63 @@ id,question⏎1,{0}⏎2,{1}
 [THINK]Two parts?[/THINK]1. {0}⏎2. {1}
 ◁think▷Two parts?◁/think▷1. {0}⏎2. {1}
 <|channel|>analysis<|message|>Two?<|end|><|start|>assistant<|channel|>final<|message|>1. {0}⏎2. {1}
+1. **Author:** {0}⏎2. **Painter:** {1}
+1. **Author**: {0}⏎2. **Painter**: {1}
+- **Identify the author** – {0}⏎- **Identify the painter** – {1}
+**Question 1**⏎{0}⏎⏎**Question 2**⏎{1}
+Question 1⏎{0}⏎Question 2⏎{1}
+Step 1 - {0}⏎Step 2 - {1}
+1\\. {0}⏎2\\. {1}
+- "{0}",⏎- "{1}"
+{{"{0}": "author", "{1}": "painter"}}
+[TOOL_CALLS][{{"name": "decompose", "arguments": {{"questions": ["{0}", "{1}"]}}}}]
+<function_calls>⏎<invoke name="decompose">⏎<parameter name="questions">["{0}", "{1}"]</parameter>⏎</invoke>⏎</function_calls>
+<function=decompose><parameter=questions>["{0}", "{1}"]</parameter></function>
+"questions": ["{0}", "{1}"]
+data: {{"question": "{0}"}}⏎data: {{"question": "{1}"}}
+<question>{0}⏎<question>{1}
+<ul><li><b>{0}</b></li><li><b>{1}</b></li></ul>
+<table><tr><td>1</td><td>{0}</td></tr><tr><td>2</td><td>{1}</td></tr></table>
+{0}<br>{1}
+question⏎{0}⏎{1}
+1|{0}⏎2|{1}
+{0} | {1}
+{0} and {1}
+Firstly, {0} Secondly, {1}
+1st: {0}⏎2nd: {1}
+Q1. {0}⏎Q2. {1}
+Q1) {0}⏎Q2) {1}
+(Q1) {0}⏎(Q2) {1}
+Part A: {0}⏎Part B: {1}
+SQ1: {0}⏎SQ2: {1}
+S1: {0}⏎S2: {1}
+No. 1: {0}⏎No. 2: {1}
+№1. {0}⏎№2. {1}
+<1> {0}⏎<2> {1}
+1> {0}⏎2> {1}
+1/ {0}⏎2/ {1}
+1.1 {0}⏎1.2 {1}
+🔹 {0}⏎🔹 {1}
+👉 {0}⏎👉 {1}
+❓ {0}⏎❓ {1}
+∙ {0}⏎∙ {1}
+\\begin{{enumerate}}⏎\\item {0}⏎\\item {1}⏎\\end{{enumerate}}
+问题1. {0}⏎问题2. {1}
+第1个问题：{0}⏎第2个问题：{1}
+第一问：{0}⏎第二问：{1}
+甲、{0}⏎乙、{1}
+一. {0}⏎二. {1}
+一：{0}⏎二：{1}
+1. **确定作者**：{0}⏎2. **确定画家**：{1}
+Assistant: 1. {0}⏎2. {1}
+To answer this, I'd search for "{0}" and "{1}".
+I would ask: "{0}" and "{1}"
+1. {0}⏎2. {1}⏎⏎**Why these questions?**⏎- The first finds the author.⏎- The second finds the painter.
 """.strip().split("\n")
 
 
 def filled(form: str, *items: str) -> str:
-    return form.format(*items).replace("⏎", "\n")
+    return form.format(*items).replace("⏎", "\n").replace("⇥", "\t")
 
 
 @pytest.mark.parametrize("form", LISTS)
@@ -175,6 +228,70 @@ Action: search⏎Action Input: {0}
 <unused94>thought⏎Hm?<unused95>{0}
 Thinking...⏎Hm?⏎...done thinking.⏎⏎{0}
 analysisWe need a query.assistantfinal{0}
+{0} (corrected spelling)
+Rewritten Question⏎⏎{0}
+**Rewritten query**⏎{0}
+Rewritten: {0}
+New query - {0}
+A: {0}
+User: {0}
+Human: {0}
+Assistant: {0}
+assistant: {0}
+I would rewrite it as: {0}
+I would rewrite the query as "{0}".
+The rewritten query is "{0}".
+You could ask: {0}
+Did you mean: {0}
+Did you mean "{0}"?
+Original: wher did ibsn live⏎Rewritten: {0}
+| Original | Rewritten |⏎|---|---|⏎| wher did ibsn live | {0} |
+query = "{0}"
+rewritten_query: {0}
+```yaml⏎rewritten_query: "{0}"⏎```
+{{"function": "search", "arguments": "{{\\"query\\": \\"{0}\\"}}"}}
+[TOOL_CALLS][{{"name": "search", "arguments": {{"query": "{0}"}}}}]
+<function=search><parameter=query>{0}</parameter></function>
+<|python_tag|>search.call(query="{0}")
+web_search("{0}")
+print(search("{0}"))
+Thought: I should search.⏎Action: search[{0}]
+Action: search("{0}")
+Search({0})
+Search[{0}]
+[Rewritten Query]: {0}
+改写后：{0}
+修改后：{0}
+{0}（已修正错别字）
+<b>{0}</b>
+<strong>{0}</strong>
+<span>{0}</span>
+<h1>{0}</h1>
+<code>{0}</code>
+&lt;query&gt;{0}&lt;/query&gt;
+\\<query\\>{0}\\</query\\>
+`<query>{0}</query>`
+**<query>{0}</query>**
+<query>{0}<\\query>
+{0}[/INST]
+{0}###
+The rewritten question could be phrased as follows: {0}
+The next question is **{0}**
+Next: {0}
+Based on what we know, the next question should be: {0}
+We know that he was a writer. The next question should be: {0}
+接下来应该问：{0}
+<details><summary>Thinking</summary>⏎x?⏎</details>⏎⏎{0}
+> Thinking...⏎> x?⏎⏎{0}
+*Thinking: x?*⏎⏎{0}
+**Thought process**⏎⏎x?⏎⏎**Final answer**⏎⏎{0}
+Thought: x?⏎Answer: {0}
+Reasoning: x?⏎Answer: {0}
+<|channel>thought⏎x?<channel|>{0}
+<|start_header_id|>assistant<|end_header_id|>⏎⏎{0}
+<｜begin▁of▁thinking｜>x?<｜end▁of▁thinking｜>{0}
+思考：x？⏎答案：{0}
+**思考过程**⏎x？⏎⏎**改写后的问题**⏎{0}
 """.strip().split("\n")
 
 
@@ -217,6 +334,59 @@ plays:⏎- {0}⏎people:⏎- {1}
 <question tool="plays">{0}</question>⏎<question tool="people">{1}</question>
 <part><tool>plays</tool><q>{0}</q></part><part><tool>people</tool><q>{1}</q></part>
 <tool>plays</tool>⏎<question>{0}</question>⏎<tool>people</tool>⏎<question>{1}</question>
+For plays: {0}⏎For people: {1}
+For the plays tool: {0}⏎For the people tool: {1}
+plays tool: {0}⏎people tool: {1}
+Tool plays: {0}⏎Tool people: {1}
+Use plays to answer: {0}⏎Use people to answer: {1}
+Use the plays tool: {0}⏎Use the people tool: {1}
+Ask plays "{0}"⏎Ask people "{1}"
+{{plays}} {0}⏎{{people}} {1}
+plays = {0}⏎people = {1}
+plays = "{0}"⏎people = "{1}"
+plays⇥{0}⏎people⇥{1}
+plays; {0}⏎people; {1}
+plays / {0}⏎people / {1}
+plays ➡ {0}⏎people ➡ {1}
+「plays」：{0}⏎「people」：{1}
+plays({0})⏎people({1})
+plays(query="{0}")⏎people(query="{1}")
+plays.search("{0}")⏎people.search("{1}")
+plays[{0}]⏎people[{1}]
+plays["{0}"]⏎people["{1}"]
+{0} (using the plays tool)⏎{1} (using the people tool)
+{0} @plays⏎{1} @people
+{0}（使用plays）⏎{1}（使用people）
+"{0}", "plays"⏎"{1}", "people"
+[("plays", "{0}"), ("people", "{1}")]
+[["plays", "{0}"], ["people", "{1}"]]
+[["{0}", "plays"], ["{1}", "people"]]
+### For `plays`:⏎1. {0}⏎### For `people`:⏎1. {1}
+Questions for plays:⏎1. {0}⏎Questions for people:⏎1. {1}
+plays:⏎  - "{0}"⏎people:⏎  - "{1}"
+items:⏎- sub_question: {0}⏎  tool_name: plays⏎- sub_question: {1}⏎  tool_name: people
+Sub-question 1 (plays): {0}⏎Sub-question 2 (people): {1}
+Question 1 [plays]: {0}⏎Question 2 [people]: {1}
+tool=plays, question="{0}"⏎tool=people, question="{1}"
+Thought: x.⏎Action: plays[{0}]⏎Action: people[{1}]
+[{{"toolName": "plays", "subQuestion": "{0}"}}, {{"toolName": "people", "subQuestion": "{1}"}}]
+{{"{0}": "plays", "{1}": "people"}}
+{{"questions": [{{"question": "{0}", "tools": ["plays"]}}, {{"question": "{1}", "tools": ["people"]}}]}}
+{{"questions": ["plays: {0}", "people: {1}"]}}
+[{{"type": "function", "function": {{"name": "plays", "arguments": "{{\\"query\\": \\"{0}\\"}}"}}}}, {{"type": "function", "function": {{"name": "people", "arguments": "{{\\"query\\": \\"{1}\\"}}"}}}}]
+[TOOL_CALLS][{{"name": "plays", "arguments": {{"query": "{0}"}}}}, {{"name": "people", "arguments": {{"query": "{1}"}}}}]
+<tool_call>⏎{{"name": "plays", "arguments": {{"query": "{0}"}}}}⏎</tool_call>⏎<tool_call>⏎{{"name": "people", "arguments": {{"query": "{1}"}}}}⏎</tool_call>
+<function=plays>⏎<parameter=query>⏎{0}⏎</parameter>⏎</function>⏎<function=people>⏎<parameter=query>⏎{1}⏎</parameter>⏎</function>
+<function_calls>⏎<invoke name="plays">⏎<parameter name="query">{0}</parameter>⏎</invoke>⏎<invoke name="people">⏎<parameter name="query">{1}</parameter>⏎</invoke>⏎</function_calls>
+<tool_call>plays⏎<arg_key>query</arg_key>⏎<arg_value>{0}</arg_value>⏎</tool_call>⏎<tool_call>people⏎<arg_key>query</arg_key>⏎<arg_value>{1}</arg_value>⏎</tool_call>
+<|tool_calls_section_begin|><|tool_call_begin|>functions.plays:0<|tool_call_argument_begin|>{{"query": "{0}"}}<|tool_call_end|><|tool_call_begin|>functions.people:1<|tool_call_argument_begin|>{{"query": "{1}"}}<|tool_call_end|><|tool_calls_section_end|>
+<tool name="plays">{0}</tool>⏎<tool name="people">{1}</tool>
+<tool name="plays"><question>{0}</question></tool>⏎<tool name="people"><question>{1}</question></tool>
+使用plays工具：{0}⏎使用people工具：{1}
+对于 plays：{0}⏎对于 people：{1}
+向 plays 提问：{0}⏎向 people 提问：{1}
+plays: {0}; people: {1}
+plays: {0} people: {1}
 """.strip().split("\n")
 
 
