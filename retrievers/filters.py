@@ -174,26 +174,34 @@ def parse_filters(filters: Filters | None) -> Filter:
         >>> parse_filters({"read": "2024-01-31", "author": {"like": "a%"}}).matches(node)
         True
     """
+    return _parsed(filters, 1)
+
+
+_MAX_LEVELS = 100
+
+
+def _parsed(filters: Filters | None, level: int) -> Filter:
+    """Parse filters that are nested in some levels of other filters."""
     if filters is None:
         return Filter()
+    if level > _MAX_LEVELS:
+        raise ValueError(f"filters must have at most {_MAX_LEVELS} levels, got more")
     if not isinstance(filters, Mapping) or not all(isinstance(f, str) for f in filters):
         raise TypeError(
             f"filters map metadata fields to values, like {{'author': ['A', 'B']}}, "
             f"not {filters!r:.80}"
         )
-    try:
-        return _all([part for name, value in filters.items() if (part := _part(name, value))])
-    except RecursionError as error:
-        raise ValueError("filters must be nested less deeply, got hundreds of levels") from error
+    parts = [_part(name, value, level) for name, value in filters.items()]
+    return _all([part for part in parts if part])
 
 
 def _all(parts: Sequence[Filter]) -> Filter:
     return parts[0] if len(parts) == 1 else Filter("and", tuple(parts))
 
 
-def _part(name: str, value: Any) -> Filter:
+def _part(name: str, value: Any, level: int) -> Filter:
     if name in _JOINS:
-        return _joined(name, value)
+        return _joined(name, value, level)
     if name.startswith("$"):
         raise ValueError(
             f"unknown operator {name!r}; filters are joined by 'and', 'or', 'not'; for a "
@@ -208,7 +216,7 @@ def _part(name: str, value: Any) -> Filter:
     return _all([leaf if holds else Filter("not", (leaf,)) for leaf, holds in leaves])
 
 
-def _joined(name: str, value: Any) -> Filter:
+def _joined(name: str, value: Any, level: int) -> Filter:
     several = name != "not"
     is_list = isinstance(value, Sequence) and not isinstance(value, str | bytes)
     if not (is_list if several else isinstance(value, Mapping)) or (several and not value):
@@ -217,7 +225,7 @@ def _joined(name: str, value: Any) -> Filter:
             f"the filter {name!r} must be {allowed}, got {value!r:.80}; the metadata field "
             f"{name!r} is written {_METADATA + name!r}"
         )
-    parts = tuple(map(parse_filters, value if several else [value]))
+    parts = tuple(_parsed(item, level + 1) for item in (value if several else [value]))
     if name == "and":
         return _all(tuple(filter(None, parts)))
     if not all(parts):

@@ -215,5 +215,5 @@ def test_deeply_nested_filters_raise(join):
     filters = {"a": 1}
     for _ in range(2_000):
         filters = {join: filters if join == "not" else [filters]}
-    with pytest.raises(ValueError, match="nested less deeply"):
+    with pytest.raises(ValueError, match="at most 100 levels"):
         parse_filters(filters)
