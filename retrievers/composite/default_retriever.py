@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice, repeat
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,8 @@ from ...nodegraph.node import Node
 from ...nodegraph.storage.columns import portions
 from ..analysis.phrases import Phrase, quoted_phrases
 from ..base_retriever import BaseRetriever
-from ..filters import Filters, parse_filters
-from ..indexes.bm25_scores import Floats
+from ..filters import Filters, all_of, parse_filters
+from ..indexes.bm25_scores import Floats, TermWeights
 from ..indexes.nearest_vectors import unit
 from ..indexes.vector_index import VectorIndex
 from ..plans.effects import find_all, find_one
@@ -76,6 +76,22 @@ Find = Callable[[Sequence[str], int, Group], Awaitable[list[Results | None]]]
 
 The number limits the results before they are collapsed. None: the function returned None.
 """
+
+
+class _Words(NamedTuple):
+    """The words of the results of a query.
+
+    Attributes:
+        results: The results.
+        ids: The nodes: first those of the results, then passages that link to them.
+        terms: The terms of the query.
+        scores: The scores of the nodes by each term, (nodes, terms).
+    """
+
+    results: Results
+    ids: Sequence[str]
+    terms: TermWeights
+    scores: Floats
 
 
 class DefaultRetriever(BaseRetriever):
@@ -173,6 +189,7 @@ class DefaultRetriever(BaseRetriever):
         self.follow_links = follow_links
         self.collapse = collapse
         self._is_warned = False  # whether the log has a warning of the vectors missing now
+        self._linked: dict[tuple[float, ...], LinkRetriever] = {}  # by weights of vectors
         self.phrases = choice(phrases, "phrases", ("first", "required"))
         self.sentences, self.entities = sentence_group(graph, target), f"{target} entity"
         self._needs_vectors = embed_keys is not None
@@ -201,6 +218,7 @@ class DefaultRetriever(BaseRetriever):
         """Return a copy with another number of hits before lifting."""
         other = copy.copy(self)
         other._branches = [(name, part.with_fetch_k(fetch_k)) for name, part in self._branches]
+        other._linked = {}
         return other
 
     def build(self) -> None:
@@ -392,43 +410,65 @@ class DefaultRetriever(BaseRetriever):
         group: Group,
     ) -> list[Results | None]:
         """Search all branches, and follow links. See ``Find``."""
-        self.graph.create_node_group(self.entities, EntityExtractor(), parent=self.target)
-        weights = [SENTENCES, WHOLE, *measured.weights]
-        branches = [branch for _, branch in self._branches]
-        inner = FusionRetriever(branches, "relative", weights, top_k=DEPTH)
-        retriever = LinkRetriever(
-            inner, self.graph, via=self.entities, repetition=0, filters=self.filters
-        )
-        rankings = await find_all(retriever, queries, max(depth, relevance.COMPARED), filters)
+        retriever = self._link_retriever(measured)
+        limit = max(depth, relevance.COMPARED)
+        rankings = await find_all(retriever, queries, limit, all_of(self.filters, filters))
 
         def score() -> list[Results | None]:
-            index = self.bm25.open(self.graph, self.target)
-            nearest = [
-                [*self._near(*item, measured)] for item in zip(queries, rankings, strict=True)
-            ]
             scored: list[Results | None] = []
-            with self.graph.reader.reading(self.target):
-                index.sync()
-                for query, results, near in zip(queries, rankings, nearest, strict=True):
-                    # The nodes of results come first.
-                    ids = dict.fromkeys(result.node.id for result in results)
-                    ids |= dict.fromkeys(
-                        node.id for node in map(relevance.linked_from, results) if node
-                    )
-                    terms = self.bm25.prepare(query, [index])
-                    scores = relevance.word_scores(terms, index.term_scores([*ids], terms))
-                    scores[: len(results)] = relevance.joined(scores[: len(results)], near)
-                    by_id = dict(zip(ids, scores.tolist(), strict=True))
-                    ranking = relevance.with_scores(results, by_id)[:depth]
-                    groups = group([result.node for result in ranking])
-                    pairs = [(result.node, result.score) for result in ranking]
-                    copies = [[pairs[at] for at in others] for _, *others in groups or ()]
-                    first = [ranking[at] for at, *_ in groups or ()]
-                    collapsed = [*map(relevance.with_copies, first, copies, repeat(query))]
-                    scored.append(None if groups is None else collapsed)
+            found = self._words_of(queries, rankings)
+            for query, words in zip(queries, found, strict=True):
+                results = words.results
+                scores = relevance.word_scores(words.terms, words.scores)
+                near = [*self._near(query, results, measured)]
+                scores[: len(results)] = relevance.joined(scores[: len(results)], near)
+                by_id = dict(zip(words.ids, scores.tolist(), strict=True))
+                ranking = relevance.with_scores(results, by_id)[:depth]
+                groups = group([result.node for result in ranking])
+                pairs = [(result.node, result.score) for result in ranking]
+                copies = [[pairs[at] for at in others] for _, *others in groups or ()]
+                first = [ranking[at] for at, *_ in groups or ()]
+                collapsed = [*map(relevance.with_copies, first, copies, repeat(query))]
+                scored.append(None if groups is None else collapsed)
             return scored
 
         return await Do(score, kind="work")
+
+    def _link_retriever(self, measured: MeasuredSettings) -> LinkRetriever:
+        """Return the retriever that follows links, made once for each measurement."""
+        if self.entities not in self.graph.reader.group_names():
+            self.graph.create_node_group(self.entities, EntityExtractor(), parent=self.target)
+        key = tuple(measured.weights)
+        if key not in self._linked:
+            weights = [SENTENCES, WHOLE, *measured.weights]
+            branches = [branch for _, branch in self._branches]
+            inner = FusionRetriever(branches, "relative", weights, top_k=DEPTH)
+            self._linked[key] = LinkRetriever(inner, self.graph, via=self.entities, repetition=0)
+        return self._linked[key]
+
+    def _words_of(self, queries: Sequence[str], rankings: Sequence[Results]) -> list[_Words]:
+        """Return the words of results.
+
+        Results are left out if they, or the passages that link to them, were removed in between.
+        """
+        index = self.bm25.open(self.graph, self.target)
+        found = []
+        with self.graph.reader.reading(self.target):
+            index.sync()
+            existing = index.table.rows.keys()
+            for query, ranking in zip(queries, rankings, strict=True):
+                results = []
+                linking = []
+                for result in ranking:
+                    node = relevance.linked_from(result)
+                    ids = [result.node.id] if node is None else [result.node.id, node.id]
+                    if existing >= {*ids}:
+                        results.append(result)
+                        linking += ids[1:]
+                ids = [*dict.fromkeys([*(result.node.id for result in results), *linking])]
+                terms = self.bm25.prepare(query, [index])
+                found.append(_Words(results, ids, terms, index.term_scores(ids, terms)))
+        return found
 
     def _near(self, query: str, results: Results, measured: MeasuredSettings) -> Iterator[Floats]:
         """Yield the vector scores of results, for each embedding that found some of them."""

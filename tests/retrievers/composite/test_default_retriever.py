@@ -16,8 +16,10 @@ from nodekin.nodegraph import (
 )
 from nodekin.nodegraph.errors import VectorLengthError
 from nodekin.retrievers import DefaultRetriever, ScoredNode, as_retriever, restrict
+from nodekin.retrievers.base_retriever import BaseRetriever
 from nodekin.retrievers.composite.default_retriever import MISSING
 from nodekin.retrievers.composite.default_settings import MeasuredSettings, read_settings
+from nodekin.retrievers.tracing import observe
 
 TOPICS = ["tea", "rivers", "music", "chess", "bread", "stars", "horses", "glass"]
 
@@ -326,3 +328,57 @@ def test_many_missing_vectors_fall_back_to_words(caplog: pytest.LogCaptureFixtur
     assert len(embedded) == MISSING + 1
     found = graph.search("milk number 7")
     assert {match.embed_key for result in found for match in result.evidence} >= {"default"}
+
+
+def linked_graph() -> NodeGraph:
+    graph = NodeGraph(progress=False)
+    graph.add(documents(titled=True))
+    return graph
+
+
+def test_linked_search_declares_and_creates_nothing_again(monkeypatch) -> None:
+    graph = linked_graph()
+    created: list[str] = []
+    original = BaseRetriever.__init__
+
+    def counted(self, **settings) -> None:
+        created.append(type(self).__name__)
+        original(self, **settings)
+
+    monkeypatch.setattr(BaseRetriever, "__init__", counted)
+    retriever = DefaultRetriever(graph, follow_links=True)
+    first = retriever.retrieve("tea number 1")
+    assert {"FusionRetriever", "LinkRetriever"} <= {*created}
+    created.clear()
+    state = graph.reader.held_state()
+    for question in ("tea number 1", "rivers of kind 2", "chess"):
+        retriever.retrieve(question)
+    assert created == []
+    assert graph.reader.held_state() is state  # a declared group changes the state
+    copy = retriever.with_fetch_k(1)
+    assert [result.node.id for result in copy.retrieve("tea number 1")]
+    assert created == ["FusionRetriever", "LinkRetriever"]
+    assert retriever.retrieve("tea number 1") == first
+    assert graph.reader.held_state() is state
+
+
+@pytest.mark.parametrize("removed", [0, 1, 2])
+def test_linked_search_omits_passages_removed_meanwhile(removed: int) -> None:
+    graph = linked_graph()
+    retriever = DefaultRetriever(graph, follow_links=True)
+    before = ids(retriever.retrieve("tea number 1"))
+
+    class Removes:
+        def begin(self, span, parent) -> None:
+            pass
+
+        def end(self, span) -> None:
+            if span.name == "follow links":
+                graph.remove(before[removed])
+
+    with observe(Removes()):
+        results = retriever.retrieve("tea number 1")
+    assert results
+    assert before[removed] not in ids(results)
+    passages = {match.node.document_id for result in results for match in result.evidence}
+    assert before[removed] not in passages
