@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Sequence
 
 from ..errors import StoreError
 from .columns import DAMAGED
@@ -27,23 +26,33 @@ def check_schema(db: sqlite3.Connection, place: object) -> None:
     Raises:
         StoreError: If the file has another schema.
     """
-    rows = db.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
-    found = dict(filter(None, map(_described, rows)))
-    if found != _EXPECTED:
-        names = sorted(found.keys() ^ _EXPECTED.keys()) or sorted(
-            name for name in found if found[name] != _EXPECTED[name]
-        )
+    rows = db.execute("SELECT type, name, sql FROM sqlite_master ORDER BY type, name").fetchall()
+    parts = [
+        (str(kind), str(name), sql) for kind, name, sql in rows if not _is_internal(kind, str(name))
+    ]
+    found = {name: _normal(sql) for _, name, sql in parts}
+    changed = [name for name in _EXPECTED if found.get(name) != _EXPECTED[name]]
+    if changed:
         raise StoreError(
             f"{place} must have the tables of a graph, and has other definitions of "
-            f"{', '.join(names)[:200]}; {DAMAGED}"
+            f"{', '.join(changed)}; {DAMAGED}"
+        )
+    added = [f"{kind.upper()} {name}"[:80] for kind, name, _ in parts if name not in _EXPECTED]
+    if added:
+        raise StoreError(
+            f"{place} must have the tables of a graph only, and also has {', '.join(added[:3])}"
+            f"{_more(len(added) - 3)}; if you added them, remove them with the sqlite3 program "
+            f"(DROP {added[0]};), otherwise {DAMAGED}"
         )
 
 
-def _described(row: Sequence[object]) -> tuple[str, str] | None:
-    """Return the name and the definition of a part of a schema. None: a part of SQLite."""
-    kind, name, sql = row
-    is_internal = kind in ("table", "index") and str(name).startswith("sqlite_")
-    return None if is_internal else (str(name), _normal(sql))
+def _is_internal(kind: object, name: str) -> bool:
+    """Return whether a part of a schema belongs to SQLite, such as the statistics of ANALYZE."""
+    return kind in ("table", "index") and name.startswith("sqlite_")
+
+
+def _more(count: int) -> str:
+    return f" and {count} more" if count > 0 else ""
 
 
 def _normal(sql: object) -> str:

@@ -64,9 +64,35 @@ def test_file_of_other_schema_raises(path: Path, statements: tuple[str, ...]) ->
         NodeGraph(store=path, progress=False)
 
 
-def test_statistics_of_sqlite_are_allowed(path: Path) -> None:
-    change(path, "ANALYZE")
+@pytest.mark.parametrize(
+    "statement", ["ANALYZE", "VACUUM", "REINDEX", "PRAGMA optimize", "PRAGMA journal_mode = DELETE"]
+)
+def test_file_after_maintenance_is_used(path: Path, statement: str) -> None:
+    change(path, statement)
     assert use(path) == ["Green", "tea"] * 3
+
+
+ADDED = {
+    "TABLE notes": "CREATE TABLE notes (x)",
+    "INDEX by_text": "CREATE INDEX by_text ON nodes (text)",
+    "VIEW texts": "CREATE VIEW texts AS SELECT text FROM nodes",
+    "TRIGGER t": "CREATE TRIGGER t AFTER INSERT ON nodes BEGIN SELECT 1; END",
+}
+
+
+@pytest.mark.parametrize("name", ADDED)
+def test_error_says_how_to_remove_additions(path: Path, name: str) -> None:
+    change(path, ADDED[name])
+    with pytest.raises(StoreError, match=rf"also has {name}; .*\(DROP {name};\)"):
+        use(path)
+    change(path, f"DROP {name}")  # as the error says
+    assert use(path) == ["Green", "tea"] * 3
+
+
+def test_error_counts_many_additions(path: Path) -> None:
+    change(path, *[f"CREATE TABLE extra{number} (x)" for number in range(5)])
+    with pytest.raises(StoreError, match=r"TABLE extra2 and 2 more; .*\(DROP TABLE extra0;\)"):
+        use(path)
 
 
 @pytest.mark.parametrize(
