@@ -32,11 +32,11 @@ _ENGLISH = rf"""
         |have\ (?:enough|any|the|access|sufficient)|find\ (?:any|the|an?)\ (?:answer|information
           |relevant))
         |do\ (?:that|this|it)\b)
-    |as\ an?\ (?:ai|artificial\ intelligence|large\ language
+    |as\ an?\ (?:ai(?!\ (?:company|engineer|researcher|lab)\b)
+      |artificial\ intelligence|large\ language
       |language\ model)\b[^.\n]{{0,80}}\b(?:not|n['’]t|unable)\b
     |{_SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?(?:this|that|your|the|these|no)\b[^.\n]{{0,60}}
-      \b(?:not|n['’]t|no|unable)\b[^.\n]{{0,40}}\b(?:mention|contain|provid|includ|answer|allow
-        |inform|possib)
+      \b(?:not|n['’]t|no|unable)\b[^.\n]{{0,40}}\b(?:mention|contain|provid|includ|answer|inform)
     |{_SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?(?:i|we)\ ?{_CANNOT}\ (?:be\ able\ to\ )?
       (?:know|understand|find|see|locate|determine|have|identify|retrieve)\b
     |{_SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?there\ (?:is|are|was|were)(?:n['’]t|\ not
@@ -45,7 +45,10 @@ _ENGLISH = rf"""
       |won['’]t)
       \s{{0,4}}(?:do\ (?:that|this|it)\s{{0,4}})?(?:[.!]|\Z)
     |{_SORRY}\s{{0,4}}[.!]?\s{{0,4}}\Z
-    |(?:this|your)\ (?:request|question|content)\ (?:violates|goes\ against
+    |(?:i|we)\ (?:must|have\ to|will\ have\ to)\ decline\b
+    |i['’]m\ just\ an?\ ai\b[^.\n]{{0,60}}(?:not|n['’]t|unable)\b
+    |(?:{_SORRY}\ ?[,.]?\ (?:but\ )?)?(?:this|your)\ (?:request|question|content)\ (?:violates
+      |goes\ against
       |cannot\ be\ (?:answered|processed))
 """
 
@@ -54,17 +57,20 @@ _CHINESE = r"""
     (?:作为(?:一?[个名款])?(?:ai|人工智能|大?语言模型|智能助手)[^。\n]{0,40}?)?
     (?:我|本助手|本模型|该模型)?(?:目前|暂时|现在)?(?:还)?(?:无法|不能|没办法|沒辦法|無法|不便|难以)(?:直接)?(?:为您|为你|给您|向您|對|对)?
     (?:这个问题|该问题|您的问题|此问题)?(?:做出|进行|给出)?(?:提供|回答|回應|回应|生成|完成|帮|協助|协助|处理|满足|访问|讨论|继续|改写|翻译|找到)
-    |(?:非常|很|十分)?(?:抱歉|对不起|遗憾|對不起)[，,。！!：:\s]{0,3}[^。\n]{0,30}(?:没有|未|无法|不能|不会|不知|不清楚|不确定|沒有|無法)
+    |(?:非常|很|十分)?(?:抱歉|对不起|遗憾|對不起)(?![的地])[，,。！!：:\s]{0,3}
+      [^。\n]{0,30}(?:没有|未|无法|不能|不会|不知|不清楚|不确定|沒有|無法)
     |(?:非常|很)?(?:抱歉|对不起|不好意思|對不起)[。！!\s]{0,3}\Z
     |作为(?:一?[个名款])?(?:ai|人工智能|大?语言模型)[^。\n]{0,40}(?:无法|不能|没有)
-    |[^。\n]{0,12}问题我(?:无法|不能)回答
+    |[^。\n]{0,12}问题我?(?:暂时|目前)?(?:无法|不能)回答
+    |我(?:无法|不能)给到
 """
 
 _OTHERS = r"""
     # German
     (?:(?:es\ tut\ mir\ (?:sehr\ )?leid|tut\ mir\ leid|entschuldigung|verzeihung
       |leider)[,.!:]?\ (?:aber\ )?)
-      (?:(?:ich\ )?(?:kann|darf|konnte|bin)\ (?:ich\ )?[^.\n]{0,60}\b(?:nicht|keine?n?
+      (?:(?:(?:das\ |dies\ )?(?:kann|darf|konnte|bin)\ ich|ich\ (?:kann|darf|konnte|bin))
+        \ [^.\n]{0,60}\b(?:nicht|keine?n?
         |außerstande)\b)
     |(?:als\ (?:ki|künstliche|sprachmodell)[^.\n]{0,40})?ich\ (?:kann|darf)\ (?:ihnen\ |dir[ ]
       |dabei\ |dazu\ |diese\ \w+\ |darauf\ |das\ |hier\ ){1,3}
@@ -92,8 +98,8 @@ _OTHERS = r"""
     |(?:como\ (?:uma?\ )?(?:ia|modelo|assistente)[^.\n]{0,40},?\ )?não\ (?:posso
       |consigo)\ (?:ajudar|responder|fornecer|atender)
     # Dutch
-    |(?:(?:het\ spijt\ (?:me|mij)|sorry|helaas|excuses)[,.!:]?\ (?:maar\ )?)(?:(?:ik\ )?(?:kan
-      |mag)\ (?:ik\ )?[^.\n]{0,60}\b(?:niet|geen)\b)
+    |(?:(?:het\ spijt\ (?:me|mij)|sorry|helaas|excuses)[,.!:]?\ (?:maar\ )?)
+      (?:(?:(?:kan|mag)\ ik|ik\ (?:kan|mag))\ [^.\n]{0,60}\b(?:niet|geen)\b)
     |ik\ kan\ (?:u|je|hier|deze\ \w+|dat)\ [^.\n]{0,30}niet\ (?:helpen|beantwoorden|\w*helpen)
     # Russian
     |(?:(?:извините|простите|к\ сожалению|прошу\ прощения
@@ -110,7 +116,12 @@ _OTHERS = r"""
     |[^.\n]{0,24}(?:도와\s?드릴|답변(?:해)?\s?(?:드릴|할)|제공(?:해\s?드릴|할))\s?수\s?(?:가\s?)?없
 """
 
-_REFUSAL = re.compile(rf"[\s*_\"'“「#>-]{{0,9}}(?:{_ENGLISH}|{_CHINESE}|{_OTHERS})", re.I | re.X)
+# A greeting or an assent before a refusal.
+_GREETING = r"(?:(?:hello|hi|sure|well)[,.!]\s{1,2}(?:but\ )?|(?:您好|你好)[，,！!。]\s?)?"
+
+_REFUSAL = re.compile(
+    rf"[\s*_\"'“「#>-]{{0,9}}{_GREETING}(?:{_ENGLISH}|{_CHINESE}|{_OTHERS})", re.I | re.X
+)
 
 # "I can't say for sure, but the Nile is 6,650 km long" is an answer.
 _CONTRAST = re.compile(
@@ -141,7 +152,10 @@ _ERROR_LINE = re.compile(
       |rate\ ?limit|internal|unexpected|openai|anthropic|ollama|llm)
       _?\s?error\b\s?[:：]
     |error\s?[:：]\s
-    |\w{{1,40}}(?:Error|Exception)\s?:\s
+    |(?:[\w.]{{1,60}}\.)?\w{{0,40}}(?:Error|Exception|Timeout)\s?:\s
+    |fetch\ failed\b|failed\ to\ fetch\b|context\ deadline\ exceeded|stream\ error:
+    |networkerror\ when|upstream\ timed\ out|(?:unauthorized|forbidden):\s
+    |model\ is\ (?:currently\ )?loading\b
     |rate\ limit\ (?:reached|exceeded)|you\ exceeded\ your\ current\ quota|quota\ exceeded
     |(?:the\ )?(?:request|connection|operation)\ (?:has\ )?(?:timed\ out|was\ (?:aborted|refused
       |reset|blocked)|failed|refused|error)
@@ -246,7 +260,19 @@ def failure_in(text: str, query: str = "") -> str | None:
 def _error_line(text: str) -> re.Match[str] | None:
     if len(text) > _MAX_ERROR_LENGTH or text.endswith(("?", "？")):
         return None
-    return _ERROR_LINE.match(text)
+    found = _ERROR_LINE.match(text)
+    if found is not None and _EXPLAINED.match(text, found.end()):
+        return None
+    return found
+
+
+# "502 Bad Gateway means that ..." and "The request failed because ..." are sentences about errors.
+_EXPLAINED = re.compile(
+    r"\s(?:on|by|after|from|in\s(?=[A-Z0-9]))\s?\w"
+    r"|[^\n]{0,60}?\b(?:means?|because|is\ raised|is\ reported|are\ (?:logged|caused|answered))\b"
+    r"|[^\n]{0,30}?(?:表示|意思|是因为|是指)",
+    re.X,
+)
 
 
 def _is_asked(found: str, query: str) -> bool:

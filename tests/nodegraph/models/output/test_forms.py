@@ -424,6 +424,17 @@ FAILURES = [
     "Извините, но я не могу ответить на этот вопрос.",
     "申し訳ございませんが、その質問にはお答えできません。",
     "죄송합니다. 그 질문에는 답변할 수 없습니다.",
+    "I must decline this request.",
+    "I'm sorry, but this request violates our content policy.",
+    "I'm just an AI and can't answer that.",
+    "Hello! I'm sorry, but I can't help with that.",
+    "您好，这个问题我暂时无法回答，让我们换个话题再聊聊吧。",
+    "Tut mir leid, das kann ich nicht beantworten.",
+    "openai.RateLimitError: Rate limit reached for gpt-4o",
+    "httpx.ConnectError: [Errno 111] Connection refused",
+    "upstream timed out (110: Connection timed out)",
+    "context deadline exceeded",
+    "Failed to fetch",
 ]
 
 
@@ -501,6 +512,14 @@ TRUE_ANSWERS = [
     "A 404 page says that a page was not found.",
     "Not found in nature: element 117.",
     "Null Island lies at 0°N 0°E.",
+    "Unfortunately, the policy does not allow pets.",
+    "As an AI company, OpenAI does not publish the weights.",
+    "502 Bad Gateway means that a proxy got a bad reply.",
+    "The request failed because the disk was full.",
+    "The connection was refused because the port is closed.",
+    "Leider kann man das Museum montags nicht besuchen.",
+    "Helaas kan het museum op maandag niet worden bezocht.",
+    "遗憾的是，他没有获得诺贝尔奖。",
 ]
 
 
