@@ -52,9 +52,11 @@ class GraphRecords(BaseKVStore):
         collection: str = DEFAULT_COLLECTION,
         batch_size: int = 1,
     ) -> None:
-        """Store records in one transaction."""
+        """Store new and changed records in one transaction."""
         rows = {key: json.dumps(value, default=str).encode() for key, value in kv_pairs}
-        self._reader.save(_kind(collection), rows)
+        stored = self._reader.values(_kind(collection), list(rows))
+        changed = {key: row for key, row in rows.items() if stored.get(key) != row}
+        self._reader.save(_kind(collection), changed)
 
     def get(self, key: str, collection: str = DEFAULT_COLLECTION) -> dict[str, Any] | None:
         """Return a record."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -23,6 +24,7 @@ from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores import SimpleVectorStore
 from support.llama_index_models import Words, closed_memories  # noqa: F401
+from support.other_user import as_other_user, freeze, shared_folder
 
 from nodekin.adapters.llama_index import NodeGraphIndex
 from nodekin.nodegraph import split_sentences
@@ -202,6 +204,21 @@ def test_file_of_the_graph_keeps_the_index(documents: list[Document], tmp_path: 
     assert len(again.ref_doc_info) == 3
     assert "A bridge of wood." in {node.get_content() for node in again.docstore.docs.values()}
     assert model.texts == ["A bridge of wood."]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs another user")
+def test_equal_nodes_open_read_only_file(nodes: list[TextNode], model: Words) -> None:
+    with shared_folder() as folder:
+
+        def search() -> list[str]:
+            index = NodeGraphIndex(nodes, embed_model=model, store=str(folder / "drinks.db"))
+            ids = found(index, "steamed tea")
+            index.graph.close()
+            return ids
+
+        right = search()
+        freeze(folder)
+        assert as_other_user(search) == right
 
 
 def test_persisted_index_keeps_vectors_and_settings(
