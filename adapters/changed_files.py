@@ -11,16 +11,21 @@ from pathlib import Path
 from ..nodegraph.readers.folder_scan import scan_files
 
 
-def newer_files(sources: Iterable[Path], updated: float) -> int:
+def newer_files(sources: Iterable[Path], updated: float, *, is_copy: bool = False) -> int:
     """Return the number of files that were changed, added or moved after the last update.
 
     Args:
         sources: The folders and files of the index.
         updated: The time of the last update, in seconds since 1970.
+        is_copy: Whether index and files were copied together, as in an image of a container. Then
+            all files were moved, and only changes count.
     """
     sources = [*sources]
-    files = chain.from_iterable(map(_visible_files, sources))
-    newer = {Path(path) for path, stat in files if max(stat.st_mtime, stat.st_ctime) > updated}
+    newer: set[Path] = set()
+    for path, stat in chain.from_iterable(map(_visible_files, sources)):
+        changed = stat.st_mtime if is_copy else max(stat.st_mtime, stat.st_ctime)
+        if changed > updated:
+            newer.add(Path(path))
     if not newer:  # the usual case; a scan takes longer
         return 0
     scans = (scan_files(source).files.values() for source in sources if source.exists())

@@ -150,7 +150,8 @@ def status_command(store: Path | None, check: bool, json: bool, quiet: bool) -> 
         ]
         encodings = Counter(str(each.metadata.get("encoding", "utf-8")) for each in documents)
         failures, missing = graph.failures, workspace.missing_vectors(graph)
-        newer = newer_files(graph.sources, index.updated)
+        is_copy = graph.reader.is_read_only
+        newer = newer_files(graph.sources, index.updated, is_copy=is_copy)
         facts = {
             "store": str(index.folder.absolute()),
             "sources": [str(source) for source in graph.sources],

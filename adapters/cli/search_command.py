@@ -88,8 +88,11 @@ def open_search(
     conditions = parse_conditions(options["filter"])
     index = find_index(options["store"], options["in"])
     with open_graph(index, quiet=quiet, model=model_of(index)) as graph:
-        if not (quiet or index.in_memory) and (newer := newer_files(graph.sources, index.updated)):
-            warn(message("stale", count=newer))
+        if not (quiet or index.in_memory):
+            is_copy = graph.reader.is_read_only
+            newer = newer_files(graph.sources, index.updated, is_copy=is_copy)
+            if newer:
+                warn(message("stale", count=newer))
         phrases: Literal["first", "required"] = "required" if exact else "first"
         retriever = DefaultRetriever(graph, top_k=options["top_k"], phrases=phrases)
         yield retriever, conditions

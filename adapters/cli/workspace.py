@@ -67,13 +67,28 @@ class Workspace:
         """Write the settings."""
         record = {"version": 1, **{name: getattr(self, name) for name in _SETTINGS}}
         new = self.folder / f"{_FILE}.{os.getpid()}.new"
-        new.write_text(json.dumps(record), encoding="utf-8")
-        new.replace(self.folder / _FILE)
+        with _explaining(self.folder):
+            new.write_text(json.dumps(record), encoding="utf-8")
+            new.replace(self.folder / _FILE)
 
     def clear(self) -> None:
         """Remove the files of the index, and no other files of the folder."""
         for file in (self.folder / _FILE, *self.folder.glob(f"{self.graph_file.name}*")):
-            file.unlink(missing_ok=True)
+            with _explaining(self.folder):
+                file.unlink(missing_ok=True)
+
+
+@contextmanager
+def _explaining(folder: Path) -> Iterator[None]:
+    """Explain the error of an index folder that this user cannot write to."""
+    try:
+        yield
+    except PermissionError as error:
+        raise CommandError(
+            f"can't write to the index {folder} ({error.strerror}); run this command as its owner, "
+            "or make another index: --store DIRECTORY",
+            ExitStatus.INDEX_ERROR,
+        ) from error
 
 
 def load_index(folder: Path) -> Workspace:

@@ -1,11 +1,15 @@
 """The folder of an index, its models, and limits of an index of others: docs/security.md."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
+from support.other_user import as_other_user, freeze, shared_folder
 
-from nodekin.adapters.cli.workspace import load_index, open_graph
+from nodekin.adapters.changed_files import newer_files
+from nodekin.adapters.cli.messages import CommandError
+from nodekin.adapters.cli.workspace import Workspace, load_index, open_graph
 
 
 @pytest.fixture(autouse=True)
@@ -174,3 +178,34 @@ def test_forged_settings_name_remedy(nodekin, indexed, text):
     assert result.status == 3
     assert "can't use the index" in result.err
     assert "--rebuild" in result.err
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs another user")
+@pytest.mark.parametrize("change", ["save", "clear"])
+def test_read_only_index_names_remedy(change):
+    with shared_folder() as folder:
+        index = Workspace(folder / "index")
+        index.folder.mkdir()
+        index.save()
+        freeze(folder)
+
+        def error() -> str:
+            with pytest.raises(CommandError) as raised:
+                getattr(index, change)()
+            return str(raised.value)
+
+        text = as_other_user(error)
+        assert f"can't write to the index {folder}/index (Permission denied)" in text
+        assert "--store DIRECTORY" in text
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no time of a move")
+def test_files_of_copied_index_are_not_newer():
+    with shared_folder() as folder:
+        file = folder / "tea.txt"
+        file.write_text("Green tea.")
+        old = file.stat().st_mtime - 100
+        os.utime(file, (old, old))
+        assert newer_files([folder], old + 50) == 1  # moved
+        assert newer_files([folder], old + 50, is_copy=True) == 0
+        assert newer_files([folder], old - 50, is_copy=True) == 1
