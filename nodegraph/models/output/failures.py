@@ -21,9 +21,10 @@ _CANNOT = r"""(?:(?:can['’]?t|can\ ?not|could(?:n['’]t|\ not)|won['’]t|wil
     |permitted|capable)|unable))"""
 
 _ENGLISH = rf"""
-    (?:{_SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?(?:that\ )?)?
+    (?:{_SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?(?:that\ )?(?:we\ ?(?={_CANNOT}))?)?
     (?:as\ an?\ (?:ai|artificial|large|language)\b[^.\n]{{0,60}}?,?\ )?
-    (?:i|we)\ ?{_CANNOT}\ (?:to\ |of\ )?(?:be\ able\ to\ )?(?:currently\ |directly\ |really\ )?
+    (?:i\ ?|(?<=we)\ ?|(?<=we\ )){_CANNOT}\ (?:to\ |of\ )?
+      (?:be\ able\ to\ )?(?:currently\ |directly\ |really\ )?
     (?:help(?:ing)?(?:\ (?:you|with|in|that|this|to)\b|\s{{0,4}}(?:[.,!]|\Z))
       |(?:assist|answer|compl(?:y|ete)|fulfil|respond|provid|generat|creat|rewrit|rephras|process
         |access|brows
@@ -53,8 +54,9 @@ _ENGLISH = rf"""
 """
 
 _CHINESE = r"""
-    (?:(?:非常|很|十分|真的)?(?:抱歉|对不起|遗憾|不好意思|對不起)[，,。！!：:\s]{0,3}(?:但是?)?)?
-    (?:作为(?:一?[个名款])?(?:ai|人工智能|大?语言模型|智能助手)[^。\n]{0,40}?)?
+    (?:(?:非常|很|十分|真的)?(?:抱歉|对不起|遗憾|不好意思|對不起)[，,。！!：:\s]{0,3}(?:但是?)?
+      |作为(?:一?[个名款])?(?:ai|人工智能|大?语言模型|智能助手)[^。\n]{0,40}?
+      |(?=我|本助手|本模型|该模型|(?:无法|不能)(?:直接)?回答))
     (?:我|本助手|本模型|该模型)?(?:目前|暂时|现在)?(?:还)?(?:无法|不能|没办法|沒辦法|無法|不便|难以)(?:直接)?(?:为您|为你|给您|向您|對|对)?
     (?:这个问题|该问题|您的问题|此问题)?(?:做出|进行|给出)?(?:提供|回答|回應|回应|生成|完成|帮|協助|协助|处理|满足|访问|讨论|继续|改写|翻译|找到)
     |(?:非常|很|十分)?(?:抱歉|对不起|遗憾|對不起)(?![的地])[，,。！!：:\s]{0,3}
@@ -147,7 +149,7 @@ _ERROR_LINE = re.compile(
       |status(?:\ code)?:?\s|error\ code:?\s)?
       [45]\d\d\s?[:\-–—.,]?\s{{0,3}}(?:client\ error:?\s|server\ error:?\s)?{_STATUS}
     |(?:http\s|api\s|openai\s|server\s)?error\ (?:code|status)?:?\s?[45]\d\d\b
-    |{_STATUS}[.!]?\s{{0,9}}\Z
+    |(?=\w+[\ -]\w){_STATUS}[.!]?\s{{0,9}}\Z
     |(?:api|model|inference|server|runtime|value|key|type|connection|timeout|authentication
       |rate\ ?limit|internal|unexpected|openai|anthropic|ollama|llm)
       _?\s?error\b\s?[:：]
@@ -171,7 +173,7 @@ _ERROR_LINE = re.compile(
       |incorrect\ api\ key
     |an?\ (?:internal\ |unexpected\ |unknown\ )?error\ (?:has\ )?occurred
     |(?:请求|服务|系统|服务器|网络|接口|模型)(?:超时|异常|错误|繁忙|过多|过于频繁|不可用|调用失败|请求失败|内部错误|出错)
-    |(?:内部|系统|服务器|网络|未知)?错误(?:代码)?\s?[:：]
+    |(?:(?:内部|系统|服务器|网络|未知)错误(?:代码)?|错误代码)\s?[:：]
     )""",
     re.I | re.X,
 )

@@ -216,7 +216,8 @@ def _problem_of(text: str, query: str) -> str | None:
         with suppress(ValueError, RecursionError):
             if is_error_value(json.loads(text)):
                 return "the error of a server"
-    return failure_in(text, query)
+    failure = failure_in(text, query)
+    return None if failure == "a URL" else failure  # an address may be the answer
 
 
 def parse_final_answer(answer: str, query: str = "") -> FinalAnswer:

@@ -448,8 +448,9 @@ def test_failure_is_no_query_and_no_answer(answer: str) -> None:
     with pytest.raises(ValueError, match=r"answer is|refused"):
         parse_passage(answer, question)
     final = parse_final_answer(answer, question)
-    assert not final.answered
-    assert final.problem is not None
+    is_address = answer.startswith(("http:", "https:", "[Ibsen]"))  # which may be an answer
+    assert final.answered == is_address
+    assert (final.problem is None) == is_address
 
 
 @pytest.mark.parametrize("answer", ["null", "`null`", "undefined", "NaN"])
@@ -498,6 +499,11 @@ def test_odd_query_is_kept(query: str) -> None:
 
 TRUE_ANSWERS = [
     "I'm sorry to say that it is 6,650 km long, so you can't walk it in a week.",
+    "Conflict.",
+    "Forbidden",
+    "We do not provide refunds after 30 days.",
+    "无法提供退款，因为已经超过三十天。",
+    "错误：第3行缺少分号",
     "I'm sorry to hear that. Reset the password on the login page.",
     "I cannot answer every detail, but the Nile is 6,650 km long.",
     "Unfortunately, the museum is not open on Mondays.",
