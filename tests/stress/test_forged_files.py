@@ -30,7 +30,7 @@ from nodekin.nodegraph import (
     NodeGraph,
     StoreError,
 )
-from nodekin.nodegraph.errors import VectorLengthError
+from nodekin.nodegraph.errors import MissingNodeError, VectorLengthError
 from nodekin.nodegraph.extractors.entity_extractor import EntityExtractor
 from nodekin.retrievers import LinkRetriever, Retriever
 from nodekin.retrievers.indexes import nearest_vectors
@@ -134,7 +134,7 @@ def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 DOCUMENTED = {
     forge_index: (),
     forge_hnsw: (),
-    forge_store: (StoreError, EmbeddingError, VectorLengthError, LookupError),
+    forge_store: (StoreError, EmbeddingError, VectorLengthError, LookupError, MissingNodeError),
 }
 
 
