@@ -127,7 +127,9 @@ def register_similarity(
 ) -> FunctionT | Callable[[FunctionT], FunctionT]:
     """Register a function as a similarity. Retrievers accept its name or the function.
 
-    It supports targets, filters, fusion and cut-offs like a built-in similarity.
+    It supports targets, filters, fusion and cut-offs like a built-in similarity. It is called
+    without the graph's lock, and again if a node that it has found changes during the search. Only
+    if this happens twice, the last call holds the lock.
 
     Args:
         function: Its first parameter is the query. Others are passed by name: ``node``, or in
