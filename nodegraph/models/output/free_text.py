@@ -172,12 +172,6 @@ _LEADING_SIGNAL = re.compile(
 
 _TRAILING_SIGNAL = re.compile(rf"{_OPEN}(?:(?<!\w)NO_ANSWER|无答案){_SHUT}\Z")
 
-# The end of a text that later chunks may turn into a signal, or into the end of thoughts.
-_UNCERTAIN = re.compile(
-    rf"(?:\n[ \t]{{0,9}}[<\[【◁][^<>\n]{{0,40}}|\s*<[/|｜a-zA-Z_回答最终案]{{0,40}}"
-    rf"|{_OPEN}(?:(?:[NO_ANSWER]{{1,9}}|无答?案?){_SHUT})?)\Z"
-)
-
 _MAX_ERROR = 10_000  # characters of an error in JSON
 
 _MAX_SIGNAL = 40  # characters of a signal with brackets and punctuation
@@ -188,6 +182,15 @@ _WRAPPER = r"(?:answer|final_answer|response|final_response|output|result|回答
 _HEAD = re.compile(rf"(?:\s*(?:<{_WRAPPER}>|{CONTROL_TOKEN.pattern}))+\s*", re.I)
 
 _TAIL = re.compile(rf"(?:\s*(?:</{_WRAPPER}>|{CONTROL_TOKEN.pattern}))+\s*\Z", re.I)
+
+# The end of a text that later chunks may turn into a signal, or into the end of thoughts.
+_UNCERTAIN = re.compile(
+    rf"(?:\n[ \t]{{0,9}}[<\[【◁][^<>\n]{{0,40}}"
+    rf"|{_OPEN}(?:\s*(?:</{_WRAPPER}>|{CONTROL_TOKEN.pattern})){{0,4}}\s*<[/|｜a-zA-Z_回答最终案]{{0,40}}"
+    rf"|{_OPEN}(?:(?:[NO_ANSWER]{{1,9}}|无答?案?){_SHUT})?)\Z"
+)
+
+_MAX_UNCERTAIN = 160  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +286,7 @@ def _certain_text(answer: str) -> str:
         signals = ("no answer", NO_ANSWER_SIGNALS["zh"])
         if _ONLY_SIGNAL.match(text) or any(signal.startswith(words) for signal in signals):
             return ""
-    uncertain = _UNCERTAIN.search(text, max(0, len(text) - _MAX_SIGNAL))
+    uncertain = _UNCERTAIN.search(text, max(0, len(text) - _MAX_UNCERTAIN))
     return text[: uncertain.start() if uncertain else None].rstrip()
 
 
@@ -317,6 +320,8 @@ class FinalAnswerParser:
 
     def _new(self, text: str) -> str:
         """Return the new part of a text, all of it after thoughts without an opening tag."""
+        if self._returned.startswith(text):  # the end of the text has become uncertain
+            return ""
         start = len(self._returned) if text.startswith(self._returned) else 0
         self._returned = text
         return text[start:]
