@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from .builder import GroupBuilder
 from .corpus import Corpus, Refresh
@@ -459,7 +459,14 @@ class NodeGraph:
 
     @explain_names
     def search(
-        self, query: str, top_k: int = 6, *, filters: Mapping[str, Any] | None = None
+        self,
+        query: str,
+        top_k: int | None = None,
+        *,
+        filters: Mapping[str, Any] | None = None,
+        min_score: float | None = None,
+        max_tokens: int | None = None,
+        phrases: Literal["first", "required"] = "first",
     ) -> list[ScoredNode]:
         """Return the best passages for a question, best first: the default search.
 
@@ -467,12 +474,17 @@ class NodeGraph:
 
         Args:
             query: The question.
-            top_k: The maximum number of results.
+            top_k: The maximum number of results. Defaults to 6, or with ``max_tokens`` to as many
+                as fit.
             filters: Conditions on metadata. None: no conditions.
+            min_score: The minimum score, from 0 to 1.
+            max_tokens: The maximum number of tokens of all results together. The results are then
+                windows: runs of whole sentences.
+            phrases: ``"required"`` leaves out results without the phrases in quotation marks.
 
         Raises:
-            TypeError: If ``query`` is not a string, or ``top_k`` is not an integer.
-            ValueError: If ``top_k`` is below 1, or a condition is invalid.
+            TypeError: If ``query`` is not a string, or a number has the wrong type.
+            ValueError: If a number is out of range, or a condition or ``phrases`` is invalid.
 
         Example:
             >>> graph = NodeGraph()
@@ -480,7 +492,10 @@ class NodeGraph:
             >>> print(graph.search("Which tea is steamed?", top_k=1)[0])
             0.596  Green tea is steamed.
         """
-        return self._default_search().retrieve(query, top_k=top_k, filters=filters)
+        search = self._default_search().with_phrases(phrases)
+        if min_score is not None:
+            search = search.with_min_score(min_score)
+        return search.retrieve(query, top_k=top_k, filters=filters, max_tokens=max_tokens)
 
     def _default_search(self) -> DefaultRetriever:
         from ..retrievers import DefaultRetriever  # the only import of a package above this one

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, get_args, overload
 
 from ..nodegraph.errors import explain_names
 from .filters import Filters, parse_filters
@@ -14,10 +14,14 @@ from .plans.plan import Do, arun, gather, run
 from .protocols import RetrieverProtocol
 from .results import OutputFormat, Results, ScoredNode, formatted
 from .token_budget import Order, TokenBudget
-from .validation import check_output, check_top_k
+from .validation import check_output, check_top_k, choice
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
+
+
+Phrases = Literal["first", "required"]
+"""How results with the quoted phrases of a query are treated, see ``DefaultRetriever``."""
 
 
 class CallOptions(TypedDict, total=False):
@@ -156,6 +160,23 @@ class BaseRetriever:
             for name, inner in self.inner_retrievers
             if isinstance(inner, BaseRetriever)
         }
+        return self.with_inner_retrievers(changed)
+
+    def with_phrases(self, phrases: Phrases) -> Self:
+        """Return a copy in which each default search treats quoted phrases in this way.
+
+        Raises:
+            ValueError: If the value is unknown, or no inner retriever is a default search.
+        """
+        choice(phrases, "phrases", get_args(Phrases))
+        changed: dict[str, RetrieverProtocol] = {}
+        for name, inner in self.inner_retrievers:
+            if isinstance(inner, BaseRetriever) and searches_phrases(inner):
+                changed[name] = inner.with_phrases(phrases)
+        if not changed:
+            raise ValueError(
+                f"phrases= requires a default search, got {self!r:.120}; use as_retriever(graph)"
+            )
         return self.with_inner_retrievers(changed)
 
     def _replace_inner_retrievers(self, retrievers: Mapping[str, RetrieverProtocol]) -> None:
@@ -368,6 +389,11 @@ def inner_retrievers(retriever: object) -> Sequence[tuple[str, RetrieverProtocol
     """Return the ``inner_retrievers`` of any retriever. Empty without this attribute."""
     inner: Sequence[tuple[str, RetrieverProtocol]] = getattr(retriever, "inner_retrievers", ())
     return inner
+
+
+def searches_phrases(retriever: object) -> bool:
+    """Return whether a retriever, or a nested one, is a default search with ``phrases``."""
+    return any(hasattr(item, "phrases") for item in with_all_inner(retriever))
 
 
 def with_all_inner(retriever: object) -> Iterator[object]:

@@ -27,6 +27,7 @@ def to_document(
     score_key: str | None = None,
     place: bool = False,
     evidence: bool = False,
+    span: bool = False,
 ) -> Document:
     """Convert a node or a result to a new LangChain document with the node's id and metadata.
 
@@ -38,6 +39,8 @@ def to_document(
             page 12, 3.2 Results``. The place is empty for a text without a source.
         evidence: Whether the metadata has ``evidence``: the matches as dicts with ``id``, ``text``,
             ``start``, ``end``, ``score``, ``similarity`` and ``query``.
+        span: Whether the metadata has the ``place``, ``start`` and ``end`` of the text in its
+            document, for windows.
 
     Example:
         >>> node = Node("Tea is a drink.", {"page": 3}, id="n1")
@@ -48,7 +51,12 @@ def to_document(
     """
     result = item if isinstance(item, ScoredNode) else ScoredNode(item, 0.0)
     node = result.node
-    added = _places(result) if place and result is item else page_fields(node)
+    if span:
+        added: dict[str, Any] = _span(node)
+    elif place and result is item:
+        added = _places(result)
+    else:
+        added = page_fields(node)
     metadata = {**added, **deepcopy(node.metadata)}
     if score_key is not None and result is item:
         metadata[score_key] = float(result.score)
@@ -57,6 +65,17 @@ def to_document(
     original = getattr(node, "original", None)  # a document of another LangChain retriever
     id = original.id if isinstance(original, Document) else node.id
     return Document(str(node.content), metadata=metadata, id=id or None)
+
+
+def _span(node: Node) -> dict[str, Any]:
+    """Return the place of a node, and its start and end in the document."""
+    place = node.place if source_title(node.metadata) else ""
+    start: int | None = node.start
+    end: int | None = node.end
+    if node.group == ROOT:
+        start = 0
+        end = len(node.text)
+    return {"place": place, "start": start, "end": end, **page_fields(node)}
 
 
 def _places(result: ScoredNode) -> dict[str, str]:

@@ -22,7 +22,9 @@ from typing_extensions import Self
 from ...nodegraph.concurrency import context_value
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT
+from ...retrievers.base_retriever import Phrases
 from ...retrievers.composite.default_retriever import DefaultRetriever
+from ...retrievers.composite.document_retriever import DocumentRetriever
 from ...retrievers.foreign.foreign_retriever import as_retriever, configured
 from ...retrievers.protocols import RetrieverProtocol
 from ...retrievers.results import ScoredNode
@@ -35,7 +37,9 @@ from .callbacks import retriever_runs
 from .documents import SCORE_KEY, default_similarity, put_documents, text_documents, to_document
 from .filter_translation import as_filters
 
-_CALL_OPTIONS = ("k", "fetch_k", "filter", "score_threshold")
+_CALL_OPTIONS = ("k", "fetch_k", "filter", "score_threshold", "max_tokens", "phrases")
+
+_TOP_K = 4  # LangChain's default
 
 
 async def _search_in_thread(
@@ -60,7 +64,13 @@ class NodeGraphRetriever(BaseRetriever):
     Key init args:
         retriever: Any nodekin retriever, a retriever of LangChain or LlamaIndex, or a function.
             None: the default search of ``graph``.
-        k: The maximum number of documents, counted after lifting. None: the retriever's ``top_k``.
+        k: The maximum number of documents, counted after lifting. If None, the retriever's
+            ``top_k``, or with ``max_tokens`` as many as fit.
+        max_tokens: The maximum number of tokens of all documents together. The default search then
+            returns windows: runs of whole sentences of the given documents. Each window has the
+            metadata of its document, and its ``place``, ``start`` and ``end``.
+        phrases: ``"first"`` or ``"required"``: how the default search treats results with the
+            phrases in quotation marks of a query. If None, the retriever decides.
         fetch_k: The number of hits in smaller groups to consider before lifting. None: as many as
             ``k`` documents need.
         filter: Additional conditions on metadata, checked before ranking.
@@ -72,7 +82,8 @@ class NodeGraphRetriever(BaseRetriever):
             Results``.
         evidence: Whether the metadata lists the matches of smaller groups as ``evidence``.
         graph: The graph for ``add_documents``. ``from_documents`` sets it.
-        search_kwargs: ``k``, ``fetch_k``, ``filter`` and ``score_threshold`` as a mapping.
+        search_kwargs: ``k``, ``fetch_k``, ``filter``, ``score_threshold``, ``max_tokens`` and
+            ``phrases`` as a mapping.
 
     Instantiate:
         >>> from langchain_core.documents import Document
@@ -98,11 +109,14 @@ class NodeGraphRetriever(BaseRetriever):
         >>> document.metadata["evidence"][0]["text"]
         'Black tea is not.'
 
-        A call takes ``k``, ``fetch_k``, ``filter`` and ``score_threshold``. The call's filter is
-        added to the retriever's:
+        A call takes ``k``, ``fetch_k``, ``filter``, ``score_threshold``, ``max_tokens`` and
+        ``phrases``. The call's filter is added to the retriever's:
 
         >>> retriever.invoke("tea", k=1, filter={"language": "en"})
         []
+        >>> (window,) = retriever.invoke("Which tea is fermented?", max_tokens=8)
+        >>> window.page_content, window.metadata["start"]
+        ('Black tea is fermented.', 22)
 
     Use within a chain:
         >>> def joined(documents):
@@ -123,6 +137,8 @@ class NodeGraphRetriever(BaseRetriever):
     fetch_k: int | None = Field(default=None, ge=1, strict=True)
     filter: dict[str, Any] | None = None
     score_threshold: float | None = Field(default=None, allow_inf_nan=False)
+    max_tokens: int | None = Field(default=None, ge=1, strict=True)
+    phrases: Phrases | None = None
     score_key: str | None = None
     place: bool = False
     evidence: bool = False
@@ -144,6 +160,7 @@ class NodeGraphRetriever(BaseRetriever):
         values["retriever"] = as_retriever(given, "retriever")
         check_min_score(values.get("score_threshold"), values["retriever"], "score_threshold")
         as_filters(values.get("filter"))
+        configured(values["retriever"], phrases=values.get("phrases"))  # checks
         super().__init__(**values)
 
     @classmethod
@@ -219,8 +236,8 @@ class NodeGraphRetriever(BaseRetriever):
             strategy: ``"rewrite"``, ``"multi_query"``, ``"hyde"``, ``"sub_question"`` or
                 ``"multi_step"``: queries that ``llm`` writes.
             llm: The model of the strategy: a LangChain model, or any other that ``LLM`` takes.
-            **options: Fields of the class (``k`` is 4), and options of ``Retriever`` or
-                ``DefaultRetriever``, such as ``index`` and ``follow_links``.
+            **options: Fields of the class (without ``k``, 4 documents are returned), and options of
+                ``Retriever`` or ``DefaultRetriever``, such as ``index`` and ``follow_links``.
 
         Raises:
             TypeError: If an option is unknown, or only one of ``strategy`` and ``llm`` is given.
@@ -237,21 +254,23 @@ class NodeGraphRetriever(BaseRetriever):
         check_names(f"{cls.__name__}.from_graph", options)
         if (strategy is None) != (llm is None):
             raise TypeError("strategy= and llm= must be given together")
-        options = {"k": 4, **_unpacked(options)}
+        options = _unpacked(options)
         fields = {name: options.pop(name) for name in cls.model_fields if name in options}
         target = _declare_group(graph, "parent", parent_splitter, target, ROOT) or ROOT
         group = _declare_group(graph, "child", child_splitter, group, target)
         retriever: RetrieverProtocol
         if group is None and similarity is None:
-            retriever = DefaultRetriever(graph, target, **options)
+            retriever = DefaultRetriever(graph, target, top_k=_TOP_K, **options)
+            if target == ROOT:
+                retriever = DocumentRetriever(retriever, graph, **options)
         else:
             similarity = get_similarity(similarity or default_similarity(graph))
             if group is None:
                 by_meaning = similarity.mode == "embedding"
                 group = DefaultRetriever(graph, target).sentences if by_meaning else target
-            retriever = Retriever(graph, group, similarity, target=target, **options)
+            retriever = Retriever(graph, group, similarity, target=target, top_k=_TOP_K, **options)
         if strategy is not None:
-            retriever = make_strategy(strategy, retriever, llm)
+            retriever = make_strategy(strategy, retriever, llm, top_k=_TOP_K)
         return cls(retriever, graph=graph, **fields)
 
     def add_documents(
@@ -280,6 +299,8 @@ class NodeGraphRetriever(BaseRetriever):
         fetch_k: int | None = None,
         filter: Mapping[str, Any] | None = None,
         score_threshold: float | None = None,
+        max_tokens: int | None = None,
+        phrases: Phrases | None = None,
     ) -> RetrieverProtocol:
         """Return the nodekin retriever of a call. Options that are not given are the fields."""
         threshold = self.score_threshold if score_threshold is None else score_threshold
@@ -289,6 +310,8 @@ class NodeGraphRetriever(BaseRetriever):
             filters=as_filters(self.filter, filter),
             fetch_k=self.fetch_k if fetch_k is None else whole(fetch_k, "fetch_k", 1),
             min_score=check_min_score(threshold, self.retriever, "score_threshold"),
+            max_tokens=self.max_tokens if max_tokens is None else max_tokens,
+            phrases=self.phrases if phrases is None else phrases,
         )
 
     def invoke(
@@ -299,8 +322,8 @@ class NodeGraphRetriever(BaseRetriever):
         Args:
             input: The query. A blank query lists the documents that meet a filter.
             config: The config. Its ``run_id`` is the id of the retriever's run.
-            **kwargs: ``k``, ``fetch_k`` and ``score_threshold`` replace the fields of the
-                retriever. ``filter`` is added to the retriever's filter.
+            **kwargs: ``k``, ``fetch_k``, ``score_threshold``, ``max_tokens`` and ``phrases``
+                replace the fields of the retriever. ``filter`` is added to the retriever's filter.
 
         Raises:
             TypeError: If an argument is unknown, or ``_get_relevant_documents`` of a subclass does
@@ -347,7 +370,8 @@ class NodeGraphRetriever(BaseRetriever):
     ) -> list[Document]:
         retriever = self._configured(**options)
         with retriever_runs(run_manager):
-            return self._documents(retriever.retrieve(query))
+            results = retriever.retrieve(query)
+        return self._documents(results, options.get("max_tokens"))
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **options: Any
@@ -356,14 +380,21 @@ class NodeGraphRetriever(BaseRetriever):
             retriever = self._configured(**options)
             with retriever_runs(run_manager):
                 results = await retriever.aretrieve(query)
-            return await asyncio.to_thread(self._documents, results)
+            return await asyncio.to_thread(self._documents, results, options.get("max_tokens"))
         except asyncio.CancelledError as error:  # LangChain reports only an Exception
             await run_manager.on_retriever_error(error)
             raise
 
-    def _documents(self, results: Sequence[ScoredNode]) -> list[Document]:
+    def _documents(self, results: Sequence[ScoredNode], max_tokens: int | None) -> list[Document]:
+        are_windows = max_tokens is not None or self.max_tokens is not None
         return [
-            to_document(result, score_key=self.score_key, place=self.place, evidence=self.evidence)
+            to_document(
+                result,
+                score_key=self.score_key,
+                place=self.place,
+                evidence=self.evidence,
+                span=are_windows,
+            )
             for result in results
         ]
 

@@ -28,6 +28,7 @@ from ...nodegraph.document import as_document
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT
 from ...retrievers.composite.default_retriever import DefaultRetriever
+from ...retrievers.composite.document_retriever import DocumentRetriever
 from ...retrievers.composite.fusion import FusionRetriever
 from ...retrievers.filters import Filters
 from ...retrievers.protocols import RetrieverProtocol, Similarity
@@ -283,9 +284,10 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
     def _search(self, group: str, similarity: str | Similarity | None) -> RetrieverProtocol:
         graph, keys = self.graph, self.graph.embeddings.embedders
         if similarity is None and not keys:
-            return DefaultRetriever(graph, ROOT, top_k=_TOP_K)
+            return DocumentRetriever(DefaultRetriever(graph, ROOT, top_k=_TOP_K), graph)
         if similarity is None and group == SENTENCES:
-            return DefaultRetriever(graph, ROOT, top_k=_TOP_K, **self._index)
+            whole = DefaultRetriever(graph, ROOT, top_k=_TOP_K, **self._index)
+            return DocumentRetriever(whole, graph, **self._index)
         words = DefaultRetriever(graph, ROOT, embed_keys=[])
         names = {NODES: ROOT, SENTENCES: words.sentences}
         options: dict[str, Any] = {"target": ROOT, "top_k": _TOP_K}
@@ -294,7 +296,8 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         single = Retriever(graph, names.get(group, group), similarity or "cosine", **options)
         if similarity is not None:
             return single
-        return FusionRetriever([words, single], "relative", [2, 1], top_k=_TOP_K)
+        fusion = FusionRetriever([words, single], "relative", [2, 1], top_k=_TOP_K)
+        return DocumentRetriever(fusion, graph, **self._index)
 
     # Nodes and documents
 

@@ -20,7 +20,7 @@ from llama_index.core.vector_stores.types import MetadataFilters
 
 from ...nodegraph.concurrency import in_thread
 from ...nodegraph.models.templates import language_of
-from ...retrievers.base_retriever import BaseRetriever
+from ...retrievers.base_retriever import BaseRetriever, Phrases
 from ...retrievers.filters import Filters
 from ...retrievers.foreign.outputs import is_answer
 from ...retrievers.protocols import RetrieverLike
@@ -71,6 +71,9 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
         response_synthesizer: LlamaIndex's synthesizer. None: the default one with ``llm``.
         similarity_top_k: As for ``NodeGraphRetriever``.
         filters: As for ``NodeGraphRetriever``.
+        max_tokens: As for ``NodeGraphRetriever``. With a strategy, for all its results together.
+        min_score: As for ``NodeGraphRetriever``.
+        phrases: As for ``NodeGraphRetriever``.
         node_postprocessors: Postprocessors, in this order. They apply to the result, and to each
             retrieval whose passages the model of a strategy reads, for each sub-question or step.
         callback_manager: As in LlamaIndex.
@@ -102,6 +105,9 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
         response_synthesizer: BaseSynthesizer | None = None,
         similarity_top_k: int | None = None,
         filters: MetadataFilters | Filters | None = None,
+        max_tokens: int | None = None,
+        min_score: float | None = None,
+        phrases: Phrases | None = None,
         node_postprocessors: Sequence[BaseNodePostprocessor] | None = None,
         callback_manager: CallbackManager | None = None,
         **options: Any,
@@ -127,6 +133,9 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
             retriever = NodeGraphRetriever(inner, filters=filters, object_map=objects)
         if similarity_top_k is not None:
             retriever.similarity_top_k = similarity_top_k
+        if max_tokens is None:
+            max_tokens = getattr(source, "max_tokens", None)
+        retriever = retriever.with_settings(max_tokens, min_score, phrases)
         processors = list(node_postprocessors or ())
         retriever.retriever = with_postprocessors(retriever.retriever, processors)
         super().__init__(retriever, response_synthesizer, processors, callback_manager)

@@ -15,6 +15,7 @@ from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle, Query
 from llama_index.core.vector_stores.types import MetadataFilters
 
 from ...nodegraph.concurrency import in_thread
+from ...retrievers.base_retriever import Phrases
 from ...retrievers.filters import Filters, all_of
 from ...retrievers.foreign.foreign_retriever import as_retriever, configured
 from ...retrievers.protocols import RetrieverLike, RetrieverProtocol
@@ -47,6 +48,12 @@ class NodeGraphRetriever(BaseRetriever):
             retriever's ``top_k``.
         filters: Conditions on metadata, checked before ranking: ``{"year": {"gte": 2000}}``, or
             LlamaIndex's ``MetadataFilters``.
+        max_tokens: The maximum number of tokens of all results together. The default search then
+            returns windows: runs of whole sentences. ``similarity_top_k`` limits windows only if it
+            is given. ``start_char_idx`` and ``end_char_idx`` are positions in the given node.
+        min_score: The minimum score.
+        phrases: ``"first"`` or ``"required"``: how the default search treats results with the
+            phrases in quotation marks of a query. If None, the retriever decides.
         **options: ``callback_manager``, ``object_map``, ``objects`` and ``verbose``, as in
             LlamaIndex.
 
@@ -79,6 +86,9 @@ class NodeGraphRetriever(BaseRetriever):
         *,
         similarity_top_k: int | None = None,
         filters: MetadataFilters | Filters | None = None,
+        max_tokens: int | None = None,
+        min_score: float | None = None,
+        phrases: Phrases | None = None,
         **options: Any,
     ) -> None:
         super().__init__(**options)
@@ -87,33 +97,59 @@ class NodeGraphRetriever(BaseRetriever):
             whole(similarity_top_k, "similarity_top_k", 1)
         self.similarity_top_k = similarity_top_k
         self.filters = filters
-        as_filters(filters)  # checks
+        self.max_tokens = max_tokens
+        self.min_score = min_score
+        self.phrases = phrases
+        self.native_retriever  # noqa: B018 # checks
 
     @property
     def native_retriever(self) -> RetrieverProtocol:
-        """The nodekin retriever with ``similarity_top_k`` and ``filters``."""
-        filters = as_filters(self.filters)
-        return configured(self.retriever, top_k=self.similarity_top_k, filters=filters)
+        """The nodekin retriever with the settings of this retriever."""
+        return configured(
+            self.retriever,
+            top_k=self.similarity_top_k,
+            filters=as_filters(self.filters),
+            max_tokens=self.max_tokens,
+            min_score=self.min_score,
+            phrases=self.phrases,
+        )
 
     def retrieve(
-        self, str_or_query_bundle: QueryType, filters: MetadataFilters | Filters | None = None
+        self,
+        str_or_query_bundle: QueryType,
+        filters: MetadataFilters | Filters | None = None,
+        *,
+        max_tokens: int | None = None,
+        min_score: float | None = None,
+        phrases: Phrases | None = None,
     ) -> list[NodeWithScore]:
         """Return the results of a query, best first.
 
         Args:
             str_or_query_bundle: The query. A blank query lists the nodes that meet the filters.
             filters: More conditions for this call.
+            max_tokens: The maximum number of tokens of all results, instead of the retriever's.
+            min_score: The minimum score, instead of the retriever's.
+            phrases: How quoted phrases are treated, instead of the retriever's setting.
         """
         # LlamaIndex adds a span to this override, so the inner method must not have a span.
         call: Callable[..., list[NodeWithScore]] = inspect.unwrap(BaseRetriever.retrieve)
-        return call(self.narrowed(filters), str_or_query_bundle)
+        search = self.narrowed(filters).with_settings(max_tokens, min_score, phrases)
+        return call(search, str_or_query_bundle)
 
     async def aretrieve(
-        self, str_or_query_bundle: QueryType, filters: MetadataFilters | Filters | None = None
+        self,
+        str_or_query_bundle: QueryType,
+        filters: MetadataFilters | Filters | None = None,
+        *,
+        max_tokens: int | None = None,
+        min_score: float | None = None,
+        phrases: Phrases | None = None,
     ) -> list[NodeWithScore]:
         """Async version of ``retrieve``."""
         call: Any = inspect.unwrap(BaseRetriever.aretrieve)
-        results: list[NodeWithScore] = await call(self.narrowed(filters), str_or_query_bundle)
+        search = self.narrowed(filters).with_settings(max_tokens, min_score, phrases)
+        results: list[NodeWithScore] = await call(search, str_or_query_bundle)
         return results
 
     def narrowed(self, filters: MetadataFilters | Filters | None) -> NodeGraphRetriever:
@@ -122,6 +158,18 @@ class NodeGraphRetriever(BaseRetriever):
             return self
         other = copy.copy(self)
         other.filters = all_of(as_filters(self.filters), as_filters(filters))
+        return other
+
+    def with_settings(
+        self, max_tokens: int | None, min_score: float | None, phrases: Phrases | None
+    ) -> NodeGraphRetriever:
+        """Return a copy with the settings of a call. None keeps a setting."""
+        given = {"max_tokens": max_tokens, "min_score": min_score, "phrases": phrases}
+        changed = {name: value for name, value in given.items() if value is not None}
+        if not changed:
+            return self
+        other = copy.copy(self)
+        vars(other).update(changed)
         return other
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice, repeat
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, get_args
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from ...nodegraph.models.embedding_cache import MAX_QUERIES
 from ...nodegraph.node import Node
 from ...nodegraph.storage.columns import portions
 from ..analysis.phrases import Phrase, quoted_phrases
-from ..base_retriever import BaseRetriever
+from ..base_retriever import BaseRetriever, Phrases
 from ..filters import Filters, all_of, parse_filters
 from ..indexes.bm25_scores import Floats, TermWeights
 from ..indexes.nearest_vectors import unit
@@ -26,7 +26,7 @@ from ..indexes.vector_index import VectorIndex
 from ..plans.effects import find_all, find_one
 from ..plans.plan import Do
 from ..protocols import Index, RetrieverProtocol
-from ..ranking import in_document_order, with_variant
+from ..ranking import cut_scores, in_document_order, with_variant
 from ..results import OutputOptions, QueryVariant, Results
 from ..retriever import Retriever, search_together
 from ..search import Ranking, Reader, TakenIndex, fused
@@ -34,7 +34,7 @@ from ..similarities.bm25 import Bm25
 from ..similarities.registry import DEFAULT, MakeIndex, get_similarity
 from ..token_budget import BUDGET, TokenBudget
 from ..tracing import start_span, summarize_queries
-from ..validation import check_top_k, choice
+from ..validation import check_min_score, check_top_k, choice
 from . import relevance
 from .budget_windows import passages_within, search_windows
 from .default_settings import (
@@ -135,6 +135,7 @@ class DefaultRetriever(BaseRetriever):
             ("also in"). Case, punctuation, white space, width and markup may differ.
         phrases: Results with the phrases in quotation marks of a query are ``"first"``, or they are
             ``"required"``: then others are returned, with a note, only if no result has them.
+        min_score: The minimum score, from 0 to 1.
         **output: ``output_format`` and ``join``, see ``BaseRetriever``.
 
     Raises:
@@ -173,7 +174,8 @@ class DefaultRetriever(BaseRetriever):
         embed_keys: Sequence[str] | None = None,
         index: str | MakeIndex = DEFAULT,
         collapse: bool = True,
-        phrases: Literal["first", "required"] = "first",
+        phrases: Phrases = "first",
+        min_score: float | None = None,
         **output: Unpack[OutputOptions],
     ) -> None:
         super().__init__(top_k=check_top_k(top_k), **output)
@@ -190,7 +192,8 @@ class DefaultRetriever(BaseRetriever):
         self.collapse = collapse
         self._is_warned = False  # whether the log has a warning of the vectors missing now
         self._linked: dict[tuple[float, ...], LinkRetriever] = {}  # by weights of vectors
-        self.phrases = choice(phrases, "phrases", ("first", "required"))
+        self.phrases = choice(phrases, "phrases", get_args(Phrases))
+        self.min_score = check_min_score(min_score, self)
         self.sentences, self.entities = sentence_group(graph, target), f"{target} entity"
         self._needs_vectors = embed_keys is not None
         keys = list(graph.embeddings.embedders) if embed_keys is None else list(embed_keys)
@@ -219,6 +222,18 @@ class DefaultRetriever(BaseRetriever):
         other = copy.copy(self)
         other._branches = [(name, part.with_fetch_k(fetch_k)) for name, part in self._branches]
         other._linked = {}
+        return other
+
+    def with_phrases(self, phrases: Phrases) -> DefaultRetriever:
+        """Return a copy that returns results with quoted phrases first, or only such results."""
+        other = copy.copy(self)
+        other.phrases = choice(phrases, "phrases", get_args(Phrases))
+        return other
+
+    def with_min_score(self, min_score: float) -> DefaultRetriever:
+        """Return a copy with another minimum score."""
+        other = copy.copy(self)
+        other.min_score = check_min_score(min_score, self)
         return other
 
     def build(self) -> None:
@@ -254,6 +269,8 @@ class DefaultRetriever(BaseRetriever):
         rankings: list[Results] = []
         for batch in portions(queries, MAX_QUERIES):  # limited by the cache of query vectors
             rankings += await self._search_batch(batch, limit, filters)
+        if self.min_score is not None:
+            rankings = [cut_scores(ranking, self.min_score) for ranking in rankings]
         if self.phrases == "first":
             return rankings
         return await Do(lambda: [*map(self._with_phrases, queries, rankings)], kind="work")

@@ -10,15 +10,16 @@ from typing import Any
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.models.model_objects import finish, has, owner_of
-from ..base_retriever import RESTRICTION, BaseRetriever, with_all_inner
+from ..base_retriever import RESTRICTION, BaseRetriever, Phrases, with_all_inner
 from ..filters import Filters, all_of, parse_filters
 from ..plans.effects import find_all
 from ..plans.plan import Do, gather
 from ..protocols import RetrieverProtocol
 from ..ranking import cut_scores, log_threshold
 from ..results import Results
+from ..token_budget import BUDGET, TokenBudget
 from ..tracing import start_span
-from ..validation import parameters_of, takes_any_keyword
+from ..validation import check_min_score, parameters_of, takes_any_keyword
 from .outputs import read_output, read_sources
 
 NATIVE = "native_retriever"
@@ -359,6 +360,9 @@ class ConfiguredRetriever(BaseRetriever):
         filters: Conditions that are added to the conditions of a call.
         fetch_k: Number of hits before lifting in every inner retriever. None: their own numbers.
         min_score: Minimum score.
+        max_tokens: Maximum number of tokens of all results together, unless a call has a budget.
+            ``top_k`` limits these results only if it is given.
+        phrases: How each inner default search treats quoted phrases.
     """
 
     name = "configured"
@@ -371,14 +375,19 @@ class ConfiguredRetriever(BaseRetriever):
         filters: Filters | None = None,
         fetch_k: int | None = None,
         min_score: float | None = None,
+        max_tokens: int | None = None,
+        phrases: Phrases | None = None,
     ) -> None:
         super().__init__(top_k=top_k)
+        TokenBudget(max_tokens)  # checks
         if fetch_k is not None and isinstance(inner, BaseRetriever):
             inner = inner.with_fetch_k(fetch_k)
-        self.inner = inner
+        self.inner = inner if phrases is None else _with_phrases(inner, phrases)
         parse_filters(filters)
         self.filters = filters
-        self.min_score = min_score
+        self.min_score = check_min_score(min_score, inner)
+        self.max_tokens = max_tokens
+        self.has_windows = getattr(inner, "has_windows", False)
 
     def __repr__(self) -> str:
         return f"ConfiguredRetriever({self.inner!r}, top_k={self.top_k})"
@@ -386,13 +395,30 @@ class ConfiguredRetriever(BaseRetriever):
     async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> list[Results]:
-        """Return the results of each query."""
+        """Return the results of each query, within the budget."""
+        if self.max_tokens is None or BUDGET.get() is not None:
+            return await self._search(queries, limit, filters)
+        budget = TokenBudget(self.max_tokens, top_k=limit)
+        with budget.holding():
+            rankings = await self._search(queries, budget.candidates(self), filters)
+        return await Do(lambda: [budget.fit(ranking) for ranking in rankings], kind="work")
+
+    async def _search(
+        self, queries: Sequence[str], limit: int | None, filters: Filters | None
+    ) -> list[Results]:
+        """Return the results of each query with at least the minimum score."""
         rankings = await find_all(self.inner, queries, limit, all_of(self.filters, filters))
         kept = [cut_scores(ranking, self.min_score) for ranking in rankings]
         for ranking, results in zip(rankings, kept, strict=True):
             if not results:
                 log_threshold(type(self.inner).__name__, self.min_score, ranking)
         return kept
+
+
+def _with_phrases(inner: RetrieverProtocol, phrases: Phrases) -> RetrieverProtocol:
+    if not isinstance(inner, BaseRetriever):
+        raise ValueError(f"phrases= requires a default search, got {inner!r:.120}")
+    return inner.with_phrases(phrases)
 
 
 def configured(inner: RetrieverProtocol, **settings: Any) -> RetrieverProtocol:

@@ -29,6 +29,7 @@ from support.other_user import as_other_user, freeze, shared_folder
 from nodekin.adapters.llama_index import NodeGraphIndex
 from nodekin.nodegraph import split_sentences
 from nodekin.retrievers import DefaultRetriever, as_retriever
+from nodekin.retrievers.composite.document_retriever import DocumentRetriever
 
 TEXTS = {
     "tea": "Green tea is steamed. Black tea is fermented. Tea keeps for a year.",
@@ -135,7 +136,9 @@ def test_default_search_fuses_words_and_vectors_of_nodes(
 
 def test_index_of_documents_uses_default_retriever(documents: list[Document]) -> None:
     index = NodeGraphIndex.from_documents(documents)
-    assert isinstance(as_retriever(index), DefaultRetriever)
+    search = as_retriever(index)
+    assert isinstance(search, DocumentRetriever)
+    assert isinstance(search.inner, DefaultRetriever)
     assert len(index.as_retriever().retrieve("tea bridge Nile")) == 2
 
 

@@ -1,0 +1,74 @@
+"""Search whole documents, or windows of their passages within a token budget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from typing_extensions import Self
+
+from ...nodegraph.graph import NodeGraph
+from ..base_retriever import BaseRetriever, Phrases
+from ..filters import Filters
+from ..plans.effects import find_all
+from ..protocols import RetrieverProtocol
+from ..results import Results
+from ..token_budget import BUDGET
+from ..validation import UNBOUNDED
+from .default_retriever import DefaultRetriever
+
+
+class DocumentRetriever(BaseRetriever):
+    """A retriever of whole documents that returns windows of passages within a token budget.
+
+    Without a budget, the inner retriever searches. With ``max_tokens``, the default search of the
+    graph returns windows, so long documents are searched by their passages. The group of passages
+    is declared at the first search with a budget.
+
+    Args:
+        inner: The retriever of whole documents.
+        graph: The graph.
+        **options: Options of the default search of passages, such as ``index``.
+    """
+
+    name = "documents"
+
+    has_windows = True
+
+    def __init__(self, inner: RetrieverProtocol, graph: NodeGraph, **options: Any) -> None:
+        super().__init__(top_k=inner.top_k if isinstance(inner, BaseRetriever) else None)
+        self.inner = inner
+        self.graph = graph
+        self._options = options
+        self._passages: DefaultRetriever | None = None
+
+    @property
+    def score_range(self) -> tuple[float, float]:
+        """The lowest and the highest score of documents. Scores of windows are from 0 to 1."""
+        inner: tuple[float, float] = getattr(self.inner, "score_range", UNBOUNDED)
+        return inner
+
+    def __repr__(self) -> str:
+        return f"DocumentRetriever({self.inner!r})"
+
+    def build(self) -> None:
+        """Build groups, vectors and indexes of the inner retriever before the first search."""
+        if isinstance(self.inner, DefaultRetriever):
+            self.inner.build()
+
+    def with_phrases(self, phrases: Phrases) -> Self:
+        """Return a copy that returns results with quoted phrases first, or only such results."""
+        other = super().with_phrases(phrases)
+        other._options = {**self._options, "phrases": phrases}
+        other._passages = None
+        return other
+
+    async def search_all(
+        self, queries: Sequence[str], limit: int | None, filters: Filters | None
+    ) -> list[Results]:
+        """Return documents, or windows if there is a budget."""
+        if BUDGET.get() is None:
+            return await find_all(self.inner, queries, limit, filters)
+        if self._passages is None:
+            self._passages = DefaultRetriever(self.graph, **self._options)
+        return await find_all(self._passages, queries, limit, filters)
