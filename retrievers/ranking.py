@@ -66,6 +66,14 @@ def fuse(
         rank_constant: The constant of ``"rrf"``.
         merge_by: The metadata field. Nodes without a value are merged by their id. With
             ``"document.id"``, equal texts of different documents stay separate.
+
+    Example:
+        >>> from nodekin.nodegraph import Node
+        >>> from nodekin.retrievers import ScoredNode
+        >>> green = ScoredNode(Node("Green tea.", id="a"), 2.0)
+        >>> black = ScoredNode(Node("Black tea.", id="b"), 1.0)
+        >>> [result.node.id for result in fuse([[green, black], [black]])]
+        ['b', 'a']
     """
     weights = [1.0] * len(results) if weights is None else weights
     pairs = [(ranking, w) for ranking, w in zip(results, weights, strict=True) if w]

@@ -58,6 +58,11 @@ class ModelPrompt(PromptMixin):
     Raises:
         TypeError: If the model is missing, or an option has the wrong type.
         ValueError: If an option is invalid, or a placeholder of the prompt is missing or unknown.
+
+    Example:
+        >>> from nodekin.retrievers import QueryRewrite
+        >>> isinstance(QueryRewrite(lambda prompt: "tea"), ModelPrompt)
+        True
     """
 
     name: str

@@ -64,7 +64,11 @@ class StrategyOutcome:
     Attributes:
         parts: The further questions with their results.
         errors: Pairs of a question and the description of its failure.
-        ended: The reason to end of a multi-step search. None: another strategy.
+        ended: The reason to end of a multi-step search. If None, it is another strategy.
+
+    Example:
+        >>> StrategyOutcome(errors=(("Who wrote it?", "TimeoutError: 5 s"),)).ended is None
+        True
     """
 
     parts: tuple[SubResults, ...] = ()
