@@ -244,14 +244,16 @@ class Ranking(NamedTuple):
     Attributes:
         scores: The scores of the targets, best first.
         parts: The searches that have found them.
+        note: What decided the ranking, in words.
     """
 
     scores: Mapping[Key, float]
     parts: Sequence[Part]
+    note: str | None = None
 
     def first(self, count: int | None) -> Ranking:
         """Return the first targets."""
-        return Ranking(dict(islice(self.scores.items(), count)), self.parts)
+        return self._replace(scores=dict(islice(self.scores.items(), count)))
 
 
 def fused(

@@ -226,7 +226,7 @@ class _Sentences:
             match.node.id: match.score
             for row in self.rows
             for match in row.passage.evidence
-            if match.embed_key == key
+            if match.embed_key == key and match.node.group == row.node.group
         }
         last = min(scores.values(), default=0.0)
         return np.array([scores.get(row.node.id, last) - last for row in self.rows])

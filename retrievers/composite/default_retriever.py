@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice, repeat
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from ..protocols import Index, RetrieverProtocol
 from ..ranking import cut_scores, in_document_order, with_variant
 from ..results import OutputOptions, QueryVariant, Results
 from ..retriever import Retriever, search_together
-from ..search import Ranking, Reader, TakenIndex, fused
+from ..search import Ranking, Reader, TakenIndex
 from ..similarities.bm25 import Bm25
 from ..similarities.registry import DEFAULT, MakeIndex, get_similarity
 from ..token_budget import BUDGET, TokenBudget
@@ -44,8 +44,10 @@ from .default_settings import (
     read_settings,
     sentence_group,
 )
+from .evidence_fusion import SENTENCES, WHOLE, Branch, EvidenceFusion, with_note
 from .fusion import FusionRetriever
 from .link_retriever import LinkRetriever
+from .trust import mean_scores
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -55,11 +57,10 @@ logger = logging.getLogger(__name__)
 DEPTH = 32
 """The number of fused targets per branch."""
 
-SENTENCES, WHOLE = 1.0, 3.0
-"""The weights of the words of sentences and of their targets."""
-
 MISSING = 200
 """The maximum number of vectors that a search computes. Above, only words are compared."""
+
+_MAX_WEIGHT = 3.0  # of vectors, for links and windows
 
 _SPARE = 4  # additional results, since texts may repeat
 
@@ -101,10 +102,13 @@ class DefaultRetriever(BaseRetriever):
     1). The fusion is better than each ranking alone in all measured languages. Passages with a
     phrase in quotation marks are first.
 
-    If the graph has embeddings, the vectors of sentences are fused as well. Their weight is
-    measured: how often the nearest sentence by vectors is in the same target, compared with the
-    nearest sentence by words. Vectors that are at most half as good (a model for another language)
-    are ignored; equally good vectors have the weight 2.
+    If the graph has embeddings, the vectors of targets and of their sentences are fused as well.
+    Then words and vectors count by their evidence in each question: how far a target stands out
+    from matches by chance, and, for words, how much of the question it covers. A question in other
+    words than its answer is decided by vectors; a code or a name is decided by words. Vectors that
+    are at most half as good as words (a model for another language) are ignored. This is measured:
+    how often the nearest sentence by vectors is in the same target, compared with the nearest
+    sentence by words.
 
     Links are followed (``LinkRetriever``) if titles are names that other targets mention, as in
     an encyclopedia. Headings of documentation rarely are.
@@ -136,6 +140,9 @@ class DefaultRetriever(BaseRetriever):
         phrases: Results with the phrases in quotation marks of a query are ``"first"``, or they are
             ``"required"``: then others are returned, with a note, only if no result has them.
         min_score: The minimum score, from 0 to 1.
+        vectors: The texts whose vectors are compared: targets and their sentences (``"both"``),
+            ``"sentences"`` or targets (``"passages"``). Both find more, above all across
+            languages. One of them needs about half the embedding calls.
         **output: ``output_format`` and ``join``, see ``BaseRetriever``.
 
     Raises:
@@ -176,6 +183,7 @@ class DefaultRetriever(BaseRetriever):
         collapse: bool = True,
         phrases: Phrases = "first",
         min_score: float | None = None,
+        vectors: Literal["both", "sentences", "passages"] = "both",
         **output: Unpack[OutputOptions],
     ) -> None:
         super().__init__(top_k=check_top_k(top_k), **output)
@@ -194,6 +202,7 @@ class DefaultRetriever(BaseRetriever):
         self._linked: dict[tuple[float, ...], LinkRetriever] = {}  # by weights of vectors
         self.phrases = choice(phrases, "phrases", get_args(Phrases))
         self.min_score = check_min_score(min_score, self)
+        self.vectors = choice(vectors, "vectors", ("both", "sentences", "passages"))
         self.sentences, self.entities = sentence_group(graph, target), f"{target} entity"
         self._needs_vectors = embed_keys is not None
         keys = list(graph.embeddings.embedders) if embed_keys is None else list(embed_keys)
@@ -210,17 +219,29 @@ class DefaultRetriever(BaseRetriever):
             )
         self.bm25 = similarity
         branch = partial(Retriever, graph, target=target, top_k=DEPTH, filters=filters)
-        vectors = partial(branch, self.sentences, "cosine", index=index)
-        self._branches: list[tuple[str, Retriever]] = [
-            ("sentences", branch(self.sentences, similarity)),
-            ("words", branch(target, similarity)),
-            *((key, vectors(embed_keys=[key])) for key in keys),
+        self._words = [
+            Branch("sentences", branch(self.sentences, similarity)),
+            Branch("words", branch(target, similarity)),
         ]
+        of_vectors = {"sentences": [self.sentences], "passages": [target]}
+        groups = of_vectors.get(self.vectors, [self.sentences, target])
+        nearest = partial(branch, similarity="cosine", index=index)
+        self._vectors = [
+            Branch(
+                key if group == self.sentences else f"{key}, passages",
+                nearest(group, embed_keys=[key]),
+                key,
+            )
+            for key in keys
+            for group in dict.fromkeys(groups)
+        ]
+        self._embed_keys = keys
 
     def with_fetch_k(self, fetch_k: int) -> DefaultRetriever:
         """Return a copy with another number of hits before lifting."""
         other = copy.copy(self)
-        other._branches = [(name, part.with_fetch_k(fetch_k)) for name, part in self._branches]
+        other._words = [_with_fetch_k(branch, fetch_k) for branch in self._words]
+        other._vectors = [_with_fetch_k(branch, fetch_k) for branch in self._vectors]
         other._linked = {}
         return other
 
@@ -240,7 +261,9 @@ class DefaultRetriever(BaseRetriever):
         """Build groups, vectors, indexes, measured settings and links before the first search."""
         reader = self.graph.reader
         try:
-            self.graph.build(self.sentences, embed=self._embed_keys)
+            for group in dict.fromkeys(branch.retriever.group for branch in self._vectors):
+                self.graph.build(group, embed=self._embed_keys)
+            self.graph.build(self.sentences)
         except EmbeddingError as error:
             if self._needs_vectors or isinstance(error, VectorLengthError):
                 raise
@@ -255,11 +278,7 @@ class DefaultRetriever(BaseRetriever):
     @property
     def inner_retrievers(self) -> Sequence[tuple[str, RetrieverProtocol]]:
         """The retrievers that may be fused."""
-        return self._branches
-
-    @property
-    def _embed_keys(self) -> list[str]:
-        return [key for key, _ in self._branches[2:]]
+        return [(branch.name, branch.retriever) for branch in [*self._words, *self._vectors]]
 
     async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
@@ -295,13 +314,15 @@ class DefaultRetriever(BaseRetriever):
         if self._needs_vectors or not self._embed_keys:
             return await self._search(queries, limit, filters)
         by_words = copy.copy(self)
-        by_words._branches = self._branches[:2]
+        by_words._vectors = []
+        by_words._embed_keys = []
         missing = await Do(self._count_missing_vectors, kind="work")
         if missing > MISSING and not self._is_warned:
             logger.warning(
                 "searches use words only: %s vectors of %r are missing; "
-                "graph.build(%r, embed=True) computes them",
-                *(missing, self.sentences, self.sentences),
+                "DefaultRetriever(graph).build() computes them",
+                missing,
+                self.sentences,
             )
         self._is_warned = missing > MISSING
         if missing > MISSING:
@@ -323,17 +344,20 @@ class DefaultRetriever(BaseRetriever):
     def _count_missing_vectors(self) -> int:
         """Return the number of missing vectors that would be compared."""
         measured = read_settings(self.graph, self.target, self._embed_keys)
-        weights = [1.0] * len(self._embed_keys) if measured is None else measured.weights
-        indexes = zip(self._vector_indexes().values(), weights, strict=True)
-        used = [i for i, weight in indexes if weight and isinstance(i, VectorIndex)]
-        return max((index.count_missing(MISSING) for index in used), default=0)
+        reliability = dict.fromkeys(self._embed_keys, 1.0)
+        if measured is not None:
+            reliability = measured.reliability(self._embed_keys)
+        missing = 0
+        for branch in self._vectors:
+            index = self._open(branch)
+            if reliability[str(branch.key)] and isinstance(index, VectorIndex):
+                missing = max(missing, index.count_missing(MISSING))
+        return missing
 
-    def _vector_indexes(self) -> dict[str, Index[Any]]:
-        """Return the indexes of the vectors of sentences, by embedding."""
-        return {
-            key: branch.similarity.open(self.graph, self.sentences, key)
-            for key, branch in self._branches[2:]
-        }
+    def _open(self, branch: Branch) -> Index[Any]:
+        """Return the index of a branch of vectors."""
+        retriever = branch.retriever
+        return retriever.similarity.open(self.graph, retriever.group, branch.key)
 
     async def _search(
         self, queries: Sequence[str], limit: int, filters: Filters | None
@@ -343,11 +367,17 @@ class DefaultRetriever(BaseRetriever):
             read = partial(read_settings, self.graph, self.target, self._embed_keys)
             measured = await Do(read, kind="work")
             if measured is None:
-                indexes = self._vector_indexes()
-                for index in indexes.values():  # this call embeds the measured sentences
-                    await Do(index.ready)
+                for branch in self._vectors:  # this call embeds the measured texts
+                    await Do(self._open(branch).ready)
+                group = self.target if self.vectors == "passages" else self.sentences
+                indexes = {
+                    str(branch.key): self._open(branch)
+                    for branch in self._vectors
+                    if branch.retriever.group == group
+                }
                 settings = self.graph, self.target, self.sentences, self._embed_keys
-                measured = await Do(partial(measure, *settings, indexes))
+                is_of_targets = self.vectors == "passages"
+                measured = await Do(partial(measure, *settings, indexes, is_of_targets))
             links = measured.links if self.follow_links is None else self.follow_links
             span.attributes.update(weights=[SENTENCES, WHOLE, *measured.weights], links=links)
             find = partial(self._find_linked if links else self._find, measured, filters)
@@ -361,9 +391,10 @@ class DefaultRetriever(BaseRetriever):
                 found = await find_results(find, texts, limit)
                 if self.collapse and not links:
                     found = [*map(in_document_order, found)]
+            span.attributes.update(_notes(found))
             if len(texts) == len(queries):
                 return found
-            listed = await find_one(self._branches[1][1], "", limit, filters)
+            listed = await find_one(self._words[1].retriever, "", limit, filters)
             rankings = iter(found)
             return [next(rankings) if query.strip() else [*listed] for query in queries]
 
@@ -376,30 +407,30 @@ class DefaultRetriever(BaseRetriever):
         group: Group,
     ) -> list[Results | None]:
         """Search all branches together. See ``Find``."""
-        weights = [SENTENCES, WHOLE, *measured.weights]
-        pairs = zip(self._branches, weights, strict=True)
-        branches = [branch for (_, branch), weight in pairs if weight]
+        fusion = self._fusion(measured)
         backgrounds = measured.backgrounds
 
         def rank(
             number: int, rankings: Sequence[Ranking], sources: Sequence[TakenIndex]
         ) -> Ranking:
-            ranking = fused(rankings, "relative", [*filter(None, weights)])
+            ranking = fusion.rank(number, rankings, sources)
             keys = [*ranking.scores]
             words = sources[1]  # the index of the target group
             term_scores = words.snapshot.term_scores(number, [node_id for _, node_id in keys])
             scores = relevance.word_scores(words.queries[number], term_scores)
-            near = [
-                relevance.vector_scores(
-                    np.array([ranked.scores.get(key, 0.0) for key in keys]),
-                    unit(source.queries[number]),
-                    backgrounds[source.key],
-                )
-                for ranked, source in zip(rankings, sources, strict=True)
-                if source.key is not None and backgrounds
-            ]
+            size = int(words.snapshot.size)
+            near = []
+            for key, background in backgrounds.items():
+                of_key = [at for at, source in enumerate(sources) if source.key == key]
+                if of_key:
+                    cosines = mean_scores([rankings[at].scores for at in of_key], keys, DEPTH)
+                    query = unit(sources[of_key[0]].queries[number])
+                    deviation = measured.deviations[key]
+                    near.append(
+                        relevance.vector_scores(cosines, query, background, deviation, size)
+                    )
             scores = relevance.joined(scores, near)
-            return Ranking(dict(zip(keys, scores.tolist(), strict=True)), ranking.parts)
+            return ranking._replace(scores=dict(zip(keys, scores.tolist(), strict=True)))
 
         def select(reader: Reader) -> Results | None:
             ranked = reader.ranking.scores
@@ -412,11 +443,17 @@ class DefaultRetriever(BaseRetriever):
                 return None
             best = [at for at, *_ in groups]
             results = reader.results([keys[at] for at in best], [scores[at] for at in best])
+            results = with_note(results, reader)
             copies = [[(nodes[at], scores[at]) for at in others] for _, *others in groups]
             return [*map(relevance.with_copies, results, copies, repeat(reader.query))]
 
-        limits = [max(depth, DEPTH)] * len(branches)
-        return await search_together(branches, queries, limits, filters, rank, select)
+        limits = [max(depth, DEPTH)] * len(fusion.retrievers)
+        return await search_together(fusion.retrievers, queries, limits, filters, rank, select)
+
+    def _fusion(self, measured: MeasuredSettings) -> EvidenceFusion:
+        """Return the fusion of words and of vectors that are reliable."""
+        reliability = measured.reliability(self._embed_keys)
+        return EvidenceFusion(self._words, self._vectors, reliability, DEPTH)
 
     async def _find_linked(
         self,
@@ -457,9 +494,7 @@ class DefaultRetriever(BaseRetriever):
             self.graph.create_node_group(self.entities, EntityExtractor(), parent=self.target)
         key = tuple(measured.weights)
         if key not in self._linked:
-            weights = [SENTENCES, WHOLE, *measured.weights]
-            branches = [branch for _, branch in self._branches]
-            inner = FusionRetriever(branches, "relative", weights, top_k=DEPTH)
+            inner = self._hits_for_links(measured)
             self._linked[key] = LinkRetriever(inner, self.graph, via=self.entities, repetition=0)
         return self._linked[key]
 
@@ -487,14 +522,31 @@ class DefaultRetriever(BaseRetriever):
                 found.append(_Words(results, ids, terms, index.term_scores(ids, terms)))
         return found
 
+    def _hits_for_links(self, measured: MeasuredSettings) -> FusionRetriever:
+        """Return the first hits of links, with fixed weights.
+
+        Links complete what words have found: a question of several hops is often covered by several
+        passages together, so that the evidence of each is low.
+        """
+        retrievers = [branch.retriever for branch in self._words]
+        weights = [SENTENCES, WHOLE]
+        group = self.target if self.vectors == "passages" else self.sentences
+        by_key = dict(zip(self._embed_keys, measured.weights, strict=True))
+        for branch in self._vectors:
+            if branch.retriever.group == group:
+                retrievers.append(branch.retriever)
+                weights.append(min(_MAX_WEIGHT, by_key[str(branch.key)]))
+        return FusionRetriever(retrievers, "relative", weights, top_k=DEPTH)
+
     def _near(self, query: str, results: Results, measured: MeasuredSettings) -> Iterator[Floats]:
         """Yield the vector scores of results, for each embedding that found some of them."""
         for key, background in measured.backgrounds.items():
-            scores = [[e.score for e in r.evidence if e.embed_key == key] for r in results]
-            cosines = np.array([max(of_result, default=0.0) for of_result in scores])
+            cosines = np.array([relevance.mean_cosine(result, key) for result in results])
             if cosines.any():
                 vector = unit(self.graph.embeddings.query_vectors([query], key)[0])
-                yield relevance.vector_scores(cosines, vector, background)
+                size = self.graph.reader.count(self.target)
+                deviation = measured.deviations[key]
+                yield relevance.vector_scores(cosines, vector, background, deviation, size)
 
     def _windows(
         self,
@@ -505,7 +557,8 @@ class DefaultRetriever(BaseRetriever):
     ) -> list[Results]:
         """Return windows of the passages that were found for each query."""
         words, full = (self.bm25.open(self.graph, group) for group in (self.sentences, self.target))
-        vectors = dict(zip(self._embed_keys, weights, strict=True))
+        limited = [min(_MAX_WEIGHT, weight) for weight in weights]
+        vectors = dict(zip(self._embed_keys, limited, strict=True))
         with self.graph.reader.reading(self.sentences, self.target):
             words.sync()
             full.sync()
@@ -515,6 +568,22 @@ class DefaultRetriever(BaseRetriever):
                 options = terms, words, budget, vectors
                 windows.append(search_windows(self.graph, self.sentences, results, *options))
             return windows
+
+
+def _notes(found: Sequence[Results]) -> dict[str, str]:
+    """Return what decided the rankings of queries, for a trace."""
+    notes = dict.fromkeys(
+        variant.note
+        for results in found
+        for match in (results[0].evidence if results else ())
+        for variant in match.variants
+        if variant.strategy == DefaultRetriever.name and variant.note is not None
+    )
+    return {"decided": "; ".join(notes)} if notes else {}
+
+
+def _with_fetch_k(branch: Branch, fetch_k: int) -> Branch:
+    return branch._replace(retriever=branch.retriever.with_fetch_k(fetch_k))
 
 
 async def _find_all(find: Find, queries: Sequence[str], limit: int) -> list[Results]:

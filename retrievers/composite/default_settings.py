@@ -31,7 +31,7 @@ from ..protocols import Index, Snapshot
 from ..results import Hits
 from ..search import take_snapshot
 from ..similarities.bm25 import Bm25
-from .relevance import Vectors
+from .relevance import Vectors, usual_deviation
 
 _logger = logging.getLogger(__name__)
 
@@ -66,6 +66,10 @@ def sentence_group(graph: NodeGraph, target: str) -> str:
     return name
 
 
+EQUAL = 2.0
+"""The weight of vectors that are as good as words."""
+
+
 @dataclass(frozen=True, slots=True)
 class MeasuredSettings:
     """The measured settings of the default search of a graph.
@@ -75,12 +79,23 @@ class MeasuredSettings:
         weights: The weight of the vectors of each embedding.
         links: Whether links are worth following.
         backgrounds: Vectors of random sentences of the graph, of length 1, by embedding.
+        deviations: The standard deviation of the cosines of these vectors, by embedding.
     """
 
     documents: int
     weights: Sequence[float] = ()
     links: bool = False
     backgrounds: Mapping[str, Vectors] = field(default_factory=dict, compare=False)
+    deviations: Mapping[str, float] = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        deviations = {key: usual_deviation(rows) for key, rows in self.backgrounds.items()}
+        object.__setattr__(self, "deviations", deviations)
+
+    def reliability(self, embed_keys: Sequence[str]) -> dict[str, float]:
+        """Return how good the vectors of each embedding are, from 0 to 1 (as good as words)."""
+        pairs = zip(embed_keys, self.weights, strict=True)
+        return {key: min(1.0, weight / EQUAL) for key, weight in pairs}
 
 
 def read_settings(
@@ -113,7 +128,9 @@ def _from_json(stored: bytes, count: int) -> MeasuredSettings | None:
     try:
         documents, weights, links, backgrounds = json.loads(stored)
         vectors = {
-            key: np.frombuffer(base64.b64decode(data), "<f4").reshape(-1, dimension)
+            key: np.frombuffer(base64.b64decode(data), "<f2")
+            .astype(np.float32)
+            .reshape(-1, dimension)
             for key, (dimension, data) in backgrounds.items()
         }
         numbers = [documents, *weights]
@@ -142,6 +159,10 @@ _PROBES = 64  # sentences of the measurement of vectors
 
 _MIN_PROBES = 12  # fewer give no reliable measurement
 
+_BACKGROUND = 128  # random sentences, to which the cosines of a question are compared
+
+_MAX_WEIGHT = 6.0  # words have the weights 3 and 1
+
 _CHANCE = 0.2  # minimum hit rate of words in the comparison with vectors
 
 _ALL = parse_filters(None)
@@ -153,6 +174,7 @@ def measure(
     sentences: str,
     embed_keys: Sequence[str],
     vectors: Mapping[str, Index[Any]],
+    is_of_targets: bool = False,
 ) -> MeasuredSettings:
     """Measure a sample of a graph. The settings are stored for all processes and later sessions.
 
@@ -161,13 +183,16 @@ def measure(
         target: The target group.
         sentences: The group of the sentences of the targets.
         embed_keys: The embeddings.
-        vectors: The indexes of the sentences' vectors, by embedding, with all vectors.
+        vectors: The indexes of the vectors of sentences, by embedding, with all vectors.
+        is_of_targets: Whether the vectors are those of targets. Then their weight is not measured.
     """
     words = Bm25().open(graph, sentences)
     words.ready()
-    measured = with_deferred_work(partial(_measure, graph, target, sentences, words, vectors))
+    measured = with_deferred_work(
+        partial(_measure, graph, target, sentences, words, vectors, is_of_targets)
+    )
     encoded = {
-        name: [background.shape[1], base64.b64encode(background.astype("<f4").tobytes()).decode()]
+        name: [background.shape[1], base64.b64encode(background.astype("<f2").tobytes()).decode()]
         for name, background in measured.backgrounds.items()
     }
     key = _key(graph, target, embed_keys)
@@ -203,19 +228,20 @@ def _measure(
     sentences: str,
     words: TextIndex,
     vectors: Mapping[str, Index[Any]],
+    is_of_targets: bool,
 ) -> MeasuredSettings:
     """Take a sample of one state of the graph, and compare its vectors without the lock."""
     reader = graph.reader
     with reader.reading(target, *reader.searched_groups(sentences)):
-        sample = _take_sample(graph, target, sentences, words, vectors)
+        sample = _take_sample(graph, target, sentences, words, vectors, is_of_targets)
     by_words = _share(graph, sample.probes, sample.by_words)
     weights = []
     for snapshot in sample.by_vectors.values():
-        weight = 1.0
+        weight = EQUAL
         if len(sample.probes) >= _MIN_PROBES:
             hits = snapshot.search(range(len(sample.probes)), 3)
             ratio = _share(graph, sample.probes, hits) / max(by_words, _CHANCE)
-            weight = min(3.0, max(0.0, 4 * (ratio - 0.5)))  # words have weights 3 and 1
+            weight = min(_MAX_WEIGHT, max(0.0, 2 * EQUAL * (ratio - 0.5)))
         weights.append(weight)
     return MeasuredSettings(sample.documents, weights, sample.links, sample.backgrounds)
 
@@ -226,6 +252,7 @@ def _take_sample(
     sentences: str,
     words: TextIndex,
     vectors: Mapping[str, Index[Any]],
+    is_of_targets: bool,
 ) -> _Sample:
     """Update the indexes and take a sample. The graph's lock must be held.
 
@@ -240,15 +267,18 @@ def _take_sample(
     probes = middles[:_PROBES]
     prepared = [Bm25().prepare(probe.searched_text, [words]) for probe in probes]
     by_words = [words.search(query, 3, _ALL) for query in prepared]
-    few = children[:: 1 + len(children) // (_PROBES + 1)]
-    rows = [of_target[len(of_target) // 2] for of_target in few if of_target]
+    some = sample([of_target for of_target in children if of_target], _BACKGROUND)
+    rows = [of_target[len(of_target) // 2] for of_target in some]
+    if is_of_targets:
+        probes = []
+        rows = sample(targets, _BACKGROUND)
     by_vectors = dict[str, Snapshot]()
     backgrounds = dict[str, Vectors]()
     for key, index in vectors.items():
         index.sync()
         by_vectors[key] = take_snapshot(index, reader, [*_unit_vectors(probes, key)], _ALL)
         if rows:
-            background = _unit_vectors(rows, key)
+            background = _unit_vectors(rows, key).astype(np.float16).astype(np.float32)
             backgrounds[key] = background[background.any(axis=1)]  # without zero vectors
     links = measure_links(graph, target)
     return _Sample(reader.count(ROOT), links, probes, by_words, by_vectors, backgrounds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -33,13 +34,16 @@ _MORE = 0.5
 
 _EXPONENT = 0.57  # a score of 0.5 separates questions with and without an answer best
 
-_DEVIATIONS = 5.0  # standard deviations above the cosines of unrelated texts
+# Relevance by vectors, in standard deviations above the highest cosine that is expected by chance.
+_HALF, _STEEPNESS = 0.4, 1.5
 
-_HIGHEST_GROUND = 0.95
+_DOUBT = 8  # unrelated texts that are added as a prior, since few have an uncertain deviation
 
-_FAR = 0.02  # factor of lower cosines, which keeps hits of vectors and their order
+_FARTHEST = 30.0  # exponent; further passages are equally far
 
-_VECTORS = 0.5  # share of the difference to 1 that equal vectors add
+_LEAST_DEVIATION = 1e-3  # of cosines; smaller differences are noise
+
+_AGREEMENT = 0.5  # share of the difference to 1 that the lower score adds, if it is 1
 
 _NOTED = 10  # documents with copies listed per result; further documents are counted
 
@@ -99,27 +103,66 @@ def word_scores(query: TermWeights, term_scores: Floats) -> Floats:
     return scores
 
 
-def vector_scores(cosines: Floats, query: Vectors, background: Vectors) -> Floats:
+def vector_scores(
+    cosines: Floats, query: Vectors, background: Vectors, usual_deviation: float, size: int
+) -> Floats:
     """Return the relevance of passages by vectors, from 0 to 1, corrected for chance.
 
-    Relevance starts at a cosine five standard deviations above the cosines of unrelated texts,
-    which differ between models and questions. Lower cosines score almost 0.
+    Models and questions differ in the cosines of unrelated texts. Their deviation is that of the
+    question, or of the graph's sentences if this is higher. Among more passages, the highest
+    of them is higher. Relevance is 0.5 slightly above
+    the highest cosine that is expected by chance.
 
     Args:
         cosines: The cosines of the passages.
         query: The question's vector of length 1, shape (dimension,).
         background: Vectors of random sentences of the graph, of length 1, shape (n, dimension).
+        usual_deviation: The deviation of the cosines of the background.
+        size: The number of passages in the corpus.
     """
     unrelated = background @ query if len(background) else np.zeros(1)
-    ground = min(unrelated.mean() + _DEVIATIONS * unrelated.std(), _HIGHEST_GROUND)
-    above = (cosines - ground) / (1.0 - ground)
-    scores: Floats = np.clip(np.maximum(above, _FAR * cosines), 0.0, 1.0)
+    deviation = max(float(unrelated.std()), usual_deviation, _LEAST_DEVIATION)
+    above = (cosines - unrelated.mean()) / deviation
+    above *= len(background) / (len(background) + _DOUBT)
+    exponents = _STEEPNESS * (above - highest_by_chance(size) - _HALF)
+    scores: Floats = 1 / (1 + np.exp(-np.clip(exponents, -_FARTHEST, _FARTHEST)))
     return scores
 
 
+def mean_cosine(result: ScoredNode, key: str) -> float:
+    """Return the mean of a result's cosine and of its best sentence's cosine. 0: not found."""
+    by_group: dict[str, float] = {}
+    for match in result.evidence:
+        if match.embed_key == key:
+            by_group[match.group] = max(match.score, by_group.get(match.group, match.score))
+    return sum(by_group.values()) / len(by_group) if by_group else 0.0
+
+
+def usual_deviation(background: Vectors) -> float:
+    """Return the standard deviation of the cosines of different vectors."""
+    cosines = background @ background.T
+    different = cosines[np.triu_indices(len(background), 1)]
+    return float(different.std()) if len(different) else 0.0
+
+
+def highest_by_chance(count: int) -> float:
+    """Return the expected maximum of a number of standard normal values (Cramér, 1946)."""
+    if count < 2:
+        return 0.0
+    root = math.sqrt(2 * math.log(count))
+    return root - (math.log(math.log(count)) + math.log(4 * math.pi)) / (2 * root)
+
+
 def joined(words: Floats, near: Sequence[Floats]) -> Floats:
-    """Return the scores of words, raised by up to half of the difference to 1 by vectors."""
-    return words + (1.0 - words) * _VECTORS * np.maximum.reduce(near) if near else words
+    """Return the higher score of words and vectors, raised by the lower score.
+
+    The lower score adds up to half of the difference to 1, if both agree.
+    """
+    if not near:
+        return words
+    vectors = np.maximum.reduce(near)
+    highest = np.maximum(words, vectors)
+    return highest + (1.0 - highest) * _AGREEMENT * np.minimum(words, vectors)
 
 
 def descending(scores: Sequence[float]) -> list[float]:

@@ -100,6 +100,7 @@ class TermWeights(NamedTuple):
         missing: The weight of all terms that no node has.
         highest: The weight of one such term.
         silent: Terms that are only parts of words that occur whole.
+        phrases: Phrases in quotation marks that occur; they are terms as well.
     """
 
     weights: dict[str, float]
@@ -107,6 +108,12 @@ class TermWeights(NamedTuple):
     missing: float = 0.0
     highest: float = 0.0
     silent: frozenset[str] = frozenset()
+    phrases: frozenset[str] = frozenset()
+
+    @property
+    def total(self) -> float:
+        """The weight of all terms, including missing terms."""
+        return sum(self.weights.values()) + self.missing
 
 
 class TermPostings(dict[str, tuple[Ints, Counts]]):

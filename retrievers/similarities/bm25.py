@@ -128,15 +128,24 @@ class Bm25:
                 found = first > 0
             (silent if found and occurrences < 1 else others).update(forms)
         of_phrase = _PHRASE_WEIGHT * (sum(weights.values()) + missing)
+        phrases: set[str] = set()
         for phrase in (Phrase(self.analyzer, text) for text in quoted_phrases(query)):
             terms = self.weigh_terms(phrase.words, frequency, size)
             words = [(t,) if isinstance(t, str) else t for t, weight in terms if weight >= 1]
             if words and sum([index.find_phrase(phrase, words) for index in indexes]):
                 weights[phrase.text] = of_phrase
+                phrases.add(phrase.text)
         heaviest_first = sorted(sorted(weights), key=weights.__getitem__, reverse=True)
         weights = {term: weights[term] for term in heaviest_first}
         saturation = Saturation(self.k1, self.b, length / size if size else 0.0)
-        return TermWeights(weights, saturation, missing, highest, frozenset(silent - others))
+        return TermWeights(
+            weights,
+            saturation,
+            missing,
+            highest,
+            silent=frozenset(silent - others),
+            phrases=frozenset(phrases),
+        )
 
     def weigh_terms(self, query: str, frequency: Callable[[str], int], size: int) -> Terms:
         """Return the terms of a query and their weights."""

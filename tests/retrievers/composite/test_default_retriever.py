@@ -52,6 +52,11 @@ def by_chance(texts: list[str]) -> np.ndarray:
     return np.array([np.random.default_rng(sum(map(ord, t))).normal(size=64) for t in texts])
 
 
+def by_letters(texts: list[str]) -> np.ndarray:
+    """Embed by letters and digits."""
+    return np.array([[text.count(chr(code)) for code in range(48, 123)] for text in texts], float)
+
+
 def ids(results: list[ScoredNode]) -> list[str]:
     """Return the ids of the documents."""
     return [result.node.document_id for result in results]
@@ -234,7 +239,8 @@ async def test_changed_model_with_same_name_raises(tmp_path: Path) -> None:
 
 def found_by(retriever: DefaultRetriever, query: str) -> set[str | None]:
     """Return the embeddings that found results; None for words."""
-    return {match.embed_key for result in retriever(query) for match in result.evidence}
+    results = retriever(query)
+    return {match.embed_key for result in results for match in result.evidence}
 
 
 @pytest.mark.parametrize("builds_elsewhere", [False, True])
@@ -242,7 +248,7 @@ def test_vectors_are_compared_as_soon_as_they_are_complete(
     builds_elsewhere: bool, tmp_path: Path
 ) -> None:
     def opened() -> NodeGraph:
-        model = Embedder(lambda texts: [[len(text), 1.0] for text in texts], "lengths")
+        model = Embedder(by_letters, "letters")
         return NodeGraph(store=tmp_path / "graph", embed=model, progress=False)
 
     def numbered(word: str, count: int) -> list[Document]:
@@ -267,7 +273,7 @@ def test_missing_vectors_without_weight_are_ignored(caplog: pytest.LogCaptureFix
     graph = NodeGraph(embed=by_chance, progress=False)
     graph.add([Document(f"{d.text} {n}", id=f"{d.id} {n}") for d in documents() for n in range(9)])
     retriever = DefaultRetriever(graph)
-    graph.build("passage sentence", embed=True)
+    retriever.build()
     assert found_by(retriever, "tea number 7") == {None}
     graph.add([Document(f"Coffee number {n}.", id=f"c{n}") for n in range(MISSING + 1)])
     assert found_by(retriever, "coffee number 7") == {None}
@@ -300,9 +306,9 @@ def test_searches_by_words_do_not_read_unchanged_nodes() -> None:
 def test_many_missing_vectors_fall_back_to_words(caplog: pytest.LogCaptureFixture) -> None:
     embedded: list[str] = []
 
-    def model(texts: list[str]) -> list[list[float]]:
+    def model(texts: list[str]) -> np.ndarray:
         embedded.extend(texts)
-        return [[len(text), 1.0] for text in texts]
+        return by_letters(texts)
 
     graph = NodeGraph(embed=model, progress=False)
     graph.add([Document(f"Tea number {n}.", id=str(n)) for n in range(MISSING)])

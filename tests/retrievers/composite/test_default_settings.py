@@ -108,5 +108,6 @@ def test_first_search_embeds_each_text_once() -> None:
     graph = NodeGraph(embed=Embedder(embed_noted, "noted"), progress=False)
     graph.add([Document(SENTENCES.format(i), id=f"d{i}") for i in range(20)])
     graph.search("tea 3")
-    passages = [text for text in embedded if text != "tea 3"]
-    assert sorted(passages) == sorted(node.text for node in graph.nodes("passage sentence"))
+    texts = [text for text in embedded if text != "tea 3"]
+    nodes = [*graph.nodes("passage sentence"), *graph.nodes("passage")]
+    assert sorted(texts) == sorted({node.text for node in nodes})

@@ -103,7 +103,7 @@ def test_linking_hit_keeps_vector_score() -> None:
         for links in (False, True)
     )
     assert plain > 0.2
-    assert following == pytest.approx(plain)
+    assert following == pytest.approx(plain, abs=0.01)  # with links, vectors are those of sentences
 
 
 FERRY = "The ferry to the island leaves at nine from the old harbour, and at noon from the new."

@@ -1,0 +1,115 @@
+"""Words and vectors of the default search count by their evidence in each question."""
+
+from zlib import crc32
+
+import numpy as np
+import pytest
+
+from nodekin.nodegraph import Document, NodeGraph
+from nodekin.retrievers import DefaultRetriever, ScoredNode, as_retriever, trace
+
+# A meaning, an answer, and a question in other words.
+ANSWERS = [
+    (
+        "refund",
+        "Refunds are issued within fourteen days.",
+        "How do I get my money back after a purchase?",
+    ),
+    ("dog", "Animals are not permitted inside.", "Can I bring my dog along to dinner?"),
+    ("lift", "The lift is out of order.", "Why is the elevator broken this week?"),
+    ("parking", "Vehicles may be left in the garage.", "Where can I park my car overnight?"),
+    ("bill", "Invoices are sent on the first day.", "At what time does my bill arrive by mail?"),
+    ("staff", "Personnel files are destroyed.", "Do you keep records of former workers?"),
+]
+
+# Words of the questions in other meanings.
+CHANCE = [
+    "The bank has money in a safe.",
+    "The dog show is a loud event.",
+    "A glass elevator appears in the film.",
+    "The park opens at dawn.",
+    "The bill was passed by parliament.",
+    "Workers built the dam.",
+]
+
+MEANINGS = {text: meaning for meaning, *texts in ANSWERS for text in texts}
+
+
+def by_meaning(texts: list[str]) -> np.ndarray:
+    """Embed texts of one meaning alike. Other texts are unrelated."""
+
+    def of(key: str) -> np.ndarray:
+        return np.random.default_rng(crc32(key.encode())).normal(size=64)
+
+    return np.array([of(text) + 2 * of(MEANINGS.get(text, text)) for text in texts])
+
+
+def graph_of(count: int) -> NodeGraph:
+    """Return a graph of answers, of chance matches, and of a number of other texts."""
+    graph = NodeGraph(embed=by_meaning, progress=False)
+    graph.add([Document(text, id=meaning) for meaning, text, _ in ANSWERS])
+    graph.add(CHANCE)
+    places = "north south east west hill lake shore plain".split()
+    others = [f"Section {n} of the {places[n % 8]} wing is grey {n}." for n in range(count)]
+    graph.add(others)
+    as_retriever(graph).build()  # type: ignore[attr-defined]
+    return graph
+
+
+def first(graph: NodeGraph, question: str) -> ScoredNode:
+    return as_retriever(graph).retrieve(question)[0]
+
+
+@pytest.mark.parametrize("count", [30, 300])
+def test_default_search_finds_answers_in_other_words(count: int) -> None:
+    graph = graph_of(count)
+    found = {meaning: first(graph, question) for meaning, _, question in ANSWERS}
+    assert {meaning: result.node.document_id for meaning, result in found.items()} == {
+        meaning: meaning for meaning, *_ in ANSWERS
+    }
+    assert min(result.score for result in found.values()) > 0.4
+
+
+@pytest.mark.parametrize("question", ["section 17", "grey 23", '"wing is grey 23"'])
+def test_names_and_phrases_keep_trusting_words(question: str) -> None:
+    graph = graph_of(40)
+    words = DefaultRetriever(graph, embed_keys=[]).retrieve(question)
+    assert first(graph, question).node == words[0].node
+
+
+def test_explanation_tells_what_decided() -> None:
+    graph = graph_of(30)
+    with trace() as spans:
+        by_vectors = first(graph, ANSWERS[0][2]).explain()
+    assert "vectors decide" in by_vectors
+    assert "vectors decide" in str(spans.children[0].attributes["decided"])
+    assert "words decide" in first(graph, "Section 17 of the south wing is grey 17").explain()
+    by_words = DefaultRetriever(graph, embed_keys=[]).retrieve("section 17")[0].explain()
+    assert "decide" not in by_words
+
+
+@pytest.mark.parametrize("vectors", ["both", "sentences", "passages"])
+def test_vectors_select_searched_texts(vectors: str) -> None:
+    graph = graph_of(30)
+    retriever = DefaultRetriever(graph, vectors=vectors)  # type: ignore[arg-type]
+    results = retriever.retrieve(ANSWERS[1][2])
+    assert results[0].node.document_id == "dog"
+    groups = {m.group for m in results[0].evidence if m.embed_key}
+    expected = {
+        "both": {"passage", "passage sentence"},
+        "sentences": {"passage sentence"},
+        "passages": {"passage"},
+    }
+    assert groups == expected[vectors]
+
+
+def test_unknown_vectors_raise() -> None:
+    with pytest.raises(ValueError, match="vectors must be"):
+        DefaultRetriever(NodeGraph(), vectors="words")  # type: ignore[arg-type]
+
+
+def test_batch_and_single_searches_agree() -> None:
+    retriever = as_retriever(graph_of(30))
+    questions = [question for *_, question in ANSWERS]
+    single = [retriever.retrieve(question) for question in questions]
+    assert retriever.batch(questions) == single
