@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
@@ -34,6 +36,8 @@ from nodekin.nodegraph.errors import MissingNodeError, VectorLengthError
 from nodekin.nodegraph.extractors.entity_extractor import EntityExtractor
 from nodekin.retrievers import LinkRetriever, Retriever
 from nodekin.retrievers.indexes import nearest_vectors
+
+REPO = Path(__file__).parents[2]
 
 pytestmark = [
     pytest.mark.slow,
@@ -119,6 +123,18 @@ def forge_store(folder: Path, rng: random.Random) -> str:
     return forge_database(folder / "graph", rng)
 
 
+def run_alone(nodeid: str) -> None:
+    """Run a test in a new process.
+
+    FAISS of earlier tests has started threads in a worker of xdist, and its forked children would
+    wait for these threads.
+    """
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    command = [sys.executable, "-m", "pytest", "-n", "0", "-q", "-p", "no:cacheprovider", nodeid]
+    done = subprocess.run(command, cwd=REPO, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.fixture
 def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of a graph with an index of each kind, written by another process."""
@@ -139,9 +155,15 @@ DOCUMENTED = {
 
 
 @pytest.mark.parametrize("forge", DOCUMENTED)
-def test_forged_graph_folder_is_used_or_refused(forge: Forge, whole: Path, tmp_path: Path) -> None:
+def test_forged_graph_folder_is_used_or_refused(
+    forge: Forge, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     if forge is forge_hnsw and not find_spec("faiss"):
         pytest.skip("FAISS")
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        run_alone(request.node.nodeid)
+        return
+    whole: Path = request.getfixturevalue("whole")
     rng = random.Random(5)
     tally = Tally(forge.__name__)
     for _ in range(amount(100, 2_000)):
