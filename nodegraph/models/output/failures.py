@@ -235,7 +235,7 @@ def is_refusal(text: str) -> bool:
 
 
 def failure_in(text: str, query: str = "") -> str | None:
-    """Return what a text is instead of an answer. None: it may be an answer.
+    """Return the kind of failure that a text is, or None if it may be an answer.
 
     Args:
         text: The answer, without thoughts.

@@ -210,7 +210,7 @@ class FinalAnswer:
 
 
 def _problem_of(text: str, query: str) -> str | None:
-    """Return what a text is instead of an answer. None: it may be an answer."""
+    """Return the kind of failure that a text is, or None if it may be an answer."""
     if is_blank_value(text):
         return "an empty value"
     if is_refusal(text):

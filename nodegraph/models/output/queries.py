@@ -283,7 +283,10 @@ def parse_sub_questions(answer: str, query: str, limit: int) -> list[str]:
 
 
 def _parts(items: Sequence[Item]) -> list[str]:
-    """Return the parts of a question: all items of a list, else the lines beside a question."""
+    """Return the parts of a question.
+
+    These are all items of a list. Without a list, they are the lines around a question.
+    """
     if any(item.listed for item in items):
         return [part for item in items if item.listed for part in _questions_of(item)]
     quoted = [part for item in items for part in _quoted_questions(item.text)]

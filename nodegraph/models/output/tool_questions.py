@@ -194,7 +194,7 @@ def _pairs_in_value(value: Any, names: _Names) -> Iterator[tuple[str, str]]:
 
 
 def _tools_of(record: Mapping[Any, Any], names: _Names) -> list[str]:
-    """Return the tools that an object names: the known tools, else the name that it has."""
+    """Return the known tools that an object names, or the unknown name in it."""
     written: list[str] = []
     for key in _TOOL_KEYS:
         value = value_of(record, (key,))
