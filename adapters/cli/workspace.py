@@ -195,16 +195,18 @@ def open_graph(
         from ..files.ocr import tesseract
 
         ocr = tesseract()
-    _WARNINGS.setLevel(logging.CRITICAL if quiet else logging.WARNING)
-    logging.getLogger("nodekin").addHandler(_WARNINGS)
-    with NodeGraph(
-        [*index.in_memory] or None,
-        embed=model,
-        store=None if index.in_memory else index.graph_file,
-        on_error="skip",
-        reading=ReadOptions(encoding=index.encoding or None, strict=strict, ocr=ocr),
-        progress=False if quiet else None,
-    ) as graph:
+    level = logging.CRITICAL if quiet else logging.WARNING
+    with (
+        _printed_warnings(level),
+        NodeGraph(
+            [*index.in_memory] or None,
+            embed=model,
+            store=None if index.in_memory else index.graph_file,
+            on_error="skip",
+            reading=ReadOptions(encoding=index.encoding or None, strict=strict, ocr=ocr),
+            progress=False if quiet else None,
+        ) as graph,
+    ):
         graph.create_node_group("passage", PassageSplitter)
         graph.create_node_group("sentence", split_sentences, "passage")
         if index.in_memory and not quiet:
@@ -265,4 +267,13 @@ class _ToStderr(logging.Handler):
             warn(record.getMessage().partition("; graph.")[0])  # without remedies in Python
 
 
-_WARNINGS = _ToStderr()
+@contextmanager
+def _printed_warnings(level: int) -> Iterator[None]:
+    """Print the package's warnings of a level or above while the context is open."""
+    handler = _ToStderr(level)
+    logger = logging.getLogger("nodekin")
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)

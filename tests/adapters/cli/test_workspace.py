@@ -1,6 +1,7 @@
 """The folder of an index, its models, and limits of an index of others: docs/security.md."""
 
 import json
+import logging
 import os
 from pathlib import Path
 
@@ -48,6 +49,14 @@ def test_store_selects_folder(nodekin, here, monkeypatch):
 def test_quiet_graph_draws_no_progress_bar(indexed, quiet, progress):
     with open_graph(load_index(Path(".nodekin")), quiet=quiet) as graph:
         assert graph.progress is progress
+
+
+def test_warnings_are_printed_while_index_is_open(indexed, capsys):
+    logger = logging.getLogger("nodekin.nodegraph")
+    with open_graph(load_index(Path(".nodekin")), quiet=False):
+        logger.warning("tea is cold")
+    logger.warning("tea is warm")
+    assert capsys.readouterr().err == "nodekin: tea is cold\n"
 
 
 @pytest.mark.parametrize(
