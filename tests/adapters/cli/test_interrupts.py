@@ -7,7 +7,7 @@ import pytest
 
 
 @pytest.mark.parametrize("module", ["app", "search_command", "output"])
-def test_interrupt_of_import_is_one_line(here, module):
+def test_interrupt_of_import_is_one_line(here, module, interrupts):
     # A module that is interrupted while it loads, as by Ctrl-C.
     program = (
         "import os, signal, sys\n"

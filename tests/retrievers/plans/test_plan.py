@@ -100,7 +100,9 @@ def test_all_returns_results_and_exceptions_in_order(drive: Any) -> None:
 def test_gather_raises_the_first_error(drive: Any) -> None:
     assert drive(lambda: gather([partial(double, 1), partial(double, 2)])) == [2, 4]
     with pytest.raises(ValueError, match="no -1"):
-        drive(lambda: gather([partial(double, 1), partial(double, -1), partial(double, -2)]))
+        drive(lambda: gather([partial(double, 1), partial(double, -1), partial(double, 2)]))
+    with pytest.raises(ValueError, match="no -1"):  # in parallel, -2 could fail first
+        drive(lambda: gather([partial(double, -1), partial(double, -2)], max_parallel=1))
 
 
 @DRIVERS
