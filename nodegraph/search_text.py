@@ -95,6 +95,8 @@ has."""
 
 _HEADINGS = ("title", "heading", "headings")
 
+_EMPTY: tuple[Any, ...] = (None, "", [])
+
 
 @dataclass(frozen=True, slots=True)
 class SearchText:
@@ -108,8 +110,9 @@ class SearchText:
 
     Args:
         fields: Names of metadata fields, in output order. Fields that are missing or empty in a
-            node are left out. Titles and headings are truncated to 200 characters. None: all
-            metadata, including empty fields. ``()``: no metadata.
+            node are left out. Titles and headings are truncated to 200 characters. If None, all
+            metadata are added. Then empty fields are left out only below the document, since a
+            transform may have added them. ``()``: no metadata.
         excluded: Fields to leave out if ``fields`` is None.
         excluded_llm: Fields that are searched, but hidden from the LLM in LlamaIndex nodes
             (``excluded_llm_metadata_keys``).
@@ -198,8 +201,12 @@ class SearchText:
         if not own and not inherited:
             return []
         if self.fields is None:
-            return [name for name in {**inherited, **own} if name not in self.excluded]
-        return [name for name in self.fields if _value(node, name) not in (None, "", [])]
+            metadata = {**inherited, **own}
+            names = [name for name in metadata if name not in self.excluded]
+            if node.parent_id is None:
+                return names
+            return [name for name in names if metadata[name] not in _EMPTY]
+        return [name for name in self.fields if _value(node, name) not in _EMPTY]
 
     def _line(self, name: str, node: Any) -> str:
         value = _value(node, name)

@@ -20,7 +20,7 @@ from nodekin.adapters.llama_index import (
     as_transform,
 )
 from nodekin.adapters.llama_index.nodes import to_text_node
-from nodekin.nodegraph import NodeGraph, split_sentences
+from nodekin.nodegraph import NodeGraph, PassageSplitter, split_sentences
 from nodekin.retrievers import Retriever
 
 REVENUES = {"Lyft": 3.2, "Uber": 17.5, "Bolt": 4}
@@ -132,3 +132,14 @@ def window() -> SentenceWindowNodeParser:
 
 def sentence_splitter(size: int) -> SentenceSplitter:
     return SentenceSplitter(chunk_size=size, chunk_overlap=0, chunking_tokenizer_fn=split_sentences)
+
+
+def test_search_text_omits_empty_fields_of_transform() -> None:
+    graph = NodeGraph()
+    graph.add(TextNode(text="Tea is green.", metadata={"page": 3}))
+    graph.create_node_group("passage", PassageSplitter)
+    graph.create_node_group("sentence", split_sentences, parent="passage")
+    for group in ("passage", "sentence"):
+        (node,) = graph.nodes(group)
+        assert node.metadata["headings"] == []
+        assert node.searched_text == "page: 3\n\nTea is green."

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from llama_index.core import Document, MockEmbedding
@@ -9,6 +10,7 @@ from llama_index.core.llms import MockLLM
 from llama_index.core.postprocessor import LongContextReorder, SimilarityPostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import NodeWithScore, TextNode
+from support.rankings import DATA_SETS
 
 from nodekin.adapters.llama_index import NodeGraphIndex, NodeGraphQueryEngine, NodeGraphRetriever
 from nodekin.nodegraph import NodeGraph
@@ -75,6 +77,19 @@ def test_windows_of_each_call_equal_native_windows(
 ) -> None:
     assert len(native) > 1
     assert _texts(WAYS[way](index)) == native
+
+
+@pytest.mark.parametrize("name", ["cmrc", "xquad.de"])
+def test_windows_of_real_questions_equal_native_windows(data: Path, name: str) -> None:
+    documents, questions, _ = DATA_SETS[name](data)
+    graph = NodeGraph(progress=False)
+    graph.add([document.text for document in documents])
+    native = as_retriever(graph)
+    nodes = [TextNode(text=document.text) for document in documents]
+    retriever = NodeGraphIndex(nodes).as_retriever(max_tokens=400)
+    for question in questions:
+        expected = [result.text for result in native.retrieve(question, max_tokens=400)]
+        assert _texts(retriever.retrieve(question)) == expected
 
 
 def test_window_has_metadata_and_span_of_node(index: NodeGraphIndex) -> None:
