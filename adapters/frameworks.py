@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from ..nodegraph.document import Document
 from ..nodegraph.errors import nearest_names
+from ..nodegraph.foreign_names import advice, native_name
 from ..nodegraph.node import Node
 from ..retrievers.filters import Filters
 from ..retrievers.results import Evidence, ScoredNode
@@ -105,34 +106,22 @@ def joined(operator: str, conditions: Sequence[Filters]) -> Filters:
     return conditions[0] if len(conditions) == 1 else {operator: [*conditions]}
 
 
-# Argument names, with the names in the frameworks' components and in nodekin's classes.
-_OTHER_NAMES = {
-    "k": ("top_k", "top_n", "similarity_top_k", "n_results"),
-    "fetch_k": ("child_k", "depth"),
-    "filter": ("filters", "where", "metadata_filter"),
-    "score_threshold": ("min_score", "similarity_threshold", "similarity_cut_off"),
-    "store": ("persist_directory", "persist_path", "path", "uri", "connection", "location"),
-    "embedding": ("embed", "embeddings", "embedding_function", "embed_model"),
-    "group": ("group_name", "collection_name", "index_name", "table_name"),
-    "similarity": ("preprocess_func", "bm25_params", "distance_strategy", "collection_metadata"),
-}
-
-
-def check_names(owner: str, given: Iterable[str], allowed: Collection[str] | None = None) -> None:
+def check_names(owner: str, given: Iterable[str], allowed: Collection[str]) -> None:
     """Check the names of keyword arguments.
 
     Args:
         owner: The function or class, for the error.
         given: The names.
-        allowed: The valid names. None: only names of other components are errors.
+        allowed: The valid names.
 
     Raises:
-        TypeError: If a name is invalid. The error contains the valid name.
+        TypeError: If a name is invalid. The error says what to write instead.
     """
     for name in given:
-        ours = next((ours for ours, others in _OTHER_NAMES.items() if name in others), name)
-        if ours != name and (allowed is None or ours in allowed):
-            raise TypeError(f"{owner} has no argument {name!r}; use {ours}=")
-        if allowed is not None and name not in allowed:
-            names = nearest_names(name, allowed, limit=20)
-            raise TypeError(f"{owner} has no argument {name!r}; it has {names}")
+        if name in allowed:
+            continue
+        native = native_name(name, allowed)
+        hint = advice(name, allowed) if native is None else f"use {native}="
+        if not hint:
+            hint = f"it has {nearest_names(name, allowed, limit=20)}"
+        raise TypeError(f"{owner} has no argument {name!r}; {hint}")

@@ -6,10 +6,13 @@ import difflib
 import functools
 import inspect
 import math
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+import re
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, cast
+
+from .foreign_names import advice, native_name
 
 
 class UnknownGroupError(LookupError):
@@ -226,35 +229,7 @@ class ModelTimeoutError(ModelError):
 ParamT = ParamSpec("ParamT")
 ReturnT = TypeVar("ReturnT")
 
-OURS = {
-    "top_k": ("topk", "k", "top_n", "similarity_top_k", "limit", "n_results"),
-    "graph": ("doc", "docs", "index", "vectorstore", "node_graph"),
-    "filters": ("filter", "where", "metadata_filter", "metadata_filters"),
-    "min_score": ("similarity_cut_off", "similarity_cutoff", "score_threshold"),
-    "max_queries": ("num_queries", "count", "limit"),
-    "embed": ("embed_model", "embedding", "embeddings", "embedding_function"),
-    "store": ("persist_dir", "persist_directory", "store_conf", "docstore", "path"),
-    "source": ("dataset_path", "documents", "input_dir", "data"),
-    "retrievers": ("retriever",),
-    "inner": ("base_retriever", "retriever"),
-    "retriever": ("base_retriever", "inner"),
-    "reranker": ("base_compressor", "compressor", "rerank", "name"),
-    "llm": ("model", "chat_model"),
-    "query": ("question", "query_str", "input"),
-    "group": ("group_name", "node_group", "name"),
-    "task": ("task_type",),
-    "higher_is_better": ("descend",),
-    "embed_keys": ("embed_key", "vector_name"),
-    "required": ("required_keys", "required_keywords"),
-    "excluded": ("exclude_keys", "exclude_keywords"),
-}
-"""Argument names, with the names in LangChain, LlamaIndex, Chroma, haystack and LazyLLM."""
-
-
-_REMEDIES = {
-    "doc_fields": "leave out 'doc_fields': filters accept every metadata field",
-    **dict.fromkeys(("k1", "b"), "settings of a similarity go to the similarity: Bm25(k1=1.2)"),
-}
+_INNER_FUNCTION = re.compile(r"^[\w.<>]+\(\) got")  # a constructor passes unknown names on
 
 
 def explain_names(function: Callable[ParamT, ReturnT]) -> Callable[ParamT, ReturnT]:
@@ -295,6 +270,8 @@ def _explained(
     hint = _hint(names, given, message)
     if not hint:
         return None
+    caller = function.__qualname__.removesuffix(".__init__")
+    message = _INNER_FUNCTION.sub(f"{caller}() got", message)
     explained = TypeError(f"{message}; {hint}")
     vars(explained)["_inner"] = message, names
     return explained
@@ -307,18 +284,17 @@ def _names_of(function: Callable[..., object]) -> list[str]:
     return [p.name for p in parameters if p.kind not in variable and p.name != "self"]
 
 
-def _hint(names: Iterable[str], given: Iterable[str], message: str) -> str:
-    pairs = [
-        f"{name!r} is called {native!r} here"
-        for name in given
-        for native, others in OURS.items()
-        if name in others
-        and (name not in names or f"missing 1 required positional argument: '{native}'" in message)
-        and (native in names or f"'{native}'" in message)
-    ]
-    if pairs:
-        return ", ".join(pairs)
+def _hint(names: Collection[str], given: Iterable[str], message: str) -> str:
+    """Return what to write instead of the names. Empty if the message is about something else."""
+    hints = []
+    for name in given:
+        missing = native_name(name, names)
+        is_missing = f"missing 1 required positional argument: {missing!r}" in message
+        if missing is not None and (name not in names or is_missing):
+            hints.append(advice(name, names))
+    if hints:
+        return ", ".join(hints)
     unknown = message.rpartition("unexpected keyword argument '")[2].rstrip("'")
     if unknown not in given or not message.endswith(f"unexpected keyword argument '{unknown}'"):
         return ""
-    return _REMEDIES.get(unknown, f"valid names are {nearest_names(unknown, names, limit=20)}")
+    return advice(unknown, names) or f"valid names are {nearest_names(unknown, names, limit=20)}"

@@ -188,7 +188,7 @@ class NodeGraphRetriever(BaseRetriever):
             TypeError: If an option is unknown.
             ValueError: If the numbers of documents and ids differ, or two documents have one id.
         """
-        check_names(f"{cls.__name__}.from_documents", options)
+        check_names(f"{cls.__name__}.from_documents", options, _option_names(cls))
         retriever = cls.from_graph(NodeGraph(embed=embedding, store=store), **options)
         retriever.add_documents(documents, ids=ids)
         return retriever
@@ -251,7 +251,7 @@ class NodeGraphRetriever(BaseRetriever):
             >>> [document.page_content for document in retriever.invoke("rivers")]
             ['Rivers run.']
         """
-        check_names(f"{cls.__name__}.from_graph", options)
+        check_names(f"{cls.__name__}.from_graph", options, _option_names(cls))
         if (strategy is None) != (llm is None):
             raise TypeError("strategy= and llm= must be given together")
         options = _unpacked(options)
@@ -412,6 +412,14 @@ def applies_filter(retriever: BaseRetriever) -> bool:
         if not is_ours and "filter" not in parameters_of(method):
             return False
     return True
+
+
+def _option_names(cls: type[NodeGraphRetriever]) -> set[str]:
+    single = {*parameters_of(Retriever.__init__)}
+    default = {*parameters_of(DefaultRetriever.__init__)}
+    replaced = {"top_k", "filters", "min_score", "embed", "self"}
+    own = {*parameters_of(NodeGraphRetriever.from_graph), "embedding", "store", "search_kwargs"}
+    return (own | {*cls.model_fields} | single | default) - replaced
 
 
 def _unpacked(options: dict[str, Any]) -> dict[str, Any]:

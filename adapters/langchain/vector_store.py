@@ -21,6 +21,7 @@ from ...retrievers.filters import DOCUMENT_ID, Filters
 from ...retrievers.protocols import Similarity
 from ...retrievers.results import ScoredNode
 from ...retrievers.retriever import Retriever
+from ...retrievers.validation import parameters_of
 from ..frameworks import check_names
 from .documents import default_similarity, put_documents, text_documents, to_document
 from .filter_translation import as_filters
@@ -87,7 +88,8 @@ class NodeGraphVectorStore(VectorStore):
         relevance_score_fn: Callable[[float], float] | None = None,
         **options: Any,
     ) -> None:
-        check_names(type(self).__name__, options)
+        names = {*parameters_of(NodeGraphVectorStore.__init__), *parameters_of(Retriever.__init__)}
+        check_names(type(self).__name__, options, names)
         if not isinstance(embedding, NodeGraph):
             embedding = NodeGraph(embed=embedding, store=store)
         elif store is not None:

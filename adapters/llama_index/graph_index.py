@@ -314,7 +314,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         Raises:
             TypeError: If the constructor got an unknown argument.
         """
-        check_names("NodeGraphIndex", unknown, NodeGraphIndex.__init__.__kwdefaults__)
+        check_names("NodeGraphIndex", unknown, NodeGraphIndex.__init__.__kwdefaults__ or ())
         self._insert(nodes)
         return self._struct
 

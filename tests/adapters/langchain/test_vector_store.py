@@ -321,7 +321,7 @@ def test_save_local_with_objects_in_metadata_raises(tmp_path):
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        (lambda store: NodeGraphVectorStore(collection_name="a"), "use group="),
+        (lambda store: NodeGraphVectorStore(collection_name="a"), "store= holds one collection"),
         (lambda store: NodeGraphVectorStore(persist_directory="./db"), "use store="),
         (lambda store: NodeGraphVectorStore(simularity=3), "simularity"),
         (lambda store: store.as_retriever(k=1), "as_retriever has no argument 'k'; it has 'search"),

@@ -1,0 +1,202 @@
+"""Argument names of LangChain, LlamaIndex, LazyLLM and haystack, and what to write in nodekin."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+
+class SameArgument(NamedTuple):
+    """Names of one argument.
+
+    Attributes:
+        ours: The names in nodekin's classes. An adapter has the name of its framework, so the first
+            name that a function has is the right one.
+        theirs: The names in other libraries.
+    """
+
+    ours: tuple[str, ...]
+    theirs: tuple[str, ...] = ()
+
+
+# A name may be in several rows. The first row with a name of the function decides.
+_ROWS = (
+    SameArgument(
+        ("top_k", "k", "similarity_top_k", "top_n"),
+        ("topk", "limit", "n_results", "max_top_k", "num_results"),
+    ),
+    SameArgument(("fetch_k",), ("child_k", "depth", "sparse_top_k", "hybrid_top_k")),
+    SameArgument(
+        ("filters", "filter"),
+        ("where", "metadata_filter", "metadata_filters", "extra_filters", "search_filter"),
+    ),
+    SameArgument(
+        ("min_score", "score_threshold"),
+        (
+            "similarity_cut_off",
+            "similarity_cutoff",
+            "similarity_threshold",
+            "relevance_score_threshold",
+        ),
+    ),
+    SameArgument(("max_tokens",), ("max_token_limit", "token_limit", "token_budget")),
+    SameArgument(("max_queries",), ("num_queries", "count", "limit", "n_expansions")),
+    SameArgument(("max_steps",), ("num_steps",)),
+    SameArgument(("include_query",), ("include_original", "use_original_query")),
+    SameArgument(
+        ("embed", "embedding", "embed_model"),
+        ("embeddings", "embedding_function", "text_embedder", "document_embedder", "encoder"),
+    ),
+    SameArgument(
+        ("store",),
+        (
+            "persist_dir",
+            "persist_directory",
+            "persist_path",
+            "store_conf",
+            "docstore",
+            "path",
+            "uri",
+            "connection",
+            "connection_string",
+            "location",
+        ),
+    ),
+    SameArgument(("source",), ("dataset_path", "documents", "input_dir", "data", "doc_files")),
+    SameArgument(("documents",), ("docs",)),
+    SameArgument(("retrievers",), ("retriever",)),
+    SameArgument(("inner",), ("base_retriever", "retriever", "vector_retriever")),
+    SameArgument(("retriever",), ("base_retriever", "inner", "vector_retriever")),
+    SameArgument(("graph",), ("doc", "docs", "index", "node_graph", "document_store")),
+    SameArgument(("weights",), ("weight", "retriever_weights")),
+    SameArgument(("mode",), ("join_mode",)),
+    SameArgument(("rank_constant",), ("c",)),
+    SameArgument(("merge_by",), ("id_key",)),
+    SameArgument(("ratio",), ("simple_ratio_thresh", "threshold")),
+    SameArgument(("before", "after"), ("window_size",)),
+    SameArgument(("reranker",), ("base_compressor", "compressor", "rerank", "ranker", "name")),
+    SameArgument(("node_postprocessors",), ("postprocessors", "rerankers")),
+    SameArgument(("llm",), ("model", "chat_model", "llm_chain", "generator", "chat_generator")),
+    SameArgument(("prompt",), ("query_gen_prompt", "prompt_template", "prompt_template_str")),
+    SameArgument(("query", "input"), ("question", "query_str", "text")),
+    SameArgument(("group",), ("group_name", "node_group", "name")),
+    SameArgument(("num_workers",), ("max_workers", "workers", "max_threads")),
+    SameArgument(("timeout",), ("max_seconds", "request_timeout")),
+    SameArgument(("task",), ("task_type",)),
+    SameArgument(("higher_is_better",), ("descend",)),
+    SameArgument(("embed_keys",), ("embed_key", "vector_name")),
+    SameArgument(("required",), ("required_keys", "required_keywords")),
+    SameArgument(("excluded",), ("exclude_keys", "exclude_keywords")),
+    SameArgument(
+        ("similarity",),
+        (
+            "distance_strategy",
+            "collection_metadata",
+            "collection_configuration",
+            "embedding_similarity_function",
+            "similarity_fn",
+            "bm25_algorithm",
+        ),
+    ),
+)
+
+_OF_SIMILARITY = "settings of a similarity go to the similarity: similarity=Bm25(k1=1.2)"
+_OF_RETRIEVER = 'a retriever has a similarity: Retriever(graph, "sentence", "bm25" or "cosine")'
+_OF_ANALYZER = (
+    "texts are split into words by their language; for other words, write "
+    "similarity=Bm25(analyzer=...)"
+)
+_OF_SERVER = (
+    "nodekin runs in this process; to keep vectors in a server, create its vector store and write "
+    "index=as_index(vector_store)"
+)
+_OF_STORE = (
+    "the graph keeps documents and vectors, in memory or in the file store=; to keep vectors in "
+    "another store, write index=as_index(vector_store)"
+)
+_OF_MODE = (
+    'similarity="cosine" or "bm25" selects one search, and by default both are fused; '
+    'NodeGraphVectorStore.as_retriever(search_type="mmr") diversifies'
+)
+_OF_VERBOSE = "callbacks get a run per stage, and `with trace() as span` records the stages"
+_OF_CHILDREN = "children keep the metadata of their document; leave it out"
+
+_REMEDIES: dict[str, str] = {
+    # Similarities and analysis
+    **dict.fromkeys(("k1", "b", "bm25_params", "bm25_parameters", "similarity_kw"), _OF_SIMILARITY),
+    **dict.fromkeys(("preprocess_func", "vectorizer", "bm25_tokenization_regex"), _OF_ANALYZER),
+    **dict.fromkeys(
+        ("bm25_algorithm", "embedding_similarity_function", "distance_strategy", "similarity_fn"),
+        _OF_RETRIEVER,
+    ),
+    **dict.fromkeys(("collection_metadata", "collection_configuration"), _OF_RETRIEVER),
+    "normalize_L2": "cosines are compared, so vectors need no normalization; leave it out",
+    "scale_score": "scores are returned as the similarity computes them; leave it out",
+    # Stores and servers
+    **dict.fromkeys(("vectorstore", "vector_store", "byte_store"), _OF_STORE),
+    **dict.fromkeys(("docstore", "index_to_docstore_id", "storage_context"), _OF_STORE),
+    **dict.fromkeys(
+        (
+            *("host", "port", "ssl", "headers", "client", "client_settings", "database"),
+            *("chroma_cloud_api_key", "api_key", "url", "server", "launcher", "cloud"),
+        ),
+        _OF_SERVER,
+    ),
+    "manager": "a graph is updated by refresh(), and `nodekin serve` shows a page; leave it out",
+    "create_ui": "`nodekin serve` shows a page; leave it out",
+    "tenant": 'write restrict(retriever, {"tenant": ...}), or give each tenant a store= of its own',
+    "collection_name": "a store= holds one collection; give each collection a path of its own",
+    "index_name": "a store= holds one collection; give each collection a path of its own",
+    "create_collection_if_not_exists": "the file store= is created if it is missing; leave it out",
+    "add_to_docstore": "documents and their children are always stored together; leave it out",
+    "allow_dangerous_deserialization": "nothing is unpickled; leave it out",
+    "io_flags": "the file is a database; leave it out",
+    "doc_fields": "leave out 'doc_fields': filters accept every metadata field",
+    "child_metadata_fields": _OF_CHILDREN,
+    "id_key": "children know their document; leave it out",
+    "ids": "write the ids into the documents: Document(..., id=...)",
+    "metadatas": "write the metadata into the documents: Document(..., metadata=...)",
+    # Kinds of search
+    **dict.fromkeys(("search_type", "vector_store_query_mode", "alpha"), _OF_MODE),
+    **dict.fromkeys(("lambda_mult", "mmr_threshold"), _OF_MODE),
+    "return_embedding": "graph.embedding(node) returns the vector of a node; leave it out",
+    "filter_policy": "a filter of a call is added to the filter of the retriever; leave it out",
+    # Strategies
+    "parser_key": "lists are read in every usual form; leave it out",
+    "query_transform": 'write strategy="rewrite" or "hyde", with llm=',
+    "early_stopping": "a search in steps stops when the model needs no other question; leave it out",
+    # Calls
+    "verbose": _OF_VERBOSE,
+    **dict.fromkeys(("use_async", "async_executor"), "await aretrieve(); leave it out"),
+    "show_progress": "progress is an argument of NodeGraph(progress=...)",
+}
+
+
+def advice(name: str, allowed: Collection[str]) -> str:
+    """Return what to write instead of another library's argument name. Empty if it is unknown.
+
+    Args:
+        name: The given name.
+        allowed: The names that the function has.
+
+    Example:
+        >>> advice("similarity_top_k", ["query", "top_k"])
+        "'similarity_top_k' is called 'top_k' here"
+        >>> advice("persist_directory", ["embedding"])
+        ''
+    """
+    native = native_name(name, allowed)
+    if native is not None:
+        return f"{name!r} is called {native!r} here"
+    return _REMEDIES.get(name, "")
+
+
+def native_name(name: str, allowed: Collection[str]) -> str | None:
+    """Return the name that a function has for another library's argument. None if it has none."""
+    for row in _ROWS:
+        if name not in row.ours and name not in row.theirs:
+            continue
+        for ours in row.ours:
+            if ours in allowed and ours != name:
+                return ours
+    return None
