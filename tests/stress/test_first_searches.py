@@ -6,14 +6,14 @@ import asyncio
 import hashlib
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from support.index_checks import check_vector_index
-from support.postgres_server import running_server
-from support.stress import Tally, amount
+from support.postgres_server import RunningServer
+from support.stress import LONG, Tally, amount
 
 from nodekin.nodegraph import Document, Embedder, NodeGraph
 from nodekin.retrievers import as_retriever
@@ -38,13 +38,21 @@ def switching() -> Iterator[None]:
     sys.setswitchinterval(interval)
 
 
-def check_rounds(store: object, rng: random.Random, tally: Tally) -> None:
+SIZES = (50, 110, 240)
+"""Numbers of documents. Each search after a doubling measures the graph again."""
+
+SERVER_SIZES = SIZES if LONG else (20, 45)
+"""The numbers on a server, where each change needs several round trips."""
+
+
+def check_rounds(store: object, sizes: Sequence[int], rng: random.Random, tally: Tally) -> None:
     graph = NodeGraph(store=store, embed=Embedder(embed, "digests"), progress=False)
     count = 0
-    for size in (50, 110, 240):  # each search after a doubling measures the graph again
+    for size in sizes:
         graph.add([document(number) for number in range(count, size)])
         count = size
-        graph.build("passage sentence" if size > 50 else "ROOT", embed=size > 50)
+        is_larger = size > sizes[0]
+        graph.build("passage sentence" if is_larger else "ROOT", embed=is_larger)
         retriever = as_retriever(graph)
 
         def search(query: str) -> None:
@@ -72,13 +80,16 @@ def check_rounds(store: object, rng: random.Random, tally: Tally) -> None:
 
 
 @pytest.mark.parametrize("kind", ["memory", "file", "PostgreSQL"])
-def test_first_searches_leave_right_vector_index(kind: str, tmp_path: Path) -> None:
+def test_first_searches_leave_right_vector_index(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     tally, rng = Tally(f"first searches in threads and tasks, {kind}"), random.Random(1)
     if kind == "PostgreSQL":
-        with running_server() as server:
-            for _ in range(amount(1, 200)):
-                check_rounds(server.address(), rng, tally)
+        server: RunningServer = request.getfixturevalue("postgres_server")
+        for _ in range(amount(1, 200)):
+            check_rounds(server.address(), SERVER_SIZES, rng, tally)
     else:
         for number in range(amount(1, 500)):
-            check_rounds(tmp_path / str(number) if kind == "file" else None, rng, tally)
+            store = tmp_path / str(number) if kind == "file" else None
+            check_rounds(store, SIZES, rng, tally)
     tally.check()
