@@ -35,8 +35,11 @@ REPO = Path(__file__).parents[1]
 NEWEST = "constraints.txt"
 OLDEST = "constraints-oldest.txt"
 
-SOURCE_ONLY = ("jieba",)
-"""Development tools without a wheel, which pip cannot resolve for another Python version."""
+SOURCE_ONLY = ("blockbuster", "jieba")
+"""Development tools that have no wheel, or need a package without one.
+
+pip cannot resolve source distributions for another Python version.
+"""
 
 ENVIRONMENTS = {
     "make demo": (NEWEST, ("all",), ("demo",)),
