@@ -13,11 +13,12 @@ import sys
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import NamedTuple
 
 from harness import EmbeddingModel, compare, e5_model, minilm_model, show
-from model_sets import E5, MINILM, QuestionSet, selected
+from model_sets import E5, LANGUAGES, MINILM, QuestionSet, selected
 from model_systems import FAMILIES, TOP_K, Family
 
 from nodekin.retrievers.evaluation import Dataset
@@ -25,6 +26,55 @@ from nodekin.retrievers.evaluation import Dataset
 FIRST, ALL = "hit_rate@1", "all_gold@5"
 
 _MODELS = {E5: e5_model, MINILM: minilm_model}
+
+ROWS = {
+    **{f"XQuAD, {name}": f"xquad.{name}" for name in LANGUAGES},
+    "XQuAD, passages in another language (12 pairs)": "??-??",
+    "CMRC 2018": "cmrc",
+    "JSQuAD": "jsquad",
+    "HotpotQA": "hotpotqa",
+    "MuSiQue": "musique",
+    "Chroma": "chroma",
+    "Help center, English": "faq",
+    "among 300 passages": "faq+300",
+    "among 1,500 passages": "faq+1500",
+    "with e5": "faq.e5",
+    "with e5 among 300 passages": "faq+300.e5",
+    "words in wrong answers": "faqwrong",
+    "Help center, Chinese": "faqzh",
+    "among 300 passages (Chinese)": "faqzh+300",
+    "among 1,104 passages (Chinese)": "faqzh+1104",
+    "words in wrong answers (Chinese)": "faqzhwrong",
+    "House, English": "house",
+    "House, English, among 1,500 passages": "house+1500",
+    "House, Chinese": "housezh",
+    "House, Chinese, among 1,104 passages": "housezh+1104",
+    "House, German": "housede",
+    "House, German, among 240 passages": "housede+240",
+}
+"""The sets of each row of the summary. The figures of several sets are averaged."""
+
+COLUMNS = {
+    "**nodekin**, default": "nodekin, default",
+    "words": "nodekin, words",
+    "vectors of sentences": "nodekin, vectors of sentences",
+    "vectors of passages": "nodekin, vectors of passages",
+    "LangChain, Ensemble": "LangChain, EnsembleRetriever",
+    "LangChain, parents": "LangChain, ParentDocumentRetriever",
+    "LlamaIndex, ranks": "LlamaIndex, QueryFusionRetriever, reciprocal_rerank",
+    "LlamaIndex, relative": "LlamaIndex, QueryFusionRetriever, relative_score",
+    "LlamaIndex, distribution": "LlamaIndex, QueryFusionRetriever, dist_based_score",
+    "haystack, ranks": "haystack, reciprocal_rank_fusion",
+    "haystack, distribution": "haystack, distribution_based_rank_fusion",
+}
+"""The system of each column of the summary."""
+
+NOTE = (
+    "First result correct / all gold among the first five; 300 questions per set, 100 of HotpotQA "
+    "and MuSiQue, 20 to 40 in other words than the answers. The same texts, vectors and `top_k` "
+    "of 10 for all systems, with their default settings otherwise. Models: multilingual-e5-small "
+    "(4 bit) for XQuAD, CMRC, JSQuAD, Chinese and German; all-MiniLM-L6-v2 otherwise."
+)
 
 
 class Record(NamedTuple):
@@ -108,6 +158,31 @@ def table(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
     return header, rows
 
 
+def summary(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
+    """Return the header and the rows of the table for the README.
+
+    Rows without figures are omitted.
+    """
+    rows = []
+    for row, pattern in ROWS.items():
+        of_row = [record for record in records if fnmatch(record.questions, pattern)]
+        if of_row:
+            cells = [_mean_cell(of_row, system) for system in COLUMNS.values()]
+            rows.append([row, *cells])
+    return ["questions", *COLUMNS], rows
+
+
+def _mean_cell(records: Sequence[Record], system: str) -> str:
+    """Return the mean figures of a system over sets, if it is measured on all of them."""
+    sets = {record.questions for record in records}
+    found = [record for record in records if record.system == system]
+    if len(found) < len(sets):
+        return ""
+    first = sum(record.first for record in found) / len(found)
+    all_gold = sum(record.all_gold for record in found) / len(found)
+    return f"{first:.3f} / {all_gold:.2f}"
+
+
 def read_records(path: Path | None) -> list[Record]:
     """Read the records of earlier runs. A missing file has none."""
     if path is None or not path.exists():
@@ -188,5 +263,15 @@ def model_tables(options: Namespace) -> None:
                 write_records(options.json, merged(old, new))
         taken = time.perf_counter() - start
         print(f"{question_set.name}: {taken:.0f} s", file=sys.stderr, flush=True)
-    header, rows = table(merged(old, new))
-    show("With embedding models", header, rows, "First result correct / all gold in the first 5.")
+    records = merged(old, new)
+    header, rows = table(records)
+    print_table("All sets", header, rows)
+    header, rows = summary(records)
+    show("With embedding models", header, rows, NOTE)
+
+
+def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a Markdown table."""
+    print(f"\n### {title}\n")
+    for row in (header, ["---"] * len(header), *rows):
+        print("| " + " | ".join(row) + " |")

@@ -135,6 +135,22 @@ def test_table_has_rows_of_sets(quality):
     ]
 
 
+def test_summary_averages_pairs_of_languages(quality):
+    one = quality.Record("de-ru", "e5", 240, 300, "nodekin, default", 0.5, 0.6, 1.0)
+    two = one._replace(questions="ru-de", first=0.7, all_gold=0.8)
+    alone = one._replace(system="nodekin, words")
+    header, rows = quality.summary([one, two, alone, one._replace(questions="unlisted")])
+    assert header[:3] == ["questions", "**nodekin**, default", "words"]
+    assert [row[:3] for row in rows] == [
+        ["XQuAD, passages in another language (12 pairs)", "0.600 / 0.70", ""]
+    ]
+
+
+def test_summary_rows_match_sets(quality):
+    for pattern in quality.ROWS.values():
+        assert quality.selected([pattern]), pattern
+
+
 def test_cached_model_continues_after_restart(quality, tmp_path):
     embedded = []
 
