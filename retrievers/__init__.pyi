@@ -46,6 +46,7 @@ from .similarities.registry import Cosine as Cosine
 from .similarities.registry import register_similarity as register_similarity
 from .strategies.hyde import HyDE as HyDE
 from .strategies.hyde import HyDERetriever as HyDERetriever
+from .strategies.metadata_fields import FilterField as FilterField
 from .strategies.model_prompt import ModelPrompt as ModelPrompt
 from .strategies.model_prompt import QueryTransform as QueryTransform
 from .strategies.model_prompt import QueryVariants as QueryVariants
@@ -56,6 +57,7 @@ from .strategies.rewrite import QueryExpansion as QueryExpansion
 from .strategies.rewrite import QueryRewrite as QueryRewrite
 from .strategies.rewrite import QueryRewriteRetriever as QueryRewriteRetriever
 from .strategies.router import RouterRetriever as RouterRetriever
+from .strategies.self_query import SelfQueryRetriever as SelfQueryRetriever
 from .strategies.sub_question import QueryDecomposition as QueryDecomposition
 from .strategies.sub_question import SubQuestionRetriever as SubQuestionRetriever
 from .strategies.transform_retriever import TransformRetriever as TransformRetriever

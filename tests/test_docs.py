@@ -311,6 +311,9 @@ def test_quickstart_searches_a_given_folder(
 EXAMPLES = [
     ("sync_folder", r"'pages/astronomy.md'.*\n5 unchanged"),
     ("sync_folder", r"(?s)\d\d headlines made.* 0 headlines made.* 9 headlines made"),
+    ("self_query", r"(?s)last month.*2024-04-18\n.*2024-04-02\n.*Bergen by train"),
+    ("self_query", r'去年.*\n  杭州茶叶博物馆.*\n    filter \{"topic": "文化"'),
+    ("self_query", "dropped conditions: 'author': unknown field"),
     ("own_strategy", r"(?s)StepBackRetriever: .*后来，大跨度桥梁的设计普遍要做风洞试验。"),
     ("own_strategy", 'more general question of "如果塔科马的那条狗没有死'),
     ("chat", r"没有找到可以回答这个问题的资料。\n\n>"),

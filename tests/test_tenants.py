@@ -39,6 +39,7 @@ from nodekin.retrievers import (
     Retriever,
     RouterRetriever,
     ScoredNode,
+    SelfQueryRetriever,
     SubQuestionRetriever,
     WindowRetriever,
     metadata_key,
@@ -174,6 +175,7 @@ WRAPS: dict[str, Wrap] = {
     "hyde": lambda r, g, own, seen: HyDERetriever(r, seen.model),
     "parts": lambda r, g, own, seen: SubQuestionRetriever(r, seen.model, answers=True),
     "steps": lambda r, g, own, seen: MultiStepRetriever(r, seen.model, max_steps=2),
+    "conditions": lambda r, g, own, seen: SelfQueryRetriever(r, seen.model),
     "route": lambda r, g, own, seen: RouterRetriever({"r": r}, lambda prompt: "r"),
     "refer": lambda r, g, own, seen: RecursiveRetriever(
         entries(g), ["ROOT"], references={"r": r}, filters=own

@@ -233,8 +233,8 @@ class NodeGraphRetriever(BaseRetriever):
             target: The group to return, instead of a ``parent_splitter``. None: documents.
             similarity: The similarity of a single search. None: cosine if the graph has a model,
                 otherwise BM25.
-            strategy: ``"rewrite"``, ``"multi_query"``, ``"hyde"``, ``"sub_question"`` or
-                ``"multi_step"``: queries that ``llm`` writes.
+            strategy: ``"rewrite"``, ``"multi_query"``, ``"hyde"``, ``"sub_question"``,
+                ``"multi_step"`` or ``"self_query"``: queries and conditions that ``llm`` writes.
             llm: The model of the strategy: a LangChain model, or any other that ``LLM`` takes.
             **options: Fields of the class (without ``k``, 4 documents are returned), and options of
                 ``Retriever`` or ``DefaultRetriever``, such as ``index`` and ``follow_links``.

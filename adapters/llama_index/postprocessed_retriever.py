@@ -19,6 +19,7 @@ from ...retrievers.plans.plan import Do, gather
 from ...retrievers.protocols import RetrieverProtocol
 from ...retrievers.results import Results, ScoredNode
 from ...retrievers.strategies.outcome import result_key
+from ...retrievers.strategies.self_query import SelfQueryRetriever
 from ...retrievers.strategies.sub_question import SubQuestionRetriever
 from ...retrievers.strategies.transform_retriever import TransformRetriever
 from ...retrievers.tracing import Span, start_span
@@ -180,8 +181,9 @@ def with_postprocessors(retriever: Any, processors: Processors) -> Any:
     """
     if not processors or not isinstance(retriever, BaseRetriever):
         return retriever
+    writes_queries = isinstance(retriever, TransformRetriever | SelfQueryRetriever)
     reads_passages = retriever.calls_model and (
-        isinstance(retriever, SubQuestionRetriever) or not isinstance(retriever, TransformRetriever)
+        isinstance(retriever, SubQuestionRetriever) or not writes_queries
     )
     changed: dict[str, RetrieverProtocol] = {}
     for name, inner in retriever.inner_retrievers:

@@ -66,8 +66,8 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
         source: A ``NodeGraphRetriever``, a nodekin retriever or graph, or, with
             ``strategy="sub_question"``, retrievers by tool name.
         llm: The model for the strategy and the answer. None: ``Settings.llm``.
-        strategy: ``"none"``, ``"rewrite"``, ``"multi_query"``, ``"hyde"``, ``"sub_question"`` or
-            ``"multi_step"``.
+        strategy: ``"none"``, ``"rewrite"``, ``"multi_query"``, ``"hyde"``, ``"sub_question"``,
+            ``"multi_step"`` or ``"self_query"``.
         response_synthesizer: LlamaIndex's synthesizer. None: the default one with ``llm``.
         similarity_top_k: As for ``NodeGraphRetriever``.
         filters: As for ``NodeGraphRetriever``.

@@ -258,6 +258,11 @@ class NodeTable:
         table._extend(self.ids_of(rows), self._orders[rows], parents, documents, metadata)
         return table
 
+    def metadata_of(self, rows: Rows) -> list[Mapping[str, Any]]:
+        """Return the metadata of nodes by row."""
+        values = self._metadata.take(rows)
+        return [_decoded(value) if isinstance(value, str) else value for value in values]
+
     def snapshot(self, filter: Filter) -> TableSnapshot:
         """Return a snapshot of the rows."""
         return TableSnapshot(self.ids, self.orders, self.matching(filter), self._parents, self.rows)

@@ -15,9 +15,10 @@ from .model_prompt import QueryTransform
 from .multi_step import MultiStepRetriever
 from .rewrite import MultiQueryRetriever, QueryExpansion, QueryRewrite, QueryRewriteRetriever
 from .router import QueryRouter
+from .self_query import SelfQueryRetriever
 from .sub_question import QueryDecomposition, SubQuestionRetriever
 
-StrategyName = Literal["rewrite", "multi_query", "hyde", "sub_question", "multi_step"]
+StrategyName = Literal["rewrite", "multi_query", "hyde", "sub_question", "multi_step", "self_query"]
 """The strategies that require a retriever and a model only."""
 
 TransformName = Literal["rewrite", "expand", "hyde", "decompose"]
@@ -50,6 +51,7 @@ STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
             "split the question into parts", SubQuestionRetriever, QueryDecomposition
         ),
         "multi_step": Strategy("search step by step, each after the last", MultiStepRetriever),
+        "self_query": Strategy("read conditions on metadata in the question", SelfQueryRetriever),
     }
 )
 """The strategies by name. Commands and adapters offer each strategy in this table."""

@@ -84,6 +84,15 @@ def test_ask_with_strategy(nodekin, server, strategy):
     assert ran.json["sources"][0]["document"] == "docs/tea.md"
 
 
+def test_ask_filters_by_conditions_of_the_question(nodekin, server, here):
+    (here / "docs" / "new.txt").write_text("The new tea is fermented.")
+    server.text = '{"query": "fermented tea", "filters": {"file_name": "NEW.txt"}}'
+    ran = nodekin(
+        "ask", "fermented tea in new.txt", "--in", "docs", "--strategy", "self_query", "--json"
+    )
+    assert [source["document"] for source in ran.json["sources"]] == ["docs/new.txt"]
+
+
 def test_min_score_asks_no_model(nodekin, server):
     ran = nodekin("ask", "fermented", "--in", "docs", "--min-score", "1.01")
     assert ran.status == 2

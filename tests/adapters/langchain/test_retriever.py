@@ -440,6 +440,17 @@ async def test_strategy_queries_the_model(strategy, mode):
     assert ids(await call(retriever, mode, "a hot drink?")) == ["coffee"]
 
 
+async def test_self_query_adds_conditions_of_the_question(mode):
+    reply = '{"query": "coffee or tea", "filters": {"year": {"gte": 1685}}}'
+    model = FakeListChatModel(responses=[reply] * 9)
+    retriever = NodeGraphRetriever.from_documents(TEA, strategy="self_query", llm=model, k=3)
+    assert ids(await call(retriever, mode, "coffee or tea since 1685")) == ["coffee"]
+    retriever = NodeGraphRetriever.from_documents(
+        TEA, strategy="self_query", llm=model, filter={"year": {"$lt": 1685}}
+    )
+    assert ids(await call(retriever, mode, "coffee or tea since 1685")) == ["tea"]
+
+
 # Parents of chunks
 
 

@@ -38,7 +38,9 @@ nodes = IngestionPipeline(transformations=[NodeGraphTransform(split_sentences)])
 )
 index = NodeGraphIndex(nodes, embed_model=None)
 assert index.as_retriever().retrieve("two")[0].node == nodes[1]
-for strategy in ("none", "rewrite", "hyde", "multi_query", "sub_question", "multi_step"):
+for strategy in (
+    *("none", "rewrite", "hyde", "multi_query", "sub_question", "multi_step", "self_query"),
+):
     engine = NodeGraphQueryEngine(retriever.retriever, MockLLM(), strategy=strategy)
     assert engine.query("tea").source_nodes and engine.get_prompts()
 assert NodeGraphQueryTransform("rewrite", lambda prompt: "What is tea?").run("te").query_str

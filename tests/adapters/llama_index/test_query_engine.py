@@ -71,7 +71,8 @@ def test_answer_is_written_from_results_of_the_retriever(
 
 @pytest.mark.usefixtures("unblocked")
 @pytest.mark.parametrize(
-    "strategy", ["none", "rewrite", "multi_query", "hyde", "sub_question", "multi_step"]
+    "strategy",
+    ["none", "rewrite", "multi_query", "hyde", "sub_question", "multi_step", "self_query"],
 )
 async def test_async_query_equals_sync_query(
     search: Retriever, scripted: Scripted, strategy: Any
@@ -102,7 +103,9 @@ def test_span_and_events_of_a_query(
 # Strategies
 
 
-@pytest.mark.parametrize("strategy", ["rewrite", "multi_query", "hyde", "sub_question"])
+@pytest.mark.parametrize(
+    "strategy", ["rewrite", "multi_query", "hyde", "sub_question", "self_query"]
+)
 def test_failed_model_leaves_the_plain_query(
     search: Retriever, scripted: Scripted, strategy: Any
 ) -> None:

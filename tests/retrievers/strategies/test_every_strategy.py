@@ -11,6 +11,7 @@ from support.foreign_retrievers import answers, ways
 
 from nodekin.nodegraph import ModelError
 from nodekin.retrievers import (
+    FilterField,
     FusionRetriever,
     HyDERetriever,
     MultiQueryRetriever,
@@ -20,12 +21,15 @@ from nodekin.retrievers import (
     Retriever,
     RouterRetriever,
     ScoredNode,
+    SelfQueryRetriever,
     SubQuestionRetriever,
     restrict,
 )
 from nodekin.retrievers.strategies.strategy_registry import STRATEGIES
 
 QUERY = "How long is the Nile?"
+
+LANGUAGES = {"lang": FilterField("text", values=("en", "zh"), is_complete=True)}
 
 Make = Callable[..., Any]
 
@@ -37,6 +41,7 @@ WITH_MODEL: Mapping[str, Make] = {
     "answers": lambda inner, llm, **o: SubQuestionRetriever(inner, llm, answers=True, **o),
     "tools": lambda inner, llm, **o: SubQuestionRetriever({"a": inner, "b": inner}, llm, **o),
     "multi_step": MultiStepRetriever,
+    "self_query": lambda inner, llm, **o: SelfQueryRetriever(inner, llm, LANGUAGES, **o),
     "router": lambda inner, llm, **o: RouterRetriever({"a": inner, "b": inner}, llm, **o),
     "router with default": lambda inner, llm, **o: RouterRetriever(
         {"a": inner, "b": inner}, llm, default="b", **o
@@ -59,6 +64,8 @@ def helpful(prompt: str) -> str:
     """Answer each prompt of the package in its form."""
     if "Sources:" in prompt:
         return "b"
+    if "<fields>" in prompt:
+        return '{"query": "How long is the river Nile?", "filters": {"lang": "en"}}'
     if "Tools:" in prompt:
         return "a: How long is the Nile in km?\nb: Is the Amazon longer?"
     if "The five lines:" in prompt:
@@ -75,7 +82,7 @@ def scored(results: Any) -> list[tuple[str, float]]:
 
 def test_table_covers_every_strategy() -> None:
     assert STRATEGIES.keys() <= WITH_MODEL.keys()
-    assert len(COMPOSITES) ** 2 == 196
+    assert len(COMPOSITES) ** 2 == 225
 
 
 @pytest.mark.parametrize("outer", COMPOSITES)
@@ -102,7 +109,7 @@ GARBAGE = (
     *("I'm sorry, but I can't help with that.", "抱歉，我无法回答。", "NO_ANSWER", "N/A"),
     *("```json\n```", "<think>hm", "\x00", "{" * 5000, "x" * 100_000),
 )
-"""Useless answers of models, 19 for each of nine strategies in two ways: 342 cases."""
+"""Useless answers of models, 19 for each of ten strategies in two ways: 380 cases."""
 
 
 class Scripted:
