@@ -281,7 +281,7 @@ def _names_of(function: Callable[..., object]) -> list[str]:
     """Return the names of a function's arguments."""
     parameters = inspect.signature(function).parameters.values()
     variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return [p.name for p in parameters if p.kind not in variable and p.name != "self"]
+    return [p.name for p in parameters if p.kind not in variable and p.name not in ("self", "cls")]
 
 
 def _hint(names: Collection[str], given: Iterable[str], message: str) -> str:

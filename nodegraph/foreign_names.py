@@ -116,9 +116,18 @@ _OF_STORE = (
 )
 _OF_MODE = (
     'similarity="cosine" or "bm25" selects one search, and by default both are fused; '
-    'NodeGraphVectorStore.as_retriever(search_type="mmr") diversifies'
+    'NodeGraphVectorStore.as_retriever(search_type="mmr") diversifies, with lambda_mult in '
+    "search_kwargs"
 )
 _OF_VERBOSE = "callbacks get a run per stage, and `with trace() as span` records the stages"
+_OF_RERANKER = "write NodeGraphRetriever(RerankRetriever(retriever, reranker))"
+_OF_FUSION = "write NodeGraphRetriever(FusionRetriever(retrievers, weights=...))"
+_OF_STRATEGY = 'write strategy="multi_query", "rewrite" or another one, with llm='
+_OF_PASSAGES = "passages are numbered, for citations, and show= adds metadata fields"
+_OF_COUNT = (
+    "the number of results is an argument of a search or a retriever: similarity_search(query, k), "
+    'as_retriever(search_kwargs={"k": ...})'
+)
 _OF_CHILDREN = "children keep the metadata of their document; leave it out"
 
 _REMEDIES: dict[str, str] = {
@@ -160,16 +169,64 @@ _REMEDIES: dict[str, str] = {
     **dict.fromkeys(("search_type", "vector_store_query_mode", "alpha"), _OF_MODE),
     **dict.fromkeys(("lambda_mult", "mmr_threshold"), _OF_MODE),
     "return_embedding": "graph.embedding(node) returns the vector of a node; leave it out",
+    "fetch_k": "conditions are checked before ranking, so no result is lost; leave it out",
+    "where_document": 'quote the text in the query, with phrases="required"',
     "filter_policy": "a filter of a call is added to the filter of the retriever; leave it out",
-    # Strategies
+    # Retrievers around retrievers, and strategies
+    **dict.fromkeys(("base_compressor", "base_retriever"), _OF_RERANKER),
+    **dict.fromkeys(("retrievers", "weights", "c", "retriever_weights"), _OF_FUSION),
+    **dict.fromkeys(("llm", "llm_chain", "query_transform"), _OF_STRATEGY),
+    "prompt": "write NodeGraphRetriever(MultiQueryRetriever(retriever, llm, prompt=...))",
+    "retriever": "write NodeGraphRetriever(retriever)",
     "parser_key": "lists are read in every usual form; leave it out",
-    "query_transform": 'write strategy="rewrite" or "hyde", with llm=',
-    "early_stopping": "a search in steps stops when the model needs no other question; leave it out",
+    "include_original": "multi_query always searches the question, too; leave it out",
+    "early_stopping": "a search in steps stops if the model has no more questions; leave it out",
+    **dict.fromkeys(
+        (
+            *("query_constructor", "structured_query_translator", "document_contents"),
+            *("metadata_field_info", "enable_limit", "use_original_query", "chain_kwargs"),
+        ),
+        'write strategy="self_query", with llm=',
+    ),
+    **dict.fromkeys(
+        ("memory_stream", "decay_rate", "other_score_keys", "default_salience"),
+        'scores know no dates; write filter={"date": {"gte": ...}}',
+    ),
+    # Documents and graphs
+    "documents": "write from_documents(documents) or add_documents(documents)",
+    **dict.fromkeys(("docs", "texts"), "write from_texts(texts) or from_documents(documents)"),
+    **dict.fromkeys(
+        ("child_splitter", "parent_splitter"),
+        "write NodeGraphRetriever.from_documents(documents, child_splitter=...)",
+    ),
+    **dict.fromkeys(
+        ("embedding", "embeddings", "embedding_function", "embed_model", "embed"),
+        "write from_documents(documents, embedding), or NodeGraph(embed=...)",
+    ),
+    **dict.fromkeys(
+        ("persist_directory", "persist_dir", "store", "path"),
+        "a graph has the file: NodeGraph(store=...)",
+    ),
+    **dict.fromkeys(("k", "top_k", "similarity_top_k"), _OF_COUNT),
+    "index": "write index=as_index(vector_store) where the retriever is created",
+    "model": 'write Reranker("ModuleReranker", model=...)',
+    "folder_path": "write NodeGraphVectorStore.load_local(folder_path), or store=",
+    "relevance_score_fn": "it is an argument of NodeGraphVectorStore",
+    "search_kwargs": "write its entries as arguments",
+    "similarity_threshold": "write RerankRetriever(..., min_score=...) or score_threshold=",
+    **dict.fromkeys(("document_prompt", "document_separator"), _OF_PASSAGES),
+    "response_format": "the message has the text, and its artifact the documents; leave it out",
+    **dict.fromkeys(
+        ("name", "tags", "metadata"), "they belong to the retriever: NodeGraphRetriever"
+    ),
     # Calls
     "verbose": _OF_VERBOSE,
     **dict.fromkeys(("use_async", "async_executor"), "await aretrieve(); leave it out"),
     "show_progress": "progress is an argument of NodeGraph(progress=...)",
 }
+
+
+_SEARCH_KWARGS = ("k", "filter", "score_threshold", "fetch_k")
 
 
 def advice(name: str, allowed: Collection[str]) -> str:
@@ -188,6 +245,10 @@ def advice(name: str, allowed: Collection[str]) -> str:
     native = native_name(name, allowed)
     if native is not None:
         return f"{name!r} is called {native!r} here"
+    if "search_kwargs" in allowed:
+        option = name if name in _SEARCH_KWARGS else native_name(name, _SEARCH_KWARGS)
+        if option is not None:
+            return f'write search_kwargs={{"{option}": ...}}'
     return _REMEDIES.get(name, "")
 
 

@@ -10,9 +10,30 @@ from langchain_core.callbacks import CallbackManager
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config, patch_config, var_child_runnable_config
 
-from ...nodegraph.concurrency import context_value, limit_concurrency
+from ...nodegraph.concurrency import limit_concurrency
 from ...retrievers.tracing import Span, observe
 from .documents import to_document
+
+
+def set_config(config: RunnableConfig | None) -> RunnableConfig | None:
+    """Set the config of the runs that start next, and return the previous config.
+
+    LangChain has no public function for this that covers code with ``yield`` and ``await``. No
+    other function of this package uses the private context variable.
+    """
+    previous = var_child_runnable_config.get()
+    var_child_runnable_config.set(config)
+    return previous
+
+
+@contextmanager
+def config_context(config: RunnableConfig) -> Iterator[None]:
+    """Set the config of the runs that start in the block."""
+    previous = set_config(config)
+    try:
+        yield
+    finally:
+        set_config(previous)
 
 
 class StageRuns:
@@ -33,14 +54,14 @@ class StageRuns:
             return
         run = manager.on_chain_start(None, dict(span.attributes), name=span.name)
         self._open[id(span)] = run, config
-        var_child_runnable_config.set(patch_config(config, callbacks=run.get_child()))
+        set_config(patch_config(config, callbacks=run.get_child()))
 
     def end(self, span: Span) -> None:
         """End the run of a stage, with the documents of a search or with the error."""
         if id(span) not in self._open:
             return
         run, config = self._open.pop(id(span))
-        var_child_runnable_config.set(config)
+        set_config(config)
         if span.error is not None:
             run.on_chain_error(span.error)
             return
@@ -61,7 +82,7 @@ def child_runs(config: RunnableConfig) -> Iterator[None]:
     callbacks = config.get("callbacks")
     listens = isinstance(callbacks, CallbackManager) and bool(callbacks.handlers)
     with (
-        context_value(var_child_runnable_config, config),
+        config_context(config),
         limit_concurrency(config.get("max_concurrency")),
         observe(_STAGE_RUNS) if listens else nullcontext(),
     ):
@@ -70,5 +91,4 @@ def child_runs(config: RunnableConfig) -> Iterator[None]:
 
 def retriever_runs(run_manager: Any) -> AbstractContextManager[None]:
     """Make the runs of the block children of a retriever's run, in the config context."""
-    config = var_child_runnable_config.get()
-    return child_runs(patch_config(config, callbacks=run_manager.get_child()))
+    return child_runs(patch_config(ensure_config(), callbacks=run_manager.get_child()))

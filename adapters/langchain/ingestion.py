@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from langchain_core.document_loaders import BaseLoader
-from langchain_core.documents import Document
+from langchain_core.documents import BaseDocumentTransformer, Document
 
+from ...nodegraph.errors import OnError, explain_names
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
-from ...nodegraph.readers.source_files import ReadReport
+from ...nodegraph.readers.source_files import ReadOptions, ReadReport
+from ..argument_types import Splitter
 from ..frameworks import own_metadata
 from .documents import to_document
 
@@ -23,7 +25,7 @@ _TEXT_METHODS = ("create_documents", "split_text")
 _METHODS = (*_TEXT_METHODS, "transform_documents")
 
 
-def as_transform(splitter: object) -> SplitterTransform:
+def as_transform(splitter: Splitter | BaseDocumentTransformer) -> SplitterTransform:
     """Return a transform that calls a LangChain splitter, for ``graph.create_node_group``.
 
     A graph also accepts a text splitter itself, and searches the text for the chunks. Use this
@@ -116,7 +118,8 @@ class FileLoader(BaseLoader):
         file_path: The file or folder.
         group: ``"ROOT"`` for whole files. ``"page"``, ``"section"``, ``"table"`` or ``"symbol"``
             for parts, whose metadata have their ``place``.
-        **options: ``reading`` and ``on_error`` of ``NodeGraph``.
+        reading: Options of the readers. See ``NodeGraph``.
+        on_error: ``"raise"`` or ``"skip"``, for files that cannot be read. See ``NodeGraph``.
 
     Attributes:
         report: The report on the files after loading.
@@ -131,8 +134,17 @@ class FileLoader(BaseLoader):
         ('# Green tea\\n\\nIt is steamed.', 'tea.md, line 1, Green tea')
     """
 
-    def __init__(self, file_path: str | Path, group: str = ROOT, **options: Any) -> None:
-        self._options = options
+    @explain_names
+    def __init__(
+        self,
+        file_path: str | Path,
+        group: str = ROOT,
+        *,
+        reading: ReadOptions | None = None,
+        on_error: OnError | None = None,
+    ) -> None:
+        self.reading = reading
+        self.on_error = on_error
         self.file_path = Path(file_path)
         self.group = group
         self.report = ReadReport()
@@ -144,7 +156,9 @@ class FileLoader(BaseLoader):
             ReadError: If the file or folder is missing, or a named file cannot be read.
             LookupError: If the group is unknown.
         """
-        graph = NodeGraph(self.file_path, progress=False, **self._options)
+        graph = NodeGraph(
+            self.file_path, reading=self.reading, on_error=self.on_error, progress=False
+        )
         self.report = graph.read_report
         for node in graph.nodes(self.group):
             document = to_document(node)

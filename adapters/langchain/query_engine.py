@@ -11,9 +11,15 @@ from operator import add
 from typing import Any, Literal
 
 from langchain_core.messages import BaseMessage, convert_to_messages
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableGenerator
+from langchain_core.runnables import (
+    Runnable,
+    RunnableConfig,
+    RunnableGenerator,
+    RunnableLambda,
+)
 from langchain_core.runnables.utils import AddableDict
 
+from ...nodegraph.errors import explain_names
 from ...retrievers.answers.answer import Answer
 from ...retrievers.answers.engine import QueryEngine
 from ...retrievers.validation import choice
@@ -23,6 +29,7 @@ from .documents import SCORE_KEY, to_document
 from .filter_translation import as_filters
 
 
+@explain_names
 def engine_runnable(
     engine: QueryEngine, *, output: Literal["text", "dict"] = "text", name: str = "query_engine"
 ) -> Runnable[Any, Any]:
@@ -74,13 +81,16 @@ class EngineRunnable(RunnableGenerator[Any, Any]):
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Return the answer to a question. ``kwargs`` are ``k`` and ``filter``."""
-        query: Any = self._query
-        return self._call_with_config(query, input, config, **kwargs)
+        return self._whole_answer.invoke(input, config, **kwargs)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Async version of ``invoke``."""
-        aquery: Any = self._aquery
-        return await self._acall_with_config(aquery, input, config, **kwargs)
+        return await self._whole_answer.ainvoke(input, config, **kwargs)
+
+    @property
+    def _whole_answer(self) -> Runnable[Any, Any]:
+        """A step that answers without a stream, as one run with the name of this runnable."""
+        return RunnableLambda(self._query, self._aquery, name=self.name)
 
     def _query(self, input: Any, config: RunnableConfig, **options: Any) -> Any:
         with child_runs(config):

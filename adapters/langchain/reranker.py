@@ -11,6 +11,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from pydantic import ConfigDict, Field, SkipValidation
 
 from ...nodegraph.document import as_document
+from ...nodegraph.errors import explain_names
 from ...retrievers.protocols import RerankerProtocol
 from ...retrievers.rerankers.reranker import Reranker
 from ...retrievers.results import ScoredNode
@@ -60,14 +61,22 @@ class NodeGraphReranker(BaseDocumentCompressor):
     top_n: int | None = Field(default=None, ge=1, strict=True)
     score_key: str | None = Field(default=SCORE_KEY, min_length=1)
 
+    @explain_names
     def __init__(
-        self, reranker: Reranker | RerankerProtocol | str | Callable[..., Any], **fields: Any
+        self,
+        reranker: Reranker | RerankerProtocol | str | Callable[..., Any],
+        *,
+        top_n: int | None = None,
+        score_key: str | None = SCORE_KEY,
+        **data: Any,
     ) -> None:
-        check_names(type(self).__name__, fields, type(self).model_fields)
+        check_names(type(self).__name__, data, type(self).model_fields)
         if not isinstance(reranker, Reranker):
             reranker = Reranker(reranker)
-        values: dict[str, Any] = {"reranker": reranker, **fields}
-        super().__init__(**values)
+        data["reranker"] = reranker
+        data["top_n"] = top_n
+        data["score_key"] = score_key
+        super().__init__(**data)
 
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None

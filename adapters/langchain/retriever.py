@@ -15,31 +15,29 @@ from langchain_core.callbacks import (
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig, ensure_config
-from langchain_core.runnables.config import run_in_executor, var_child_runnable_config
+from langchain_core.runnables.config import run_in_executor
 from pydantic import ConfigDict, Field, SkipValidation
 from typing_extensions import Self
 
-from ...nodegraph.concurrency import context_value
+from ...nodegraph.errors import explain_names
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT
 from ...retrievers.base_retriever import Phrases
-from ...retrievers.composite.default_retriever import DefaultRetriever
-from ...retrievers.composite.document_retriever import DocumentRetriever
 from ...retrievers.foreign.foreign_retriever import as_retriever, configured
-from ...retrievers.protocols import RetrieverProtocol
+from ...retrievers.protocols import RetrieverProtocol, Similarity
+from ...retrievers.ranking import Lift
 from ...retrievers.results import ScoredNode
-from ...retrievers.retriever import Retriever
-from ...retrievers.similarities.registry import get_similarity
-from ...retrievers.strategies.strategy_registry import make_strategy
+from ...retrievers.similarities.registry import MakeIndex
+from ...retrievers.strategies.strategy_registry import StrategyName, make_strategy
 from ...retrievers.validation import check_min_score, parameters_of, takes_any_keyword, whole
+from ..argument_types import AnyRetriever, Embedding, LanguageModel, Splitter
 from ..frameworks import check_names, in_thread
-from .callbacks import retriever_runs
-from .documents import SCORE_KEY, default_similarity, put_documents, text_documents, to_document
+from .callbacks import config_context, retriever_runs
+from .documents import SCORE_KEY, put_documents, text_documents, to_document
 from .filter_translation import as_filters
+from .graph_search import TOP_K, declare_group, given_search
 
 _CALL_OPTIONS = ("k", "fetch_k", "filter", "score_threshold", "max_tokens", "phrases")
-
-_TOP_K = 4  # LangChain's default
 
 
 async def _search_in_thread(
@@ -131,7 +129,7 @@ class NodeGraphRetriever(BaseRetriever):
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
-    retriever: Annotated[Any, SkipValidation]
+    retriever: Annotated[RetrieverProtocol, SkipValidation]
     graph: NodeGraph | None = None
     k: int | None = Field(default=None, ge=1, strict=True)
     fetch_k: int | None = Field(default=None, ge=1, strict=True)
@@ -153,70 +151,225 @@ class NodeGraphRetriever(BaseRetriever):
             cls._aget_relevant_documents = search  # type: ignore[method-assign]
         super().__init_subclass__(**settings)
 
-    def __init__(self, retriever: object = None, **fields: Any) -> None:
-        values: dict[str, Any] = _unpacked(fields)
+    @explain_names
+    def __init__(
+        self,
+        retriever: AnyRetriever | None = None,
+        *,
+        graph: NodeGraph | None = None,
+        k: int | None = None,
+        fetch_k: int | None = None,
+        filter: Mapping[str, Any] | None = None,
+        score_threshold: float | None = None,
+        max_tokens: int | None = None,
+        phrases: Phrases | None = None,
+        score_key: str | None = None,
+        place: bool | None = None,
+        evidence: bool | None = None,
+        search_kwargs: Mapping[str, Any] | None = None,
+        name: str | None = None,
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        given = dict(
+            graph=graph,
+            k=k,
+            fetch_k=fetch_k,
+            filter=filter,
+            score_threshold=score_threshold,
+            max_tokens=max_tokens,
+            phrases=phrases,
+            score_key=score_key,
+            place=place,
+            evidence=evidence,
+            name=name,
+            tags=tags,
+            metadata=metadata,
+        )
+        values = _unpacked(search_kwargs)
+        values.update((option, value) for option, value in given.items() if value is not None)
+        values.update(kwargs)
         check_names(type(self).__name__, values, type(self).model_fields)
-        given = values.get("graph") if retriever is None else retriever
-        values["retriever"] = as_retriever(given, "retriever")
+        source: object = graph if retriever is None else retriever
+        values["retriever"] = as_retriever(source, "retriever")
         check_min_score(values.get("score_threshold"), values["retriever"], "score_threshold")
         as_filters(values.get("filter"))
         configured(values["retriever"], phrases=values.get("phrases"))  # checks
         super().__init__(**values)
 
     @classmethod
+    @explain_names
     def from_documents(
         cls,
         documents: Iterable[Document],
-        embedding: object = None,
+        embedding: Embedding | None = None,
         *,
         ids: Sequence[str | None] | None = None,
         store: str | Path | None = None,
-        **options: Any,
+        child_splitter: Splitter | None = None,
+        parent_splitter: Splitter | None = None,
+        group: str | None = None,
+        target: str | None = None,
+        similarity: str | Similarity | None = None,
+        index: str | MakeIndex | None = None,
+        embed_keys: Sequence[str] | None = None,
+        follow_links: bool | None = None,
+        lift: Lift | None = None,
+        strategy: StrategyName | None = None,
+        llm: LanguageModel | None = None,
+        k: int | None = None,
+        fetch_k: int | None = None,
+        filter: Mapping[str, Any] | None = None,
+        score_threshold: float | None = None,
+        max_tokens: int | None = None,
+        phrases: Phrases | None = None,
+        score_key: str | None = None,
+        place: bool | None = None,
+        evidence: bool | None = None,
+        search_kwargs: Mapping[str, Any] | None = None,
+        name: str | None = None,
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
     ) -> Self:
-        """Create a retriever of documents. See ``from_graph`` for the search.
+        """Create a retriever of documents. See ``from_graph`` for the other arguments.
 
-        Args:
-            documents: The documents. They are copied.
-            embedding: The embedding model. None: a search by words.
-            ids: Ids instead of the documents' own. The default id is a hash of text and metadata,
-                so a document that is added twice is stored once.
-            store: The path of a file for the graph. An existing file keeps its documents. None: in
-                memory.
-            **options: See ``from_graph``.
+        The documents are copied. Without an ``embedding`` model, words are searched. ``ids`` are
+        used instead of the documents' own. The default id is a hash of text and metadata, so a
+        document that is added twice is stored once. ``store`` is the path of a file for the graph,
+        which keeps its documents if it exists. Without a path, the graph is in memory.
 
         Raises:
-            TypeError: If an option is unknown.
+            TypeError: If an argument is unknown.
             ValueError: If the numbers of documents and ids differ, or two documents have one id.
         """
-        check_names(f"{cls.__name__}.from_documents", options, _option_names(cls))
-        retriever = cls.from_graph(NodeGraph(embed=embedding, store=store), **options)
+        retriever = cls.from_graph(
+            NodeGraph(embed=embedding, store=store),
+            child_splitter=child_splitter,
+            parent_splitter=parent_splitter,
+            group=group,
+            target=target,
+            similarity=similarity,
+            index=index,
+            embed_keys=embed_keys,
+            follow_links=follow_links,
+            lift=lift,
+            strategy=strategy,
+            llm=llm,
+            k=k,
+            fetch_k=fetch_k,
+            filter=filter,
+            score_threshold=score_threshold,
+            max_tokens=max_tokens,
+            phrases=phrases,
+            score_key=score_key,
+            place=place,
+            evidence=evidence,
+            search_kwargs=search_kwargs,
+            name=name,
+            tags=tags,
+            metadata=metadata,
+        )
         retriever.add_documents(documents, ids=ids)
         return retriever
 
     @classmethod
+    @explain_names
     def from_texts(
         cls,
         texts: Iterable[str],
-        embedding: object = None,
+        embedding: Embedding | None = None,
         metadatas: Sequence[dict[str, Any]] | None = None,
-        **options: Any,
+        *,
+        ids: Sequence[str | None] | None = None,
+        store: str | Path | None = None,
+        child_splitter: Splitter | None = None,
+        parent_splitter: Splitter | None = None,
+        group: str | None = None,
+        target: str | None = None,
+        similarity: str | Similarity | None = None,
+        index: str | MakeIndex | None = None,
+        embed_keys: Sequence[str] | None = None,
+        follow_links: bool | None = None,
+        lift: Lift | None = None,
+        strategy: StrategyName | None = None,
+        llm: LanguageModel | None = None,
+        k: int | None = None,
+        fetch_k: int | None = None,
+        filter: Mapping[str, Any] | None = None,
+        score_threshold: float | None = None,
+        max_tokens: int | None = None,
+        phrases: Phrases | None = None,
+        score_key: str | None = None,
+        place: bool | None = None,
+        evidence: bool | None = None,
+        search_kwargs: Mapping[str, Any] | None = None,
+        name: str | None = None,
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
     ) -> Self:
         """Create a retriever of texts. See ``from_documents``."""
-        return cls.from_documents(text_documents(texts, metadatas), embedding, **options)
+        return cls.from_documents(
+            text_documents(texts, metadatas),
+            embedding,
+            ids=ids,
+            store=store,
+            child_splitter=child_splitter,
+            parent_splitter=parent_splitter,
+            group=group,
+            target=target,
+            similarity=similarity,
+            index=index,
+            embed_keys=embed_keys,
+            follow_links=follow_links,
+            lift=lift,
+            strategy=strategy,
+            llm=llm,
+            k=k,
+            fetch_k=fetch_k,
+            filter=filter,
+            score_threshold=score_threshold,
+            max_tokens=max_tokens,
+            phrases=phrases,
+            score_key=score_key,
+            place=place,
+            evidence=evidence,
+            search_kwargs=search_kwargs,
+            name=name,
+            tags=tags,
+            metadata=metadata,
+        )
 
     @classmethod
+    @explain_names
     def from_graph(
         cls,
         graph: NodeGraph,
         *,
-        child_splitter: object = None,
-        parent_splitter: object = None,
+        child_splitter: Splitter | None = None,
+        parent_splitter: Splitter | None = None,
         group: str | None = None,
         target: str | None = None,
-        similarity: Any = None,
-        strategy: str | None = None,
-        llm: object = None,
-        **options: Any,
+        similarity: str | Similarity | None = None,
+        index: str | MakeIndex | None = None,
+        embed_keys: Sequence[str] | None = None,
+        follow_links: bool | None = None,
+        lift: Lift | None = None,
+        strategy: StrategyName | None = None,
+        llm: LanguageModel | None = None,
+        k: int | None = None,
+        fetch_k: int | None = None,
+        filter: Mapping[str, Any] | None = None,
+        score_threshold: float | None = None,
+        max_tokens: int | None = None,
+        phrases: Phrases | None = None,
+        score_key: str | None = None,
+        place: bool | None = None,
+        evidence: bool | None = None,
+        search_kwargs: Mapping[str, Any] | None = None,
+        name: str | None = None,
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
     ) -> Self:
         """Create a retriever of the documents of a graph, including later documents.
 
@@ -233,14 +386,32 @@ class NodeGraphRetriever(BaseRetriever):
             target: The group to return, instead of a ``parent_splitter``. None: documents.
             similarity: The similarity of a single search. None: cosine if the graph has a model,
                 otherwise BM25.
+            index: The index of vectors, such as ``as_index(vector_store)``. None: the built-in one.
+            embed_keys: The keys of the embedding models to search with. None: all models.
+            follow_links: Whether the default search follows links between passages. None: it
+                decides by the corpus.
+            lift: How the scores of hits in one target count in a single search: ``"max"``,
+                ``"sum"`` or ``"mean"``. None: ``"max"``.
             strategy: ``"rewrite"``, ``"multi_query"``, ``"hyde"``, ``"sub_question"``,
                 ``"multi_step"`` or ``"self_query"``: queries and conditions that ``llm`` writes.
             llm: The model of the strategy: a LangChain model, or any other that ``LLM`` takes.
-            **options: Fields of the class (without ``k``, 4 documents are returned), and options of
-                ``Retriever`` or ``DefaultRetriever``, such as ``index`` and ``follow_links``.
+            k: The maximum number of documents. If None, 4, or with ``max_tokens`` as many as fit.
+            fetch_k: See the class, as for the arguments below.
+            filter: Conditions on metadata.
+            score_threshold: The minimum score.
+            max_tokens: The maximum number of tokens of all documents together.
+            phrases: How results with quoted phrases are treated.
+            score_key: The metadata field for the score.
+            place: Whether the metadata has the place of the best match.
+            evidence: Whether the metadata lists the matches.
+            search_kwargs: Options of a call as a mapping.
+            name: The name of the retriever's runs.
+            tags: The tags of the retriever's runs.
+            metadata: The metadata of the retriever's runs.
 
         Raises:
-            TypeError: If an option is unknown, or only one of ``strategy`` and ``llm`` is given.
+            TypeError: If an argument is unknown, only one of ``strategy`` and ``llm`` is given, or
+                an option does not belong to the selected search.
             UnknownGroupError: If the graph has no such group.
             ValueError: If both a splitter and its group are given.
 
@@ -251,27 +422,38 @@ class NodeGraphRetriever(BaseRetriever):
             >>> [document.page_content for document in retriever.invoke("rivers")]
             ['Rivers run.']
         """
-        check_names(f"{cls.__name__}.from_graph", options, _option_names(cls))
         if (strategy is None) != (llm is None):
             raise TypeError("strategy= and llm= must be given together")
-        options = _unpacked(options)
-        fields = {name: options.pop(name) for name in cls.model_fields if name in options}
-        target = _declare_group(graph, "parent", parent_splitter, target, ROOT) or ROOT
-        group = _declare_group(graph, "child", child_splitter, group, target)
-        retriever: RetrieverProtocol
-        if group is None and similarity is None:
-            retriever = DefaultRetriever(graph, target, top_k=_TOP_K, **options)
-            if target == ROOT:
-                retriever = DocumentRetriever(retriever, graph, **options)
-        else:
-            similarity = get_similarity(similarity or default_similarity(graph))
-            if group is None:
-                by_meaning = similarity.mode == "embedding"
-                group = DefaultRetriever(graph, target).sentences if by_meaning else target
-            retriever = Retriever(graph, group, similarity, target=target, top_k=_TOP_K, **options)
+        target = declare_group(graph, "parent", parent_splitter, target, ROOT) or ROOT
+        retriever = given_search(
+            graph,
+            declare_group(graph, "child", child_splitter, group, target),
+            target,
+            similarity,
+            follow_links=follow_links,
+            lift=lift,
+            index=index,
+            embed_keys=embed_keys,
+        )
         if strategy is not None:
-            retriever = make_strategy(strategy, retriever, llm, top_k=_TOP_K)
-        return cls(retriever, graph=graph, **fields)
+            retriever = make_strategy(strategy, retriever, llm, top_k=TOP_K)
+        return cls(
+            retriever,
+            graph=graph,
+            k=k,
+            fetch_k=fetch_k,
+            filter=filter,
+            score_threshold=score_threshold,
+            max_tokens=max_tokens,
+            phrases=phrases,
+            score_key=score_key,
+            place=place,
+            evidence=evidence,
+            search_kwargs=search_kwargs,
+            name=name,
+            tags=tags,
+            metadata=metadata,
+        )
 
     def add_documents(
         self, documents: Iterable[Document], *, ids: Sequence[str | None] | None = None
@@ -350,7 +532,7 @@ class NodeGraphRetriever(BaseRetriever):
         self._check_options_are_taken(kwargs)
         config = ensure_config(config)
         kwargs["run_id"] = kwargs.get("run_id") or config.get("run_id")
-        return context_value(var_child_runnable_config, config)
+        return config_context(config)
 
     def _check_options_are_taken(self, options: Mapping[str, Any]) -> None:
         """Check that the search of a subclass takes the options, which LangChain would drop."""
@@ -414,30 +596,8 @@ def applies_filter(retriever: BaseRetriever) -> bool:
     return True
 
 
-def _option_names(cls: type[NodeGraphRetriever]) -> set[str]:
-    single = {*parameters_of(Retriever.__init__)}
-    default = {*parameters_of(DefaultRetriever.__init__)}
-    replaced = {"top_k", "filters", "min_score", "embed", "self"}
-    own = {*parameters_of(NodeGraphRetriever.from_graph), "embedding", "store", "search_kwargs"}
-    return (own | {*cls.model_fields} | single | default) - replaced
-
-
-def _unpacked(options: dict[str, Any]) -> dict[str, Any]:
-    """Return options with the entries of ``search_kwargs``, an argument of LangChain's classes."""
-    given = options.pop("search_kwargs", None) or {}
+def _unpacked(search_kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the entries of ``search_kwargs``, an argument of LangChain's classes."""
+    given = dict(search_kwargs or {})
     check_names("search_kwargs", given, _CALL_OPTIONS)
-    return {**given, **options}
-
-
-def _declare_group(
-    graph: NodeGraph, name: str, splitter: object, group: str | None, parent: str
-) -> str | None:
-    """Create the group of a splitter. Return its name, or the given group."""
-    if splitter is None:
-        return group
-    if group is not None:
-        raise ValueError(
-            f"{name}_splitter cannot be combined with the group {group!r}; leave one out"
-        )
-    graph.create_node_group(name, splitter, parent=parent)
-    return name
+    return given

@@ -16,7 +16,7 @@ from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.tools import StructuredTool, ToolException
 from pydantic import BaseModel, ConfigDict, Field
 
-from ...nodegraph.errors import EmbeddingError, ModelError
+from ...nodegraph.errors import EmbeddingError, ModelError, explain_names
 from ...retrievers.base_retriever import check_takes_filters
 from ...retrievers.corpus_tools.tool_output import (
     ToolError,
@@ -38,6 +38,7 @@ class _Query(BaseModel):
     query: str = Field(description="What to look for, as a question or in keywords.")
 
 
+@explain_names
 def retriever_tool(
     retriever: BaseRetriever,
     name: str,
@@ -176,6 +177,7 @@ def _errors_for_model(tool: str) -> Iterator[None]:
         raise ToolException(message) from error
 
 
+@explain_names
 def corpus_toolkit(tools: CorpusTools, *, prefix: str = "") -> list[StructuredTool]:
     """Convert the tools of a corpus to LangChain tools: search, grep, outline, read, related, cite.
 

@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Literal
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 
-from ...retrievers.strategies.model_prompt import QueryTransform
-from ...retrievers.strategies.strategy_registry import make_transform
+from ...nodegraph.errors import explain_names
+from ...nodegraph.models.templates import Language
+from ...retrievers.plans.prompting import PromptReplacement
+from ...retrievers.strategies.model_prompt import OnError, QueryTransform
+from ...retrievers.strategies.strategy_registry import TransformName, make_transform
 from ...retrievers.validation import choice
+from ..argument_types import LanguageModel
 from .callbacks import child_runs
 
 
+@explain_names
 def transform_query(
-    llm: object, transform: str, *, output: Literal["texts", "text"] = "texts", **options: Any
+    llm: LanguageModel,
+    transform: TransformName | Literal["route"],
+    *,
+    output: Literal["texts", "text"] = "texts",
+    max_queries: int | None = None,
+    include_query: bool | None = None,
+    routes: Mapping[str, str] | None = None,
+    default: str | None = None,
+    prompt: PromptReplacement | None = None,
+    language: Language | None = None,
+    retries: int | None = None,
+    timeout: float | None = None,
+    on_error: OnError | None = None,
 ) -> Runnable[str, Any]:
     """Return a step that transforms a query with a language model, for chains with ``|``.
 
@@ -27,8 +45,16 @@ def transform_query(
             questions), ``"hyde"`` (a passage that could be the answer) or ``"route"`` (the name of
             one of the ``routes``).
         output: ``"texts"`` for a list, ``"text"`` for its first text.
-        **options: Options of the transform, such as ``max_queries``, ``include_query``, ``routes``,
-            ``prompt``, ``language`` and ``on_error``. A prompt may be a LangChain prompt template.
+        max_queries: The maximum number of phrasings or questions.
+        include_query: Whether the query itself is one of the texts. None: the transform decides.
+        routes: The descriptions of the routes, by name.
+        default: The route if the model fails. None: the first one.
+        prompt: Replaces the built-in prompt, also by a LangChain prompt template.
+        language: The language of the prompt. None: the language of the query.
+        retries: The number of repeated calls if an answer cannot be parsed. None: 1.
+        timeout: Seconds per model call. None: the model's client decides.
+        on_error: ``"keep"`` returns the query itself if the model fails, ``"raise"`` raises the
+            error. None: ``"keep"``.
 
     Raises:
         TypeError: If the model or an option is wrong.
@@ -44,7 +70,19 @@ def transform_query(
         'HOW LONG IS THE NILE?'
     """
     choice(output, "output", ("texts", "text"))
-    made = make_transform(transform, llm, **options)
+    options = dict(
+        max_queries=max_queries,
+        include_query=include_query,
+        routes=routes,
+        default=default,
+        prompt=prompt,
+        language=language,
+        retries=retries,
+        timeout=timeout,
+        on_error=on_error,
+    )
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    made = make_transform(transform, llm, **given)
     call, acall = (partial(function, made, output) for function in (_transform, _atransform))
     return RunnableLambda(call, acall, name=f"transform_query:{transform}")
 

@@ -6,7 +6,7 @@ import asyncio
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from langchain_core.documents import Document
@@ -15,18 +15,22 @@ from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from langchain_core.vectorstores.utils import maximal_marginal_relevance
 from typing_extensions import Self
 
+from ...nodegraph.errors import explain_names
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT
 from ...retrievers.filters import DOCUMENT_ID, Filters
 from ...retrievers.protocols import Similarity
+from ...retrievers.ranking import Lift
 from ...retrievers.results import ScoredNode
 from ...retrievers.retriever import Retriever
-from ...retrievers.validation import parameters_of
+from ...retrievers.similarities.registry import MakeIndex
+from ..argument_types import Embedding
 from ..frameworks import check_names
 from .documents import default_similarity, put_documents, text_documents, to_document
 from .filter_translation import as_filters
 
-_RETRIEVER = ("search_type", "search_kwargs", "tags", "metadata", "name")
+SearchType = Literal["similarity", "mmr", "similarity_score_threshold"]
+"""The kinds of search of LangChain's ``VectorStoreRetriever``."""
 
 
 class NodeGraphVectorStore(VectorStore):
@@ -42,8 +46,8 @@ class NodeGraphVectorStore(VectorStore):
         ``pip install "nodekin[langchain]"``
 
     Key init args:
-        embedding: The embedding model, for a new graph. Or a ``NodeGraph``; a graph without a model
-            is searched by words.
+        embedding: The embedding model. Without a model, words are searched. For an existing graph,
+            write ``NodeGraphVectorStore.from_graph(graph)``.
         group: The group to search.
         similarity: As in ``Retriever``. None: ``"cosine"``, or ``"bm25"`` without a model.
         store: The path of a file for the new graph. None: in memory.
@@ -51,7 +55,12 @@ class NodeGraphVectorStore(VectorStore):
         score_key: The metadata field for scores. None: unchanged documents.
         relevance_score_fn: Converts a score to a number from 0 to 1. Defaults to the score
             itself for ``"cosine"``, and ``score / (1 + score)`` for ``"bm25"``.
-        options: Other options of ``Retriever``, such as ``target`` and ``index``.
+        target: The group to return. None: ``group``.
+        score_threshold: The minimum score.
+        index: The index of vectors, such as ``as_index(vector_store)``. None: the built-in one.
+        embed_keys: The keys of the embedding models to search with.
+        lift: How the scores of hits in one target count: ``"max"``, ``"sum"`` or ``"mean"``.
+        fetch_k: The number of hits to consider before lifting. None: as many as ``k`` need.
 
     Instantiate:
         >>> from langchain_core.documents import Document
@@ -72,34 +81,136 @@ class NodeGraphVectorStore(VectorStore):
         ['2']
 
     Raises:
-        TypeError: If ``embedding`` is neither a model nor a graph, or an argument is unknown.
+        TypeError: If ``embedding`` is not a model, or an argument is unknown.
         UnknownGroupError: If the graph has no group ``group``.
     """
 
+    @explain_names
     def __init__(
         self,
-        embedding: object = None,
+        embedding: Embedding | None = None,
         group: str = ROOT,
         *,
-        similarity: str | Similarity | None = None,
         store: str | Path | None = None,
+        similarity: str | Similarity | None = None,
+        target: str | None = None,
         filter: Mapping[str, Any] | None = None,
+        score_threshold: float | None = None,
         score_key: str | None = None,
         relevance_score_fn: Callable[[float], float] | None = None,
+        index: str | MakeIndex | None = None,
+        embed_keys: Sequence[str] | None = None,
+        lift: Lift | None = None,
+        fetch_k: int | None = None,
+    ) -> None:
+        if isinstance(embedding, NodeGraph):
+            raise TypeError(
+                "embedding must be an embedding model, got a NodeGraph; write "
+                f"{type(self).__name__}.from_graph(graph)"
+            )
+        self._set_up(
+            NodeGraph(embed=embedding, store=store),
+            group=group,
+            similarity=similarity,
+            target=target,
+            filter=filter,
+            score_threshold=score_threshold,
+            score_key=score_key,
+            relevance_score_fn=relevance_score_fn,
+            index=index,
+            embed_keys=embed_keys,
+            lift=lift,
+            fetch_k=fetch_k,
+        )
+
+    def _set_up(
+        self,
+        graph: NodeGraph,
+        group: str,
+        *,
+        similarity: str | Similarity | None,
+        filter: Mapping[str, Any] | None,
+        score_key: str | None,
+        relevance_score_fn: Callable[[float], float] | None,
+        score_threshold: float | None,
         **options: Any,
     ) -> None:
-        names = {*parameters_of(NodeGraphVectorStore.__init__), *parameters_of(Retriever.__init__)}
-        check_names(type(self).__name__, options, names)
-        if not isinstance(embedding, NodeGraph):
-            embedding = NodeGraph(embed=embedding, store=store)
-        elif store is not None:
-            raise TypeError("store= is for a new graph; give it to NodeGraph(store=...)")
-        self.graph: NodeGraph = embedding
-        similarity = similarity or default_similarity(self.graph)
-        filters = as_filters(filter)
-        self.retriever = Retriever(self.graph, group, similarity, filters=filters, **options)
+        given = {name: value for name, value in options.items() if value is not None}
+        self.graph = graph
+        self.retriever = Retriever(
+            graph,
+            group,
+            similarity or default_similarity(graph),
+            filters=as_filters(filter),
+            min_score=score_threshold,
+            **given,
+        )
         self._score_key = score_key
         self._relevance_score_fn = relevance_score_fn
+
+    @classmethod
+    @explain_names
+    def from_graph(
+        cls,
+        graph: NodeGraph,
+        *,
+        group: str = ROOT,
+        similarity: str | Similarity | None = None,
+        target: str | None = None,
+        filter: Mapping[str, Any] | None = None,
+        score_threshold: float | None = None,
+        score_key: str | None = None,
+        relevance_score_fn: Callable[[float], float] | None = None,
+        index: str | MakeIndex | None = None,
+        embed_keys: Sequence[str] | None = None,
+        lift: Lift | None = None,
+        fetch_k: int | None = None,
+    ) -> Self:
+        """Create a vector store over a group of a graph. See the class for the other arguments.
+
+        Args:
+            graph: The graph. A graph without an embedding model is searched by words.
+            group: The group to search.
+            similarity: The similarity.
+            target: The group to return.
+            filter: Conditions on metadata for all searches.
+            score_threshold: The minimum score.
+            score_key: The metadata field for scores.
+            relevance_score_fn: Converts a score to a number from 0 to 1.
+            index: The index of vectors.
+            embed_keys: The keys of the embedding models.
+            lift: How the scores of hits in one target count.
+            fetch_k: The number of hits to consider before lifting.
+
+        Raises:
+            TypeError: If ``graph`` is not a NodeGraph, or an argument is unknown.
+            UnknownGroupError: If the graph has no group ``group``.
+
+        Example:
+            >>> graph = NodeGraph()
+            >>> ids = graph.add(["Green tea is steamed.", "Rivers run."])
+            >>> store = NodeGraphVectorStore.from_graph(graph)
+            >>> [document.page_content for document in store.similarity_search("rivers")]
+            ['Rivers run.']
+        """
+        if not isinstance(graph, NodeGraph):
+            raise TypeError(f"graph must be a NodeGraph, got {graph!r:.80}")
+        vector_store = cls.__new__(cls)
+        vector_store._set_up(
+            graph,
+            group=group,
+            similarity=similarity,
+            target=target,
+            filter=filter,
+            score_threshold=score_threshold,
+            score_key=score_key,
+            relevance_score_fn=relevance_score_fn,
+            index=index,
+            embed_keys=embed_keys,
+            lift=lift,
+            fetch_k=fetch_k,
+        )
+        return vector_store
 
     @property
     def native_retriever(self) -> Retriever:
@@ -115,19 +226,85 @@ class NodeGraphVectorStore(VectorStore):
         return model if isinstance(model, Embeddings) else None
 
     @classmethod
-    def from_texts(
+    @explain_names
+    def from_documents(  # type: ignore[override]
+        cls,
+        documents: Iterable[Document],
+        embedding: Embedding | None = None,
+        *,
+        ids: Sequence[str | None] | None = None,
+        store: str | Path | None = None,
+        group: str = ROOT,
+        similarity: str | Similarity | None = None,
+        target: str | None = None,
+        filter: Mapping[str, Any] | None = None,
+        score_threshold: float | None = None,
+        score_key: str | None = None,
+        relevance_score_fn: Callable[[float], float] | None = None,
+        index: str | MakeIndex | None = None,
+        embed_keys: Sequence[str] | None = None,
+        lift: Lift | None = None,
+        fetch_k: int | None = None,
+    ) -> Self:
+        """Create a vector store of documents. See the class for the other arguments."""
+        vector_store = cls(
+            embedding,
+            store=store,
+            group=group,
+            similarity=similarity,
+            target=target,
+            filter=filter,
+            score_threshold=score_threshold,
+            score_key=score_key,
+            relevance_score_fn=relevance_score_fn,
+            index=index,
+            embed_keys=embed_keys,
+            lift=lift,
+            fetch_k=fetch_k,
+        )
+        vector_store.add_documents(documents, ids=ids)
+        return vector_store
+
+    @classmethod
+    @explain_names
+    def from_texts(  # type: ignore[override]
         cls,
         texts: Iterable[str],
-        embedding: object = None,
+        embedding: Embedding | None = None,
         metadatas: Sequence[dict[str, Any]] | None = None,
         *,
         ids: Sequence[str | None] | None = None,
-        **options: Any,
+        store: str | Path | None = None,
+        group: str = ROOT,
+        similarity: str | Similarity | None = None,
+        target: str | None = None,
+        filter: Mapping[str, Any] | None = None,
+        score_threshold: float | None = None,
+        score_key: str | None = None,
+        relevance_score_fn: Callable[[float], float] | None = None,
+        index: str | MakeIndex | None = None,
+        embed_keys: Sequence[str] | None = None,
+        lift: Lift | None = None,
+        fetch_k: int | None = None,
     ) -> Self:
-        """Create a vector store of texts. ``options`` are arguments of the class."""
-        vector_store = cls(embedding, **options)
-        vector_store.add_texts(texts, metadatas, ids=ids)
-        return vector_store
+        """Create a vector store of texts. See the class for the other arguments."""
+        return cls.from_documents(
+            text_documents(texts, metadatas),
+            embedding,
+            ids=ids,
+            store=store,
+            group=group,
+            similarity=similarity,
+            target=target,
+            filter=filter,
+            score_threshold=score_threshold,
+            score_key=score_key,
+            relevance_score_fn=relevance_score_fn,
+            index=index,
+            embed_keys=embed_keys,
+            lift=lift,
+            fetch_k=fetch_k,
+        )
 
     def save_local(self, folder_path: str | Path, index_name: str = "index") -> None:
         """Write the graph with all vectors to a file in a folder, as ``FAISS.save_local`` does."""
@@ -137,21 +314,31 @@ class NodeGraphVectorStore(VectorStore):
         self.graph.reader.copy_to(Path(folder_path, f"{index_name}.nodekin"))
 
     @classmethod
+    @explain_names
     def load_local(
         cls,
         folder_path: str | Path,
-        embedding: object = None,
+        embedding: Embedding | None = None,
         index_name: str = "index",
-        **options: Any,
+        *,
+        allow_dangerous_deserialization: bool | None = None,
+        group: str = ROOT,
+        similarity: str | Similarity | None = None,
+        target: str | None = None,
+        filter: Mapping[str, Any] | None = None,
+        score_threshold: float | None = None,
+        score_key: str | None = None,
+        relevance_score_fn: Callable[[float], float] | None = None,
+        index: str | MakeIndex | None = None,
+        embed_keys: Sequence[str] | None = None,
+        lift: Lift | None = None,
+        fetch_k: int | None = None,
     ) -> Self:
         """Open the file of ``save_local``. Changes of the store are changes of the file.
 
-        Args:
-            folder_path: The folder.
-            embedding: The embedding model.
-            index_name: The name of the file without its suffix.
-            **options: Arguments of the class. ``allow_dangerous_deserialization`` of FAISS is
-                ignored, since nothing is unpickled.
+        ``index_name`` is the name of the file in the folder, without its suffix. FAISS's argument
+        ``allow_dangerous_deserialization`` is ignored, since nothing is unpickled. See the class
+        for the other arguments.
 
         Raises:
             FileNotFoundError: If the folder has no such file.
@@ -159,8 +346,21 @@ class NodeGraphVectorStore(VectorStore):
         path = Path(folder_path, f"{index_name}.nodekin")
         if not path.exists():
             raise FileNotFoundError(f"{path} does not exist; pass a folder that save_local wrote")
-        options.pop("allow_dangerous_deserialization", None)
-        return cls(embedding, store=path, **options)
+        return cls(
+            embedding,
+            store=path,
+            group=group,
+            similarity=similarity,
+            target=target,
+            filter=filter,
+            score_threshold=score_threshold,
+            score_key=score_key,
+            relevance_score_fn=relevance_score_fn,
+            index=index,
+            embed_keys=embed_keys,
+            lift=lift,
+            fetch_k=fetch_k,
+        )
 
     # Documents
 
@@ -224,6 +424,7 @@ class NodeGraphVectorStore(VectorStore):
 
     # Searches. LangChain runs the sync methods in a thread for the other async methods.
 
+    @explain_names
     def similarity_search_with_score(
         self, query: str, k: int = 4, *, filter: Mapping[str, Any] | None = None
     ) -> list[tuple[Document, float]]:
@@ -237,6 +438,7 @@ class NodeGraphVectorStore(VectorStore):
         filters = _listing_filters(query, filter)
         return self._scored(self.retriever.retrieve(query, top_k=k, filters=filters))
 
+    @explain_names
     async def asimilarity_search_with_score(
         self, query: str, k: int = 4, *, filter: Mapping[str, Any] | None = None
     ) -> list[tuple[Document, float]]:
@@ -245,22 +447,46 @@ class NodeGraphVectorStore(VectorStore):
         results = await self.retriever.aretrieve(query, top_k=k, filters=filters)
         return await asyncio.to_thread(self._scored, results)
 
-    def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
-        """Return the best documents, best first. See ``similarity_search_with_score``."""
-        return _documents(self.similarity_search_with_score(query, k, **kwargs))
-
-    async def asimilarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
-        """Async version of ``similarity_search``."""
-        return _documents(await self.asimilarity_search_with_score(query, k, **kwargs))
-
-    def similarity_search_by_vector(
-        self, embedding: Sequence[float], k: int = 4, **kwargs: Any
+    @explain_names
+    def similarity_search(  # type: ignore[override]
+        self, query: str, k: int = 4, *, filter: Mapping[str, Any] | None = None
     ) -> list[Document]:
-        """Return the documents that are nearest to a vector. ``kwargs`` is the ``filter``."""
-        return _documents(self._scored(self._nearest(embedding, k, **kwargs)))
+        """Return the best documents, best first. See ``similarity_search_with_score``."""
+        return _documents(self.similarity_search_with_score(query, k, filter=filter))
 
-    def max_marginal_relevance_search(
-        self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
+    @explain_names
+    async def asimilarity_search(  # type: ignore[override]
+        self, query: str, k: int = 4, *, filter: Mapping[str, Any] | None = None
+    ) -> list[Document]:
+        """Async version of ``similarity_search``."""
+        return _documents(await self.asimilarity_search_with_score(query, k, filter=filter))
+
+    @explain_names
+    def similarity_search_by_vector(  # type: ignore[override]
+        self,
+        embedding: Sequence[float],
+        k: int = 4,
+        *,
+        filter: Mapping[str, Any] | None = None,
+    ) -> list[Document]:
+        """Return the documents that are nearest to a vector.
+
+        Args:
+            embedding: The vector.
+            k: The maximum number of documents.
+            filter: Conditions on metadata, checked before ranking.
+        """
+        return _documents(self._scored(self._nearest(embedding, k, filter)))
+
+    @explain_names
+    def max_marginal_relevance_search(  # type: ignore[override]
+        self,
+        query: str,
+        k: int = 4,
+        fetch_k: int = 20,
+        lambda_mult: float = 0.5,
+        *,
+        filter: Mapping[str, Any] | None = None,
     ) -> list[Document]:
         """Return diverse documents similar to a query.
 
@@ -269,48 +495,71 @@ class NodeGraphVectorStore(VectorStore):
             k: The maximum number of documents.
             fetch_k: The number of documents to select from.
             lambda_mult: 1: only similarity to the query counts. 0: only diversity counts.
-            **kwargs: The ``filter``: conditions on metadata, checked before ranking.
+            filter: Conditions on metadata, checked before ranking.
 
         Raises:
             ValueError: If the store has no embedding model.
         """
         key = self._embed_key()
         if not query.strip():
-            return self.similarity_search(query, k, **kwargs)
+            return self.similarity_search(query, k, filter=filter)
         vector = self.graph.embeddings.query_vectors([query], key)[0]
         search = self.max_marginal_relevance_search_by_vector
-        return search(vector.tolist(), k, fetch_k, lambda_mult, **kwargs)
+        return search(vector.tolist(), k, fetch_k, lambda_mult, filter=filter)
 
-    def max_marginal_relevance_search_by_vector(
+    @explain_names
+    def max_marginal_relevance_search_by_vector(  # type: ignore[override]
         self,
         embedding: Sequence[float],
         k: int = 4,
         fetch_k: int = 20,
         lambda_mult: float = 0.5,
-        **kwargs: Any,
+        *,
+        filter: Mapping[str, Any] | None = None,
     ) -> list[Document]:
         """Return diverse documents similar to a vector."""
-        results = self._nearest(embedding, max(k, fetch_k), **kwargs)
-        key, matches = self._embed_key(), [result.evidence[0].node for result in results]
+        results = self._nearest(embedding, max(k, fetch_k), filter)
+        key = self._embed_key()
+        matches = [result.evidence[0].node for result in results]
         vectors: Any = [self.graph.embedding(match, key) for match in matches]
         positions = maximal_marginal_relevance(np.asarray(embedding), vectors, lambda_mult, k)
         return _documents(self._scored([results[at] for at in positions]))
 
-    def as_retriever(self, **kwargs: Any) -> VectorStoreRetriever:
+    @explain_names
+    def as_retriever(  # type: ignore[override]
+        self,
+        *,
+        search_type: SearchType = "similarity",
+        search_kwargs: Mapping[str, Any] | None = None,
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+        name: str | None = None,
+    ) -> VectorStoreRetriever:
         """Return a retriever. A call's filter is added to the filter in ``search_kwargs``.
 
         Args:
-            **kwargs: ``search_type``, ``search_kwargs``, ``tags``, ``metadata`` and ``name``.
+            search_type: ``"similarity"``, ``"mmr"`` or ``"similarity_score_threshold"``.
+            search_kwargs: Arguments of each search: ``k``, ``filter``, ``score_threshold``,
+                ``fetch_k`` and ``lambda_mult``.
+            tags: The tags of the retriever's runs.
+            metadata: The metadata of the retriever's runs.
+            name: The name of the retriever's runs.
 
         Raises:
-            TypeError: If an argument is unknown, such as ``k``, which LangChain ignores.
+            TypeError: If an argument is unknown, such as ``k``, which belongs to ``search_kwargs``.
         """
-        check_names("as_retriever", kwargs, _RETRIEVER)
-        search_kwargs = dict(kwargs.get("search_kwargs") or {})
-        filters = as_filters(self.retriever.filters, search_kwargs.pop("filter", None))
+        options = dict(search_kwargs or {})
+        filters = as_filters(self.retriever.filters, options.pop("filter", None))
         bound = copy.copy(self)
         bound.retriever = self.retriever.with_filters(filters)
-        return VectorStore.as_retriever(bound, **{**kwargs, "search_kwargs": search_kwargs})
+        return VectorStore.as_retriever(
+            bound,
+            search_type=search_type,
+            search_kwargs=options,
+            tags=tags,
+            metadata=metadata,
+            name=name,
+        )
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
         if self._relevance_score_fn is not None:
@@ -332,7 +581,9 @@ class NodeGraphVectorStore(VectorStore):
             )
         return self.retriever.embed_keys[0]
 
-    def _nearest(self, embedding: Sequence[float], k: int, filter: Any = None) -> list[ScoredNode]:
+    def _nearest(
+        self, embedding: Sequence[float], k: int, filter: Mapping[str, Any] | None
+    ) -> list[ScoredNode]:
         self._embed_key()
         filters = as_filters(filter)
         return self.retriever.search_vector("a vector", embedding, top_k=k, filters=filters)

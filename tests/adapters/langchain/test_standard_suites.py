@@ -59,4 +59,4 @@ class TestVectorStoreInAFile(VectorStoreIntegrationTests):
     def vectorstore(self, tmp_path):
         file = tmp_path / "graph.nodekin"
         with NodeGraph(embed=self.get_embeddings(), store=file, progress=False) as graph:
-            yield NodeGraphVectorStore(graph)
+            yield NodeGraphVectorStore.from_graph(graph)

@@ -31,7 +31,7 @@ QUERIES = ["a sea of tea", "红茶", "河与 rivers", "steamed"]
 def filled(**settings):
     graph = NodeGraph(embed=Letters(), progress=False)
     graph.create_node_group("sentence", split_sentences)
-    store = NodeGraphVectorStore(graph, **settings)
+    store = NodeGraphVectorStore.from_graph(graph, **settings)
     store.add_documents(DOCUMENTS)
     return store
 
@@ -44,7 +44,7 @@ def store():
 @pytest.fixture
 def words():
     """A store without a model."""
-    store = NodeGraphVectorStore(NodeGraph(progress=False))
+    store = NodeGraphVectorStore()
     store.add_documents(DOCUMENTS)
     return store
 
@@ -150,7 +150,7 @@ def test_relevance_scores_are_between_0_and_1():
     def opposite(texts):
         return [[-1.0 if "not" in text else 1.0] for text in texts]
 
-    store = NodeGraphVectorStore(NodeGraph(embed=opposite, progress=False))
+    store = NodeGraphVectorStore(opposite)
     store.add_texts(["it is", "it is not"])
     assert [s for _, s in store.similarity_search_with_score("so")] == [1, -1]
     with warnings.catch_warnings():
@@ -169,10 +169,10 @@ def test_custom_similarity_requires_relevance_score_fn():
 
     graph = NodeGraph(progress=False)
     graph.add("tea")
-    bare = NodeGraphVectorStore(graph, similarity="by_length")
+    bare = NodeGraphVectorStore.from_graph(graph, similarity="by_length")
     with pytest.raises(ValueError, match="relevance_score_fn"):
         bare.similarity_search_with_relevance_scores("tea")
-    store = NodeGraphVectorStore(
+    store = NodeGraphVectorStore.from_graph(
         graph, similarity="by_length", relevance_score_fn=lambda score: 1 / (1 - score)
     )
     assert [s for _, s in store.similarity_search_with_relevance_scores("te")] == [0.5]
@@ -195,7 +195,7 @@ def test_texts_are_embedded_once_at_first_search():
 async def test_async_methods_do_not_block_loop(tmp_path):
     graph = NodeGraph(embed=Letters(), store=tmp_path / "g.nodekin", progress=False)
     graph.create_node_group("sentence", split_sentences)
-    store = NodeGraphVectorStore(graph, "sentence", target="ROOT")
+    store = NodeGraphVectorStore.from_graph(graph, group="sentence", target="ROOT")
     vector = Letters().vector("tea")
     with blockbuster_ctx():
         await store.aadd_documents(DOCUMENTS)
@@ -263,7 +263,7 @@ def test_constructor_takes_embedding_and_store(tmp_path):
     again = NodeGraphVectorStore(Letters(), store=path)
     assert again.similarity_search("steamed tea", k=2) == expected
     again.graph.close()
-    with pytest.raises(TypeError, match="store= is for a new graph"):
+    with pytest.raises(TypeError, match=r"from_graph\(graph\)$"):
         NodeGraphVectorStore(NodeGraph(), store=path)
 
 
@@ -322,10 +322,13 @@ def test_save_local_with_objects_in_metadata_raises(tmp_path):
     ("wrong", "says"),
     [
         (lambda store: NodeGraphVectorStore(collection_name="a"), "store= holds one collection"),
-        (lambda store: NodeGraphVectorStore(persist_directory="./db"), "use store="),
+        (lambda store: NodeGraphVectorStore(persist_directory="./db"), "is called 'store' here"),
         (lambda store: NodeGraphVectorStore(simularity=3), "simularity"),
-        (lambda store: store.as_retriever(k=1), "as_retriever has no argument 'k'; it has 'search"),
-        (lambda store: store.similarity_search("a", where={}), "unexpected keyword argument"),
+        (lambda store: store.as_retriever(k=1), r'as_retriever.*; write search_kwargs={"k": ...}'),
+        (lambda store: store.as_retriever(top_k=1), r'; write search_kwargs={"k": ...}'),
+        (lambda store: NodeGraphVectorStore(NodeGraph()), r"from_graph\(graph\)$"),
+        (lambda store: NodeGraphVectorStore.from_graph([]), "graph must be a NodeGraph"),
+        (lambda store: store.similarity_search("a", where={}), "'where' is called 'filter' here"),
         (lambda store: store.delete([], all=True), "delete has no argument 'all'"),
         (lambda store: store.add_documents([], size=3), "add_documents has no argument 'size'"),
         (lambda store: store.add_documents(LOADED[0]), "must be LangChain documents"),

@@ -98,7 +98,7 @@ def test_own_langchain_adapters_are_unwrapped(graph: NodeGraph) -> None:
         assert results[0].node.graph is graph
     both = FusionRetriever([limited]).retrieve("tea river", filters={"topic": "rivers"}, top_k=3)
     assert [r.node.id for r in both] == ["nile"]
-    store = NodeGraphVectorStore(graph)
+    store = NodeGraphVectorStore.from_graph(graph)
     assert as_retriever(store) is store.retriever
     wrapped = plain(native)
     assert len(as_retriever(wrapped.bind(k=1)).retrieve("tea river")) == 1

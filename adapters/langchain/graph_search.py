@@ -1,0 +1,100 @@
+"""The nodekin retriever behind ``NodeGraphRetriever.from_graph``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import ROOT
+from ...retrievers.composite.default_retriever import DefaultRetriever
+from ...retrievers.composite.document_retriever import DocumentRetriever
+from ...retrievers.protocols import RetrieverProtocol, Similarity
+from ...retrievers.ranking import Lift
+from ...retrievers.retriever import Retriever
+from ...retrievers.similarities.registry import MakeIndex, get_similarity
+from ..argument_types import Splitter
+from .documents import default_similarity
+
+TOP_K = 4  # LangChain's default
+
+
+def declare_group(
+    graph: NodeGraph, name: str, splitter: Splitter | None, group: str | None, parent: str
+) -> str | None:
+    """Create the group of a splitter. Return its name, or the given group.
+
+    Raises:
+        ValueError: If both are given.
+    """
+    if splitter is None:
+        return group
+    if group is not None:
+        raise ValueError(
+            f"{name}_splitter cannot be combined with the group {group!r}; leave one out"
+        )
+    graph.create_node_group(name, splitter, parent=parent)
+    return name
+
+
+def default_search(
+    graph: NodeGraph, target: str, *, follow_links: bool | None, **options: Any
+) -> RetrieverProtocol:
+    """Return the default search of a graph."""
+    if follow_links is not None:
+        options["follow_links"] = follow_links
+    retriever = DefaultRetriever(graph, target, top_k=TOP_K, **options)
+    if target != ROOT:
+        return retriever
+    return DocumentRetriever(retriever, graph, **options)
+
+
+def single_search(
+    graph: NodeGraph,
+    group: str | None,
+    target: str,
+    similarity: str | Similarity | None,
+    *,
+    lift: Lift | None,
+    **options: Any,
+) -> RetrieverProtocol:
+    """Return a search of one group: of vectors of sentences or of words of documents by default."""
+    if lift is not None:
+        options["lift"] = lift
+    chosen = get_similarity(similarity or default_similarity(graph))
+    if group is None:
+        by_meaning = chosen.mode == "embedding"
+        group = DefaultRetriever(graph, target).sentences if by_meaning else target
+    return Retriever(graph, group, chosen, target=target, top_k=TOP_K, **options)
+
+
+def given_search(
+    graph: NodeGraph,
+    group: str | None,
+    target: str,
+    similarity: str | Similarity | None,
+    *,
+    follow_links: bool | None,
+    lift: Lift | None,
+    index: str | MakeIndex | None,
+    embed_keys: Sequence[str] | None,
+) -> RetrieverProtocol:
+    """Return the search that the options select.
+
+    Raises:
+        TypeError: If an option does not belong to this search.
+    """
+    options: dict[str, Any] = {}
+    if index is not None:
+        options["index"] = index
+    if embed_keys is not None:
+        options["embed_keys"] = embed_keys
+    if group is None and similarity is None:
+        if lift is not None:
+            raise TypeError("lift= requires similarity=, group= or a splitter")
+        return default_search(graph, target, follow_links=follow_links, **options)
+    if follow_links is not None:
+        raise TypeError(
+            "follow_links= requires the default search; leave out similarity=, group= and splitters"
+        )
+    return single_search(graph, group, target, similarity, lift=lift, **options)
