@@ -195,6 +195,9 @@ def read_csv(source: SourceFile) -> Document:
     line such as ``sep=;`` sets the delimiter.
     """
     text = decoded(source)
+    if "\0" in text:  # Python 3.10 cannot read NUL
+        source.note("NUL characters left out", count=text.count("\0"))
+        text = text.replace("\0", "")
     first, _, rest = text.partition("\n")
     if match := re.fullmatch(r'"?sep=(.)"?', first.strip(" "), re.I):
         text, delimiter = f"\n{rest}", match[1]

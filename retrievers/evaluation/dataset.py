@@ -242,7 +242,7 @@ def load_csv(path: str | Path, fields: Mapping[str, str] | None = None) -> Datas
     Raises:
         FileNotFoundError: If the file is missing.
         ValueError: If the column of questions is missing, a value is invalid, an id is repeated,
-            the file has no questions, or ``fields`` has an unknown field.
+            a row cannot be read, the file has no questions, or ``fields`` has an unknown field.
 
     Example:
         >>> from pathlib import Path
@@ -257,20 +257,34 @@ def load_csv(path: str | Path, fields: Mapping[str, str] | None = None) -> Datas
     path = Path(path)
     names = _names(fields)
     questions = []
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.DictReader(file)
-        for cells in reader:
-            row: dict[str, Any] = {n: c.strip() for n, c in cells.items() if n and c and c.strip()}
-            for field in ("passages", "document_ids", "spans", "answers"):
-                if cell := row.get(name := names[field]):
-                    row[name] = [part.strip() for part in cell.split("|")]
-            spans = (re.fullmatch(r"(.+):(\d+)-(\d+)", s) for s in row.get(names["spans"], ()))
-            row[names["spans"]] = [
-                match and {"document_id": match[1], "start": match[2], "end": match[3]}
-                for match in spans
-            ]
-            questions.append(_question(row, names, f"{path}, line {reader.line_num}"))
+    for where, row in _csv_lines(path):
+        for field in ("passages", "document_ids", "spans", "answers"):
+            if cell := row.get(name := names[field]):
+                row[name] = [part.strip() for part in cell.split("|")]
+        spans = (re.fullmatch(r"(.+):(\d+)-(\d+)", s) for s in row.get(names["spans"], ()))
+        row[names["spans"]] = [
+            match and {"document_id": match[1], "start": match[2], "end": match[3]}
+            for match in spans
+        ]
+        questions.append(_question(row, names, where))
     return Dataset(questions, name=path.name)
+
+
+def _csv_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the cells of each row that are not empty, with the path and the line number.
+
+    Raises:
+        ValueError: If a row cannot be read.
+    """
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        lines = (line.replace("\0", "") for line in file)  # Python 3.10 cannot read NUL
+        reader = csv.DictReader(lines)
+        try:
+            for cells in reader:
+                where = f"{path}, line {reader.line_num}"
+                yield where, {n: c.strip() for n, c in cells.items() if n and c and c.strip()}
+        except csv.Error as error:
+            raise ValueError(f"{path}, line {reader.line_num + 1}: {error}") from error
 
 
 def _names(fields: Mapping[str, str] | None) -> dict[str, str]:

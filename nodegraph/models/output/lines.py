@@ -371,7 +371,11 @@ def _csv_rows(lines: Sequence[str]) -> list[dict[str, str]] | None:
     delimiter = next((sign for sign in "\t;,|" if sign in lines[0]), None)
     if delimiter is None:
         return None
-    table = [*csv.reader(lines, delimiter=delimiter, skipinitialspace=True)]
+    without_nul = [line.replace("\0", "") for line in lines]  # Python 3.10 cannot read NUL
+    try:
+        table = [*csv.reader(without_nul, delimiter=delimiter, skipinitialspace=True)]
+    except csv.Error:  # a cell is longer than the limit of the csv module
+        return None
     header = [cell.strip() for cell in table[0]]
     if not any(_TEXT_COLUMN.fullmatch(cell) for cell in header):
         return None

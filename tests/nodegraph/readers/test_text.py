@@ -119,6 +119,15 @@ def test_unclosed_quote_in_csv_is_noted(tmp_path: Path, content: str, rows: str,
     assert notes == ([f"line {line})"] if line else [])
 
 
+def test_nul_in_csv_is_left_out_and_noted(tmp_path: Path) -> None:
+    row = "| Assam | 2 |\n"
+    (tmp_path / "a.csv").write_text("tea,price\n" + "Assam,2\n" * 200 + '"Kee\0mun",3\n')
+    graph = NodeGraph(tmp_path, progress=False)
+    (node,) = graph.nodes("ROOT")
+    assert node.text == f"| tea | price |\n| --- | --- |\n{row * 200}| Keemun | 3 |"
+    assert "NUL characters left out: 1" in str(graph.read_report.notes)
+
+
 def test_rows_of_csv_know_the_row_below_the_title(tmp_path: Path) -> None:
     rows = "".join(f"tea {n};{n},5;town {n % 7}\n" for n in range(400))
     (tmp_path / "a.csv").write_text(f"Prices\nname;price;city\n{rows}Total;;\n")

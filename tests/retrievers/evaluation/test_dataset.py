@@ -1,5 +1,6 @@
 """Questions of JSON lines, CSV, SQuAD and BEIR."""
 
+import csv
 import json
 
 import pytest
@@ -81,6 +82,20 @@ def test_load_csv_with_invalid_column_or_span_raises(tmp_path):
         load_csv(write(tmp_path / "q.csv", "question,spans\na,d:3\n"))
     with pytest.raises(ValueError, match="got 'passage'"):
         load_csv(tmp_path / "q.csv", {"passage": "context"})
+
+
+def test_load_csv_with_too_long_cell_raises(tmp_path):
+    limit = csv.field_size_limit(100)
+    try:
+        with pytest.raises(ValueError, match=r"q\.csv, line 3: field larger than"):
+            load_csv(write(tmp_path / "q.csv", f"question\nWho?\n{'a' * 101}\n"))
+    finally:
+        csv.field_size_limit(limit)
+
+
+def test_load_csv_leaves_out_nul(tmp_path):
+    data = load_csv(write(tmp_path / "q.csv", "question,answers\nWho\0 is it?,a|\0b\n"))
+    assert data.questions == (Question("2", "Who is it?", answers=("a", "b")),)
 
 
 def test_load_csv_returns_gold(tmp_path):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support.answer_readers import READERS
 
@@ -182,6 +182,8 @@ def test_parse_route_reads_names_and_numbers(answer: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", READERS)
+@example(";\r\x00")
+@example("question;x\n" + "a" * 200_000)
 @given(NOISE | st.text(max_size=60))
 def test_any_answer_is_read_or_raises(name: str, answer: str) -> None:
     with contextlib.suppress(ValueError):
