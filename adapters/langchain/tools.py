@@ -9,9 +9,11 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from langchain_core.callbacks import Callbacks
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import patch_config
 from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.tools import StructuredTool, ToolException
 from pydantic import BaseModel, ConfigDict, Field
@@ -84,12 +86,17 @@ def retriever_tool(
     if conditions is not None:
         _filtering(base)  # checks
 
-    def prepared() -> tuple[BaseRetriever, RunnableConfig | None]:
-        """Return the retriever of this run and its config."""
+    def prepared(
+        config: RunnableConfig, callbacks: Callbacks
+    ) -> tuple[BaseRetriever, RunnableConfig]:
+        """Return the retriever and its config for a run of the tool.
+
+        With Python 3.10, coroutines of earlier LangChain versions do not inherit the config.
+        """
         searching: Any = retriever
-        config: RunnableConfig | None = None
+        config = patch_config(config, callbacks=callbacks)
         if isinstance(searching, DynamicRunnable):
-            searching, config = searching.prepare()
+            searching, config = searching.prepare(config)
         if conditions is not None:
             searching = _filtering(searching)
         return _with_places(searching), config
@@ -101,17 +108,21 @@ def retriever_tool(
             raise ValueError(f"conditions of the tool {name!r} must be a filter, got {filter!r}")
         return {"filter": filter}
 
-    def call(query: str, config: RunnableConfig) -> tuple[str, list[Document]]:
+    def call(
+        query: str, config: RunnableConfig, callbacks: Callbacks = None
+    ) -> tuple[str, list[Document]]:
         with _errors_for_model(name):
             filters = options(config)
-            searching, own_config = prepared()
+            searching, own_config = prepared(config, callbacks)
             documents = searching.invoke(query, own_config, **filters)
             return _passages(documents, show), documents
 
-    async def acall(query: str, config: RunnableConfig) -> tuple[str, list[Document]]:
+    async def acall(
+        query: str, config: RunnableConfig, callbacks: Callbacks = None
+    ) -> tuple[str, list[Document]]:
         with _errors_for_model(name):
             filters = options(config)
-            searching, own_config = prepared()
+            searching, own_config = prepared(config, callbacks)
             documents = await searching.ainvoke(query, own_config, **filters)
             return _passages(documents, show), documents
 
