@@ -88,7 +88,7 @@ def serve_http(app: ASGIApp, host: str, port: int, path: str) -> None:
         ) from error
     with listener:
         url = f"http://{name}:{listener.getsockname()[1]}{path}"
-        print(f"nodekin: serving {url} (Ctrl-C ends it)", file=sys.stderr)  # noqa: T201
+        print(f"nodekin: serving {url} (Ctrl-C ends it)", file=sys.stderr, flush=True)  # noqa: T201
         config = uvicorn.Config(
             app,
             log_level="warning",

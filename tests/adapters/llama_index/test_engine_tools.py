@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
@@ -134,7 +135,8 @@ ENGINES: dict[str, Callable[[ScriptedLLM], BaseQueryEngine]] = {
     "transform": lambda llm: TransformQueryEngine(guarded(llm), IdentityQueryTransform()),
     "our index": lambda llm: guarded(llm, NodeGraphIndex),
     "custom": lambda llm: CustomEngine(),
-    "failing": lambda llm: CustomEngine(OSError("no disk")),
+    # LlamaIndex's engine catches all exceptions, early versions only ValueError.
+    "failing": lambda llm: CustomEngine(io.UnsupportedOperation("no disk")),
 }
 
 
