@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from langchain_core.callbacks import Callbacks
+from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig
@@ -87,7 +87,7 @@ def retriever_tool(
         _filtering(base)  # checks
 
     def prepared(
-        config: RunnableConfig, callbacks: Callbacks
+        config: RunnableConfig, callbacks: BaseCallbackManager | None
     ) -> tuple[BaseRetriever, RunnableConfig]:
         """Return the retriever and its config for a run of the tool.
 
@@ -109,7 +109,7 @@ def retriever_tool(
         return {"filter": filter}
 
     def call(
-        query: str, config: RunnableConfig, callbacks: Callbacks = None
+        query: str, config: RunnableConfig, callbacks: BaseCallbackManager | None = None
     ) -> tuple[str, list[Document]]:
         with _errors_for_model(name):
             filters = options(config)
@@ -118,7 +118,7 @@ def retriever_tool(
             return _passages(documents, show), documents
 
     async def acall(
-        query: str, config: RunnableConfig, callbacks: Callbacks = None
+        query: str, config: RunnableConfig, callbacks: BaseCallbackManager | None = None
     ) -> tuple[str, list[Document]]:
         with _errors_for_model(name):
             filters = options(config)
