@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import compress
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,9 @@ from ..retrievers.indexes.vector_index import check_dimension
 from ..retrievers.protocols import Similarity, Snapshot
 from ..retrievers.results import Hits
 from ..retrievers.similarities.registry import Cosine, with_index
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 logger = logging.getLogger(__name__)
 
@@ -76,8 +79,8 @@ class VectorBackend:
         max_requested: Maximum number of candidates per search. If they are not enough, all
             vectors are compared in the process. None: no maximum.
         name: The store's name in messages.
-        identity: A hash of the store's class, name and address, unique across processes. None: the
-            store has no name, so it may be in memory.
+        identity: A hash of the given name, or of the store's class, name and address, unique across
+            processes. None: the store has no name, so it may be in memory.
 
     Args:
         store: The vector store.
@@ -97,6 +100,22 @@ class VectorBackend:
         kind = type(store)
         known = digest(kind.__module__, kind.__qualname__, *map(str, [*names, *places]))
         self.identity = known if any(names) else None
+
+    def recognized(self, graph: NodeGraph, label: str | None) -> Self:
+        """Set the name by which later processes recognize the store, if it is given.
+
+        Raises:
+            ValueError: If the store has no name, and the graph is in a file.
+        """
+        if label is not None:
+            self.identity = digest("label", label)
+        place = graph.reader.store_place
+        if self.identity is None and place:
+            raise ValueError(
+                f"the graph is in {place}, and a later process cannot recognize the vector store "
+                f'{self.name}, which has no name; write as_index(store, name="vectors")'
+            )
+        return self
 
     def nearest_ids(self, vector: Vectors, count: int) -> list[str]:
         """Return the ids of the nearest nodes by cosine. The caller ignores ids of other graphs."""
@@ -174,6 +193,7 @@ def store_indexes(
     kind: type[Any],
     arguments: Callable[[NodeGraph, str, str], tuple[Any, ...]],
     backend: Callable[[Any], VectorBackend],
+    label: str | None = None,
 ) -> StoreIndexes:
     """Return the result of a framework's ``as_index``.
 
@@ -184,13 +204,20 @@ def store_indexes(
         kind: The framework's class of vector stores.
         arguments: Returns the arguments of that function for a graph, a group and a key.
         backend: Returns the backend of a store.
+        label: The name by which later processes recognize the store. None: the store's own name.
 
     Raises:
-        TypeError: If ``store`` is neither.
+        TypeError: If ``store`` is neither, or the label is not a text.
     """
+    if label is not None and not (isinstance(label, str) and label.strip()):
+        raise TypeError(f"name must be a text, got {label!r:.80}")
     if isinstance(store, kind):
         single = backend(store)
-        return StoreIndexes(store, lambda graph, group, key: single, is_shared=True)
+
+        def shared(graph: NodeGraph, group: str, key: str) -> VectorBackend:
+            return single.recognized(graph, label)
+
+        return StoreIndexes(store, shared, is_shared=True)
     if not callable(store) or isinstance(store, type):
         raise TypeError(
             f"store must be a {framework} vector store or a function that creates the store of a "
@@ -204,7 +231,7 @@ def store_indexes(
                 f"the function given to as_index must return a {framework} vector store, got "
                 f"{created!r:.80} for the group {group!r}"
             )
-        return backend(created)
+        return backend(created).recognized(graph, label)
 
     return StoreIndexes(store, create, is_shared=False)
 
@@ -247,7 +274,8 @@ class StoreIndexes:
 
         Raises:
             TypeError: If the similarity is not the cosine, or the function returned no store.
-            ValueError: If the store has vectors of another of the graph's embeddings.
+            ValueError: If the store has vectors of another of the graph's embeddings, or the store
+                needs a name.
         """
         if key is None or not isinstance(similarity, Cosine):
             raise TypeError(

@@ -72,6 +72,6 @@ for question in ("大熊猫每天要花多少时间吃东西？", "《茶经》�
         for line in filter(None, str(told).splitlines()[:4]):
             print(f"{message.type:<6} {line}"[:100])
         if isinstance(message, ToolMessage):  # the results as data, with exact places
-            for entry in message.artifact.entries:
+            for entry in message.artifact["entries"]:
                 print(f"       {entry['document']} {entry['start']}-{entry['end']}")
     print()

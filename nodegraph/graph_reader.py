@@ -248,6 +248,11 @@ class GraphReader:
                 layout = unpack_layout(packed) if is_of_text else None
             return locations_of(node, layout)
 
+    @property
+    def store_place(self) -> str:
+        """The path or address of the graph's store. Empty for a graph in memory."""
+        return self._store.place
+
     def place(self, node: Node) -> str:
         """Return the position of a node in its file as text. See ``Node.place``."""
         with self._store.turn() as state:

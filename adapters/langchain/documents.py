@@ -155,6 +155,27 @@ def put_documents(
     return stored_ids
 
 
+def remove_documents(graph: NodeGraph, ids: Sequence[str] | None) -> bool:
+    """Remove documents and their derived nodes. Unknown ids are skipped.
+
+    Raises:
+        ValueError: If ``ids`` is None, or an id belongs to a derived node.
+    """
+    if ids is None:  # LangChain's interface allows it, for all documents
+        raise ValueError("delete() requires the ids of the documents to remove, got None")
+    if isinstance(ids, str):
+        raise TypeError(f"ids must be a list of ids, got {ids!r:.80}; write [id]")
+    nodes = graph.reader.existing_nodes(ids)
+    for node in nodes:
+        if node.group != ROOT:
+            raise ValueError(
+                f"{node.id!r} is a node of the group {node.group!r}, derived from the document "
+                f"{node.document_id!r}; remove or change that document"
+            )
+    graph.remove([node.id for node in nodes])
+    return True
+
+
 def _without_added(metadata: dict[str, Any], node: Node, score_key: str | None) -> dict[str, Any]:
     """Return the metadata of a retrieved document without the fields that the retrieval added.
 

@@ -33,7 +33,13 @@ from ...retrievers.validation import check_min_score, parameters_of, takes_any_k
 from ..argument_types import AnyRetriever, Embedding, LanguageModel, Splitter
 from ..frameworks import check_names, in_thread
 from .callbacks import config_context, retriever_runs
-from .documents import SCORE_KEY, put_documents, text_documents, to_document
+from .documents import (
+    SCORE_KEY,
+    put_documents,
+    remove_documents,
+    text_documents,
+    to_document,
+)
 from .filter_translation import as_filters
 from .graph_search import TOP_K, declare_group, given_search
 
@@ -79,7 +85,7 @@ class NodeGraphRetriever(BaseRetriever):
         place: Whether the metadata has the ``place`` of the best match: ``report.pdf, page 12, 3.2
             Results``.
         evidence: Whether the metadata lists the matches of smaller groups as ``evidence``.
-        graph: The graph for ``add_documents``. ``from_documents`` sets it.
+        graph: The graph for ``add_documents`` and ``delete``. ``from_documents`` sets it.
         search_kwargs: ``k``, ``fetch_k``, ``filter``, ``score_threshold``, ``max_tokens`` and
             ``phrases`` as a mapping.
 
@@ -455,6 +461,7 @@ class NodeGraphRetriever(BaseRetriever):
             metadata=metadata,
         )
 
+    @explain_names
     def add_documents(
         self, documents: Iterable[Document], *, ids: Sequence[str | None] | None = None
     ) -> list[str]:
@@ -469,6 +476,19 @@ class NodeGraphRetriever(BaseRetriever):
         return put_documents(self.graph, documents, ids, self.score_key or SCORE_KEY)
 
     aadd_documents = in_thread(add_documents)
+
+    @explain_names
+    def delete(self, ids: Sequence[str]) -> bool:
+        """Remove documents and their derived nodes. Unknown ids are skipped. Return True.
+
+        Raises:
+            ValueError: If an id belongs to a derived node, or the retriever has no graph.
+        """
+        if self.graph is None:
+            raise ValueError("delete requires a graph: NodeGraphRetriever(..., graph=graph)")
+        return remove_documents(self.graph, ids)
+
+    adelete = in_thread(delete)
 
     @property
     def native_retriever(self) -> RetrieverProtocol:

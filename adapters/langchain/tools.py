@@ -6,8 +6,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.documents import Document
@@ -22,7 +22,6 @@ from ...nodegraph.errors import EmbeddingError, ModelError, explain_names
 from ...retrievers.base_retriever import check_takes_filters
 from ...retrievers.corpus_tools.tool_output import (
     ToolError,
-    ToolOutput,
     in_line,
     quoted,
 )
@@ -32,6 +31,10 @@ from ...retrievers.protocols import RerankError
 from .retriever import NodeGraphRetriever, applies_filter
 
 logger = logging.getLogger(__name__)
+
+
+Conditions: TypeAlias = Callable[[RunnableConfig], Mapping[str, Any]]
+"""A function that returns the filter of a run for its config."""
 
 
 class _Query(BaseModel):
@@ -46,7 +49,7 @@ def retriever_tool(
     name: str,
     description: str,
     *,
-    conditions: Callable[[RunnableConfig], Mapping[str, Any]] | None = None,
+    conditions: Conditions | None = None,
     show: Sequence[str] = (),
 ) -> StructuredTool:
     """Return a tool for agents that searches with a retriever.
@@ -86,47 +89,64 @@ def retriever_tool(
     if conditions is not None:
         _filtering(base)  # checks
 
-    def prepared(
-        config: RunnableConfig, callbacks: BaseCallbackManager | None
+    search = _SearchTool(retriever, name, conditions, tuple(show))
+    return _tool(name, description, _Query, search.call, search.acall)
+
+
+@dataclass(frozen=True, slots=True)
+class _SearchTool:
+    """The functions of a tool that searches. Unlike local functions, they can be pickled."""
+
+    retriever: Any
+    name: str
+    conditions: Conditions | None
+    show: tuple[str, ...]
+
+    def call(
+        self, query: str, config: RunnableConfig, callbacks: BaseCallbackManager | None = None
+    ) -> tuple[str, list[Document]]:
+        """Return the passages as text, and the documents."""
+        with _errors_for_model(self.name):
+            filters = self._filters(config)
+            searching, own_config = self._prepared(config, callbacks)
+            documents = searching.invoke(query, own_config, **filters)
+            return _passages(documents, self.show), documents
+
+    async def acall(
+        self, query: str, config: RunnableConfig, callbacks: BaseCallbackManager | None = None
+    ) -> tuple[str, list[Document]]:
+        """Async version of ``call``."""
+        with _errors_for_model(self.name):
+            filters = self._filters(config)
+            searching, own_config = self._prepared(config, callbacks)
+            documents = await searching.ainvoke(query, own_config, **filters)
+            return _passages(documents, self.show), documents
+
+    def _prepared(
+        self, config: RunnableConfig, callbacks: BaseCallbackManager | None
     ) -> tuple[BaseRetriever, RunnableConfig]:
         """Return the retriever and its config for a run of the tool.
 
         With Python 3.10, coroutines of earlier LangChain versions do not inherit the config.
         """
-        searching: Any = retriever
+        searching: Any = self.retriever
         config = patch_config(config, callbacks=callbacks)
         if isinstance(searching, DynamicRunnable):
             searching, config = searching.prepare(config)
-        if conditions is not None:
+        if self.conditions is not None:
             searching = _filtering(searching)
         return _with_places(searching), config
 
-    def options(config: RunnableConfig) -> dict[str, Any]:
-        if conditions is None:
+    def _filters(self, config: RunnableConfig) -> dict[str, Any]:
+        """Return the filter of a run as an argument."""
+        if self.conditions is None:
             return {}
-        if not (filter := conditions(config)):
-            raise ValueError(f"conditions of the tool {name!r} must be a filter, got {filter!r}")
-        return {"filter": filter}
-
-    def call(
-        query: str, config: RunnableConfig, callbacks: BaseCallbackManager | None = None
-    ) -> tuple[str, list[Document]]:
-        with _errors_for_model(name):
-            filters = options(config)
-            searching, own_config = prepared(config, callbacks)
-            documents = searching.invoke(query, own_config, **filters)
-            return _passages(documents, show), documents
-
-    async def acall(
-        query: str, config: RunnableConfig, callbacks: BaseCallbackManager | None = None
-    ) -> tuple[str, list[Document]]:
-        with _errors_for_model(name):
-            filters = options(config)
-            searching, own_config = prepared(config, callbacks)
-            documents = await searching.ainvoke(query, own_config, **filters)
-            return _passages(documents, show), documents
-
-    return _tool(name, description, _Query, call, acall)
+        filters = self.conditions(config)
+        if not filters:
+            raise ValueError(
+                f"conditions of the tool {self.name!r} must be a filter, got {filters!r}"
+            )
+        return {"filter": filters}
 
 
 def _filtering(retriever: BaseRetriever) -> BaseRetriever:
@@ -193,7 +213,7 @@ def corpus_toolkit(tools: CorpusTools, *, prefix: str = "") -> list[StructuredTo
     """Convert the tools of a corpus to LangChain tools: search, grep, outline, read, related, cite.
 
     Names, descriptions, arguments and texts come from ``CorpusTools``. The ``artifact`` of a
-    tool's message is the ``ToolOutput``.
+    tool's message is the output as a dict with ``text``, ``entries`` and ``left_out``.
 
     Args:
         tools: The tools.
@@ -221,12 +241,24 @@ def corpus_toolkit(tools: CorpusTools, *, prefix: str = "") -> list[StructuredTo
 
 def _corpus_tool(tools: CorpusTools, name: str, prefix: str) -> StructuredTool:
     tool = tools.tools[name]
-
-    def call(**arguments: Any) -> tuple[str, ToolOutput]:
-        with _errors_for_model(name):
-            output = tools.call(name, arguments)
-            return output.text, output
-
-    acall = partial(asyncio.to_thread, call)
+    calls = _CorpusTool(tools, name)
     schema = {**tool.parameters, "title": name, "description": tool.description}
-    return _tool(f"{prefix}{name}", tool.description, schema, call, acall)
+    return _tool(f"{prefix}{name}", tool.description, schema, calls.call, calls.acall)
+
+
+@dataclass(frozen=True, slots=True)
+class _CorpusTool:
+    """The functions of a corpus tool. Unlike local functions, they can be pickled."""
+
+    tools: CorpusTools
+    name: str
+
+    def call(self, **arguments: Any) -> tuple[str, dict[str, Any]]:
+        """Return the output as text and as JSON values, which a saved state keeps."""
+        with _errors_for_model(self.name):
+            output = self.tools.call(self.name, arguments)
+            return output.text, output.to_dict()
+
+    async def acall(self, **arguments: Any) -> tuple[str, dict[str, Any]]:
+        """Async version of ``call``, in a thread."""
+        return await asyncio.to_thread(self.call, **arguments)

@@ -26,7 +26,13 @@ from ...retrievers.retriever import Retriever
 from ...retrievers.similarities.registry import MakeIndex
 from ..argument_types import Embedding
 from ..frameworks import check_names
-from .documents import default_similarity, put_documents, text_documents, to_document
+from .documents import (
+    default_similarity,
+    put_documents,
+    remove_documents,
+    text_documents,
+    to_document,
+)
 from .filter_translation import as_filters
 
 SearchType = Literal["similarity", "mmr", "similarity_score_threshold"]
@@ -406,17 +412,7 @@ class NodeGraphVectorStore(VectorStore):
             ValueError: If ``ids`` is None, or an id belongs to a derived node.
         """
         check_names("delete", kwargs, ())
-        if ids is None:  # LangChain's interface allows it, for all documents
-            raise ValueError("delete() requires the ids of the documents to remove, got None")
-        nodes = self.graph.reader.existing_nodes(ids)
-        for node in nodes:
-            if node.group != ROOT:
-                raise ValueError(
-                    f"{node.id!r} is a node of the group {node.group!r}, derived from the document "
-                    f"{node.document_id!r}; remove or change that document"
-                )
-        self.graph.remove([node.id for node in nodes])
-        return True
+        return remove_documents(self.graph, ids)
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
         """Return the existing nodes as documents, in the order of the ids."""

@@ -28,7 +28,7 @@ _REQUIRED = ("similarity_search_by_vector", "delete")
 _SAME_MODEL = 0.99  # lowest cosine of two vectors of one text by one model
 
 
-def as_index(store: VectorStore | MakeStore) -> StoreIndexes:
+def as_index(store: VectorStore | MakeStore, *, name: str | None = None) -> StoreIndexes:
     """Return an index in a LangChain vector store, for ``Retriever(index=)``.
 
     Use it if the vectors have to be in your vector engine. New and changed nodes are written before
@@ -45,9 +45,12 @@ def as_index(store: VectorStore | MakeStore) -> StoreIndexes:
             and one of its embeddings, shared by several groups (searches are slower). Its model
             must be the graph's, best ``GraphEmbeddings(graph)``. Without it, a store that does not
             compare cosines needs vectors of unit length.
+        name: A name by which a later process recognizes the store. It is required if the graph is
+            in a file and the store has neither a name nor an address, such as a store in memory.
 
     Raises:
         TypeError: If ``store`` is not a store or a function, or cannot search by vector or delete.
+        ValueError: At the first search, if a required name is missing.
 
     Example:
         >>> from langchain_core.vectorstores import InMemoryVectorStore
@@ -62,7 +65,7 @@ def as_index(store: VectorStore | MakeStore) -> StoreIndexes:
         >>> [result.node.text for result in retriever("papaya")]
         ['banana']
     """
-    return store_indexes(store, "LangChain", VectorStore, _arguments, LangChainBackend)
+    return store_indexes(store, "LangChain", VectorStore, _arguments, LangChainBackend, name)
 
 
 def _arguments(graph: NodeGraph, group: str, key: str) -> tuple[GraphEmbeddings, str]:

@@ -153,7 +153,9 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
             context.docstore = self._own
         self._lock: Any = self.graph.reader.shared("llama_index lock", threading.RLock)
         is_simple = type(context.vector_store) is SimpleVectorStore
-        self._index: Any = {} if is_simple else {"index": as_index(context.vector_store)}
+        self._index: Any = (
+            {} if is_simple else {"index": as_index(context.vector_store, name=NODES)}
+        )
         self._retriever = self._search(self._struct.group, similarity)
         self._own.keeps_vectors = self._struct.group == NODES
         for node_id in self.graph.reader.document_ids():

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from llama_index.core.schema import NodeRelationship, TextNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQuery
 
+from ...nodegraph.graph import NodeGraph
 from ..vector_store_index import EmbeddedNode, StoreIndexes, VectorBackend, store_indexes
 from .nodes import related
 
@@ -20,7 +21,9 @@ _GROUP = "nodekin_group"
 _FINGERPRINT = "nodekin_vector"  # hash of the model and the text of a stored vector
 
 
-def as_index(store: BasePydanticVectorStore | MakeStore) -> StoreIndexes:
+def as_index(
+    store: BasePydanticVectorStore | MakeStore, *, name: str | None = None
+) -> StoreIndexes:
     """Return an index for ``Retriever(index=)`` that keeps vectors in a LlamaIndex vector store.
 
     Use it if vectors must be in an external engine. New and changed nodes are written before the
@@ -34,9 +37,12 @@ def as_index(store: BasePydanticVectorStore | MakeStore) -> StoreIndexes:
     Args:
         store: A vector store for one graph and one embedding, or a function from a group name to a
             store. Several groups may share a store; searches are then slower.
+        name: A name by which a later process recognizes the store. It is required if the graph is
+            in a file and the store has neither a name nor an address, such as a store in memory.
 
     Raises:
         TypeError: If the store is neither.
+        ValueError: At the first search, if a required name is missing.
 
     Example:
         >>> from llama_index.core.vector_stores import SimpleVectorStore
@@ -54,7 +60,12 @@ def as_index(store: BasePydanticVectorStore | MakeStore) -> StoreIndexes:
         True
     """
     kind = BasePydanticVectorStore
-    return store_indexes(store, "LlamaIndex", kind, lambda *group: group[1:2], LlamaIndexBackend)
+    arguments = _group_name
+    return store_indexes(store, "LlamaIndex", kind, arguments, LlamaIndexBackend, name)
+
+
+def _group_name(graph: NodeGraph, group: str, key: str) -> tuple[str]:
+    return (group,)
 
 
 class LlamaIndexBackend(VectorBackend):

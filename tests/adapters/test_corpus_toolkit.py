@@ -44,7 +44,7 @@ async def test_tools_return_equal_outputs_in_both_frameworks(tools, name, argume
     ours = {tool.name: tool for tool in langchain.corpus_toolkit(tools)}[name]
     call = ToolCall(name=name, args=arguments, id="1", type="tool_call")
     for message in (ours.invoke(call), await ours.ainvoke(call)):
-        assert (message.content, message.artifact) == (expected.text, expected)
+        assert (message.content, message.artifact) == (expected.text, expected.to_dict())
         assert message.status == "success"
     theirs = {tool.metadata.name: tool for tool in llama_index.corpus_toolkit(tools)}[name]
     for output in (theirs.call(**arguments), await theirs.acall(**arguments)):

@@ -121,7 +121,7 @@ def index(stores):
         stores[group] = CountingStore(embeddings)
         return stores[group]
 
-    return as_index(make)
+    return as_index(make, name="letters")
 
 
 def test_ties_are_in_document_order(index, stores):
@@ -218,11 +218,39 @@ def test_changed_model_rewrites_the_store(tmp_path):
                 store = CountingStore(GraphEmbeddings(graph))
             store.embedding = GraphEmbeddings(graph)
             store.added.clear()
-            retriever = Retriever(graph, "ROOT", "cosine", index=as_index(store), top_k=2)
+            retriever = Retriever(
+                graph, "ROOT", "cosine", index=as_index(store, name="letters"), top_k=2
+            )
             assert rows(retriever.retrieve("tea")) == rows(
                 Retriever(graph, "ROOT", "cosine", top_k=2).retrieve("tea")
             )
             assert sorted(store.added) == sorted(ids)
+
+
+def test_unnamed_store_of_graph_in_file_requires_name(tmp_path):
+    with NodeGraph(embed=Letters(), store=tmp_path / "g.nodekin", progress=False) as graph:
+        graph.add(TEXTS)
+        store = CountingStore(GraphEmbeddings(graph))
+        with pytest.raises(ValueError, match=r'; write as_index\(store, name="vectors"\)$'):
+            Retriever(graph, "ROOT", "cosine", index=as_index(store)).retrieve("tea")
+        found = Retriever(graph, "ROOT", "cosine", index=as_index(store, name="x")).retrieve("tea")
+        assert rows(found) == rows(Retriever(graph, "ROOT", "cosine").retrieve("tea"))
+
+
+def test_lost_store_with_known_name_is_filled_again(tmp_path):
+    for _ in range(2):  # a store in memory is empty in the second process
+        with NodeGraph(embed=Letters(), store=tmp_path / "g.nodekin", progress=False) as graph:
+            ids = graph.add(TEXTS)
+            store = CountingStore(GraphEmbeddings(graph))
+            index = as_index(store, name="vectors")
+            Retriever(graph, "ROOT", "cosine", index=index).retrieve("tea")
+            assert sorted(store.added) == sorted(ids)
+
+
+@pytest.mark.parametrize("name", ["", " ", 3])
+def test_name_of_index_must_be_a_text(name):
+    with pytest.raises(TypeError, match="name must be a text, got"):
+        as_index(CountingStore(Letters()), name=name)
 
 
 def test_similarity_without_vectors_raises(index):

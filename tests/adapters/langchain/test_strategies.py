@@ -12,7 +12,7 @@ from nodekin.retrievers import (
     QueryEngine,
     Retriever,
 )
-from nodekin.retrievers.strategies.strategy_registry import STRATEGIES, make_strategy
+from nodekin.retrievers.strategies.strategy_registry import make_strategy
 
 QUESTION = "Which tea is fermented?"
 
@@ -36,7 +36,7 @@ def test_engine_takes_model_with_fallbacks(loaded_graph, fallback):
     assert {node.text for node in loaded_graph.nodes("question")} == {"Which tea is green?"}
 
 
-@pytest.mark.parametrize("name", [name for name in STRATEGIES if name != "multi_step"])
+@pytest.mark.parametrize("name", ["rewrite", "multi_query", "hyde", "sub_question"])
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_strategies_take_langchain_prompts(loaded_graph, template, name):
     model = Recording(responses=["Which tea is green?"])

@@ -1,5 +1,7 @@
 """retriever_tool: passages, conditions, and errors for the model."""
 
+import pickle
+
 import pytest
 from blockbuster import blockbuster_ctx
 from langchain_core.documents import Document
@@ -8,12 +10,20 @@ from langchain_core.messages import ToolMessage
 from langchain_core.runnables import ConfigurableField
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_core.vectorstores import InMemoryVectorStore
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from support.fixed_retriever import FunctionRetriever
 from support.langchain_peers import Listed
 from support.langchain_runs import FinishedRuns, tree
 from support.letters import Letters
 
-from nodekin.adapters.langchain import NodeGraphRetriever, NodeGraphVectorStore, retriever_tool
+from nodekin.adapters.langchain import (
+    NodeGraphRetriever,
+    NodeGraphVectorStore,
+    corpus_toolkit,
+    retriever_tool,
+)
+from nodekin.nodegraph import NodeGraph
+from nodekin.retrievers import CorpusTools
 
 
 @pytest.fixture
@@ -165,3 +175,25 @@ async def test_failing_model_is_a_message(mode):
     assert (message.status, message.artifact) == ("error", None)
     assert message.content.startswith("t failed, try again later: ")
     assert "no route" in message.content
+
+
+def test_tools_are_pickled():
+    documents = [Document("Green tea is steamed.", id="tea")]
+    tool = retriever_tool(NodeGraphRetriever.from_documents(documents), "search", "Tea.")
+    corpus = NodeGraph(progress=False)
+    corpus.add(documents)
+    for each in (tool, corpus_toolkit(CorpusTools(corpus))[0]):
+        restored = pickle.loads(pickle.dumps(each))
+        assert restored.invoke({"query": "tea"}) == each.invoke({"query": "tea"})
+
+
+def test_message_of_corpus_tool_survives_a_saved_state():
+    corpus = NodeGraph(progress=False)
+    corpus.add([Document("Green tea is steamed.", id="tea")])
+    tool = corpus_toolkit(CorpusTools(corpus))[0]
+    message = tool.invoke(
+        {"type": "tool_call", "id": "1", "name": "search", "args": {"query": "tea"}}
+    )
+    serializer = JsonPlusSerializer()
+    assert serializer.loads_typed(serializer.dumps_typed(message)) == message
+    assert message.artifact["entries"][0]["document"] == "tea"
