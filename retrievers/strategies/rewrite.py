@@ -182,7 +182,7 @@ class MultiQueryRetriever(TransformRetriever):
         inner: Any retriever.
         llm: The model, in any form that ``LLM`` takes, or a ``QueryExpansion``.
         max_queries: The number of phrasings. None: 3.
-        **options: See ``TransformRetriever``.
+        **options: See ``TransformRetriever``. ``mode`` defaults to ``"share"``.
 
     Raises:
         TypeError: If the retriever or model is missing, or an option is unknown.
@@ -203,6 +203,7 @@ class MultiQueryRetriever(TransformRetriever):
 
     name = "multi-query"
     variant_name = "phrasing"
+    default_mode = "share"
     transform_type = QueryExpansion
 
     def __init__(

@@ -302,7 +302,8 @@ class SubQuestionRetriever(TransformRetriever):
     Choose it for questions that ask or compare several things. If the next question depends on
     results, choose ``MultiStepRetriever``.
 
-    The question itself is searched as well, so that a bad decomposition only dilutes the results.
+    The question itself is searched as well and weighs as much as all parts together, so that a
+    bad decomposition does little harm.
     A failed search of a part is noted in the evidence of other results. If all fail, an error is
     raised.
 
@@ -320,9 +321,8 @@ class SubQuestionRetriever(TransformRetriever):
             the results of ``grouped``, and in the notes of the evidence.
         answer_prompt: Replaces the prompt of these answers: a text with ``{query}`` and
             ``{context}``, or texts by language.
-        **options: See ``TransformRetriever``. ``mode`` defaults to ``"relative"``: with ranks
-            alone, a node with low ranks for all parts would precede the best node of one part.
-            ``top_k=None`` returns all results of all parts.
+        **options: See ``TransformRetriever``. ``mode`` defaults to ``"share"``, and to
+            ``"relative"`` for tools. ``top_k=None`` returns all results of all parts.
 
     Raises:
         TypeError: If the retriever or model is missing, or an option is unknown.
@@ -352,6 +352,8 @@ class SubQuestionRetriever(TransformRetriever):
 
     name = "sub-questions"
     variant_name = "sub-question"
+    default_mode = "share"
+    mode_without_question = "relative"  # a node with low ranks for all parts is not the best
     transform_type = QueryDecomposition
 
     def __init__(
@@ -372,7 +374,6 @@ class SubQuestionRetriever(TransformRetriever):
                 llm = llm.with_tools(descriptions)
             else:
                 own["tools"] = descriptions
-        options.setdefault("mode", "relative")
         super().__init__(inner, llm, **own, **options)
         self.answers = answers
         self._prompts = {PARTIAL_NAME: PARTIAL.replaced(answer_prompt)}

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from ...nodegraph.errors import nearest_names
 from ..base_retriever import BaseRetriever, join_notes
@@ -17,18 +17,29 @@ from ..plans.effects import find_all, find_one
 from ..plans.plan import All, Do, gather
 from ..plans.prompting import PromptMixin
 from ..protocols import RetrieverLike, RetrieverProtocol
-from ..ranking import Mode, check_mode, fuse, with_variant
+from ..ranking import Mode, fuse, with_variant
 from ..results import OutputFormat, OutputOptions, QueryVariant, Results, ScoredNode
 from ..tracing import start_span
+from ..validation import choice
 from .model_prompt import QueryTransform, QueryTransformOptions, QueryVariants, describe_error
+from .question_share import fuse_with_question
 
 logger = logging.getLogger(__name__)
+
+StrategyMode: TypeAlias = Mode | Literal["share"]
+"""How the results of several queries are fused: a mode of ``fuse``, or ``"share"``.
+
+With ``"share"``, the question weighs as much as all its variants together, see
+``fuse_with_question``.
+"""
+
+_MODES = ("share", *get_args(Mode))
 
 
 class StrategyOptions(QueryTransformOptions, OutputOptions, total=False):
     """Options of all strategies with a query transform, documented in ``TransformRetriever``."""
 
-    mode: Mode
+    mode: StrategyMode | None
     top_k: int | None
 
 
@@ -123,7 +134,9 @@ class TransformRetriever(PromptMixin, BaseRetriever):
             engines by name, or pairs of a description and one of these), if the transform names a
             tool for each variant.
         llm: The query transform. Subclasses also take a model.
-        mode: How the results of several queries are fused. See ``fuse``.
+        mode: How the results of several queries are fused: a mode of ``fuse``, or ``"share"``, in
+            which the question weighs as much as all its variants together, and a variant that
+            finds nothing new does not change the order. If None, the class decides.
         top_k: The number of results, overall and per variant. None: the inner retriever's own.
         output_format: See ``BaseRetriever``.
         join: See ``BaseRetriever``.
@@ -151,6 +164,11 @@ class TransformRetriever(PromptMixin, BaseRetriever):
     transform_type: ClassVar[type[QueryTransform]] = QueryTransform
     """The query transform that is created for a model."""
 
+    default_mode: ClassVar[StrategyMode] = "rrf"
+
+    mode_without_question: ClassVar[Mode] = "rrf"
+    """Replaces the mode ``"share"`` if the question itself is not searched, or finds nothing."""
+
     variant_name: ClassVar[str] = "variant"
     """The name of a variant in the evidence."""
 
@@ -159,7 +177,7 @@ class TransformRetriever(PromptMixin, BaseRetriever):
         inner: RetrieverLike | Tools,
         llm: object,
         *,
-        mode: Mode = "rrf",
+        mode: StrategyMode | None = None,
         top_k: int | None = None,
         output_format: OutputFormat | None = None,
         join: bool | str = False,
@@ -169,7 +187,8 @@ class TransformRetriever(PromptMixin, BaseRetriever):
         self.tools = named_tools(inner) if isinstance(inner, Mapping) else {}
         self.inner = None if self.tools else as_retriever(inner)
         self.query_transform = self._transform_of(llm, options)
-        self.mode: Mode = check_mode(mode)
+        mode = self.default_mode if mode is None else mode
+        self.mode: StrategyMode = choice(mode, "mode", _MODES)
 
     def _transform_of(self, llm: object, options: Mapping[str, Any]) -> QueryTransform:
         options = {name: value for name, value in options.items() if value is not None}
@@ -320,16 +339,30 @@ class TransformRetriever(PromptMixin, BaseRetriever):
         """Return one ranking for a query. The evidence names the searched variants."""
         note = join_notes(note, self.describe_failures(rankings))
         results: list[Sequence[ScoredNode]] = []
-        for ranking in (ranking for ranking in rankings if ranking.error is None):
+        of_question: Sequence[ScoredNode] = ()
+        of_parts: list[Sequence[ScoredNode]] = []
+        for ranking in rankings:
+            if ranking.error is not None:
+                continue
             strategy = self.variant_name + _for_tool(ranking)
             variant = QueryVariant(query, strategy, join_notes(note, ranking.note))
             # The query itself needs a variant only for a note or a tool.
             plain = ranking.query == query and variant.note is None and ranking.tool is None
-            results.append(ranking.results if plain else with_variant(ranking.results, variant))
+            found = ranking.results if plain else with_variant(ranking.results, variant)
+            results.append(found)
+            if ranking.query == query and ranking.tool is None:
+                of_question = found
+            else:
+                of_parts.append(found)
         if len(results) == 1:
             return list(results[0][:limit])
-        longest = max(map(len, results), default=0)
-        return fuse(results, self.mode, None, longest if limit is None else limit)
+        longest = max((len(found) for found in results), default=0)
+        top_k = longest if limit is None else limit
+        if self.mode != "share":
+            return fuse(results, self.mode, None, top_k)
+        if of_question:
+            return fuse_with_question(of_question, of_parts, top_k)
+        return fuse(results, self.mode_without_question, None, top_k)
 
     def describe_failures(self, rankings: Sequence[VariantResults]) -> str:
         """Return the failed searches and their errors. Empty without failures."""

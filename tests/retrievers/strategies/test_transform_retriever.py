@@ -89,7 +89,7 @@ def test_batch_parallelizes_models_and_searches_once(plain: Retriever) -> None:
         ({"llm": QueryExpansion(str.upper), "max_queries": 2}, TypeError,
          r"options \['max_queries'\] need a model as llm; with a transform, write Query"),
         ({"cuont": 2}, TypeError, "cuont"),
-        ({"mode": "rff"}, ValueError, "mode must be 'rrf', .*, got 'rff'"),
+        ({"mode": "rff"}, ValueError, "mode must be 'share', 'rrf', .*, got 'rff'"),
     ],
 )  # fmt: skip
 def test_invalid_arguments_raise(
