@@ -1,5 +1,6 @@
 from .agent_tools import corpus_toolkit as corpus_toolkit
 from .graph_index import NodeGraphIndex as NodeGraphIndex
+from .graph_vector_store import NodeGraphVectorStore as NodeGraphVectorStore
 from .ingestion import FileReader as FileReader
 from .ingestion import NodeGraphTransform as NodeGraphTransform
 from .ingestion import as_transform as as_transform

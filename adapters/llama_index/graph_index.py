@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import logging
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from llama_index.core import Document, Settings, StorageContext, chat_engine
+from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.base.llms.base import BaseLLM
+from llama_index.core.callbacks import CallbackManager
 from llama_index.core.chat_engine.types import BaseChatEngine, ChatMode
 from llama_index.core.data_structs.data_structs import IndexDict
 from llama_index.core.data_structs.registry import INDEX_STRUCT_TYPE_TO_INDEX_STRUCT_CLASS
@@ -19,25 +22,36 @@ from llama_index.core.embeddings import MockEmbedding, resolve_embed_model
 from llama_index.core.indices.base import BaseIndex
 from llama_index.core.indices.registry import INDEX_STRUCT_TYPE_TO_INDEX_CLASS
 from llama_index.core.ingestion import run_transformations
-from llama_index.core.schema import BaseNode, IndexNode, MetadataMode
+from llama_index.core.schema import BaseNode, IndexNode, MetadataMode, TransformComponent
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.storage.docstore.types import RefDocInfo
+from llama_index.core.utils import iter_batch
 from llama_index.core.vector_stores import MetadataFilters, SimpleVectorStore
+from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQueryMode
+from typing_extensions import Unpack
 
 from ...nodegraph.document import as_document
+from ...nodegraph.errors import explain_names
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT
+from ...retrievers.base_retriever import Phrases
 from ...retrievers.composite.default_retriever import DefaultRetriever
 from ...retrievers.composite.document_retriever import DocumentRetriever
 from ...retrievers.composite.fusion import FusionRetriever
-from ...retrievers.filters import Filters
+from ...retrievers.filters import DOCUMENT_ID, Filters
 from ...retrievers.protocols import RetrieverProtocol, Similarity
 from ...retrievers.retriever import Retriever
 from ...retrievers.similarities.registry import get_similarity
+from ...retrievers.validation import whole
 from ..frameworks import check_names, in_thread
 from .docstore import GraphDocstore
+from .engine_options import IndexEngineOptions
+from .graph_vector_store import NodeGraphVectorStore
+from .metadata_filters import as_filters
+from .model_types import EmbeddingModels, LanguageModel, embedding_of
 from .prompt_templates import default_llm
 from .query_engine import ENGINE_OPTIONS, NodeGraphQueryEngine
+from .query_modes import QueryModeRetriever
 from .retriever import NodeGraphRetriever
 from .vector_store_backend import as_index
 
@@ -46,6 +60,8 @@ logger = logging.getLogger(__name__)
 NODES, SENTENCES = "node", "sentence"
 
 _TOP_K = 2  # LlamaIndex's default
+
+_BATCH = 2048  # LlamaIndex's default
 
 _CHAT_ENGINES: dict[ChatMode, Any] = {
     ChatMode.BEST: chat_engine.CondensePlusContextChatEngine,
@@ -97,8 +113,15 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         storage_context: As in LlamaIndex. An empty docstore is replaced by the index's docstore. A
             vector store that is not LlamaIndex's simple one keeps the vectors.
         index_struct: As in LlamaIndex, for ``load_index_from_storage``.
-        **options: ``objects``, ``callback_manager``, ``transformations`` and ``show_progress``, as
-            in LlamaIndex.
+        objects: As in LlamaIndex.
+        callback_manager: As in LlamaIndex.
+        transformations: As in LlamaIndex.
+        show_progress: As in LlamaIndex.
+        insert_batch_size: The number of nodes that are written together.
+        use_async: Accepted as in ``VectorStoreIndex``. It has no effect, since nodes are embedded
+            at the first search.
+        store_nodes_override: Accepted as in ``VectorStoreIndex``. It has no effect, since nodes
+            are always stored.
 
     Attributes:
         graph: The node graph. Each node of the index is a document.
@@ -119,28 +142,35 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
 
     index_struct_cls = GraphStruct
 
+    @explain_names
     def __init__(
         self,
         nodes: Sequence[BaseNode] | None = None,
         *,
-        embed_model: object = None,
+        embed_model: EmbeddingModels | None = None,
         similarity: str | Similarity | None = None,
         group: str | None = None,
         store: str | Path | None = None,
         storage_context: StorageContext | None = None,
         index_struct: GraphStruct | None = None,
-        **options: Any,
+        objects: Sequence[IndexNode] | None = None,
+        callback_manager: CallbackManager | None = None,
+        transformations: list[TransformComponent] | None = None,
+        show_progress: bool = False,
+        insert_batch_size: int = _BATCH,
+        use_async: bool = False,
+        store_nodes_override: bool = False,
     ) -> None:
         context = storage_context or StorageContext.from_defaults()
-        self._struct = index_struct or GraphStruct(
-            similarity=similarity if isinstance(similarity, str) else None, group=group or NODES
-        )
+        name = similarity if isinstance(similarity, str) else None
+        self._struct = index_struct or GraphStruct(similarity=name, group=group or NODES)
+        self._insert_batch_size = whole(insert_batch_size, "insert_batch_size", 1)
         similarity = self._struct.similarity if similarity is None else similarity
         docstore = context.docstore
+        model: object = None
         if not isinstance(docstore, GraphDocstore):
             model = _embed_model(embed_model, similarity)
-            progress = options.get("show_progress", False)
-            self._own = GraphDocstore(NodeGraph(embed=model, store=store, progress=progress))
+            self._own = GraphDocstore(NodeGraph(embed=model, store=store, progress=show_progress))
         elif index_struct is not None:
             self._own = docstore
         else:
@@ -151,6 +181,23 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         self.graph = self._own.graph
         if isinstance(docstore, SimpleDocumentStore) and not docstore.docs:
             context.docstore = self._own
+        self._open(context, similarity)
+        is_theirs = isinstance(model, BaseEmbedding)
+        self._embed_model = model if is_theirs else embedding_of(self.graph)
+        super().__init__(
+            nodes if nodes is None else [*nodes],
+            objects=objects,
+            index_struct=index_struct,
+            storage_context=context,
+            callback_manager=callback_manager,
+            transformations=transformations,
+            show_progress=show_progress,
+        )
+        if index_struct is not None and context.docstore is not self._own:
+            self._load(context)
+
+    def _open(self, context: StorageContext, similarity: str | Similarity | None) -> None:
+        """Set what searches need."""
         self._lock: Any = self.graph.reader.shared("llama_index lock", threading.RLock)
         is_simple = type(context.vector_store) is SimpleVectorStore
         self._index: Any = (
@@ -160,14 +207,25 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         self._own.keeps_vectors = self._struct.group == NODES
         for node_id in self.graph.reader.document_ids():
             self._struct.nodes_dict[node_id] = node_id
-        given = nodes if nodes is None else [*nodes]
-        super().__init__(given, index_struct=index_struct, storage_context=context, **options)
-        if index_struct is not None and context.docstore is not self._own:
-            self._load(context)
 
     @classmethod
+    @explain_names
     def from_documents(  # type: ignore[override]
-        cls, documents: Sequence[Document], **options: Any
+        cls,
+        documents: Sequence[Document],
+        storage_context: StorageContext | None = None,
+        show_progress: bool = False,
+        callback_manager: CallbackManager | None = None,
+        transformations: list[TransformComponent] | None = None,
+        *,
+        embed_model: EmbeddingModels | None = None,
+        similarity: str | Similarity | None = None,
+        group: str | None = None,
+        store: str | Path | None = None,
+        objects: Sequence[IndexNode] | None = None,
+        insert_batch_size: int = _BATCH,
+        use_async: bool = False,
+        store_nodes_override: bool = False,
     ) -> NodeGraphIndex:
         """Create an index from documents, which ``transformations`` split into nodes.
 
@@ -177,17 +235,63 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
 
         Args:
             documents: The documents.
-            **options: Arguments of the constructor.
+            storage_context: As in the constructor.
+            show_progress: As in the constructor.
+            callback_manager: As in the constructor.
+            transformations: As in the constructor.
+            embed_model: As in the constructor.
+            similarity: As in the constructor.
+            group: As in the constructor.
+            store: As in the constructor.
+            objects: As in the constructor.
+            insert_batch_size: As in the constructor.
+            use_async: As in the constructor.
+            store_nodes_override: As in the constructor.
 
         Raises:
             TypeError: As the constructor.
             ValueError: As the constructor.
         """
-        if options.get("similarity") is None:
-            options.setdefault("group", SENTENCES)
-        index = cls([], **options)
-        index.refresh_ref_docs(documents)
+        if similarity is None and group is None:
+            group = SENTENCES
+        manager = callback_manager or Settings.callback_manager
+        with manager.as_trace("index_construction"):
+            index = cls(
+                [],
+                embed_model=embed_model,
+                similarity=similarity,
+                group=group,
+                store=store,
+                storage_context=storage_context,
+                objects=objects,
+                callback_manager=manager,
+                transformations=transformations,
+                show_progress=show_progress,
+                insert_batch_size=insert_batch_size,
+            )
+            index._refresh(documents)
         return index
+
+    @classmethod
+    def from_vector_store(
+        cls, vector_store: BasePydanticVectorStore, **options: Any
+    ) -> NodeGraphIndex:
+        """Return the index of a ``NodeGraphVectorStore``.
+
+        Raises:
+            TypeError: If it is another vector store, which has vectors only. The message has the
+                line to write instead.
+        """
+        if isinstance(vector_store, NodeGraphVectorStore):
+            check_names("NodeGraphIndex.from_vector_store", options, ())
+            return vector_store.index
+        given = type(vector_store).__name__
+        raise TypeError(
+            f"from_vector_store requires a NodeGraphVectorStore, got {given}; nodekin searches "
+            "the texts as well, so write NodeGraphIndex.from_documents(documents, storage_context="
+            "StorageContext.from_defaults(vector_store=vector_store)): the vectors stay in your "
+            "store"
+        )
 
     # Search
 
@@ -196,51 +300,143 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         """The nodekin retriever of the index."""
         return self._retriever
 
-    def as_retriever(
+    @property
+    def vector_store(self) -> NodeGraphVectorStore:
+        """The nodes as a LlamaIndex vector store, with the query modes of vector stores."""
+        return NodeGraphVectorStore(self)
+
+    @explain_names
+    def as_retriever(  # type: ignore[override]
         self,
         *,
+        similarity_top_k: int | None = None,
+        filters: MetadataFilters | Filters | None = None,
+        max_tokens: int | None = None,
+        min_score: float | None = None,
+        phrases: Phrases | None = None,
         similarity: str | Similarity | None = None,
         group: str | None = None,
         node_ids: Sequence[str] | None = None,
         doc_ids: Sequence[str] | None = None,
-        **options: Any,
+        vector_store_query_mode: VectorStoreQueryMode | str | None = None,
+        alpha: float | None = None,
+        sparse_top_k: int | None = None,
+        hybrid_top_k: int | None = None,
+        vector_store_kwargs: Mapping[str, float] | None = None,
+        callback_manager: CallbackManager | None = None,
+        verbose: bool = False,
     ) -> NodeGraphRetriever:
         """Return a retriever.
 
         Args:
+            similarity_top_k: The number of results. Defaults to 2.
+            filters: As for ``NodeGraphRetriever``.
+            max_tokens: As for ``NodeGraphRetriever``.
+            min_score: As for ``NodeGraphRetriever``.
+            phrases: As for ``NodeGraphRetriever``.
             similarity: Another similarity than the index's.
             group: Another group than the index's.
             node_ids: The only nodes to search.
             doc_ids: The only source documents to search.
-            **options: ``similarity_top_k`` (default 2), ``filters`` and others: see
-                ``NodeGraphRetriever``.
+            vector_store_query_mode: A mode of ``NodeGraphVectorStore``, such as ``"mmr"``, instead
+                of a similarity.
+            alpha: The weight of vectors in the mode ``"hybrid"``, from 0 to 1.
+            sparse_top_k: The number of results by words that ``"hybrid"`` fuses.
+            hybrid_top_k: The number of results of ``"hybrid"``. Defaults to ``similarity_top_k``.
+            vector_store_kwargs: ``mmr_threshold``, as in LlamaIndex.
+            callback_manager: As in LlamaIndex.
+            verbose: As in LlamaIndex.
 
         Raises:
             TypeError: If an argument is unknown.
+            ValueError: If an option requires a query mode, or has an invalid value.
         """
+        of_mode: dict[str, Any] = {
+            "alpha": alpha,
+            "sparse_top_k": sparse_top_k,
+            "hybrid_top_k": hybrid_top_k,
+            **(vector_store_kwargs or {}),
+        }
+        given = {name: value for name, value in of_mode.items() if value is not None}
         search = self._retriever
-        if similarity is not None or group is not None:
+        if vector_store_query_mode is not None:
+            check_names("vector_store_kwargs", vector_store_kwargs or {}, ["mmr_threshold"])
+            search = self.search_of_mode(vector_store_query_mode, **given)
+        elif given:
+            raise ValueError(
+                f"{sorted(given)} require a vector_store_query_mode, such as "
+                'vector_store_query_mode="hybrid"'
+            )
+        elif similarity is not None or group is not None:
             search = self._search(group or NODES, similarity)
-        options.setdefault("callback_manager", self._callback_manager)
-        retriever = NodeGraphRetriever(search, object_map=self._object_map, **options)
+        retriever = NodeGraphRetriever(
+            search,
+            similarity_top_k=similarity_top_k,
+            filters=as_filters(filters, self.nodes_of),
+            max_tokens=max_tokens,
+            min_score=min_score,
+            phrases=phrases,
+            callback_manager=callback_manager or self._callback_manager,
+            object_map=self._object_map,
+            verbose=verbose,
+        )
         if node_ids is not None:
-            retriever = retriever.narrowed({"document.id": {"in": [*node_ids]}})
+            retriever = retriever.narrowed({DOCUMENT_ID: {"in": [*node_ids]}})
         if doc_ids is not None:
-            ids = [i for name in doc_ids for i in self._own.nodes_of(name)]
-            retriever = retriever.narrowed({"document.id": {"in": ids}})
+            ids = [node_id for name in doc_ids for node_id in self.nodes_of(name)]
+            retriever = retriever.narrowed({DOCUMENT_ID: {"in": ids}})
         return retriever
 
-    def as_query_engine(self, llm: object = None, **options: Any) -> NodeGraphQueryEngine:
+    def search_of_mode(
+        self,
+        mode: VectorStoreQueryMode | str,
+        *,
+        top_k: int = _TOP_K,
+        alpha: float | None = None,
+        mmr_threshold: float | None = None,
+        sparse_top_k: int | None = None,
+        hybrid_top_k: int | None = None,
+    ) -> QueryModeRetriever:
+        """Return the search in a query mode of vector stores. See ``QueryModeRetriever``."""
+        return QueryModeRetriever(
+            self.graph,
+            self._retriever,
+            mode,
+            top_k=top_k,
+            alpha=alpha,
+            mmr_threshold=mmr_threshold,
+            sparse_top_k=sparse_top_k,
+            hybrid_top_k=hybrid_top_k,
+            **self._index,
+        )
+
+    def nodes_of(self, ref_doc_id: str) -> list[str]:
+        """Return the ids of a source document's nodes."""
+        return self._own.nodes_of(ref_doc_id)
+
+    def as_query_engine(  # type: ignore[override]
+        self, llm: LanguageModel | None = None, **options: Unpack[IndexEngineOptions]
+    ) -> NodeGraphQueryEngine:
         """Return a query engine.
 
         Args:
             llm: The model. None: ``Settings.llm``.
             **options: Arguments of ``as_retriever`` and of ``NodeGraphQueryEngine``.
+
+        Raises:
+            TypeError: If an argument is unknown.
         """
-        names = ("similarity", "group", "node_ids", "doc_ids", "verbose")
-        search = {name: options.pop(name) for name in names if name in options}
-        options.setdefault("callback_manager", self._callback_manager)
-        return NodeGraphQueryEngine(self.as_retriever(**search), llm, **options)
+        of_search = inspect.signature(self.as_retriever).parameters
+        of_engine = inspect.signature(NodeGraphQueryEngine).parameters
+        check_names("NodeGraphIndex.as_query_engine", options, {**of_search, **of_engine})
+        search: dict[str, Any] = {}
+        answer: dict[str, Any] = {"callback_manager": self._callback_manager}
+        for name, value in options.items():
+            target = search if name in of_search and name not in of_engine else answer
+            target[name] = value
+        if "filters" in answer:
+            answer["filters"] = as_filters(answer["filters"], self.nodes_of)
+        return NodeGraphQueryEngine(self.as_retriever(**search), llm, **answer)
 
     def as_chat_engine(  # type: ignore[override]
         self,
@@ -324,18 +520,18 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
 
     def insert_nodes(self, nodes: Sequence[BaseNode], **insert_kwargs: Any) -> None:
         """Add nodes, or replace the nodes with their ids."""
-        self._insert(nodes)
-        self._storage_context.index_store.add_index_struct(self._struct)
+        with self._callback_manager.as_trace("insert_nodes"):
+            self._insert(nodes)
+            self._storage_context.index_store.add_index_struct(self._struct)
 
     def _insert(self, nodes: Sequence[BaseNode], **insert_kwargs: Any) -> None:
         given = {node.node_id: node for node in nodes if node.get_content(MetadataMode.EMBED)}
         stored = [self._without_object(node) for node in given.values()]
-        if not given:
-            return
         with self._lock:
-            for docstore in self._docstores():
-                docstore.add_documents(stored, allow_update=True)
-            self.graph.add([as_document(node) for node in stored])
+            for batch in iter_batch(stored, self._insert_batch_size):
+                for docstore in self._docstores():
+                    docstore.add_documents(batch, allow_update=True)
+                self.graph.add([as_document(node) for node in batch])
             self._put_vectors(given)
             self._struct.nodes_dict.update((node_id, node_id) for node_id in given)
 
@@ -409,6 +605,10 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         Returns:
             For each document, whether it was new or changed.
         """
+        with self._callback_manager.as_trace("refresh_ref_docs"):
+            return self._refresh(documents)
+
+    def _refresh(self, documents: Sequence[Document]) -> list[bool]:
         hashes = {document.id_: document.hash for document in documents}
         stored = {i: self._docstore.get_document_hash(i) for i in hashes}
         changed = [d for d in documents if stored[d.id_] != hashes[d.id_]]
@@ -442,7 +642,7 @@ def _compares_vectors(similarity: str | Similarity | None) -> bool:
     return similarity is None or get_similarity(similarity).mode == "embedding"
 
 
-def _embed_model(given: object, similarity: str | Similarity | None) -> object:
+def _embed_model(given: EmbeddingModels | None, similarity: str | Similarity | None) -> object:
     """Return the embedding model. None: words alone are searched."""
     if similarity is not None and not _compares_vectors(similarity):
         return None

@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from llama_index.core.vector_stores import FilterCondition, MetadataFilter, MetadataFilters
+from llama_index.core.vector_stores import (
+    FilterCondition,
+    FilterOperator,
+    MetadataFilter,
+    MetadataFilters,
+)
 
-from ...retrievers.filters import Filters, metadata_key, parse_filters, pattern_within
+from ...retrievers.filters import DOCUMENT_ID, Filters, metadata_key, parse_filters, pattern_within
 from ..frameworks import joined
 
 _OPERATORS = {"==": "eq", "!=": "ne", ">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
 
+_SOURCE = ("doc_id", "document_id", "ref_doc_id")  # fields that LlamaIndex's stores add
+
+NodesOf = Callable[[str], Sequence[str]]
+"""Returns the ids of a source document's nodes."""
+
 _TEXT_MATCHES = {"text_match": "like_case", "text_match_insensitive": "like"}
 
 
-def as_filters(filters: MetadataFilters | Filters | None) -> Filters | None:
+def as_filters(
+    filters: MetadataFilters | Filters | None, nodes_of: NodesOf | None = None
+) -> Filters | None:
     """Check nodekin filters, or translate LlamaIndex's filters.
 
     Operators mean the same as in ``SimpleVectorStore``. As everywhere in nodekin, a list meets a
     condition if any item does.
+
+    Args:
+        filters: The filters.
+        nodes_of: Returns the nodes of a source document, for filters by ``doc_id``, ``document_id``
+            and ``ref_doc_id``. If None, only metadata are compared.
 
     Raises:
         TypeError: If the filters are neither.
@@ -30,18 +48,34 @@ def as_filters(filters: MetadataFilters | Filters | None) -> Filters | None:
         {'year': {'gt': 2000}}
     """
     if isinstance(filters, MetadataFilters):
-        filters = _translated(filters)
+        filters = _translated(filters, nodes_of)
     parse_filters(filters)
     return filters
 
 
-def _translated(filters: MetadataFilters) -> Filters:
-    parts = [
-        _translated(part) if isinstance(part, MetadataFilters) else _condition(part)
-        for part in filters.filters
-    ]
+def _translated(filters: MetadataFilters, nodes_of: NodesOf | None) -> Filters:
+    parts: list[Filters] = []
+    for part in filters.filters:
+        if isinstance(part, MetadataFilters):
+            parts.append(_translated(part, nodes_of))
+        elif nodes_of is not None and part.key in _SOURCE:
+            parts.append(_source_condition(part, nodes_of))
+        else:
+            parts.append(_condition(part))
     condition = filters.condition or FilterCondition.AND
     return joined(condition.value, parts) if parts else {}
+
+
+def _source_condition(part: MetadataFilter, nodes_of: NodesOf) -> Filters:
+    """Return the condition of a source document, or of a metadata field with that name."""
+    own = _condition(part)
+    values = part.value if isinstance(part.value, list) else [part.value]
+    ids = [node_id for value in values for node_id in nodes_of(str(value))]
+    if part.operator in (FilterOperator.EQ, FilterOperator.IN):
+        return joined("or", [own, {DOCUMENT_ID: {"in": ids}}])
+    if part.operator in (FilterOperator.NE, FilterOperator.NIN):
+        return joined("and", [own, {DOCUMENT_ID: {"nin": ids}}])
+    return own
 
 
 def _condition(part: MetadataFilter) -> dict[str, Any]:

@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import copy
-import inspect
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 from llama_index.core.base.response.schema import RESPONSE_TYPE, Response
+from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.callbacks import CallbackManager
+from llama_index.core.indices.prompt_helper import PromptHelper
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.prompts.mixin import PromptMixinType
 from llama_index.core.query_engine import RetrieverQueryEngine
-from llama_index.core.response_synthesizers import BaseSynthesizer, get_response_synthesizer
+from llama_index.core.response_synthesizers import (
+    BaseSynthesizer,
+    ResponseMode,
+    get_response_synthesizer,
+)
 from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType, TextNode
 from llama_index.core.tools import QueryEngineTool
 from llama_index.core.vector_stores.types import MetadataFilters
+from typing_extensions import Unpack
 
 from ...nodegraph.concurrency import in_thread
-from ...nodegraph.models.templates import language_of
-from ...retrievers.base_retriever import BaseRetriever, Phrases
+from ...nodegraph.errors import explain_names
+from ...nodegraph.models.templates import Language, language_of
+from ...retrievers.base_retriever import Phrases
 from ...retrievers.filters import Filters
 from ...retrievers.foreign.outputs import is_answer
-from ...retrievers.protocols import RetrieverLike
+from ...retrievers.plans.prompting import PromptReplacement
+from ...retrievers.ranking import Mode
+from ...retrievers.strategies.model_prompt import OnError
 from ...retrievers.strategies.outcome import (
     OutcomeObserver,
     StrategyOutcome,
@@ -33,15 +43,15 @@ from ...retrievers.strategies.outcome import (
 from ...retrievers.strategies.strategy_registry import StrategyName, make_strategy
 from ...retrievers.strategies.sub_question import without_answers
 from ...retrievers.tracing import observe
+from .engine_options import EngineOptions, ProgramFactory, RetrieverSource, SynthesisOptions
 from .engine_tools import EngineSubQuestions, tools_of_engines
+from .model_types import LanguageModel
 from .nodes import to_results
 from .postprocessed_retriever import PassedResults, with_postprocessors
 from .prompt_templates import default_llm
 from .retriever import NodeGraphRetriever, as_bundle
 
-_SYNTHESIS = frozenset(inspect.signature(get_response_synthesizer).parameters)
-
-ENGINE_OPTIONS = (_SYNTHESIS - {"llm", "callback_manager", "verbose"}) | {
+ENGINE_OPTIONS = frozenset(SynthesisOptions.__annotations__) - {"verbose"} | {
     "node_postprocessors",
     "response_synthesizer",
     "strategy",
@@ -77,9 +87,16 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
         node_postprocessors: Postprocessors, in this order. They apply to the result, and to each
             retrieval whose passages the model of a strategy reads, for each sub-question or step.
         callback_manager: As in LlamaIndex.
-        **options: Arguments of ``get_response_synthesizer``, such as ``response_mode``,
-            ``streaming`` and ``text_qa_template``, and options of the strategy, such as
-            ``max_steps``.
+        verbose: As in LlamaIndex.
+        text_qa_template: As in LlamaIndex, and so are ``refine_template``, ``summary_template``,
+            ``simple_template``, ``chat_content_qa_template``, ``chat_content_refine_template``,
+            ``chat_summary_template``, ``response_mode``, ``output_cls``, ``use_async``,
+            ``streaming``, ``structured_answer_filtering``, ``program_factory``, ``prompt_helper``,
+            ``chat_prompt_helper`` and ``multimodal``: arguments of ``get_response_synthesizer``.
+        max_queries: An option of the strategy, and so are ``include_query``, ``max_steps``,
+            ``max_calls``, ``total_timeout``, ``fetch_k``, ``mode``, ``answers``, ``answer_prompt``,
+            ``prompt``, ``language``, ``retries``, ``timeout`` and ``on_error``. See the class of
+            the strategy, such as ``MultiQueryRetriever``.
 
     Raises:
         TypeError: If an argument has the wrong type or an option is unknown.
@@ -96,10 +113,11 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
         'The Nile is 6,650 km long.'
     """
 
+    @explain_names
     def __init__(
         self,
-        source: RetrieverLike | NodeGraphRetriever,
-        llm: Any = None,
+        source: RetrieverSource,
+        llm: LanguageModel | None = None,
         *,
         strategy: StrategyName | Literal["none"] = "none",
         response_synthesizer: BaseSynthesizer | None = None,
@@ -110,63 +128,195 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
         phrases: Phrases | None = None,
         node_postprocessors: Sequence[BaseNodePostprocessor] | None = None,
         callback_manager: CallbackManager | None = None,
-        **options: Any,
+        verbose: bool | None = None,
+        text_qa_template: BasePromptTemplate | None = None,
+        refine_template: BasePromptTemplate | None = None,
+        summary_template: BasePromptTemplate | None = None,
+        simple_template: BasePromptTemplate | None = None,
+        chat_content_qa_template: BasePromptTemplate | None = None,
+        chat_content_refine_template: BasePromptTemplate | None = None,
+        chat_summary_template: BasePromptTemplate | None = None,
+        response_mode: ResponseMode | str | None = None,
+        output_cls: type[BaseModel] | None = None,
+        use_async: bool | None = None,
+        streaming: bool | None = None,
+        structured_answer_filtering: bool | None = None,
+        program_factory: ProgramFactory | None = None,
+        prompt_helper: PromptHelper | None = None,
+        chat_prompt_helper: PromptHelper | None = None,
+        multimodal: bool | None = None,
+        max_queries: int | None = None,
+        include_query: bool | None = None,
+        max_steps: int | None = None,
+        max_calls: int | None = None,
+        total_timeout: float | None = None,
+        fetch_k: int | None = None,
+        mode: Mode | None = None,
+        answers: bool | None = None,
+        answer_prompt: PromptReplacement | None = None,
+        prompt: PromptReplacement | None = None,
+        language: Language | None = None,
+        retries: int | None = None,
+        timeout: float | None = None,
+        on_error: OnError | None = None,
     ) -> None:
-        synthesis = {name: options.pop(name) for name in _SYNTHESIS & options.keys()}
+        synthesis = _given(
+            verbose=verbose,
+            text_qa_template=text_qa_template,
+            refine_template=refine_template,
+            summary_template=summary_template,
+            simple_template=simple_template,
+            chat_content_qa_template=chat_content_qa_template,
+            chat_content_refine_template=chat_content_refine_template,
+            chat_summary_template=chat_summary_template,
+            response_mode=response_mode,
+            output_cls=output_cls,
+            use_async=use_async,
+            streaming=streaming,
+            structured_answer_filtering=structured_answer_filtering,
+            program_factory=program_factory,
+            prompt_helper=prompt_helper,
+            chat_prompt_helper=chat_prompt_helper,
+            multimodal=multimodal,
+        )
+        of_strategy = _given(
+            max_queries=max_queries,
+            include_query=include_query,
+            max_steps=max_steps,
+            max_calls=max_calls,
+            total_timeout=total_timeout,
+            fetch_k=fetch_k,
+            mode=mode,
+            answers=answers,
+            answer_prompt=answer_prompt,
+            prompt=prompt,
+            language=language,
+            retries=retries,
+            timeout=timeout,
+            on_error=on_error,
+        )
         if llm is None and (strategy != "none" or response_synthesizer is None):
             llm = default_llm()
-        if response_synthesizer is None:
-            response_synthesizer = get_response_synthesizer(llm=llm, **synthesis)
-        elif synthesis:
-            raise ValueError(f"pass {sorted(synthesis)} to the response_synthesizer")
-        inner: Any = source
-        if strategy != "none":
-            inner = _strategy(strategy, source, llm, options)
-        elif options:
-            raise TypeError(
-                f"unknown arguments: {sorted(options)}; options of a strategy require strategy=..."
-            )
-        if isinstance(inner, NodeGraphRetriever):
-            retriever = copy.copy(inner.narrowed(filters))
-        else:
-            objects = getattr(source, "object_map", None)
-            retriever = NodeGraphRetriever(inner, filters=filters, object_map=objects)
-        if similarity_top_k is not None:
-            retriever.similarity_top_k = similarity_top_k
+        synthesizer = _synthesizer(response_synthesizer, llm, synthesis)
+        inner = _strategy(strategy, source, llm, of_strategy)
+        processors = list(node_postprocessors or ())
+        retriever = _searching(inner, source, filters, similarity_top_k)
         if max_tokens is None:
             max_tokens = getattr(source, "max_tokens", None)
         retriever = retriever.with_settings(max_tokens, min_score, phrases)
-        processors = list(node_postprocessors or ())
         retriever.retriever = with_postprocessors(retriever.retriever, processors)
-        super().__init__(retriever, response_synthesizer, processors, callback_manager)
+        super().__init__(retriever, synthesizer, processors, callback_manager)
         retriever.callback_manager = self.callback_manager
         self._retriever: NodeGraphRetriever = retriever
 
     @classmethod
     def from_args(  # type: ignore[override]
-        cls, retriever: RetrieverLike, llm: object = None, **options: Any
+        cls,
+        retriever: RetrieverSource,
+        llm: LanguageModel | None = None,
+        **options: Unpack[EngineOptions],
     ) -> NodeGraphQueryEngine:
         """Return an engine. Same as the constructor, as in ``RetrieverQueryEngine``."""
         return cls(retriever, llm, **options)
 
     @classmethod
+    @explain_names
     def from_defaults(
-        cls, query_engine_tools: Sequence[QueryEngineTool], llm: object = None, **options: Any
+        cls,
+        query_engine_tools: Sequence[QueryEngineTool],
+        llm: LanguageModel | None = None,
+        *,
+        response_synthesizer: BaseSynthesizer | None = None,
+        verbose: bool | None = None,
+        use_async: bool | None = None,
+        similarity_top_k: int | None = None,
+        filters: MetadataFilters | Filters | None = None,
+        max_tokens: int | None = None,
+        min_score: float | None = None,
+        node_postprocessors: Sequence[BaseNodePostprocessor] | None = None,
+        callback_manager: CallbackManager | None = None,
+        text_qa_template: BasePromptTemplate | None = None,
+        refine_template: BasePromptTemplate | None = None,
+        response_mode: ResponseMode | str | None = None,
+        output_cls: type[BaseModel] | None = None,
+        streaming: bool | None = None,
+        max_queries: int | None = None,
+        include_query: bool | None = None,
+        mode: Mode | None = None,
+        answers: bool | None = None,
+        answer_prompt: PromptReplacement | None = None,
+        prompt: PromptReplacement | None = None,
+        language: Language | None = None,
+        retries: int | None = None,
+        timeout: float | None = None,
+        on_error: OnError | None = None,
     ) -> NodeGraphQueryEngine:
         """Return an engine for sub-questions over tools, as in ``SubQuestionQueryEngine``.
 
+        The engine of a tool answers the sub-questions for this tool, with its own model, prompts
+        and postprocessors. Its source nodes are among the sources of the response. The final answer
+        is written from the answers.
+
         Args:
-            query_engine_tools: The tools. The engine of a tool answers the sub-questions for this
-                tool, with its own model, prompts and postprocessors. Its source nodes are among
-                the sources of the response. The final answer is written from the answers.
+            query_engine_tools: The tools.
             llm: The model. None: ``Settings.llm``.
-            **options: Arguments of the constructor.
+            response_synthesizer: As in the constructor.
+            verbose: As in the constructor.
+            use_async: As in the constructor.
+            similarity_top_k: As in the constructor.
+            filters: As in the constructor.
+            max_tokens: As in the constructor.
+            min_score: As in the constructor.
+            node_postprocessors: As in the constructor.
+            callback_manager: As in the constructor.
+            text_qa_template: As in the constructor.
+            refine_template: As in the constructor.
+            response_mode: As in the constructor.
+            output_cls: As in the constructor.
+            streaming: As in the constructor.
+            max_queries: As in the constructor.
+            include_query: As in the constructor.
+            mode: As in the constructor.
+            answers: As in the constructor.
+            answer_prompt: As in the constructor.
+            prompt: As in the constructor.
+            language: As in the constructor.
+            retries: As in the constructor.
+            timeout: As in the constructor.
+            on_error: As in the constructor.
 
         Raises:
             ValueError: If two tools have one name, or the tools are empty.
         """
-        tools = tools_of_engines(query_engine_tools)
-        return cls(tools, llm, strategy="sub_question", **options)
+        return cls(
+            tools_of_engines(query_engine_tools),
+            llm,
+            strategy="sub_question",
+            response_synthesizer=response_synthesizer,
+            verbose=verbose,
+            use_async=use_async,
+            similarity_top_k=similarity_top_k,
+            filters=filters,
+            max_tokens=max_tokens,
+            min_score=min_score,
+            node_postprocessors=node_postprocessors,
+            callback_manager=callback_manager,
+            text_qa_template=text_qa_template,
+            refine_template=refine_template,
+            response_mode=response_mode,
+            output_cls=output_cls,
+            streaming=streaming,
+            max_queries=max_queries,
+            include_query=include_query,
+            mode=mode,
+            answers=answers,
+            answer_prompt=answer_prompt,
+            prompt=prompt,
+            language=language,
+            retries=retries,
+            timeout=timeout,
+            on_error=on_error,
+        )
 
     def retrieve(self, query_bundle: QueryType) -> list[NodeWithScore]:
         """Return the nodes for an answer, best first."""
@@ -225,13 +375,56 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
         return {"retriever": self._retriever, "response_synthesizer": self._response_synthesizer}
 
 
+def _given(**options: Any) -> dict[str, Any]:
+    """Return the options that are not None."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _synthesizer(
+    given: BaseSynthesizer | None, llm: LanguageModel | None, options: dict[str, Any]
+) -> BaseSynthesizer:
+    """Return the given synthesizer, or LlamaIndex's with options."""
+    if given is None:
+        model: Any = llm
+        return get_response_synthesizer(llm=model, **options)
+    if options:
+        raise ValueError(f"pass {sorted(options)} to the response_synthesizer")
+    return given
+
+
 def _strategy(
-    strategy: StrategyName, source: Any, llm: Any, options: dict[str, Any]
-) -> BaseRetriever:
+    strategy: StrategyName | Literal["none"],
+    source: RetrieverSource,
+    llm: LanguageModel | None,
+    options: dict[str, Any],
+) -> Any:
     """Return the retriever of a strategy. Sub-questions are answered by default."""
+    if strategy == "none":
+        if options:
+            raise TypeError(
+                f"{sorted(options)} are options of a strategy; write strategy=... as well"
+            )
+        return source
     if strategy != "sub_question":
         return make_strategy(strategy, source, llm, **options)
     return EngineSubQuestions(source, llm, **{"answers": True, **options})
+
+
+def _searching(
+    inner: Any,
+    source: RetrieverSource,
+    filters: MetadataFilters | Filters | None,
+    similarity_top_k: int | None,
+) -> NodeGraphRetriever:
+    """Return the retriever of an engine."""
+    if isinstance(inner, NodeGraphRetriever):
+        retriever = copy.copy(inner.narrowed(filters))
+    else:
+        objects = getattr(source, "object_map", None)
+        retriever = NodeGraphRetriever(inner, filters=filters, object_map=objects)
+    if similarity_top_k is not None:
+        retriever.similarity_top_k = similarity_top_k
+    return retriever
 
 
 def _passages(

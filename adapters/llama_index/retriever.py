@@ -3,31 +3,39 @@
 from __future__ import annotations
 
 import copy
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeAlias
 
+from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.callbacks import CallbackManager
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.prompts import BasePromptTemplate
-from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle, QueryType
+from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore, QueryBundle, QueryType
+from llama_index.core.settings import Settings
 from llama_index.core.vector_stores.types import MetadataFilters
 
 from ...nodegraph.concurrency import in_thread
+from ...nodegraph.errors import explain_names
 from ...retrievers.base_retriever import Phrases
 from ...retrievers.filters import Filters, all_of
 from ...retrievers.foreign.foreign_retriever import as_retriever, configured
-from ...retrievers.protocols import RetrieverLike, RetrieverProtocol
+from ...retrievers.protocols import RetrieverProtocol
 from ...retrievers.results import ScoredNode
 from ...retrievers.retriever import Retriever
 from ...retrievers.strategies.outcome import result_key
 from ...retrievers.validation import whole
+from .engine_options import RetrieverSource
 from .metadata_filters import as_filters
 from .nodes import to_results
 from .prompt_templates import to_templates, with_templates
+from .retrieval_events import retrieval
 
 dispatcher = get_dispatcher(__name__)
+
+NamedObject: TypeAlias = BaseNode | BaseRetriever | BaseQueryEngine
+"""What an ``IndexNode`` refers to."""
 
 
 async def _search_in_thread(self: BaseRetriever, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -54,8 +62,10 @@ class NodeGraphRetriever(BaseRetriever):
         min_score: The minimum score.
         phrases: ``"first"`` or ``"required"``: how the default search treats results with the
             phrases in quotation marks of a query. If None, the retriever decides.
-        **options: ``callback_manager``, ``object_map``, ``objects`` and ``verbose``, as in
-            LlamaIndex.
+        callback_manager: As in LlamaIndex.
+        object_map: As in LlamaIndex.
+        objects: As in LlamaIndex.
+        verbose: As in LlamaIndex.
 
     Raises:
         TypeError: If an argument has the wrong type.
@@ -80,18 +90,27 @@ class NodeGraphRetriever(BaseRetriever):
             cls._aretrieve = _search_in_thread  # type: ignore[method-assign]
         super().__init_subclass__(**settings)
 
+    @explain_names
     def __init__(
         self,
-        retriever: RetrieverLike,
+        retriever: RetrieverSource,
         *,
         similarity_top_k: int | None = None,
         filters: MetadataFilters | Filters | None = None,
         max_tokens: int | None = None,
         min_score: float | None = None,
         phrases: Phrases | None = None,
-        **options: Any,
+        callback_manager: CallbackManager | None = None,
+        object_map: dict[str, NamedObject] | None = None,
+        objects: list[IndexNode] | None = None,
+        verbose: bool = False,
     ) -> None:
-        super().__init__(**options)
+        super().__init__(
+            callback_manager=callback_manager or Settings.callback_manager,
+            object_map=object_map,
+            objects=objects,
+            verbose=verbose,
+        )
         self.retriever = as_retriever(retriever, "retriever")
         if similarity_top_k is not None:
             whole(similarity_top_k, "similarity_top_k", 1)
@@ -132,10 +151,14 @@ class NodeGraphRetriever(BaseRetriever):
             min_score: The minimum score, instead of the retriever's.
             phrases: How quoted phrases are treated, instead of the retriever's setting.
         """
-        # LlamaIndex adds a span to this override, so the inner method must not have a span.
-        call: Callable[..., list[NodeWithScore]] = inspect.unwrap(BaseRetriever.retrieve)
         search = self.narrowed(filters).with_settings(max_tokens, min_score, phrases)
-        return call(search, str_or_query_bundle)
+        bundle = as_bundle(str_or_query_bundle)
+        with retrieval(self.callback_manager, str_or_query_bundle) as found:
+            nodes = search._retrieve(bundle)
+            if _has_references(nodes):
+                nodes = search._handle_recursive_retrieval(bundle, nodes)
+            found += nodes
+        return nodes
 
     async def aretrieve(
         self,
@@ -147,10 +170,14 @@ class NodeGraphRetriever(BaseRetriever):
         phrases: Phrases | None = None,
     ) -> list[NodeWithScore]:
         """Async version of ``retrieve``."""
-        call: Any = inspect.unwrap(BaseRetriever.aretrieve)
         search = self.narrowed(filters).with_settings(max_tokens, min_score, phrases)
-        results: list[NodeWithScore] = await call(search, str_or_query_bundle)
-        return results
+        bundle = as_bundle(str_or_query_bundle)
+        with retrieval(self.callback_manager, str_or_query_bundle) as found:
+            nodes = await search._aretrieve(query_bundle=bundle)
+            if _has_references(nodes):
+                nodes = await search._ahandle_recursive_retrieval(query_bundle=bundle, nodes=nodes)
+            found += nodes
+        return nodes
 
     def narrowed(self, filters: MetadataFilters | Filters | None) -> NodeGraphRetriever:
         """Return a copy with more conditions."""
@@ -173,12 +200,13 @@ class NodeGraphRetriever(BaseRetriever):
         return other
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return _converted(self.native_retriever.retrieve(self._query(query_bundle)))
+        results = self.native_retriever.retrieve(self._query(query_bundle))
+        return _converted(self.retriever, results)
 
     @dispatcher.span
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         results = await self.native_retriever.aretrieve(self._query(query_bundle))
-        return await in_thread(_converted, results)
+        return await in_thread(_converted, self.retriever, results)
 
     def _query(self, bundle: QueryBundle) -> str:
         """Return the query: the embedding texts if only vectors are compared."""
@@ -189,23 +217,6 @@ class NodeGraphRetriever(BaseRetriever):
             text = bundle.query_str
         return text if text.strip() else ""
 
-    # LlamaIndex replaces scores of 0.0 by 1.0 and keeps the first duplicate. These methods skip
-    # that if no result is a reference.
-
-    def _handle_recursive_retrieval(
-        self, query_bundle: QueryBundle, nodes: list[NodeWithScore]
-    ) -> list[NodeWithScore]:
-        if not _has_references(nodes):
-            return nodes
-        return super()._handle_recursive_retrieval(query_bundle, nodes)
-
-    async def _ahandle_recursive_retrieval(
-        self, query_bundle: QueryBundle, nodes: list[NodeWithScore]
-    ) -> list[NodeWithScore]:
-        if not _has_references(nodes):
-            return nodes
-        return await super()._ahandle_recursive_retrieval(query_bundle, nodes)
-
     def _get_prompts(self) -> dict[str, BasePromptTemplate]:
         return to_templates(self.retriever)
 
@@ -214,6 +225,11 @@ class NodeGraphRetriever(BaseRetriever):
 
 
 def _has_references(nodes: Sequence[NodeWithScore]) -> bool:
+    """Return whether LlamaIndex has to follow references among results.
+
+    Otherwise its step is skipped: it changes the scores of 0.0 that it follows, and keeps the first
+    duplicate.
+    """
     return any(isinstance(result.node, IndexNode) for result in nodes)
 
 
@@ -222,8 +238,10 @@ def as_bundle(query: QueryType) -> QueryBundle:
     return QueryBundle(query) if isinstance(query, str) else query
 
 
-def _converted(results: Sequence[ScoredNode]) -> list[NodeWithScore]:
+def _converted(retriever: RetrieverProtocol, results: Sequence[ScoredNode]) -> list[NodeWithScore]:
     """Return LlamaIndex results, best first, each node once with its best score."""
+    if not getattr(retriever, "is_ranked_by_score", True):
+        return [*to_results(results)]
     best: dict[tuple[str, str], ScoredNode] = {}
     for result in sorted(results, key=attrgetter("score"), reverse=True):
         best.setdefault(result_key(result), result)

@@ -34,7 +34,6 @@ from support.llama_index_models import ScriptedLLM, Words
 
 DIFFERENCES = {
     "test_scores_are_cosines": "words and vectors are fused; similarity='cosine' gives cosines",
-    "test_query_mode_mmr_returns_top_k_results": "NearDuplicateFilter is a postprocessor",
 }
 """Why tests fail with nodekin's classes, by their names."""
 

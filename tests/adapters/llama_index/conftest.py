@@ -19,6 +19,7 @@ else:
     from llama_index.core.instrumentation.event_handlers import BaseEventHandler
     from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
     from llama_index.core.schema import Document as LlamaIndexDocument
+    from support.llama_index_drinks import both_indexes
     from support.llama_index_models import ScriptedLLM
 
     from nodekin.adapters.llama_index import NodeGraphRetriever
@@ -94,3 +95,9 @@ def unblocked() -> Iterator[None]:
     blockbuster = pytest.importorskip("blockbuster")
     with blockbuster.blockbuster_ctx():
         yield
+
+
+@pytest.fixture
+def indexes() -> Any:
+    """Return an index of LlamaIndex and an index of nodekin over the same nodes."""
+    return both_indexes()

@@ -1,0 +1,205 @@
+"""The nodes of an index as a LlamaIndex vector store."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.schema import BaseNode
+from llama_index.core.vector_stores import MetadataFilters, SimpleVectorStore
+from llama_index.core.vector_stores.types import (
+    BasePydanticVectorStore,
+    VectorStoreQuery,
+    VectorStoreQueryResult,
+)
+
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import ROOT
+from ...retrievers.filters import DOCUMENT_ID, Filters, all_of
+from ..frameworks import check_names, in_thread
+from .metadata_filters import as_filters
+from .nodes import NamedByClass, to_results
+
+if TYPE_CHECKING:
+    from .graph_index import NodeGraphIndex
+
+logger = logging.getLogger(__name__)
+
+
+class NodeGraphVectorStore(NamedByClass, BasePydanticVectorStore):
+    """The nodes of a ``NodeGraphIndex`` as a LlamaIndex vector store.
+
+    Use it, as ``index.vector_store``, for components that require a vector store:
+    ``VectorIndexAutoRetriever``, ``VectorIndexRetriever``, ``IngestionPipeline`` and
+    ``VectorStoreIndex.from_vector_store``. Changes of the store are changes of the index.
+
+    The query modes are ``"default"`` (cosine), ``"text_search"`` and ``"sparse"`` (BM25),
+    ``"hybrid"`` and ``"mmr"``. An index without an embedding model is searched by words in each
+    mode. A query without text and vector lists the nodes that meet its filters.
+
+    Args:
+        index: The index. ``to_dict()`` and pickles omit it; set it with ``rebind``.
+        **fields: The fields of ``to_dict()``.
+
+    Attributes:
+        stores_text: True, since results are whole nodes.
+        is_embedding_query: Whether the index has an embedding model.
+
+    Example:
+        >>> from llama_index.core import Document
+        >>> from llama_index.core.vector_stores import VectorStoreQuery
+        >>> from nodekin.adapters.llama_index import NodeGraphIndex
+        >>> documents = [Document(text="Green tea is steamed.", id_="g"), Document(text="Rivers.")]
+        >>> index = NodeGraphIndex.from_documents(documents, similarity="bm25")
+        >>> query = VectorStoreQuery(query_str="steamed tea", mode="text_search")
+        >>> [node.text for node in index.vector_store.query(query).nodes]
+        ['Green tea is steamed.']
+    """
+
+    stores_text: bool = True
+    is_embedding_query: bool = True
+    _index: NodeGraphIndex | None = PrivateAttr(default=None)
+
+    def __init__(self, index: NodeGraphIndex | None = None, **fields: Any) -> None:
+        fields.pop("class_name", None)  # added by to_dict()
+        check_names(type(self).__name__, fields, ("index", *type(self).model_fields))
+        super().__init__(**{"stores_text": True, **fields})
+        if index is not None:
+            self.rebind(index)
+
+    def rebind(self, index: NodeGraphIndex) -> NodeGraphVectorStore:
+        """Set the index and return this object."""
+        self._index = index
+        self.is_embedding_query = bool(index.graph.embeddings.embedders)
+        return self
+
+    @property
+    def index(self) -> NodeGraphIndex:
+        """The index.
+
+        Raises:
+            ValueError: If the index is missing.
+        """
+        if self._index is None:
+            raise ValueError(
+                "the index is missing: to_dict() and pickles omit it; set it with rebind(index)"
+            )
+        return self._index
+
+    @property
+    def client(self) -> NodeGraph:
+        """The graph of the index."""
+        return self.index.graph
+
+    def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
+        """Return the nodes of a query, best first.
+
+        Args:
+            query: The query. All fields except ``output_fields`` and ``embedding_field`` apply.
+                An empty list of ``node_ids`` selects all nodes, since ``VectorStoreIndex`` passes
+                it for stores that keep texts.
+            **kwargs: ``mmr_threshold``, as in ``SimpleVectorStore``.
+
+        Raises:
+            TypeError: If an argument is unknown.
+            ValueError: If the mode is not supported, or a number is out of range.
+        """
+        check_names("query", kwargs, ("mmr_threshold",))
+        search = self.index.search_of_mode(
+            query.mode,
+            top_k=query.similarity_top_k,
+            alpha=query.alpha,
+            mmr_threshold=kwargs.get("mmr_threshold", query.mmr_threshold),
+            sparse_top_k=query.sparse_top_k,
+            hybrid_top_k=query.hybrid_top_k,
+        )
+        filters = all_of(
+            as_filters(query.filters, self.index.nodes_of),
+            self._ids_filter(query.node_ids or None, query.doc_ids),
+        )
+        results = search.search(query.query_str or "", query.query_embedding, None, filters)
+        scores = [float(result.score) for result in results]
+        nodes = [result.node for result in to_results(results)]
+        ids = [node.node_id for node in nodes]
+        return VectorStoreQueryResult(nodes=nodes, similarities=scores, ids=ids)
+
+    def _ids_filter(
+        self, node_ids: Sequence[str] | None, doc_ids: Sequence[str] | None
+    ) -> Filters | None:
+        """Return the conditions of a query's ids of nodes and source documents."""
+        conditions: Filters | None = None
+        if node_ids is not None:
+            conditions = {DOCUMENT_ID: {"in": [*node_ids]}}
+        if doc_ids is not None:
+            of_sources = [node_id for name in doc_ids for node_id in self.index.nodes_of(name)]
+            conditions = all_of(conditions, {DOCUMENT_ID: {"in": of_sources}})
+        return conditions
+
+    def get_nodes(
+        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None
+    ) -> list[BaseNode]:
+        """Return the nodes with the ids that meet the filters, in their order."""
+        conditions = all_of(
+            as_filters(filters, self.index.nodes_of), self._ids_filter(node_ids, None)
+        )
+        results = self.index.search_of_mode("text_search", top_k=1).listed(None, conditions)
+        return [result.node for result in to_results(results)]
+
+    def add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
+        """Add nodes, or replace the nodes with their ids. Return their ids.
+
+        Vectors of the nodes are kept. Missing vectors are computed at the first search.
+
+        Args:
+            nodes: The nodes.
+            **kwargs: Arguments that LlamaIndex passes on to every store. Ignored.
+        """
+        self.index.insert_nodes(nodes)
+        return [node.node_id for node in nodes]
+
+    def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
+        """Delete the nodes of a source document."""
+        self.index.delete_ref_doc(ref_doc_id, delete_from_docstore=True)
+
+    def delete_nodes(
+        self,
+        node_ids: list[str] | None = None,
+        filters: MetadataFilters | None = None,
+        **delete_kwargs: Any,
+    ) -> None:
+        """Delete the nodes with the ids that meet the filters."""
+        ids = [node.node_id for node in self.get_nodes(node_ids, filters)]
+        self.index.delete_nodes(ids, delete_from_docstore=True)
+
+    def clear(self) -> None:
+        """Delete all nodes."""
+        self.index.delete_nodes(self.client.reader.document_ids(), delete_from_docstore=True)
+
+    aquery = in_thread(query)
+    aget_nodes = in_thread(get_nodes)
+    async_add = in_thread(add)
+    adelete = in_thread(delete)
+    adelete_nodes = in_thread(delete_nodes)
+    aclear = in_thread(clear)
+
+    def persist(self, persist_path: str, fs: Any = None) -> None:
+        """Write the vectors to a file that ``SimpleVectorStore`` reads.
+
+        The nodes are written by ``index.storage_context.persist()``, and an index with ``store=``
+        is always saved. Without an embedding model, the log has a warning.
+        """
+        graph = self.client
+        if not graph.embeddings.embedders:
+            logger.warning("the index has no vectors to persist; its words are with its nodes")
+            return
+        vectors = SimpleVectorStore()
+        found = graph.nodes(ROOT)
+        texts = graph.reader.searched_texts(found)
+        key = graph.embeddings.key(None)
+        nodes = self.index.docstore.get_nodes([node.id for node in found])
+        for node, vector in zip(nodes, graph.embeddings.vectors(texts, key), strict=True):
+            node.embedding = vector.tolist()
+        vectors.add(nodes)
+        vectors.persist(persist_path, fs)

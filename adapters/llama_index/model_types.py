@@ -1,0 +1,78 @@
+"""Types of the models that LlamaIndex programs give to nodekin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, TypeAlias
+
+import numpy.typing as npt
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.base.llms.base import BaseLLM
+from llama_index.core.bridge.pydantic import PrivateAttr
+
+from ...nodegraph.concurrency import in_thread
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.models.embedder import Embedder
+from ...nodegraph.models.llm import LLM
+from .nodes import NamedByClass
+
+
+class EmbedsDocuments(Protocol):
+    """An embedding model of LangChain."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Return the vectors of passages."""
+        ...
+
+    def embed_query(self, text: str) -> list[float]:
+        """Return the vector of a query."""
+        ...
+
+
+EmbeddingModel: TypeAlias = (
+    BaseEmbedding | EmbedsDocuments | Embedder | Callable[..., npt.ArrayLike]
+)
+"""An embedding model of LlamaIndex or LangChain, a function of texts, or an ``Embedder``."""
+
+EmbeddingModels: TypeAlias = EmbeddingModel | Mapping[str, EmbeddingModel] | str
+"""An embedding model, several models by name, or a name that LlamaIndex resolves."""
+
+LanguageModel: TypeAlias = BaseLLM | LLM | Callable[[str], str]
+"""A language model of LlamaIndex, a function of the prompt, or an ``LLM``."""
+
+
+def embedding_of(graph: NodeGraph) -> BaseEmbedding | None:
+    """Return the first embedding model of a graph as a LlamaIndex model. None: there is none."""
+    key = next(iter(graph.embeddings.embedders), None)
+    return None if key is None else GraphEmbedding(graph, key)
+
+
+class GraphEmbedding(NamedByClass, BaseEmbedding):
+    """An embedding model of a graph as a LlamaIndex model. Vectors are cached in the graph.
+
+    Args:
+        graph: The graph.
+        key: The key of the model.
+    """
+
+    _graph: NodeGraph = PrivateAttr()
+    _key: str = PrivateAttr()
+
+    def __init__(self, graph: NodeGraph, key: str) -> None:
+        super().__init__(model_name=graph.embeddings.embedder(key).name)
+        self._graph = graph
+        self._key = key
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        vector: list[float] = self._graph.embeddings.query_vectors([query], self._key)[0].tolist()
+        return vector
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return await in_thread(self._get_query_embedding, query)
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return self._get_text_embeddings([text])[0]
+
+    def _get_text_embeddings(self, texts: Sequence[str]) -> list[list[float]]:
+        vectors: list[list[float]] = self._graph.embeddings.vectors([*texts], self._key).tolist()
+        return vectors
