@@ -22,10 +22,14 @@ from ...retrievers.filters import Filters
 from ...retrievers.plans.prompting import PromptReplacement
 from ...retrievers.protocols import RetrieverProtocol, Similarity
 from ...retrievers.ranking import Mode
+from ...retrievers.strategies.metadata_fields import FilterField
 from ...retrievers.strategies.model_prompt import OnError
+from ...retrievers.strategies.self_query import Now
 from ...retrievers.strategies.strategy_registry import StrategyName
 
 ProgramFactory: TypeAlias = Callable[[BasePromptTemplate], BasePydanticProgram[BaseModel]]
+
+FilterFields: TypeAlias = Mapping[str, FilterField | str] | Sequence[str]
 
 NamedRetriever: TypeAlias = (
     RetrieverProtocol | BaseRetriever | tuple[str, RetrieverProtocol | BaseRetriever]
@@ -76,6 +80,8 @@ class EngineStrategyOptions(TypedDict, total=False):
     retries: int | None
     timeout: float | None
     on_error: OnError | None
+    fields: FilterFields | None
+    now: Now | None
 
 
 class EngineOptions(SynthesisOptions, EngineStrategyOptions, total=False):

@@ -17,7 +17,7 @@ from ...nodegraph.models.llm import LLM
 from .nodes import NamedByClass
 
 
-class EmbedsDocuments(Protocol):
+class LangChainEmbeddings(Protocol):
     """An embedding model of LangChain."""
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
@@ -30,7 +30,7 @@ class EmbedsDocuments(Protocol):
 
 
 EmbeddingModel: TypeAlias = (
-    BaseEmbedding | EmbedsDocuments | Embedder | Callable[..., npt.ArrayLike]
+    BaseEmbedding | LangChainEmbeddings | Embedder | Callable[..., npt.ArrayLike]
 )
 """An embedding model of LlamaIndex or LangChain, a function of texts, or an ``Embedder``."""
 

@@ -40,10 +40,17 @@ from ...retrievers.strategies.outcome import (
     answer_texts,
     result_key,
 )
+from ...retrievers.strategies.self_query import Now
 from ...retrievers.strategies.strategy_registry import StrategyName, make_strategy
 from ...retrievers.strategies.sub_question import without_answers
 from ...retrievers.tracing import observe
-from .engine_options import EngineOptions, ProgramFactory, RetrieverSource, SynthesisOptions
+from .engine_options import (
+    EngineOptions,
+    FilterFields,
+    ProgramFactory,
+    RetrieverSource,
+    SynthesisOptions,
+)
 from .engine_tools import EngineSubQuestions, tools_of_engines
 from .model_types import LanguageModel
 from .nodes import to_results
@@ -95,8 +102,8 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
             ``chat_prompt_helper`` and ``multimodal``: arguments of ``get_response_synthesizer``.
         max_queries: An option of the strategy, and so are ``include_query``, ``max_steps``,
             ``max_calls``, ``total_timeout``, ``fetch_k``, ``mode``, ``answers``, ``answer_prompt``,
-            ``prompt``, ``language``, ``retries``, ``timeout`` and ``on_error``. See the class of
-            the strategy, such as ``MultiQueryRetriever``.
+            ``prompt``, ``language``, ``retries``, ``timeout``, ``on_error``, ``fields``
+            and ``now``. See the class of the strategy, such as ``MultiQueryRetriever``.
 
     Raises:
         TypeError: If an argument has the wrong type or an option is unknown.
@@ -159,6 +166,8 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
         retries: int | None = None,
         timeout: float | None = None,
         on_error: OnError | None = None,
+        fields: FilterFields | None = None,
+        now: Now | None = None,
     ) -> None:
         synthesis = _given(
             verbose=verbose,
@@ -194,6 +203,8 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
             retries=retries,
             timeout=timeout,
             on_error=on_error,
+            fields=fields,
+            now=now,
         )
         if llm is None and (strategy != "none" or response_synthesizer is None):
             llm = default_llm()
