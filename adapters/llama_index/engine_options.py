@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, TypeAlias, TypedDict
 
-from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.indices.prompt_helper import PromptHelper
@@ -15,30 +14,24 @@ from llama_index.core.response_synthesizers import BaseSynthesizer, ResponseMode
 from llama_index.core.types import BasePydanticProgram
 from llama_index.core.vector_stores.types import MetadataFilters, VectorStoreQueryMode
 
-from ...nodegraph.graph import NodeGraph
 from ...nodegraph.models.templates import Language
 from ...retrievers.base_retriever import Phrases
 from ...retrievers.filters import Filters
 from ...retrievers.plans.prompting import PromptReplacement
-from ...retrievers.protocols import RetrieverProtocol, Similarity
+from ...retrievers.protocols import Similarity
 from ...retrievers.ranking import Mode
 from ...retrievers.strategies.metadata_fields import FilterField
 from ...retrievers.strategies.model_prompt import OnError
 from ...retrievers.strategies.self_query import Now
 from ...retrievers.strategies.strategy_registry import StrategyName
+from ..argument_types import AnyRetriever
 
 ProgramFactory: TypeAlias = Callable[[BasePromptTemplate], BasePydanticProgram[BaseModel]]
 
 FilterFields: TypeAlias = Mapping[str, FilterField | str] | Sequence[str]
 
-NamedRetriever: TypeAlias = (
-    RetrieverProtocol | BaseRetriever | tuple[str, RetrieverProtocol | BaseRetriever]
-)
-
-RetrieverSource: TypeAlias = (
-    NodeGraph | RetrieverProtocol | BaseRetriever | Mapping[str, NamedRetriever]
-)
-"""A graph, a retriever, or retrievers by the name of a tool."""
+RetrieverSource: TypeAlias = AnyRetriever | Mapping[str, AnyRetriever | tuple[str, AnyRetriever]]
+"""A retriever, or retrievers by the name of a tool, each with an optional description."""
 
 
 class SynthesisOptions(TypedDict, total=False):

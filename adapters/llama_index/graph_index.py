@@ -43,12 +43,13 @@ from ...retrievers.protocols import RetrieverProtocol, Similarity
 from ...retrievers.retriever import Retriever
 from ...retrievers.similarities.registry import get_similarity
 from ...retrievers.validation import whole
+from ..argument_types import Embedding, LanguageModel
 from ..frameworks import check_names, in_thread
 from .docstore import GraphDocstore
 from .engine_options import IndexEngineOptions
+from .graph_embedding import embedding_of
 from .graph_vector_store import NodeGraphVectorStore
 from .metadata_filters import as_filters
-from .model_types import EmbeddingModels, LanguageModel, embedding_of
 from .prompt_templates import default_llm
 from .query_engine import ENGINE_OPTIONS, NodeGraphQueryEngine
 from .query_modes import QueryModeRetriever
@@ -147,7 +148,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         self,
         nodes: Sequence[BaseNode] | None = None,
         *,
-        embed_model: EmbeddingModels | None = None,
+        embed_model: Embedding | str | None = None,
         similarity: str | Similarity | None = None,
         group: str | None = None,
         store: str | Path | None = None,
@@ -218,7 +219,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         callback_manager: CallbackManager | None = None,
         transformations: list[TransformComponent] | None = None,
         *,
-        embed_model: EmbeddingModels | None = None,
+        embed_model: Embedding | str | None = None,
         similarity: str | Similarity | None = None,
         group: str | None = None,
         store: str | Path | None = None,
@@ -642,7 +643,7 @@ def _compares_vectors(similarity: str | Similarity | None) -> bool:
     return similarity is None or get_similarity(similarity).mode == "embedding"
 
 
-def _embed_model(given: EmbeddingModels | None, similarity: str | Similarity | None) -> object:
+def _embed_model(given: Embedding | str | None, similarity: str | Similarity | None) -> object:
     """Return the embedding model. None: words alone are searched."""
     if similarity is not None and not _compares_vectors(similarity):
         return None

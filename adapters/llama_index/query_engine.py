@@ -44,6 +44,7 @@ from ...retrievers.strategies.self_query import Now
 from ...retrievers.strategies.strategy_registry import StrategyName, make_strategy
 from ...retrievers.strategies.sub_question import without_answers
 from ...retrievers.tracing import observe
+from ..argument_types import LanguageModel
 from .engine_options import (
     EngineOptions,
     FilterFields,
@@ -52,7 +53,6 @@ from .engine_options import (
     SynthesisOptions,
 )
 from .engine_tools import EngineSubQuestions, tools_of_engines
-from .model_types import LanguageModel
 from .nodes import to_results
 from .postprocessed_retriever import PassedResults, with_postprocessors
 from .prompt_templates import default_llm

@@ -1,44 +1,15 @@
-"""Types of the models that LlamaIndex programs give to nodekin."""
+"""An embedding model of a graph as a model of LlamaIndex."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, TypeAlias
+from collections.abc import Sequence
 
-import numpy.typing as npt
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.base.llms.base import BaseLLM
 from llama_index.core.bridge.pydantic import PrivateAttr
 
 from ...nodegraph.concurrency import in_thread
 from ...nodegraph.graph import NodeGraph
-from ...nodegraph.models.embedder import Embedder
-from ...nodegraph.models.llm import LLM
 from .nodes import NamedByClass
-
-
-class LangChainEmbeddings(Protocol):
-    """An embedding model of LangChain."""
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Return the vectors of passages."""
-        ...
-
-    def embed_query(self, text: str) -> list[float]:
-        """Return the vector of a query."""
-        ...
-
-
-EmbeddingModel: TypeAlias = (
-    BaseEmbedding | LangChainEmbeddings | Embedder | Callable[..., npt.ArrayLike]
-)
-"""An embedding model of LlamaIndex or LangChain, a function of texts, or an ``Embedder``."""
-
-EmbeddingModels: TypeAlias = EmbeddingModel | Mapping[str, EmbeddingModel] | str
-"""An embedding model, several models by name, or a name that LlamaIndex resolves."""
-
-LanguageModel: TypeAlias = BaseLLM | LLM | Callable[[str], str]
-"""A language model of LlamaIndex, a function of the prompt, or an ``LLM``."""
 
 
 def embedding_of(graph: NodeGraph) -> BaseEmbedding | None:
