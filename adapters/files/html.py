@@ -12,6 +12,14 @@ from ...nodegraph.document import Document
 from ...nodegraph.readers.decoding import decode, decoded, label_in
 from ...nodegraph.readers.source_files import SourceFile
 from ...nodegraph.readers.text import join_pages
+from .html_styles import (
+    BookHeadings,
+    mark_struck,
+    rules_in,
+    rules_of_book,
+    struck_as_markdown,
+    with_styles,
+)
 from .markup import mark_merged_cells, repeat_merged_cells, with_scripts
 from .office_xml import named, opened_zip, parser, title_and_author
 
@@ -32,7 +40,9 @@ _WRAP = re.compile(
     rf"|(?<=[^\s>]\n)\s*(?={_WIDE}))"
 )
 
-_EMPHASIS = ["b", "strong", "i", "em", "u", "s", "font", "span", "mark", "ins"]
+_EMPHASIS = [
+    *("b", "strong", "i", "em", "u", "s", "strike", "del", "font", "span", "mark", "ins"),
+]
 
 
 def read_html(source: SourceFile) -> Document:
@@ -59,7 +69,8 @@ _ELEMENT = re.compile(
     r"|<input\b[^<>]*\btype=[\"']?(?:hidden|submit)[^<>]*>"
     rf"|<(?P<tag>{'|'.join(_KINDS)})\b"
     r"|<\w+(?P<hidden>\s(?:[^<>]*\s)?(?:hidden(?=[\s=/>])"
-    r"|style=[\"'][^\"'<>]*(?:display:\s*none|visibility:\s*hidden)))",
+    r"|style\s*=\s*(?:[\"'][^\"'<>]*|[^\s\"'<>]*)"
+    r"(?:display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0(?![\d.]))))",
     re.I | re.S,
 )
 
@@ -102,6 +113,7 @@ def markdown(html: str) -> str:
         # By default, the library drops forms and headers with all their text.
         preprocessing=PreprocessingOptions(remove_forms=False, remove_navigation=False),
     )
+    html = mark_struck(with_styles(html, rules_in(html)))
     html = mark_merged_cells(with_scripts(html))
     result = convert(_unwrapped(html), options)
     text = repeat_merged_cells(result.content or "")
@@ -109,6 +121,7 @@ def markdown(html: str) -> str:
         text = unescape(_TAG.sub(" ", html))
     while "\n\n\n" in text:  # left by removed elements
         text = text.replace("\n\n\n", "\n\n")
+    text = struck_as_markdown(text)
     if "](#" in text:
         text = _INTERNAL_LINK.sub(lambda m: f"[{m[1]}]" if m[1].isdecimal() else m[1], text)
     return text.strip()
@@ -143,6 +156,9 @@ def read_epub(source: SourceFile) -> Document:
         package_path = next(named(container, "rootfile")).attrib["full-path"]
         package = ElementTree.fromstring(archive.read(package_path))
         items = {item.get("id"): item for item in named(package, "item")}
+        sheets = [name for name in sorted(names) if name.lower().endswith(".css")]
+        css = "\n".join(archive.read(name).decode("utf-8", "replace") for name in sheets)
+        rules = rules_of_book(css)
         chapters: list[str] = []
         for reference in named(package, "itemref"):
             item = items.get(reference.get("idref"))
@@ -152,11 +168,17 @@ def read_epub(source: SourceFile) -> Document:
             href = unquote(item.get("href", ""))
             name = posixpath.normpath(posixpath.join(posixpath.dirname(package_path), href))
             if name in names:
-                data, place = archive.read(name), f"chapter {len(chapters) + 1}"
-                chapters.append(
-                    page_text(decode(data, source, label_in(data), place), source, place)
-                )
+                data = archive.read(name)
+                place = f"chapter {len(chapters) + 1}"
+                html = decode(data, source, label_in(data), place)
+                chapters.append(with_styles(html, rules))
             else:
                 source.note("missing chapters", name)
+    headings = BookHeadings(css)
+    headings.count(chapters)
+    pages = [
+        page_text(headings.marked(chapter), source, f"chapter {number}")
+        for number, chapter in enumerate(chapters, start=1)
+    ]
     metadata = {**title_and_author(package.iter()), "page_unit": "chapter"}
-    return source.document(join_pages(filter(None, chapters)), metadata)
+    return source.document(join_pages(page for page in pages if page), metadata)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from html import unescape
 from itertools import groupby
-from operator import itemgetter
+from typing import NamedTuple
 
 _SCRIPT = re.compile(
     r"<(sup|sub|(?:span|font)(?=[^<>]*vertical-align:\s*(sup|sub)))\b[^>]*>(.{0,400}?)</\1\s*>",
@@ -114,24 +114,62 @@ def subscript(before: str, text: str, after: str = "") -> str:
     return f"{lowered} " if after[:1].isdigit() and lowered[-1:].isdigit() else lowered
 
 
-def joined_runs(runs: Iterable[tuple[str, int]]) -> str:
-    """Join runs of text: raised (1), lowered (-1) or neither (0).
+class TextRun(NamedTuple):
+    """A run of text, its height (raised: 1, lowered: -1), and whether it is struck through."""
+
+    text: str
+    height: int = 0
+    is_struck: bool = False
+
+
+def joined_runs(runs: Iterable[TextRun]) -> str:
+    """Join runs of text. Scripts become text, struck runs get the marks of Markdown.
 
     Example:
-        >>> joined_runs([("2", 0), ("3", 1), ("0", 1), (" bytes", 0)])
-        '2^30 bytes'
+        >>> joined_runs([TextRun("2"), TextRun("30", 1), TextRun(" or "), TextRun("5", 0, True)])
+        '2^30 or ~~5~~'
     """
-    parts = [("".join(t for t, _ in group), height) for height, group in groupby(runs, _height)]
+    runs = list(runs)
+    if len(runs) == 1 and not runs[0].height:
+        return struck(runs[0].text) if runs[0].is_struck else runs[0].text
+    parts = [
+        TextRun("".join(run.text for run in group), height, is_struck)
+        for (height, is_struck), group in groupby(runs, _form)
+    ]
+    written: list[TextRun] = []
+    before = ""
+    for at, part in enumerate(parts):
+        text = part.text
+        if part.height:
+            after = parts[at + 1].text if at + 1 < len(parts) else ""
+            write = superscript if part.height > 0 else subscript
+            text = write(before, text.strip(), after)
+        before += text
+        written.append(TextRun(text, is_struck=part.is_struck))
+    if not any(run.is_struck for run in written):
+        return before
     text = ""
-    for at, (part, height) in enumerate(parts):
-        if height:
-            after = parts[at + 1][0] if at + 1 < len(parts) else ""
-            part = (superscript if height > 0 else subscript)(text, part.strip(), after)
-        text += part
+    for (_, is_struck), group in groupby(written, _form):
+        inner = "".join(run.text for run in group)
+        text += struck(inner) if is_struck else inner
     return text
 
 
-_height = itemgetter(1)
+def _form(run: TextRun) -> tuple[int, bool]:
+    return run.height, run.is_struck
+
+
+_STRUCK_LINE = re.compile(r"\S(?:[^\n]*\S)?")
+
+
+def struck(text: str) -> str:
+    """Return a struck-through text in Markdown, with the marks in each line.
+
+    Example:
+        >>> struck(" 10 euros ")
+        ' ~~10 euros~~ '
+    """
+    return _STRUCK_LINE.sub(r"~~\g<0>~~", text)
 
 
 def with_scripts(html: str) -> str:

@@ -14,11 +14,21 @@ from xml.etree.ElementTree import Element, SubElement
 from ...nodegraph.document import Document
 from ...nodegraph.readers.source_files import SourceFile
 from ...nodegraph.readers.text import join_pages, markdown_table
-from .markup import joined_runs
+from .hidden_text import (
+    hidden_styles,
+    is_not_displayed,
+    is_vanished,
+    remove_hidden_parts,
+    remove_hidden_runs,
+    remove_hidden_shapes,
+    without_hidden_rich_text,
+)
+from .markup import TextRun, joined_runs
 from .office_xml import (
     attribute,
     equation,
     integer,
+    is_line_through,
     local_name,
     named,
     note_left_out,
@@ -47,7 +57,8 @@ def read_office(source: SourceFile) -> Document:
     break between them.
 
     The library reads no superscripts and subscripts. So the reader marks them as struck and as
-    italic text, after removing the real marks.
+    italic text, and struck text as both, after removing the real marks. Hidden text is left out
+    and noted.
 
     Raises:
         ReadError: If the file is encrypted or damaged.
@@ -131,12 +142,23 @@ def _rewritten_file(
     """
     is_open = "content.xml" in archive.namelist()
     replaced = partial(_replaced_open, archive) if is_open else _replaced
+    style_parts = ("content.xml", "styles.xml") if is_open else ("word/styles.xml",)
+    hidden = hidden_styles(
+        [xml_part(archive, name) for name in style_parts],
+        is_not_displayed if is_open else is_vanished,
+    )
     copied = io.BytesIO()
     with zipfile.ZipFile(copied, "w") as copy:
         for name in archive.namelist():
             data = archive.read(name) if name.endswith((".xml", ".rels", "mimetype")) else b""
             if re.fullmatch(r"(?:word/|ppt/|content|styles).*\.xml", name):
                 root = ElementTree.fromstring(data)
+                if is_open:
+                    remove_hidden_parts(root, hidden, source)
+                elif name.startswith("word/"):
+                    remove_hidden_runs(root, hidden, source)
+                else:
+                    remove_hidden_shapes(root, source)
                 heads += _running_heads(name, root)
                 if _TEXT_PARTS.fullmatch(name) or re.match(_NOTED_PARTS, name):
                     note_left_out(source, root, name.partition("/")[2])
@@ -178,7 +200,7 @@ def _mark_slides(root: Element, source: SourceFile) -> None:
     }
     for slide in named(root, "page", "sld"):
         if slide.get("show") in ("0", "false") or attribute(slide, "style-name") in hidden:
-            source.note("hidden slides", " ".join(" ".join(_texts(slide)).split())[:60])
+            source.note("hidden slides read", " ".join(" ".join(_texts(slide)).split())[:60])
         if local_name(slide) == "page":
             slide.insert(0, ElementTree.fromstring(_MARKED_FRAME))
         for tree in list(named(slide, "spTree"))[:1]:
@@ -248,17 +270,32 @@ def _replaced(child: Element, parent: Element) -> list[Element]:
             code = chr(int(attribute(child, "char"), 16) % 256)
             is_known = attribute(child, "font") == "Symbol"
             return [_run(space, code.translate(_SYMBOL_FONT) if is_known else "\ufffd")[0]]
-        case "i" | "strike" | "dstrike" if local_name(parent) == "rPr":
+        case "i" if local_name(parent) == "rPr":
             return []
+        case "strike" | "dstrike" if local_name(parent) == "rPr":
+            return _struck_marks(child, parent, space)
         case "vertAlign":
             mark = {"superscript": "strike", "subscript": "i"}.get(attribute(child, "val"))
             return [Element(f"{space}{mark}")] if mark else []
     if name.endswith("rPr") or name.endswith("RPr"):
         height = integer(child.attrib.pop("baseline", ""))
         child.attrib.pop("i", "")
-        child.attrib.pop("strike", "")
-        child.attrib.update({"strike": "sngStrike"} if height > 0 else {"i": "1"} if height else {})
+        strike = child.attrib.get("strike", "noStrike")
+        is_struck = strike != "noStrike"
+        if is_struck or height > 0:
+            child.set("strike", "sngStrike")
+        if is_struck or height < 0:
+            child.set("i", "1")
     return [child]
+
+
+def _struck_marks(strike: Element, properties: Element, space: str) -> list[Element]:
+    """Return the marks of struck text in Word: struck and italic, or neither."""
+    is_raised = any(local_name(other) == "vertAlign" for other in properties)
+    is_off = attribute(strike, "val") in ("0", "false", "off")
+    if is_off and is_raised:
+        return []
+    return [Element(f"{space}{mark}", strike.attrib) for mark in ("strike", "i")]
 
 
 _HEIGHTS = ("baseline", "superscript", "subscript")
@@ -291,6 +328,8 @@ def _run(space: str, text: str) -> Element:
 
 _STRUCK = (f"{{{_URN}style:1.0}}text-line-through-style", "solid")
 
+_LINES_THROUGH = [f"{{{_URN}style:1.0}}text-line-through-{part}" for part in ("style", "type")]
+
 _ITALIC = (f"{{{_URN}xsl-fo-compatible:1.0}}font-style", "italic")
 
 _TEXT = f"{{{_URN}text:1.0}}"
@@ -321,10 +360,17 @@ def _replaced_open(archive: zipfile.ZipFile, child: Element, parent: Element) ->
         for key, mark in (("num-prefix", "{}\ue031"), ("num-suffix", "\ue032{}")):
             child.set(f"{{{_URN}style:1.0}}{key}", mark.format(attribute(child, key)))
     if name == "text-properties":
-        child.attrib.pop(_STRUCK[0], "")
-        child.attrib.pop(_ITALIC[0], "")
-        if height := raised(parent):
-            child.set(*(_STRUCK if height > 0 else _ITALIC))
+        is_struck = is_line_through(parent)
+        height = raised(parent)
+        for name in (*_LINES_THROUGH, _ITALIC[0]):
+            child.attrib.pop(name, "")
+        if is_struck or height > 0:
+            child.set(*_STRUCK)
+        if is_struck or height < 0:
+            child.set(*_ITALIC)
+        if is_struck is False and not height:
+            child.set(_STRUCK[0], "none")
+            child.set(_ITALIC[0], "normal")
     return [child]
 
 
@@ -333,7 +379,9 @@ _NUMBER = r"(?=(?:\\[a-z]+-?\d*){0,9}\s\d)"  # after the other properties of its
 _DELETED = r"(?<!\\)\{(?:\\(?!deleted)[a-z]+-?\d*\s?)*\\deleted\b(?:[^{}\\]|\\(?!deleted0).)*\}"
 
 _RTF_MARKS = (
-    (r"\\(?:striked|strike|i)(?![a-z])", r"\\shad"),  # an effect that changes nothing
+    (r"\\i(?![a-z])", r"\\shad"),  # an effect that changes nothing
+    (r"\\striked?1?(?![a-z\d])", r"\\strike\\i"),
+    (r"\\striked?0", r"\\strike0\\i0"),
     (r"\\super(?![a-z])", r"\\strike"),
     (r"\\sub(?![a-z])", r"\\i"),
     (rf"\\up[1-9]\d*{_NUMBER}", r"\\strike"),
@@ -357,6 +405,7 @@ _RTF_LEFT_OUT = {
 
 def _rewritten_rtf(source: SourceFile) -> bytes:
     data = source.path.read_bytes().decode("latin-1")
+    data = without_hidden_rich_text(data, source)
     for kind, pattern in _RTF_LEFT_OUT.items():
         if found := list(re.finditer(pattern, data)):
             before = re.findall(r"\\par(?![a-z])", data[: found[0].start()])
@@ -443,7 +492,7 @@ def _label(marker: str, number: int) -> str:
 
 def _line(content: Iterable[Any]) -> str:
     """Return the text of a paragraph."""
-    runs: list[tuple[str, int]] = []
+    runs: list[TextRun] = []
     for part in content:
         text = part.text or ""
         if part.kind == "link":
@@ -457,5 +506,8 @@ def _line(content: Iterable[Any]) -> str:
         elif part.kind == "checkbox":
             text = "[x] " if part.checked else "[ ] "
         style = part.style
-        runs.append((text, 0 if style is None else style.strike - style.italic))
+        if style is None or part.kind == "note_ref":
+            runs.append(TextRun(text))
+        else:
+            runs.append(TextRun(text, style.strike - style.italic, style.strike and style.italic))
     return joined_runs(runs).strip()

@@ -258,6 +258,13 @@ def raised(style: Element) -> int:
     return 0 if position.startswith("0") else -1 if position.startswith(("sub", "-")) else 1
 
 
+def is_line_through(style: Element) -> bool | None:
+    """Return whether a style of OpenDocument strikes text through. None: it does not say."""
+    names = ("text-line-through-style", "text-line-through-type")
+    values = [value for child in style for name in names if (value := attribute(child, name))]
+    return "none" not in values if values else None
+
+
 def open_object(archive: zipfile.ZipFile, target: str) -> list[str]:
     """Return an equation, or the titles and values of a chart, of an OpenDocument file."""
     root = xml_part(archive, f"{target.removeprefix('./')}/content.xml")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from html import unescape
 from typing import Any
@@ -15,23 +15,23 @@ from xml.etree.ElementTree import Element
 from ...nodegraph.document import Document
 from ...nodegraph.readers.source_files import SourceFile
 from ...nodegraph.readers.text import join_pages, markdown_table
-from .markup import joined_runs
+from .number_formats import general
 from .office_xml import (
     attribute,
     drawing_lines,
     integer,
-    local_name,
     named,
     note_left_out,
     open_object,
     opened_zip,
     parser,
-    raised,
     relations,
     running_heads,
     texts,
     xml_part,
 )
+from .open_sheets import read_open_cells
+from .sheet_cells import SheetCells, read_cells, read_workbook
 
 
 def read_spreadsheet(source: SourceFile) -> Document:
@@ -54,13 +54,17 @@ def read_spreadsheet(source: SourceFile) -> Document:
     for details in book.sheets_metadata:
         name = details.name
         if details.visible != SheetVisibleEnum.Visible:
-            source.note("hidden sheets", name)
+            source.note("hidden sheets read", name)
         sheet = book.get_sheet_by_name(name)
         values = sheet.to_python(skip_empty_area=True)
+        start = sheet.start or (0, 0)
+        shown = parts.cells.get(name, SheetCells())
+        hidden = _show(values, shown, *start)
+        if hidden:
+            source.note("values hidden by their format left out", name, hidden)
         ranges = parts.merged.get(name) or sheet.merged_cell_ranges or ()
-        _repeat_merged(values, ranges, *(sheet.start or (0, 0)))
-        filled = (row for row in values if any(value != "" for value in row))
-        table = markdown_table([_displayed(value, parts) for value in row] for row in filled)
+        _repeat_merged(values, ranges, *start)
+        table = markdown_table(row for row in values if any(value != "" for value in row))
         pages.append("\n\n".join([f"# {name}", table, *filter(None, parts.drawn.get(name, ()))]))
     return source.document(join_pages(pages), {"page_unit": "sheet"})
 
@@ -70,17 +74,32 @@ class _Parts:
     """The parts of a workbook that the library does not read.
 
     Attributes:
-        scripts: Texts of cells with superscripts, by the same texts without them.
+        cells: The displayed texts of cells by sheet.
         drawn: Charts, text boxes, headers and footers by sheet.
         merged: The first and the last cell (row, column) of merged cells by OpenDocument sheet.
     """
 
-    scripts: dict[str, str] = field(default_factory=dict)
+    cells: dict[str, SheetCells] = field(default_factory=dict)
     drawn: dict[str, list[str]] = field(default_factory=dict)
     merged: dict[str, list[Any]] = field(default_factory=dict)
 
 
+def _show(rows: list[list[Any]], cells: SheetCells, first_row: int, first_column: int) -> int:
+    """Replace values by what is displayed. Return the number of values that are not displayed."""
+    hidden = 0
+    for row, values in enumerate(rows, start=first_row):
+        for column, value in enumerate(values, start=first_column):
+            if value == "":
+                continue
+            shown = _displayed(cells.shown((row, column), value))
+            hidden += shown == "" and value != 0
+            values[column - first_column] = shown
+    return hidden
+
+
 _ERRORS = "error values left out"
+
+_FORMATS = "number formats not read"
 
 _OLD_RECORDS = {
     "comments left out": rb"\x15\0\x12\0\x19\0",
@@ -97,6 +116,7 @@ _OLD_SHEET = b"\x09\x08\x10\0\0\x06\x10\0"  # the start of a sheet
 def _note_unread(source: SourceFile, names: Sequence[str]) -> None:
     """Note what is not read of a workbook of Excel 97 to 2003. Its sheets are given by name."""
     data = source.path.read_bytes()
+    source.note(_FORMATS, "the workbook")
     for kind, record in _OLD_RECORDS.items():
         if found := list(re.finditer(record, data, re.S)):
             sheet = data.count(_OLD_SHEET, 0, found[0].start())
@@ -104,46 +124,30 @@ def _note_unread(source: SourceFile, names: Sequence[str]) -> None:
 
 
 def _read_parts(archive: zipfile.ZipFile, source: SourceFile, parts: _Parts) -> None:
-    if "xl/workbook.bin" in archive.namelist():
+    is_binary = "xl/workbook.bin" in archive.namelist()
+    if is_binary:
         source.note("superscripts, comments, charts, error values not read", "the workbook")
-    _read_scripts(archive, "xl/sharedStrings.xml", parts)
+        source.note(_FORMATS, "the workbook")
+    workbook = read_workbook(archive)
     related = relations(archive, "xl/workbook.xml")
     for sheet in named(xml_part(archive, "xl/workbook.xml"), "sheet"):
         if part := related.get(attribute(sheet, "id")):
             name = sheet.get("name", "")
-            _read_scripts(archive, part[1], parts)
-            parts.drawn[name] = _drawn(archive, part[1], name, source)
+            data = archive.read(part[1])
+            parts.cells[name] = read_cells(data, name, workbook, source)
+            parts.drawn[name] = _drawn(archive, part[1], data, name, source)
 
-
-def _read_scripts(archive: zipfile.ZipFile, name: str, parts: _Parts) -> None:
-    """Read the superscripts and subscripts in the strings of a part."""
-    if name not in archive.namelist() or b"vertAlign" not in archive.read(name):
-        return
-    for string in named(xml_part(archive, name), "si", "is"):
-        heights = [next(named(run, "vertAlign"), run).get("val") for run in named(string, "r")]
-        runs = [texts(run, "t") for run in named(string, "r")]
-        pairs = zip(runs, (_HEIGHTS.get(height, 0) for height in heights), strict=True)
-        parts.scripts["".join(runs)] = joined_runs(pairs)
-
-
-_HEIGHTS = {"superscript": 1, "subscript": -1}
 
 # The XML of a large sheet without these would need much memory.
-_OPEN_FEATURE = re.compile(rb"text-position|-spanned|:annotation|draw:(?:object|image)|\"error\"")
+_OPEN_FEATURE = re.compile(rb"-spanned|:annotation|draw:(?:object|image)|\"error\"")
 
 
 def _read_open_parts(archive: zipfile.ZipFile, source: SourceFile, parts: _Parts) -> None:
+    parts.cells = read_open_cells(archive, source)
     data = archive.read("content.xml")
     if not _OPEN_FEATURE.search(data):
         return
     root = ElementTree.fromstring(data)
-    heights = {attribute(style, "name"): raised(style) for style in named(root, "style")}
-    for cell in named(root, "table-cell") if any(heights.values()) else ():
-        paragraphs = [
-            _runs(paragraph, heights) for paragraph in cell if local_name(paragraph) == "p"
-        ]
-        plain = "\n".join("".join(text for text, _ in runs) for runs in paragraphs)
-        parts.scripts[plain] = "\n".join(map(joined_runs, paragraphs))
     for table in named(root, "table"):
         name = attribute(table, "name")
         objects = (attribute(drawing, "href") for drawing in named(table, "object"))
@@ -154,14 +158,6 @@ def _read_open_parts(archive: zipfile.ZipFile, source: SourceFile, parts: _Parts
         errors = ("error" in cell.attrib.values() for cell in named(table, "table-cell"))
         if count := sum(errors):
             source.note(_ERRORS, name, count)
-
-
-def _runs(paragraph: Element, heights: Mapping[str, int]) -> list[tuple[str, int]]:
-    runs = [(paragraph.text or "", 0)]
-    for child in paragraph:
-        height = heights.get(attribute(child, "style-name"), 0)
-        runs += [("".join(child.itertext()), height), (child.tail or "", 0)]
-    return runs
 
 
 def _merged_cells(table: Element) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
@@ -202,10 +198,11 @@ _ERROR = re.compile(rb"<c\b[^<>]*\st=[\"']e[\"']")
 _WITHOUT_VALUE = re.compile(rb"(?:</f>|<f[^>]*/>)(?:<v\s*/>|<v></v>)?</c>")
 
 
-def _drawn(archive: zipfile.ZipFile, part: str, name: str, source: SourceFile) -> list[str]:
-    """Return the charts, text boxes, headers and footers of a sheet."""
+def _drawn(
+    archive: zipfile.ZipFile, part: str, data: bytes, name: str, source: SourceFile
+) -> list[str]:
+    """Return the charts, text boxes, headers and footers of a sheet, given by name and XML."""
     blocks: list[str] = []
-    data = archive.read(part)
     if empty := len(_WITHOUT_VALUE.findall(data)):
         source.note("formulas without a stored value", name, empty)
     if errors := len(_ERROR.findall(data)):
@@ -225,12 +222,12 @@ def _drawn(archive: zipfile.ZipFile, part: str, name: str, source: SourceFile) -
     return [block.replace("|", "\\|") for block in blocks]
 
 
-def _displayed(value: object, parts: _Parts) -> object:
-    """Return the displayed value: superscripts, whole numbers, dates without midnight."""
-    if isinstance(value, str):
-        return parts.scripts.get(value, value)
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        return int(value)
+def _displayed(value: object) -> object:
+    """Return the displayed value: whole numbers, dates without midnight, TRUE and FALSE."""
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, float):
+        return general(value)
     if isinstance(value, datetime.datetime) and value.time() == datetime.time():
         return value.date()
     return value

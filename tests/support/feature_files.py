@@ -309,7 +309,7 @@ def slides_file() -> Features:
         *(CHART_TABLE, "Grouped", "- Wither\n- Roll", "Teahouse", "Slide 1", "Slide 2"),
     ]
     left_out = {
-        "hidden slides: 1 (first: Tea Price Cup Pot Grouped)": "",
+        "hidden slides read: 1 (first: Tea Price Cup Pot Grouped)": "",
         "pictures left out: 1 (first: Count 230 and H2O": "",
     }
     return buffer.getvalue(), known, left_out
@@ -382,7 +382,7 @@ def sheets_file() -> Features:
         *("# Secret", "Concealed"),
     ]
     left_out = {
-        "hidden sheets: 1 (first: Secret)": "",
+        "hidden sheets read: 1 (first: Secret)": "",
         "comments left out: 1 (first: Prices)": "Remark",
         "pictures left out: 1 (first: Prices)": "",
         "formulas without a stored value: 1 (first: Prices)": "",
@@ -397,7 +397,7 @@ def old_sheets() -> Features:
         "comments left out: 2 (first: Prices)": "Remark Second",
         "error values left out: 2 (first: Prices)": "#DIV/0! #N/A",
         "superscript and subscript fonts not read: 2 (first: the workbook)": "",
-        "hidden sheets: 1 (first: Secret)": "",
+        "hidden sheets read: 1 (first: Secret)": "",
     }
     return data, ["| Keemun | 3 | 8.5 |", "Count 230 of H2O", "Concealed"], left_out
 
@@ -566,7 +566,7 @@ def open_slides() -> Features:
     left_out = {
         "comments left out: 1 (first: Count 2 30 and H 2 O)": "Remark",
         "pictures left out: 1 (first: Pot)": "",
-        "hidden slides: 1 (first: Concealed)": "",
+        "hidden slides read: 1 (first: Concealed)": "",
     }
     return _open_file("presentation", body, hidden), known, left_out
 
@@ -587,7 +587,7 @@ def open_sheets() -> Features:
     left_out = {
         "comments left out: 1 (first: Prices)": "Remark",
         "pictures left out: 1 (first: Prices)": "",
-        "hidden sheets: 1 (first: Secret)": "",
+        "hidden sheets read: 1 (first: Secret)": "",
         "error values left out: 1 (first: Prices)": "",
     }
     return _open_file("spreadsheet", body, hidden), known, left_out

@@ -1,0 +1,207 @@
+"""Remove the hidden text of Word documents, slides, OpenDocument files and rich text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from xml.etree.ElementTree import Element
+
+from ...nodegraph.readers.source_files import SourceFile
+from .office_xml import attribute, local_name, named
+
+HIDDEN_TEXT = "hidden passages left out"
+"""The kind of the notes on hidden text."""
+
+_OFF = ("0", "false", "off", "none")
+
+
+def hidden_styles(
+    roots: Iterable[Element], is_hidden: Callable[[Element], bool | None]
+) -> set[str]:
+    """Return the names of styles that hide text, also by their parents.
+
+    Args:
+        roots: The XML parts with styles.
+        is_hidden: A function from a style to whether it hides text. None: the style doesn't say.
+    """
+    found: dict[str, tuple[bool | None, str]] = {}
+    for root in roots:
+        for style in named(root, "style"):
+            name = attribute(style, "styleId") or attribute(style, "name")
+            based_on = [attribute(base, "val") for base in style if local_name(base) == "basedOn"]
+            parent = attribute(style, "parent-style-name") or "".join(based_on[:1])
+            found[name] = (is_hidden(style), parent)
+    return {name for name in found if _inherited(name, found)}
+
+
+def _inherited(name: str, styles: Mapping[str, tuple[bool | None, str]]) -> bool:
+    """Return whether a style hides text by itself or by a parent."""
+    for _ in range(20):  # styles may be their own parents
+        is_hidden, parent = styles.get(name, (False, ""))
+        if is_hidden is not None:
+            return is_hidden
+        name = parent
+    return False
+
+
+def is_vanished(element: Element) -> bool | None:
+    """Return whether the properties in a style or a run of Word hide text."""
+    for properties in element:
+        if local_name(properties) == "rPr":
+            for mark in properties:
+                if local_name(mark) == "vanish":
+                    return attribute(mark, "val") not in _OFF
+    return None
+
+
+def is_not_displayed(style: Element) -> bool | None:
+    """Return whether a style of OpenDocument hides text."""
+    for properties in style:
+        if local_name(properties) == "text-properties":
+            display = next((v for k, v in properties.attrib.items() if k == _TEXT_DISPLAY), "")
+            if display:
+                return display == "none"
+    return None
+
+
+_TEXT_DISPLAY = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}display"
+
+
+def _style_of(element: Element, name: str) -> str:
+    """Return the style that the properties of a run or a paragraph name."""
+    for properties in element:
+        if local_name(properties) in ("rPr", "pPr"):
+            for style in properties:
+                if local_name(style) == name:
+                    return attribute(style, "val")
+    return ""
+
+
+def remove_hidden_runs(root: Element, styles: set[str], source: SourceFile) -> None:
+    """Remove the hidden runs of a part of a Word document, and note them."""
+    for paragraph in named(root, "p"):
+        is_hidden_paragraph = _style_of(paragraph, "pStyle") in styles
+
+        def is_hidden(element: Element, is_by_paragraph: bool = is_hidden_paragraph) -> bool:
+            if local_name(element) != "r" or next(named(element, "t"), None) is None:
+                return False
+            own = is_vanished(element)
+            style = _style_of(element, "rStyle")
+            return own if own is not None else style in styles or (is_by_paragraph and not style)
+
+        _remove(paragraph, is_hidden, source)
+
+
+def remove_hidden_shapes(root: Element, source: SourceFile) -> None:
+    """Remove the hidden shapes of a slide, and note those with a text."""
+
+    def is_hidden(element: Element) -> bool:
+        return any(
+            local_name(properties) == "cNvPr" and properties.get("hidden") in ("1", "true")
+            for inner in element
+            if local_name(inner).startswith("nv")
+            for properties in inner
+        )
+
+    _remove(root, is_hidden, source)
+
+
+def remove_hidden_parts(root: Element, styles: set[str], source: SourceFile) -> None:
+    """Remove the hidden sections, paragraphs and spans of an OpenDocument file, and note them."""
+
+    def is_hidden(element: Element) -> bool:
+        name = local_name(element)
+        if name in ("hidden-text", "hidden-paragraph"):
+            return attribute(element, "is-hidden") not in _OFF
+        if name == "section":
+            display = attribute(element, "display")
+            return display == "none" or attribute(element, "is-hidden") == "true"
+        return name in ("span", "p", "h") and attribute(element, "style-name") in styles
+
+    for paragraph in list(named(root, "p", "h")):
+        marks = [inner for inner in paragraph if local_name(inner) == "hidden-paragraph"]
+        if any(is_hidden(mark) for mark in marks):
+            _note(paragraph, source)
+            paragraph[:] = []
+            paragraph.text = ""
+    _remove(root, is_hidden, source)
+
+
+def _remove(root: Element, is_hidden: Callable[[Element], bool], source: SourceFile) -> None:
+    """Remove elements. The text after an element stays."""
+    for parent in list(root.iter()):
+        kept: list[Element] = []
+        for child in parent:
+            if not is_hidden(child):
+                kept.append(child)
+                continue
+            _note(child, source)
+            tail = child.tail or ""
+            if kept:
+                kept[-1].tail = (kept[-1].tail or "") + tail
+            else:
+                parent.text = (parent.text or "") + tail
+        if len(kept) < len(parent):
+            parent[:] = kept
+
+
+def _note(element: Element, source: SourceFile) -> None:
+    text = " ".join("".join(element.itertext()).split())
+    text = text or attribute(element, "string-value")
+    if text:
+        source.note(HIDDEN_TEXT, text[:60])
+
+
+_RTF_TOKEN = re.compile(
+    r"\\(?P<word>[a-z]+)(?P<number>-?\d+)? ?|\\'[0-9a-fA-F]{2}|\\[^a-z]|(?P<brace>[{}])|[^\\{}]+"
+)
+
+_RTF_HIDDEN = re.compile(r"\\v(?![a-z0])")
+
+_NOT_SHOWN = ("xe", "tc", "tcn", "rxe", "stylesheet", "listtable", "fldinst")
+"""Groups of rich text whose text is never displayed."""
+
+
+def without_hidden_rich_text(data: str, source: SourceFile) -> str:
+    """Remove the hidden text of a rich text, and note it."""
+    if not _RTF_HIDDEN.search(data):
+        return data
+    kept: list[str] = []
+    states: list[tuple[bool, bool]] = []
+    is_hidden = False
+    is_shown_group = True
+    passage = ""
+    for match in _RTF_TOKEN.finditer(data):
+        word = match["word"]
+        if match["brace"] == "{":
+            states.append((is_hidden, is_shown_group))
+        elif match["brace"] == "}":
+            is_hidden, is_shown_group = states.pop() if states else (False, True)
+        elif word == "v":
+            is_hidden = match["number"] != "0"
+            continue
+        elif word == "plain":
+            is_hidden = False
+        elif word in _NOT_SHOWN:
+            is_shown_group = False
+        elif is_hidden and _is_character(match):
+            if is_shown_group:
+                passage += match[0].strip("\r\n")
+            continue
+        if passage and not is_hidden:
+            _note_passage(passage, source)
+            passage = ""
+        kept.append(match[0])
+    _note_passage(passage, source)
+    return "".join(kept)
+
+
+def _is_character(match: re.Match[str]) -> bool:
+    """Return whether a token of rich text is displayed."""
+    return match["word"] in (None, "u", "tab", "line", "emdash", "endash", "bullet", "lquote")
+
+
+def _note_passage(passage: str, source: SourceFile) -> None:
+    text = re.sub(r"\\u-?\d+ ?\??|\\'[0-9a-fA-F]{2}|\\[a-z]+ ?", "", passage)
+    if passage.strip():
+        source.note(HIDDEN_TEXT, " ".join(text.split())[:60])

@@ -1,0 +1,235 @@
+"""Apply the style sheets of pages and books as far as they change what is read."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from html import unescape
+
+_COMMENT = re.compile(r"/\*.*?\*/", re.S)
+
+_AT_RULE = re.compile(r"@[\w-]+[^{};]*(?:;|\{(?:[^{}]*\{[^{}]*\})*[^{}]*\})")
+
+_RULE = re.compile(r"([^{}]+)\{([^{}]*)\}")
+
+_CLASS = re.compile(r"(?:[a-z]\w*)?\.([\w-]+)", re.I)
+
+_LINE_THROUGH = re.compile(r"text-decoration(?:-line)?\s*:[^;]*line-through", re.I)
+
+_NOT_DISPLAYED = re.compile(r"display\s*:\s*none", re.I)
+
+_MOVED = re.compile(
+    r"(?:^|[;{\s])(?:vertical-align\s*:\s*(super|sub)|top\s*:\s*(-?)[\d.]*[1-9])", re.I
+)
+
+_SIZE = re.compile(r"font-size\s*:\s*([\d.]+)(pt|px|em|rem|%)", re.I)
+
+_POINTS = {"pt": 1.0, "px": 0.75, "em": 12.0, "rem": 12.0, "%": 0.12}
+
+_CLASSES = re.compile(r"\bclass\s*=\s*(?:\"([^\"<>]*)\"|'([^'<>]*)'|([\w-]+))", re.I)
+
+_STYLE_SHEET = re.compile(r"<style\b[^<>]*>(.*?)</style\s*>", re.I | re.S)
+
+
+def class_rules(css: str) -> dict[str, str]:
+    """Return the declarations of the classes of a style sheet. Rules of media are left out.
+
+    Example:
+        >>> class_rules(".old, .gone { text-decoration: line-through }")
+        {'old': ' text-decoration: line-through ', 'gone': ' text-decoration: line-through '}
+    """
+    rules: dict[str, str] = {}
+    for selectors, declarations in _RULE.findall(_AT_RULE.sub(" ", _COMMENT.sub(" ", css))):
+        for selector in selectors.split(","):
+            if match := _CLASS.fullmatch(selector.strip()):
+                rules[match[1]] = f"{rules.get(match[1], '')};{declarations}".removeprefix(";")
+    return rules
+
+
+def rules_in(html: str) -> dict[str, str]:
+    """Return the rules for struck text in the style sheets of a page."""
+    css = "\n".join(_STYLE_SHEET.findall(html)) if "line-through" in html else ""
+    rules = class_rules(css)
+    return {name: "text-decoration:line-through" for name in rules if _strikes(rules[name])}
+
+
+def _strikes(declarations: str) -> bool:
+    return _LINE_THROUGH.search(declarations) is not None
+
+
+def rules_of_book(css: str) -> dict[str, str]:
+    """Return what the style sheet of a book says on struck, hidden, raised and lowered text."""
+    found: dict[str, str] = {}
+    for name, declarations in class_rules(css).items():
+        styles: list[str] = []
+        if _strikes(declarations):
+            styles.append("text-decoration:line-through")
+        if _NOT_DISPLAYED.search(declarations):
+            styles.append("display:none")
+        if moved := _MOVED.search(declarations):
+            is_relative = re.search(r"position\s*:\s*relative", declarations)
+            is_raised = moved[1] == "super" if moved[1] else moved[2] == "-"
+            if moved[1] or is_relative:
+                styles.append(f"vertical-align:{'super' if is_raised else 'sub'}")
+        if styles:
+            found[name] = ";".join(styles)
+    return found
+
+
+def with_styles(html: str, rules: Mapping[str, str]) -> str:
+    """Add the declarations of classes to the elements that have them."""
+    if not rules:
+        return html
+
+    def styled(tag: re.Match[str]) -> str:
+        names = (tag[1] or tag[2] or tag[3] or "").split()
+        styles = ";".join(rules[name] for name in names if name in rules)
+        return f'{tag[0]} style="{styles}"' if styles else tag[0]
+
+    return _CLASSES.sub(styled, html)
+
+
+_STRUCK_TAGS = ("s", "strike", "del")
+
+_MAY_BE_STRUCK = re.compile(r"<(?:s|strike|del)[\s>]|line-through", re.I)
+
+_TOKEN = re.compile(
+    r"<!--.*?(?:-->|\Z)|<(?P<raw>script|style|title|textarea)\b.*?</(?P=raw)\s*>"
+    r"|<(?P<end>/?)(?P<name>[a-z][\w:-]*)(?P<attributes>[^<>]*)>|(?P<text>[^<]+)|<",
+    re.I | re.S,
+)
+
+_INLINE_LINE_THROUGH = re.compile(r"\bstyle\s*=\s*[\"']?[^\"'<>]*line-through", re.I)
+
+_VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
+
+_START = "\ue038"
+
+_END = "\ue039"
+
+
+def mark_struck(html: str) -> str:
+    """Mark the struck texts of a page for `struck_as_markdown`."""
+    if not _MAY_BE_STRUCK.search(html):
+        return html
+    parts: list[str] = []
+    open_tags: list[tuple[str, bool]] = []
+    for token in _TOKEN.finditer(html):
+        text = token["text"]
+        if text and text.strip() and any(is_struck for _, is_struck in open_tags):
+            inner = text.strip()
+            start = text.index(inner)
+            end = start + len(inner)
+            parts.append(f"{text[:start]}{_START}{inner}{_END}{text[end:]}")
+            continue
+        parts.append(token[0])
+        name = (token["name"] or "").lower()
+        if not name:
+            continue
+        if token["end"]:
+            _close(open_tags, name)
+        elif name not in _VOID and not token["attributes"].endswith("/"):
+            is_struck = name in _STRUCK_TAGS
+            is_struck = is_struck or bool(_INLINE_LINE_THROUGH.search(token["attributes"]))
+            open_tags.append((name, is_struck))
+    return "".join(parts)
+
+
+def _close(open_tags: list[tuple[str, bool]], name: str) -> None:
+    """Close the last open tag of a name, and the tags in it."""
+    for at in range(len(open_tags) - 1, max(-1, len(open_tags) - _DEEPEST), -1):
+        if open_tags[at][0] == name:
+            del open_tags[at:]
+            return
+
+
+_DEEPEST = 200  # tags that are searched for the start of an element
+
+_BETWEEN = re.compile(f"{_END}([ \\t]*){_START}")
+
+
+def struck_as_markdown(text: str) -> str:
+    """Replace the marks of struck texts.
+
+    Example:
+        >>> struck_as_markdown(mark_struck("<s>10 <b>euros</b></s>"))
+        '<s>~~10 <b>~~~~euros~~</b></s>'
+    """
+    if _START not in text:
+        return text
+    text = _BETWEEN.sub(r"\1", text)
+    return text.replace(_START, "~~").replace(_END, "~~")
+
+
+_PARAGRAPH = re.compile(r"<p\b([^<>]*)>((?:(?!</?p\b).){1,2000}?)</p\s*>", re.I | re.S)
+
+_TAG = re.compile(r"<[^<>]*>")
+
+_LONGEST_HEADING = 150  # characters
+
+
+class BookHeadings:
+    """The headings of a book without heading elements: paragraphs with large letters."""
+
+    def __init__(self, css: str) -> None:
+        self._sizes: dict[str, float] = {}
+        for name, declarations in class_rules(css).items():
+            if size := _SIZE.search(declarations):
+                self._sizes[name] = float(size[1]) * _POINTS[size[2].lower()]
+        self._levels: dict[float, int] = {}
+
+    def count(self, chapters: list[str]) -> None:
+        """Find the sizes of headings in the chapters: larger than the text, and rare."""
+        if any(re.search(r"<h[1-6]\b", chapter, re.I) for chapter in chapters):
+            return
+        characters: Counter[float] = Counter()
+        for chapter in chapters:
+            for size, text in self._paragraphs(chapter):
+                characters[size] += len(text)
+        body = max(characters, key=characters.__getitem__, default=0.0)
+        rare = characters.total() * _RARE
+        larger = {
+            size for size, count in characters.items() if size >= _LARGER * body and count <= rare
+        }
+        ranks = enumerate(sorted(larger, reverse=True)[:6], start=1)
+        self._levels = {size: level for level, size in ranks}
+
+    def _paragraphs(self, chapter: str) -> Iterator[tuple[float, str]]:
+        for paragraph in _PARAGRAPH.finditer(chapter):
+            yield self._size(paragraph), unescape(_TAG.sub("", paragraph[2])).strip()
+
+    def _size(self, paragraph: re.Match[str]) -> float:
+        """Return the size of the letters of a paragraph, 0 if they have several."""
+        sizes: set[float] = set()
+        size = self._size_of_tag(paragraph[1], 0.0)
+        for part in re.split(r"(<[^<>]*>)", paragraph[2]):
+            if part.startswith("<"):
+                size = self._size_of_tag(part, size)
+            elif part.strip():
+                sizes.add(size)
+        return sizes.pop() if len(sizes) == 1 else 0.0
+
+    def _size_of_tag(self, tag: str, default: float) -> float:
+        match = _CLASSES.search(tag)
+        names = (match[1] or match[2] or match[3] or "").split() if match else []
+        return next((self._sizes[name] for name in names if name in self._sizes), default)
+
+    def marked(self, chapter: str) -> str:
+        """Return a chapter with heading elements."""
+        if not self._levels:
+            return chapter
+
+        def as_heading(paragraph: re.Match[str]) -> str:
+            level = self._levels.get(self._size(paragraph))
+            text = unescape(_TAG.sub("", paragraph[2])).strip()
+            if level is None or not 0 < len(text) <= _LONGEST_HEADING:
+                return paragraph[0]
+            return f"<h{level}>{paragraph[2]}</h{level}>"
+
+        return _PARAGRAPH.sub(as_heading, chapter)
+
+
+_RARE = 0.15  # maximum share of the characters in headings of one size
+
+_LARGER = 1.12

@@ -1,0 +1,181 @@
+"""Read how the cells of an OpenDocument spreadsheet are displayed."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
+
+from ...nodegraph.readers.source_files import SourceFile
+from .markup import TextRun, joined_runs
+from .number_formats import is_ambiguous_date
+from .office_xml import attribute, integer, is_line_through, local_name, raised, xml_part
+from .sheet_cells import SheetCells, column_letters
+
+_OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
+
+_TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
+
+_TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
+
+# Whole names are compared, since a sheet may have millions of elements.
+_PARAGRAPH = f"{_TEXT}p"
+
+_ROW = f"{_TABLE}table-row"
+
+_COLUMNS_REPEATED = f"{_TABLE}number-columns-repeated"
+
+_ROWS_REPEATED = f"{_TABLE}number-rows-repeated"
+
+_VISIBILITY = f"{_TABLE}visibility"
+
+_STYLE_NAME = f"{_TABLE}style-name"
+
+_VALUE_TYPE = f"{_OFFICE}value-type"
+
+_PLAIN = TextRun("")
+
+_TYPED = ("float", "percentage", "currency", "date", "time", "boolean")
+"""The types of cells whose text is their formatted value."""
+
+_MAX_REPEATED = 1_000  # rows or columns of one repeated cell
+
+_HIDDEN = ("collapse", "filter")
+
+
+@dataclass(slots=True)
+class _Sheet:
+    """The state of a sheet while its rows are read."""
+
+    name: str
+    row: int = 0
+    column: int = 0
+    last_column: int = -1
+    hidden_rows: list[int] = field(default_factory=list)
+    hidden_columns: list[int] = field(default_factory=list)
+    cells: SheetCells = field(default_factory=SheetCells)
+
+
+def read_open_cells(archive: zipfile.ZipFile, source: SourceFile) -> dict[str, SheetCells]:
+    """Read the displayed texts of cells, by sheet. Note hidden rows and columns.
+
+    The rows are read one by one, since the XML of a large sheet would need much memory.
+    """
+    styles: dict[str, TextRun] = {}
+    _add_styles(styles, xml_part(archive, "styles.xml"))
+    sheets: list[_Sheet] = []
+    with archive.open("content.xml") as file:
+        for event, element in ElementTree.iterparse(file, ("start", "end")):
+            tag = element.tag
+            if event == "start":
+                if tag == f"{_TABLE}table":
+                    sheets.append(_Sheet(attribute(element, "name")))
+            elif tag == f"{_OFFICE}automatic-styles":
+                _add_styles(styles, element)
+            elif tag == f"{_TABLE}table-column" and sheets:
+                _read_column(sheets[-1], element)
+            elif tag == _ROW and sheets:
+                _read_row(sheets[-1], element, styles)
+                element.clear()
+    for sheet in sheets:
+        _note_hidden(sheet, source)
+    return {sheet.name: sheet.cells for sheet in sheets}
+
+
+def _add_styles(styles: dict[str, TextRun], root: Element) -> None:
+    """Add the forms of the styles below an element, as runs without a text."""
+    for style in root.iter():
+        if local_name(style) == "style":
+            parent = styles.get(attribute(style, "parent-style-name"), _PLAIN)
+            is_struck = is_line_through(style)
+            styles[attribute(style, "name")] = TextRun(
+                "",
+                raised(style) or parent.height,
+                parent.is_struck if is_struck is None else is_struck,
+            )
+
+
+def _repeated(element: Element, name: str) -> int:
+    count = element.get(name)
+    return max(1, integer(count, 1)) if count else 1
+
+
+def _read_column(sheet: _Sheet, element: Element) -> None:
+    count = _repeated(element, _COLUMNS_REPEATED)
+    if element.get(_VISIBILITY) in _HIDDEN:
+        sheet.hidden_columns += range(sheet.column, sheet.column + min(count, _MAX_REPEATED))
+    sheet.column += count
+
+
+def _read_row(sheet: _Sheet, line: Element, styles: Mapping[str, TextRun]) -> None:
+    """Read the displayed texts of a row."""
+    count = _repeated(line, _ROWS_REPEATED)
+    column = 0
+    is_filled = False
+    for cell in line:
+        width = _repeated(cell, _COLUMNS_REPEATED)
+        paragraphs = cell.findall(_PARAGRAPH)
+        if paragraphs:
+            is_filled = True
+            sheet.last_column = max(sheet.last_column, column + min(width, _MAX_REPEATED) - 1)
+            text = _shown(cell, paragraphs, styles)
+            if text is not None:
+                _store(sheet, text, column, width, count)
+        column += width
+    if is_filled and line.get(_VISIBILITY) in _HIDDEN:
+        sheet.hidden_rows += range(sheet.row, sheet.row + min(count, _MAX_REPEATED))
+    sheet.row += count
+
+
+def _store(sheet: _Sheet, text: str, column: int, width: int, height: int) -> None:
+    if width == height == 1:
+        sheet.cells.texts[sheet.row, column] = text
+        return
+    for row in range(sheet.row, sheet.row + min(height, _MAX_REPEATED)):
+        for at in range(column, column + min(width, _MAX_REPEATED)):
+            sheet.cells.texts[row, at] = text
+
+
+def _shown(cell: Element, paragraphs: list[Element], styles: Mapping[str, TextRun]) -> str | None:
+    """Return the text of a cell if it differs from its value, else None."""
+    kind = cell.get(_VALUE_TYPE, "")
+    style = styles.get(cell.get(_STYLE_NAME, ""), _PLAIN)
+    if style == _PLAIN and all(len(paragraph) == 0 for paragraph in paragraphs):
+        if kind not in _TYPED:
+            return None
+        lines = [[TextRun(paragraph.text or "")] for paragraph in paragraphs]
+    else:
+        lines = [list(_runs(paragraph, style, styles)) for paragraph in paragraphs]
+    has_marks = any(run.height or run.is_struck for line in lines for run in line)
+    if kind not in _TYPED and not has_marks:
+        return None
+    text = "\n".join(joined_runs(line) for line in lines)
+    if kind in _TYPED:
+        text = " ".join(text.split())
+    return None if kind == "date" and is_ambiguous_date(text) else text
+
+
+def _runs(element: Element, form: TextRun, styles: Mapping[str, TextRun]) -> Iterator[TextRun]:
+    """Yield the runs of a paragraph or of a part of it."""
+    if element.text:
+        yield form._replace(text=element.text)
+    for child in element:
+        name = local_name(child)
+        if name == "s":
+            yield form._replace(text=" " * max(1, integer(attribute(child, "c"), 1)))
+        elif name in ("tab", "line-break"):
+            yield form._replace(text=" ")
+        elif name != "annotation":
+            yield from _runs(child, styles.get(attribute(child, "style-name"), form), styles)
+        if child.tail:
+            yield form._replace(text=child.tail)
+
+
+def _note_hidden(sheet: _Sheet, source: SourceFile) -> None:
+    if rows := sheet.hidden_rows:
+        source.note("hidden rows read", f"{sheet.name}, row {rows[0] + 1}", len(rows))
+    if columns := [at for at in sheet.hidden_columns if at <= sheet.last_column]:
+        place = f"{sheet.name}, column {column_letters(columns[0])}"
+        source.note("hidden columns read", place, len(columns))
