@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nodekin.nodegraph.models.output.answer_text import clean, is_no_answer, normalize, read_items
+from nodekin.nodegraph.models.output.bullets import split_bullet
 from nodekin.nodegraph.models.output.free_text import (
     is_unknown,
     is_yes,
@@ -13,7 +14,7 @@ from nodekin.nodegraph.models.output.free_text import (
     read_verdict,
 )
 from nodekin.nodegraph.models.output.json_values import find_json
-from nodekin.nodegraph.models.output.lines import split_bullet, strip_markup
+from nodekin.nodegraph.models.output.lines import strip_markup
 from nodekin.nodegraph.models.output.queries import (
     PARSERS,
     parse_phrasings,

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from .announcements import without_announcement
+from .bullets import indent_of, split_bullet, with_bullets
 from .failures import failure_in, is_error_value, is_refusal
 from .json_values import TEXT_KEYS, find_json, texts_in, value_of
 from .lines import (
     LABEL,
     REMARK,
-    indent_of,
     is_label_line,
     label_pattern,
-    read_table,
-    split_bullet,
-    text_column,
     unwrap,
-    with_bullets,
-    without_announcement,
     without_bold_label,
 )
+from .tables import read_table, text_column
 from .tags import tagged_value
 from .thoughts import CONTROL_TOKEN, without_thoughts
 
 MAX_ANSWER_LENGTH = 100_000
 """The length in characters after which an answer is cut, without thoughts."""
+
+_MAX_LINES = 5_000
 
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[ \t]*[\w+-]*[ \t]*$\n?", re.M)
 
@@ -42,6 +42,19 @@ _ROLE_MARK = re.compile(
 
 # A further turn that the model invented.
 _NEXT_TURN = re.compile(r"(?<=\S)\s{0,9}\n#{3}\s{0,9}(?:User|Human|Instruction)\b.*\Z", re.S)
+
+# "functions.search({...})", "to=functions.search {...}"
+_CALL = re.compile(
+    r"^(?:\w{1,20}:\s)?(?:to=)?(?:functions?\.(?P<name>[\w.-]{1,60})\s?\(?|(?P<other>\w{1,60})\()"
+    r"\s?(?P<arguments>\{[^\n]{1,5000}\})\s?\)?;?$",
+    re.M,
+)
+
+# Entities of HTML that are no parts of tags.
+_ENTITY = re.compile(r"&(?:quot|apos|#39|#x27|#34|ldquo|rdquo|lsquo|rsquo);|&nbsp;\s{0,9}\Z")
+
+# A line break that was written as two characters, behind the end of a sentence.
+_WRITTEN_BREAK = re.compile(r"(?<=[.?!。？！])(?:\\r)?\\n")
 
 _KIMI_CALL = re.compile(
     r"<\|tool_call_begin\|>\s?(?:functions\.)?([\w.-]{1,60}?)(?::\d{1,3})?\s?"
@@ -94,11 +107,22 @@ def clean(answer: str, query: str = "") -> str:
     for mark in (CONTROL_TOKEN, _NEXT_TURN, _ROLE_MARK):
         text = mark.sub(lambda found: found[0] if found[0].strip() in query else "", text)
     text = _ONE_LINE_FENCE.sub(r"\1", _FENCE.sub("", text))
+    text = _CALL.sub(_call_value, text)
+    if "&" not in query:
+        text = _ENTITY.sub(lambda found: html.unescape(found[0]).replace("\xa0", " "), text)
+    if "\n" not in text.strip() and "{" not in text and "[" not in text:
+        text = _WRITTEN_BREAK.sub("\n", text)
     text = _BREAK.sub("\n", text if "<answer" in query else _ANSWER_TAG.sub("", text)).strip()
     if text[:6].casefold() == "<table":
         text = _TABLE_TAG.sub("", _ROW_TAG.sub(_row, text)).strip()
     opening = _OPENING.match(text)
     return _CLOSING.sub("", text[opening.end() if opening else 0 :])
+
+
+def _call_value(found: re.Match[str]) -> str:
+    """Return a call of a function as an object of JSON."""
+    name = found["name"] or found["other"]
+    return f'{{"name": "{name}", "arguments": {found["arguments"]}}}'
 
 
 def _row(found: re.Match[str]) -> str:
@@ -213,10 +237,11 @@ def read_items(answer: str, keys: Sequence[str] = TEXT_KEYS, query: str = "") ->
     if value is not None:
         lines = "\n".join(texts_in(value, keys)).split("\n")
         return [Item(unwrap(line), True, True) for line in lines if re.search(r"\w", line)]
-    rows = read_table(text.split("\n"))
+    all_lines = text.split("\n")[:_MAX_LINES]
+    rows = read_table(all_lines)
     if rows is not None:
         return [Item(unwrap(cell), True, True) for cell in text_column(rows)]
-    lines = with_bullets(text.split("\n"))
+    lines = with_bullets(all_lines)
     return _items_of(lines, query) or _answers_of(lines)
 
 
@@ -287,13 +312,20 @@ def _is_asked(text: str) -> bool:
     return text.rstrip("\"'”’」*_ ").endswith(("?", "？"))
 
 
+# The signal of another prompt behind a question.
+_SIGNAL = re.compile(
+    r"(?<=[?？])\s{0,9}[\[(【*_]{0,2}(?:NO_ANSWER|无答案)[\])】*_]{0,2}[.。]?\s{0,9}\Z"
+)
+
+
 def _item(line: str, query: str) -> Item | None:
     """Return the item of a line. None: a heading, a remark, an announcement or a blank line."""
     text, is_listed = split_bullet(line)
     if is_label_line(line):
         return None
+    text = _SIGNAL.sub("", unwrap(text))
     label = LABEL.match(text)
-    content = without_announcement(text).strip()
+    content = without_announcement(text, query).strip()
     content = without_bold_label(content).removesuffix("**").strip()
     if content[:1] in _QUOTES:
         content = content.rstrip(" ,;，；、")

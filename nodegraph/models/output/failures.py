@@ -46,7 +46,7 @@ _ENGLISH = rf"""
       |won['’]t)
       \s{{0,4}}(?:do\ (?:that|this|it)\s{{0,4}})?(?:[.!]|\Z)
     |{_SORRY}\s{{0,4}}[.!]?\s{{0,4}}\Z
-    |(?:i|we)\ (?:must|have\ to|will\ have\ to)\ decline\b
+    |(?:i|we)\ (?:must|have\ to|will\ have\ to)\ decline\b(?!\ (?:is|was|were)\b)
     |i['’]m\ just\ an?\ ai\b[^.\n]{{0,60}}(?:not|n['’]t|unable)\b
     |(?:{_SORRY}\ ?[,.]?\ (?:but\ )?)?(?:this|your)\ (?:request|question|content)\ (?:violates
       |goes\ against
@@ -58,7 +58,7 @@ _CHINESE = r"""
       |作为(?:一?[个名款])?(?:ai|人工智能|大?语言模型|智能助手)[^。\n]{0,40}?
       |(?=我|本助手|本模型|该模型|(?:无法|不能)(?:直接)?回答))
     (?:我|本助手|本模型|该模型)?(?:目前|暂时|现在)?(?:还)?(?:无法|不能|没办法|沒辦法|無法|不便|难以)(?:直接)?(?:为您|为你|给您|向您|對|对)?
-    (?:这个问题|该问题|您的问题|此问题)?(?:做出|进行|给出)?(?:提供|回答|回應|回应|生成|完成|帮|協助|协助|处理|满足|访问|讨论|继续|改写|翻译|找到)
+    (?:这个问题|该问题|您的问题|此问题)?(?:做出|进行|给出)?(?:提供|回答|回應|回应|生成|完成|帮|協助|协助|处理|满足|访问|讨论|继续|改写|翻译|找到)(?!的)
     |(?:非常|很|十分)?(?:抱歉|对不起|遗憾|對不起)(?![的地])[，,。！!：:\s]{0,3}
       [^。\n]{0,30}(?:没有|未|无法|不能|不会|不知|不清楚|不确定|沒有|無法)
     |(?:非常|很)?(?:抱歉|对不起|不好意思|對不起)[。！!\s]{0,3}\Z
@@ -134,6 +134,8 @@ _CONTRAST = re.compile(
     r"(?! (?:ich|je|yo|io|eu|я|wenn|si|se|если)\b)[^.?!\n]{8}",
     re.I,
 )
+
+_CITATION = re.compile(r"(?<![\w\]])\s?[\[【]\d{1,3}[\]】][.。]?\s{0,9}\Z")
 
 _CITED = re.compile(r"\[\d{1,3}\]|【\d{1,3}】|[\"“”„«»「」『』]")
 
@@ -248,11 +250,12 @@ def failure_in(text: str, query: str = "") -> str | None:
     text = text.strip()
     if not text:
         return None
+    is_cited = _CITATION.search(text) is not None
     for kind, found in (
         ("a web page", _PAGE.match(text)),
         ("a traceback", _TRACE.search(text[:20_000])),
         ("a URL", _URL.fullmatch(text) or _LINK.fullmatch(text)),
-        ("the error of a server", _error_line(text)),
+        ("the error of a server", None if is_cited else _error_line(text)),
     ):
         if found is not None and not _is_asked(found[0], query):
             return kind

@@ -185,7 +185,7 @@ _TAIL = re.compile(rf"(?:\s*(?:</{_WRAPPER}>|{CONTROL_TOKEN.pattern}))+\s*\Z", r
 
 # The end of a text that later chunks may turn into a signal, or into the end of thoughts.
 _UNCERTAIN = re.compile(
-    rf"(?:\n[ \t]{{0,9}}[<\[【◁][^<>\n]{{0,40}}"
+    rf"(?:\n[ \t]{{0,9}}[<\[【◁][^<>\n]{{0,40}}|(?<=\S)(?:\[/|【/|◁/?|</)[a-zA-Z:_思考]{{0,40}}"
     rf"|{_OPEN}(?:\s*(?:</{_WRAPPER}>|{CONTROL_TOKEN.pattern})){{0,4}}\s*<[/|｜a-zA-Z_回答最终案]{{0,40}}"
     rf"|{_OPEN}(?:(?:[NO_ANSWER]{{1,9}}|无答?案?){_SHUT})?)\Z"
 )
@@ -322,6 +322,7 @@ class FinalAnswerParser:
         """Return the new part of a text, all of it after thoughts without an opening tag."""
         if self._returned.startswith(text):  # the end of the text has become uncertain
             return ""
-        start = len(self._returned) if text.startswith(self._returned) else 0
+        is_continued = text.startswith(self._returned)
+        new = text[len(self._returned) :] if is_continued else f"\n\n{text}"
         self._returned = text
-        return text[start:]
+        return new

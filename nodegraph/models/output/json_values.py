@@ -12,7 +12,8 @@ from typing import Any
 # At the start of a line, also after a few words. "[1] Tea" and "{name}" are not JSON.
 _JSON_START = re.compile(
     r"^(?:[\w ,'’!\"]{1,60}[:：=])?[ \t]*"
-    r"(\{(?!\w+\})|\[(?!\s{0,9}[\w -]{1,60}\s{0,9}\]\s{0,9}[:：]?\s?[^\s,\]}]))",
+    r"(\{(?!\w+\})|\[(?!\s{0,9}[\w -]{1,60}\s{0,9}\]\s{0,9}[:：]?\s?[^\s,\]}])"
+    r"(?!\s{0,9}[^\W\d]{1,20}[:：]\s?[^\s{\[]))",
     re.M,
 )
 
@@ -24,7 +25,15 @@ _MAX_REPAIR = 10_000  # characters of broken JSON that are repaired
 _QUOTED = r"(?:\"[^\"\n]{1,400}\"|'[^'\n]{1,400}'|“[^“”\n]{1,400}”)"
 
 # A tuple of Python, or quoted texts between commas.
-_QUOTED_LIST = re.compile(rf"\(?\s*{_QUOTED}(?:\s*[,;，、；]\s*{_QUOTED})+\s*,?\s*\)?")
+_QUOTED_LIST = re.compile(rf"[(\[{{]?\s*{_QUOTED}(?:\s*[,;，、；]\s*{_QUOTED})+\s*[,;]?\s*[)\]}}]?")
+
+# A call with one text, such as search("...") in a list.
+_CALL = re.compile(
+    r"(?:\w{1,20}\.)?[a-z_]{1,30}\((?:\w{1,20}\s?=\s?)?(\"[^\"\n]{1,400}\"|'[^'\n]{1,400}')\)", re.I
+)
+
+# '"tool": "plays", "question": "..."' without brackets.
+_MEMBERS = re.compile(r"\s{0,9}\"[\w -]{1,40}\"\s?:\s?\"[^\n]{1,2000}\"\s?,?\s{0,9}")
 
 _STRING = re.compile(r"\"(?:[^\"\\]|\\.)*\"", re.S)
 
@@ -67,8 +76,13 @@ def find_json(text: str) -> Any:
         >>> find_json('["Why?", "When?", "Wh')
         ['Why?', 'When?']
     """
+    if text[:1] == "[":
+        text = _CALL.sub(r"\1", text)
     if _QUOTED_LIST.fullmatch(text.strip()):
         return _quoted_texts(text)
+    lines = [line for line in text.split("\n") if line.strip()]
+    if all(_MEMBERS.fullmatch(line) for line in lines):
+        text = "\n".join(f"{{{line.strip().rstrip(',')}}}" for line in lines)
     found = _JSON_START.search(text)
     if found is None:
         return None

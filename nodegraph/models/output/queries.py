@@ -62,8 +62,8 @@ _MAX_KEYWORD_WORDS = 9
 QUERY_KEYS = (
     *TEXT_KEYS,
     *("rewritten_query", "search_query", "new_question", "new_query", "rewritten", "rewrite"),
-    *("next_question", "standalone_question", "phrasings", "alternatives", "variants", "input"),
-    *("arguments", "parameters", "action_input", "改写", "查询", "问法"),
+    *("next_question", "standalone_question", "phrasings", "alternatives", "variants", "output"),
+    *("input", "arguments", "parameters", "action_input", "改写", "查询", "问法"),
 )
 """The keys of queries in JSON or tags."""
 
@@ -115,7 +115,7 @@ def _one_mark(text: str) -> str:
 
 # Signs and words between questions in one line.
 _CONNECTION = re.compile(
-    r"\A[\s;；,，|、/•]{0,9}(?:(?:and|then|以及|和)\s"
+    r"\A[\s;；,，|、/•&»+]{0,9}(?:(?:and\sthen|and|then|以及|和)\s"
     r"|(?:first|second|third|last)(?:ly)?,\s|(?:finally|next|then),\s)?\s{0,3}",
     re.I,
 )
@@ -200,7 +200,8 @@ def parse_query(answer: str, query: str = "") -> str:
         'How long is the Nile?'
     """
     text = usable_text(answer, query)
-    if "\n" not in text and _begins_like(text, query) and is_query(text, query):
+    is_own = normalize(text) in normalize(query) or _begins_like(text, query)
+    if "\n" not in text and is_own and is_query(text, query):
         return text
     items = read_items(answer, QUERY_KEYS, query) or ()
     for item in sorted(items, key=lambda item: not item.labeled):
@@ -328,6 +329,12 @@ def _same(text: str) -> str:
     return " ".join(re.findall(r"[\w+#]+", normalize(text)))
 
 
+_ROUTE_KEYS = (
+    *("names", "name", "routes", "route", "choice", "tool", "tool_name", "source", "datasource"),
+    *("destination", "selected", "selection", "index", "选择", "工具", "名称"),
+)
+
+
 def parse_route(answer: str, names: Sequence[str]) -> str:
     """Return the first name that a model chose, by name or number.
 
@@ -338,7 +345,7 @@ def parse_route(answer: str, names: Sequence[str]) -> str:
         >>> parse_route('{"name": "web"}', ["docs", "web"]), parse_route("2", ["docs", "web"])
         ('web', 'web')
     """
-    text = read_text(answer, ("names", "name", "routes", "route", "choice", *TEXT_KEYS))
+    text = read_text(answer, (*_ROUTE_KEYS, *TEXT_KEYS))
     by_name = {name.casefold(): name for name in names}
     longest_first = "|".join(map(re.escape, sorted(by_name, key=len, reverse=True)))
     found = re.findall(rf"(?<![a-z0-9_])(?:{longest_first})(?![a-z0-9_])", text.casefold())

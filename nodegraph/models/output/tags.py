@@ -37,7 +37,17 @@ _HTML = _FORMATTING | frozenset(
 )
 
 # HTML elements that models use as wrappers.
-_WRAPPING_HTML = frozenset("ol ul li p div section dl dd pre output".split())
+_WRAPPING_HTML = frozenset("ol ul li p div section dl dd pre output input".split())
+
+# Elements of HTML whose end may be left out.
+_OPEN_HTML = frozenset(("li", "p", "dd"))
+
+# Names that wrap an item wherever they stand in a line.
+_ITEM_NAME = re.compile(
+    r"(?:(?:rewritten|search|new|sub|improved|standalone|final|user|next)[_-]?)?"
+    r"(?:quer(?:y|ies)|questions?|q|rewrit\w{0,6}|search|answer|result|output|response)|问题|查询|改写",
+    re.I,
+)
 
 _BEFORE = re.compile(
     r"(?:^|\n)[ \t]*(?:[-*+•>]\s{1,4}|\(?\d{1,3}[.)、]\s{0,4})?[*_`\"]{0,3}\Z|>\s*\Z"
@@ -125,7 +135,7 @@ def _parsed(text: str, is_wrapper: Callable[[str], bool]) -> _Element:
     tags = [
         tag
         for tag in found
-        if tag["name"].casefold() in closed or tag["name"].casefold() not in _HTML
+        if tag["name"].casefold() in closed or tag["name"].casefold() not in _HTML - _OPEN_HTML
     ]
     root = _Element("")
     path = [root]
@@ -143,7 +153,12 @@ def _parsed(text: str, is_wrapper: Callable[[str], bool]) -> _Element:
         if not tag["empty"] and len(path) < _MAX_DEPTH:
             path.append(element)
     path[-1].text += text[end:]
+    if len(path) > 2 and path[-1].name in closed and not _IS_COMPLETE.search(path[-1].text):
+        path[-2].children.pop()  # cut off behind elements with an end
     return root
+
+
+_IS_COMPLETE = re.compile(r"[.?!。？！\"”]\s{0,9}\Z")
 
 
 def _element(tag: re.Match[str]) -> _Element:
@@ -171,8 +186,16 @@ def _close(path: list[_Element], name: str) -> None:
 
 def _wrapping_tags(text: str) -> Iterator[re.Match[str]]:
     """Yield the tags at the start or the end of a line, or next to such a tag."""
-    for tag in _TAG.finditer(text):
-        if tag["close"]:
+    found = [*_TAG.finditer(text)]
+    opened = {tag["name"].casefold() for tag in found if not tag["close"]}
+    closed = {tag["name"].casefold() for tag in found if tag["close"]}
+    paired = {name for name in opened & closed if _ITEM_NAME.fullmatch(name)}
+    if opened & {"ul", "ol"}:
+        paired |= _OPEN_HTML
+    for tag in found:
+        if tag["name"].casefold() in paired:
+            yield tag
+        elif tag["close"]:
             if _AFTER.match(text, tag.end()):
                 yield tag
         elif _BEFORE.search(text[max(0, tag.start() - 40) : tag.start()]) or not tag.start():

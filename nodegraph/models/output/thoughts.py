@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import re
 
-# "<seed:think>", "<longcat_think>" and "<thinking>" are names of one kind.
+# "<seed:think>", "<longcat_think>", "<thought_process>" and "<antThinking>" are names of one kind.
 _NAME = (
-    r"(?:[a-z]{1,12}[:_])?(?:think(?:ing)?|thoughts?|reasoning|reflection|scratch_?pad"
-    r"|(?:inner_|internal_)?monologue|chain_?of_?thought|cot|思考|思考过程|推理|推理过程)"
+    r"(?:[a-z]{1,12}[:_])?(?:(?:deep_?|ant)?think(?:ing)?|thoughts?|reason(?:ing)?|reflection"
+    r"|scratch_?pad|monologue|chain_?of_?thoughts?|cot|internal|思考|推理)"
+    r"(?:[_ ]?(?:process|content|trace|steps?|block)|过程)?"
 )
-
-THOUGHT_TAG = _NAME
-"""A regular expression of the names of tags with thoughts, for case-insensitive search."""
 
 # Vendors' guides recommend these names for notes before an answer. A text in them may also be the
 # answer itself.
@@ -24,23 +22,28 @@ _NOTES = r"(?:analysis|planning|plan|notes?|分析)"
 
 _ATTRIBUTES = r"(?:\s[^<>]{0,200})?"
 
+_TOKEN_NAME = r"(?:think(?:ing)?|thoughts?|reasoning)"
+
 _TOKENS = (
     (
-        r"<[|｜]begin[_▁]of[_▁]th(?:ought|inking)[|｜]>",
-        r"<[|｜]end[_▁]of[_▁]th(?:ought|inking)[|｜]>",
+        rf"<[|｜]?(?:begin|start)[_▁](?:of[_▁])?{_TOKEN_NAME}[|｜]?>",
+        rf"<[|｜]?end[_▁](?:of[_▁])?{_TOKEN_NAME}[|｜]?>",
     ),
+    (
+        rf"<\|{_TOKEN_NAME}(?:_(?:start|begin))?\|>",
+        rf"<\|(?:/{_TOKEN_NAME}|{_TOKEN_NAME}_end)\|>",
+    ),
+    (r"<\|inner_prefix\|>", r"<\|inner_suffix\|>"),
     (r"<\|channel>thought", r"<channel\|>"),
-    (r"<\|START_THINKING\|>", r"<\|END_THINKING\|>"),
-    (r"<\|think(?:ing)?\|>", r"<\|/think(?:ing)?\|>"),
-    (r"<\|think_start\|>", r"<\|think_end\|>"),
     (r"<unused94>", r"<unused95>"),
 )
 
 _PAIRS = (
     (rf"<{_NAME}{_ATTRIBUTES}>", rf"</{_NAME}\s?>"),
-    (rf"\[{_NAME}\]", rf"\[/{_NAME}\]"),
+    (rf"\[(?:begin_)?{_NAME}\]", rf"\[(?:/|end_){_NAME}\]"),
     (rf"【{_NAME}】", rf"【/{_NAME}】"),
     (rf"◁{_NAME}▷", rf"◁/{_NAME}▷"),
+    (r"```(?:think(?:ing)?|thoughts?|reasoning)\n", r"\n```"),
     (r"<details\s+type=[\"']reasoning[\"'][^<>]{0,200}>", r"</details>"),
     (
         r"<details[^<>]{0,200}>\s{0,9}<summary>[^<>\n]{0,40}"
@@ -52,18 +55,27 @@ _PAIRS = (
 
 _BLOCKS = [re.compile(rf"{start}.*?(?:{end}|\Z)", re.S | re.I) for start, end in _PAIRS]
 
-_LEADING_BLOCKS = [re.compile(rf"\s*{start}.*?(?:{end}|\Z)", re.S | re.I) for start, end in _PAIRS]
+_LEADING_BLOCKS = [re.compile(rf"\s*{block.pattern}", re.S | re.I) for block in _BLOCKS]
 
-_ENDS = "|".join(end for _, end in _PAIRS if "details" not in end)
+_COMMENT = re.compile(r"\s*<!--.*?(?:-->|\Z)", re.S)
+
+_LEADING_BLOCKS.append(_COMMENT)
+
+_ENDS = "|".join(end for _, end in _PAIRS if "details" not in end and "`" not in end)
 
 # Some models omit the opening mark. All text up to the last closing mark is thought.
 _UNOPENED = re.compile(rf"\A.*(?:{_ENDS})", re.S | re.I)
 
-_UNOPENED_LINE = re.compile(rf"\n[ \t]{{0,9}}(?:{_ENDS})", re.I)
+# A mark between spaces or in quotes is a word of the answer.
+_UNOPENED_MARK = re.compile(
+    rf"(?:(?:\A|\n)[ \t]{{0,9}}|(?<=[^\s`\"'“‘(（]))(?:{_ENDS})(?![ \t`\"'”’)）])", re.I
+)
 
 _LEADING_NOTES = re.compile(
     rf"\A\s*<(?P<name>{_NOTES}){_ATTRIBUTES}>.*?</(?P=name)\s?>\s*(?=\S)", re.S | re.I
 )
+
+_OPEN_NOTES = re.compile(rf"<{_NOTES}{_ATTRIBUTES}>", re.I)
 
 # The channels of gpt-oss: thoughts are in "analysis" and "commentary", the answer is in "final".
 _CHANNEL = re.compile(
@@ -72,61 +84,91 @@ _CHANNEL = re.compile(
     re.S,
 )
 
-# The same channels after a server has removed the control tokens.
-_BARE_CHANNELS = re.compile(
-    r"\A\s*analysis(?=[A-Z\u4e00-\u9fff]).*?assistant\s{0,9}final(?=\S)", re.S
+_WORDS = r"(?:Thinking|Thoughts?|Thought process|Thinking process|Reasoning|思考(?:过程)?|推理过程)"
+
+_ANSWER_WORDS = (
+    r"(?:(?:final|rewritten|improved|next) )?(?:response|answer|output|result|(?:sub-?)?questions?"
+    r"|quer(?:y|ies)|最终回答|最终答案|回答|答案|改写后的(?:问题|查询)|子?问题)"
 )
 
-_THOUGHT_HEADING = (
-    r"(?:#{1,4} |\*\*)(?:Thinking|Thoughts?|Thought process|Reasoning|思考过程?)"
-    r"[:：]?(?:\*\*)?[:：]?[ \t]*\n"
-)
+_HEADING = rf"(?:#{{1,4}} |\*\*){_WORDS}[:：]?(?:\*\*)?[:：]?[ \t]*\n"
 
-_QUOTED_THOUGHT = (
-    r">\s?(?:💭|[*_]{0,2}(?:Thinking|Thoughts?|Thought process|思考过程?)[*_]{0,2}(?:[.:：…]|\n))"
+_LABEL = rf"[*_]{{0,2}}{_WORDS}[*_]{{0,2}}[:：][*_]{{0,2}}"
+
+_QUOTATION = rf">\s?(?:💭|[*_]{{0,2}}{_WORDS}[*_]{{0,2}}(?:[.:：…]|\n))"
+
+_REMARK = rf"(?:[*_]{{1,2}}|[(（]){_WORDS}[:：]"
+
+# The starts of thoughts without marks, and what ends them.
+_UNMARKED = (
+    # The channels of gpt-oss after a server has removed the control tokens.
+    (r"(?:assistant)?analysis(?=[A-Z\u4e00-\u9fff])", r"assistant\s{0,9}final(?=\S)"),
+    (r"(?-i:Thinking)(?:\.{3}|…)\n", r"(?:\.{3}|…)\s?done thinking\."),
+    (r"Here(?:'s| is) my thought process:", r"Here(?:'s| is) my response:"),
+    (
+        _HEADING,
+        rf"^(?:#{{1,4}} |\*\*){_ANSWER_WORDS}[ \t]*[:：]?(?:\*\*)?[ \t]*[:：]?[ \t]*\n",
+    ),
+    (
+        _LABEL,
+        r"^[*_]{0,2}(?:final )?(?:answer|response|最终回答|最终答案|回答|答案)"
+        r"[*_]{0,2}[:：][*_]{0,2}[ \t]*",
+    ),
+    (_REMARK, r"[*_)）]{1,2}[ \t]*\n"),
 )
 
 _HEADINGS = (
-    re.compile(r"\A\s*Thinking\.\.\.\n.*?\.\.\.done thinking\.", re.S),
-    re.compile(
-        r"\A\s*Here(?:'s| is) my thought process:.*?Here(?:'s| is) my response:", re.S | re.I
+    *(
+        re.compile(rf"\A\s*{start}.*?{end}", re.S | re.I | re.M)
+        for start, end in _UNMARKED
+        if start != _REMARK
     ),
-    re.compile(
-        rf"\A\s*{_THOUGHT_HEADING}.*?"
-        r"^(?:#{1,4} |\*\*)(?:(?:final|rewritten|improved|next) )?(?:response|answer|output|result"
-        r"|(?:sub-?)?questions?|quer(?:y|ies)|最终回答|最终答案|回答|答案|改写后的(?:问题|查询)|子?问题)"
-        r"[ \t]*[:：]?(?:\*\*)?[ \t]*[:：]?[ \t]*\n",
-        re.S | re.I | re.M,
-    ),
+    re.compile(rf"\A\s*{_REMARK}[^\n]*[*_)）]{{1,2}}[ \t]*\n", re.I),
     # A block quotation of thoughts.
-    re.compile(rf"\A\s*{_QUOTED_THOUGHT}[^\n]*\n(?:[ \t]*>[^\n]*\n)*\s*(?=[^\s>])", re.I),
+    re.compile(rf"\A\s*{_QUOTATION}[^\n]*\n(?:[ \t]*>[^\n]*\n)*\s*(?=[^\s>])", re.I),
 )
 
 CONTROL_TOKEN = re.compile(
-    r"<\|start_header_id\|>\w{1,20}<\|end_header_id\|>|<\|/?\w{2,40}\|>|<[｜|][^<>\n]{2,40}[｜|]>|</s>|<(?:start|end)_of_turn>"
+    r"<\|start_header_id\|>\w{1,20}<\|end_header_id\|>|<\|/?\w{2,40}\|>|<[｜|][^<>\n]{2,40}[｜|]>"
+    r"|</?s>|<(?:start|end)_of_turn>"
 )
 """A control token of a model's template that reached the text."""
 
-# The start of a mark that later chunks of a stream may complete.
-_MAYBE_OPENING = re.compile(
-    r"(?:<[^<>\n]{0,60}|\[/?[a-z:_]{0,30}|【/?\w{0,6}|◁[^▷\n]{0,20}"
-    r"|#{1,4}(?: [a-z思考过程 ]{0,16}:?)?|<\|channel>[a-z]{0,7}"
+# The first characters of thoughts. Later chunks of a stream may complete them.
+_FIRST_WORDS = (
+    *("assistantanalysis", "analysis", "assistantfinal", "thinking...\n", "thinking…\n"),
+    *("here's my thought process:", "here is my thought process:"),
+    *("thinking:", "thought:", "thoughts:", "thought process:", "thinking process:", "reasoning:"),
+    *("思考：", "思考过程：", "推理过程：", "思考:", "思考过程:"),
+)
+
+_OPEN_MARK = re.compile(
+    r"(?:(?:<\|start\|>[a-z]{0,12})?<[^<>\n]{0,60}|<\|start\|>[a-z]{0,12}|<\|channel>[a-z]{0,7}"
+    r"|\[/?[a-z:_]{0,30}|【/?\w{0,6}|◁[^▷\n]{0,20}|`{1,3}[a-z]{0,9}"
     r"|<details[^<>\n]{0,200}>\s{0,9}(?:<[a-z]{0,7}>?[^<>\n]{0,40}(?:</?[a-z]{0,7})?)?"
-    r"|\*\*?[a-z思考过程 ]{0,16}[:：]?\*{0,2}[:：]?"
-    r"|>\s?(?:💭?|[*_]{0,2}[a-z思考过程 ]{0,16}[*_]{0,2})"
-    r"|a(?:n(?:a(?:l(?:y(?:s(?:i(?:s)?)?)?)?)?)?)?|t(?:h(?:i(?:n(?:k(?:i(?:n(?:g\.{0,3}\n?)?)?)?)?)?)?)?"
-    r"|here(?:'s| is)?(?: my?(?: thought)?(?: process:?)?)?)?\Z",
+    r"|#{1,4}(?: [a-z思考推理过程 ]{0,16}:?)?"
+    r"|(?:\*\*?|__?|[(（])[a-z思考推理过程 ]{0,16}[:：]?\*{0,2}[:：]?"
+    r"|>\s?(?:💭?|[*_]{0,2}[a-z思考过程 ]{0,16}[*_]{0,2}))\Z",
     re.I,
 )
 
+_UNFINISHED = re.compile(
+    "|".join((*(start for start, _ in _UNMARKED if start != _REMARK), _QUOTATION)), re.I
+)
 
-def _channels_text(text: str) -> str:
-    """Return the text of the final channel; an empty text if only thoughts were written."""
+_UNFINISHED_REMARK = re.compile(rf"{_REMARK}[^\n]*\Z", re.I)
+
+
+def _without_headings(answer: str) -> str:
+    """Return an answer without the thoughts in channels and below headings."""
+    text = answer
     channels = [*_CHANNEL.finditer(text)]
-    if not channels:
-        return text
-    final = [channel["text"] for channel in channels if channel["name"] == "final"]
-    return "\n".join(final)
+    if channels:
+        final = [channel["text"] for channel in channels if channel["name"] == "final"]
+        text = "\n".join(final)
+    for heading in _HEADINGS:
+        text = heading.sub("", text)
+    return text
 
 
 def without_thoughts(answer: str) -> str:
@@ -136,10 +178,10 @@ def without_thoughts(answer: str) -> str:
         >>> without_thoughts("[THINK]Which town?[/THINK]He lived in Skien.")
         'He lived in Skien.'
     """
-    text = _channels_text(answer)
-    text = _BARE_CHANNELS.sub("", text)
-    for heading in _HEADINGS:
-        text = heading.sub("", text)
+    text = _without_headings(answer)
+    comment = _COMMENT.match(text)
+    if comment is not None:
+        text = text[comment.end() :]
     for block in _BLOCKS:
         text = block.sub(_keep_open_line, text)
     text = _UNOPENED.sub("", text)
@@ -160,18 +202,24 @@ def without_leading_thoughts(answer: str) -> str:
         >>> without_leading_thoughts("<think>Hm.</think>Write <think> to begin.")
         'Write <think> to begin.'
     """
-    text = _channels_text(answer)
-    text = _BARE_CHANNELS.sub("", text)
-    for heading in _HEADINGS:
-        text = heading.sub("", text)
-    for block in _LEADING_BLOCKS:
-        found = block.match(text)
-        if found is not None:
-            return _LEADING_NOTES.sub("", text[found.end() :])
-    unopened = _UNOPENED_LINE.search(f"\n{text}")
-    if unopened is not None:
-        text = text[unopened.end() - 1 :]
-    return _LEADING_NOTES.sub("", text)
+    text = _without_headings(answer)
+    start = _end_of_blocks(text)
+    if start == 0:
+        unopened = _UNOPENED_MARK.search(text)
+        start = unopened.end() if unopened is not None else 0
+    return _LEADING_NOTES.sub("", text[start:])
+
+
+def _end_of_blocks(text: str) -> int:
+    """Return the end of the marked thoughts at the start of a text."""
+    end = 0
+    while end < len(text):
+        matches = (block.match(text, end) for block in _LEADING_BLOCKS)
+        found = next((match for match in matches if match is not None), None)
+        if found is None:
+            break
+        end = found.end()
+    return end
 
 
 def may_begin_with_thoughts(text: str) -> bool:
@@ -179,18 +227,12 @@ def may_begin_with_thoughts(text: str) -> bool:
     start = text.lstrip()
     if "<|channel|>" in start:
         return "<|channel|>final<|message|>" not in start
-    if _MAYBE_OPENING.match(start):
+    folded = start.casefold()
+    if any(words.startswith(folded) for words in _FIRST_WORDS):
         return True
-    return _is_unfinished_heading(start)
-
-
-def _is_unfinished_heading(start: str) -> bool:
-    is_bare = re.match(r"analysis(?=[A-Z\u4e00-\u9fff])", start) is not None
-    is_note = re.match(rf"<{_NOTES}{_ATTRIBUTES}>", start, re.I) is not None
-    is_heading = re.match(
-        r"Thinking\.\.\.\n|Here(?:'s| is) my thought process:"
-        rf"|{_THOUGHT_HEADING}|{_QUOTED_THOUGHT}",
-        start,
-        re.I,
-    )
-    return is_bare or is_note or is_heading is not None
+    if _OPEN_NOTES.match(start):
+        return _LEADING_NOTES.match(start) is None
+    openings = (_OPEN_MARK, _UNFINISHED, _UNFINISHED_REMARK)
+    if not any(opening.match(start) for opening in openings):
+        return False
+    return not any(heading.match(start) for heading in _HEADINGS)

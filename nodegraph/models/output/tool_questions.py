@@ -7,17 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .answer_text import normalize, read_json
+from .bullets import split_bullet, with_bullets
 from .json_values import TEXT_KEYS, objects_in, texts_in, value_of
-from .lines import (
-    label_pattern,
-    read_table,
-    split_bullet,
-    strip_markup,
-    text_column,
-    unwrap,
-    with_bullets,
-)
+from .lines import label_pattern, strip_markup, unwrap
 from .queries import is_query, is_question, split_questions
+from .tables import read_table, text_column
 from .tags import check_no_tag
 
 ToolQuestions = list[tuple[str, str]]
@@ -56,19 +50,19 @@ _SHUT = r"[\]】）)>}*_`\"'”」]{0,4}"
 
 _SEPARATOR = (
     r"\s?(?:[:：|｜,，;；/=\t]|[-–—=>]?>|→|⇒|➡|\s[-–—]\s|(?=[(（\[][^()（）\[\]]{1,400}[)）\]]\s?\Z)"
-    r"|(?=\s[\"“「]))\s?"
+    r"|(?=\s[\"“「])|(?<=\sfor)\s|(?<=\sanswer)\s|(?<=\sfind)\s)\s?"
 )
 
 # Words around the name of a tool: "Use the plays tool to answer: ", "向 plays 提问："
 _BEFORE_NAME = (
-    r"(?:(?:(?:use|using|ask|query|call|for|from|with|via|in|to|the|tool|action|(?:sub-?)?questions?"
+    r"(?:(?:(?:use|using|ask|query|search|call|for|from|with|via|in|to|the|tool|action|(?:sub-?)?questions?"
     r"(?:\s?\d{1,2})?|子?问题\s?\d{0,2}|functions?[.:]?|用|使用|询问|向|对于|对|针对|调用|工具)"
     r"\s?[:：]?\s?){1,4}(?:[(（\[]\s?)?)?"
 )
 
 _AFTER_NAME = (
-    r"(?:\s(?:tool|engine|retriever|source|index)|\s?工具)?"
-    r"(?:\sto\s(?:answer|find|ask|search)|\s?(?:提问|查询|回答|检索|搜索)"
+    r"(?:[\s_](?:tool|engine|retriever|source|index)|\s?工具)?"
+    r"(?:\sto\s(?:answer|find|ask|search)|\sfor|\s?(?:提问|查询|回答|检索|搜索)"
     r"|\.(?:search|query|run|invoke|ask|retrieve|call)(?=\())?"
 )
 
@@ -100,7 +94,7 @@ class _Names(NamedTuple):
         by_key = {normalize(tool): tool for tool in tools}
         longest_first = sorted(tools, key=len, reverse=True)
         names = "|".join(re.escape(name).replace("_", r"[_ \\]{1,2}") for name in longest_first)
-        start = rf"{_BEFORE_NAME}{_OPEN}(?P<tool>{names}){_SHUT}{_AFTER_NAME}"
+        start = rf"{_BEFORE_NAME}(?P<at>[@#/])?{_OPEN}(?P<tool>{names}){_SHUT}{_AFTER_NAME}"
         end = (
             r"(?:(?<=[?？\"'”])\s?|\s?(?:[-–—=]?>|→|⇒|➡|[-–—|｜:：,，;；]|[\[【（(@])\s?)"
             r"[-–—|｜@:：,，\[【（(]?\s?"
@@ -108,7 +102,11 @@ class _Names(NamedTuple):
         )
         return cls(
             by_key,
-            re.compile(rf"{start}(?:{_SEPARATOR}|(?<=[\]】）)>}}*`\"'”])\s?|\s?[:：]?\s?\Z)", re.I),
+            re.compile(
+                rf"{start}(?:{_SEPARATOR}|(?(at)\s|(?!))|(?<=[\]】）)>}}*`\"'”])\s?"
+                r"|\s?[:：]?[*_]{0,2}\s?\Z)",
+                re.I,
+            ),
             re.compile(
                 rf"(?P<question>.*?\S){end}{_OPEN}(?P<tool>{names}){_SHUT}"
                 rf"(?:\s?(?:tool|工具))?{_SHUT}[.。]?",
@@ -122,7 +120,7 @@ class _Names(NamedTuple):
         if not isinstance(name, str):
             return None
         key = normalize(name.strip("[]【】()（）<>{}@#*`\"'“”「」 ").replace("\\_", "_"))
-        key = key.removeprefix("functions.")
+        key = key.removeprefix("functions.").removesuffix("_tool")
         return self.by_key.get(key) or self.by_key.get(key.replace(" ", "_"))
 
 
@@ -146,10 +144,10 @@ def parse_tool_questions(
         >>> parse_tool_questions("1. Rivers: How long is the Nile?", ["rivers", "tea"])
         ([('rivers', 'How long is the Nile?')], [])
     """
-    text, value = read_json(answer, TEXT_KEYS, query)
+    names = _Names.of(tools)
+    text, value = read_json(_with_plain_calls(answer, names), TEXT_KEYS, query)
     if not text:
         return [], []
-    names = _Names.of(tools)
     if value is None:
         pairs = _pairs_in_text(text, names)
     else:
@@ -174,9 +172,40 @@ def parse_tool_questions(
     return [*dict.fromkeys(known)], unknown
 
 
+# "plays({"query": "..."})", "Action Input: {"query": "..."}"
+_OBJECT_BEHIND = re.compile(
+    r"^(?P<before>[^\n{\[\"]{1,80}?)\(?\s?\{\s?\"\w{1,20}\"\s?:\s?"
+    r"(?P<text>\"(?:[^\"\\\n]|\\.){1,2000}\")\s?\}\s?\)?$",
+    re.M,
+)
+
+_OPEN_TAG = re.compile(r"^(\s{0,9})<([^<>/\n]{1,60})>\s(?=\S)", re.M)
+
+
+def _with_plain_calls(answer: str, names: _Names) -> str:
+    """Return an answer in which a tool's question in an object or behind a tag is plain."""
+
+    def plain(found: re.Match[str]) -> str:
+        before = found["before"].strip()
+        is_tool = names.known(before) is not None
+        if not is_tool and not _QUESTION_LABEL.match(before):
+            return found[0]
+        return f"{before}{':' if is_tool else ''} {found['text']}"
+
+    def plain_tag(found: re.Match[str]) -> str:
+        return f"{found[1]}{found[2]}: " if names.known(found[2]) else found[0]
+
+    text = _OBJECT_BEHIND.sub(plain, answer)
+    return text if "</" in text else _OPEN_TAG.sub(plain_tag, text)
+
+
 def _pairs_in_value(value: Any, names: _Names) -> Iterator[tuple[str, str]]:
     """Yield pairs of JSON or tags: objects with both, or questions under the name of a tool."""
     for record in objects_in(value):
+        parallel = _parallel_lists(record, names)
+        if parallel:
+            yield from parallel
+            continue
         tools = _tools_of(record, names)
         question = _question_of(record, tools)
         if tools and question is not None:
@@ -187,10 +216,25 @@ def _pairs_in_value(value: Any, names: _Names) -> Iterator[tuple[str, str]]:
             if names.known(key) is not None:
                 for text in texts_in(item, _QUESTION_KEYS):
                     yield key, text
-            elif names.known(item) is not None and is_query(str(key)):
+            elif names.known(item) is not None and is_query(str(key)) and key not in _TOOL_KEYS:
                 yield item, str(key)
     if isinstance(value, list):
         yield from _pairs_in_list(value, names)
+
+
+def _parallel_lists(record: Mapping[Any, Any], names: _Names) -> list[tuple[str, str]]:
+    """Return the pairs of a list of tools and a list of questions of equal length."""
+    tools = value_of(record, _TOOL_KEYS)
+    questions = value_of(record, _QUESTION_KEYS)
+    if not isinstance(tools, list) or not isinstance(questions, list):
+        return []
+    if len(tools) < 2 or len(tools) != len(questions):
+        return []
+    if not all(isinstance(question, str) for question in questions):
+        return []
+    if any(names.known(tool) is None for tool in tools):
+        return []
+    return [*zip(tools, questions, strict=True)]
 
 
 def _tools_of(record: Mapping[Any, Any], names: _Names) -> list[str]:
@@ -213,6 +257,14 @@ def _question_of(record: Mapping[Any, Any], tools: Sequence[str]) -> Any:
         text = value_of(record, _TOOL_KEYS)
         is_text = isinstance(text, str) and text not in tools and is_question(text)
         question = text if is_text else None
+    if question is None and tools:
+        others = [
+            text
+            for key, text in record.items()
+            if isinstance(text, str) and text not in tools and key not in _TOOL_KEYS
+        ]
+        asked = [text for text in others if is_question(text)]
+        question = asked[0] if len(asked) == 1 else None
     return question
 
 
@@ -276,13 +328,16 @@ def _single_lines(lines: Sequence[str], names: _Names) -> Iterator[str]:
         yield from names.within.split(line)
 
 
+_BEFORE_QUESTION = re.compile(r"[,，;；|｜]\s?(?=\S)|\s(?=(?:问题|子问题|question)[:：])")
+
+
 def _read_line(line: str, names: _Names) -> tuple[str, str]:
     """Return the tool and the question of a line. A missing part is empty."""
     text = line.strip()
     text = _ASSIGNMENT.sub(r"\1: ", text)
     label = _TOOL_LABEL.match(text)
     if label is not None:
-        rest = re.split(r"[,，;；|｜]\s?(?=\S)", text[label.end() :], maxsplit=1)
+        rest = _BEFORE_QUESTION.split(text[label.end() :], maxsplit=1)
         question = _without(rest[1], _QUESTION_LABEL) if len(rest) > 1 else ""
         if len(rest) == 1 and names.known(rest[0]) is None:
             return _by_name(rest[0], names) or (rest[0].strip(), "")
@@ -308,13 +363,24 @@ def _by_name(text: str, names: _Names) -> tuple[str, str] | None:
     found = names.start.match(text)
     if found is not None:
         rest = text[found.end() :].strip()
-        rest = _without(rest, _QUESTION_LABEL)
+        rest = _without(rest, _QUESTION_LABEL) if re.search(r"\w", rest) else ""
         quoted = _QUOTED_QUESTION.fullmatch(rest)
-        return found["tool"], (quoted[1] or quoted[2]) if quoted else rest
+        if quoted is not None:
+            rest = quoted[1] or quoted[2]
+        return found["tool"], _without_signs(rest)
     found = names.end.fullmatch(text)
     if found is not None and is_query(found["question"]):
         return found["tool"], _without(found["question"], _QUESTION_LABEL)
     return None
+
+
+def _without_signs(question: str) -> str:
+    """Return a question without further separators, and without a remark or a bracket behind it."""
+    text = question.lstrip(":：|>｜ ")
+    text = re.sub(r"\A\w{1,12}\s?=\s?(?=\S)", "", text)
+    text = re.sub(r"(?<=[?？])\s?[(（][^()（）?？]{1,100}[)）]\s{0,9}\Z", "", text)
+    is_open = "(" not in text and "（" not in text
+    return text.rstrip(")）") if is_open else text
 
 
 def _without(text: str, label: re.Pattern[str]) -> str:

@@ -120,9 +120,17 @@ def test_read_items(answer: str, items: list[tuple[str, bool, bool]] | None) -> 
     assert read_items(answer) == items
 
 
+GARBAGE = (
+    *("\n", " ", "? ", "1. ", '{"', "- a\n", "Q:\nA:\n", "<think>", "yes, but ", "无", "1\n"),
+    *("<", "</query>", "<q>", "<li>a", "[[", "{{", '"', "'", "`", "**", "| a ", "Who?", "问："),
+    *("search(", "query: ", "I can't ", "sorry, ", "<|channel|>", "◁think▷", "Thinking: ", "a:"),
+    *("<!--", '"a": "b"\n', "plays: ", "@what ", "可以改写为", "NO_ANSWER ", "=> ", "\\n"),
+)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 def test_long_answers_are_read(name: str) -> None:
-    for unit in ("\n", " ", "? ", "1. ", '{"', "- a\n", "Q:\nA:\n", "<think>", "yes, but ", "无"):
+    for unit in GARBAGE:
         with contextlib.suppress(ValueError):
             READERS[name](unit * 50_000)

@@ -126,4 +126,4 @@ def test_long_streams_equal_parsed_answer(start: str, chunk: str) -> None:
 def test_split_end_of_thoughts_is_recognized() -> None:
     reader = FinalAnswerParser()
     pieces = ("It is warm.\n", "</thi", "nk>", "Tea.")
-    assert [reader.feed(piece) for piece in pieces][2:] == ["", "Tea."]
+    assert [reader.feed(piece) for piece in pieces][2:] == ["", "\n\nTea."]

@@ -1,0 +1,79 @@
+"""Read the Markdown and CSV tables in a model's answer."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+
+_SEPARATOR_ROW = re.compile(r"\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*")
+
+_ROW = re.compile(r"\s*\|.*\|\s*")
+
+_TEXT_COLUMN = re.compile(
+    r"\W*(?:(?:sub|new|next|search|rewritten)[ _-]?)?"
+    r"(?:questions?|quer(?:y|ies)|phrasings?|rewrites?|rewritten|改写后"
+    r"|alternatives?|variants?|子?问题|查询|改写|问法)\W*",
+    re.I,
+)
+
+
+def read_table(lines: Sequence[str]) -> list[dict[str, str]] | None:
+    """Return the rows of a Markdown or CSV table, by the names of its columns. None: no table.
+
+    Example:
+        >>> read_table(["| # | question |", "|---|---|", "| 1 | Who wrote it? |"])
+        [{'#': '1', 'question': 'Who wrote it?'}]
+    """
+    filled = [line for line in lines if line.strip()]
+    rows = [line for line in filled if _ROW.fullmatch(line) or _SEPARATOR_ROW.fullmatch(line)]
+    bars = [line for line in rows if "|" in line]
+    if len(bars) > 1:
+        return _markdown_rows(bars)
+    return _csv_rows(filled)
+
+
+def _markdown_rows(lines: Sequence[str]) -> list[dict[str, str]]:
+    cells = [
+        [cell.strip().strip("*`") for cell in line.strip().strip("|").split("|")]
+        for line in lines
+        if not _SEPARATOR_ROW.fullmatch(line)
+    ]
+    has_header = len(lines) > 1 and _SEPARATOR_ROW.fullmatch(lines[1]) is not None
+    if has_header or any(_TEXT_COLUMN.fullmatch(cell) for cell in cells[0]):
+        header = cells[0]
+        body = cells[1:]
+    else:
+        header = [str(number) for number in range(len(cells[0]))]
+        body = cells
+    return [dict(zip(header, row, strict=False)) for row in body]
+
+
+def _csv_rows(lines: Sequence[str]) -> list[dict[str, str]] | None:
+    if len(lines) < 2:
+        return None
+    delimiter = next((sign for sign in "\t;,|" if sign in lines[0]), None)
+    if delimiter is None:
+        return None
+    without_nul = [line.replace("\0", "") for line in lines]  # Python 3.10 cannot read NUL
+    try:
+        table = [*csv.reader(without_nul, delimiter=delimiter, skipinitialspace=True)]
+    except csv.Error:  # a cell is longer than the limit of the csv module
+        return None
+    header = [cell.strip() for cell in table[0]]
+    if not any(_TEXT_COLUMN.fullmatch(cell) for cell in header):
+        return None
+    if any(len(cell.split()) > 3 for cell in header):
+        return None
+    return [dict(zip(header, row, strict=False)) for row in table[1:]]
+
+
+def text_column(rows: Sequence[dict[str, str]]) -> list[str]:
+    """Return the texts of the column of queries: by its name, else the longest texts."""
+    names = [*rows[0]] if rows else []
+    named = [name for name in names if _TEXT_COLUMN.fullmatch(name)]
+    if named:
+        name = named[0]
+    else:
+        name = max(names, key=lambda name: sum(len(row.get(name, "")) for row in rows), default="")
+    return [row[name] for row in rows if row.get(name, "").strip()]

@@ -1,0 +1,496 @@
+"""Queries and answers that look like a form, a failure or a refusal, and are right."""
+
+from nodekin.nodegraph.models.output.free_text import parse_final_answer, parse_passage
+from nodekin.nodegraph.models.output.queries import parse_query, parse_sub_questions
+
+QUERIES = """
+How do I center a <div>?
+<div> or <span>: which is inline?
+What does the <query> element do in HL7?
+What is <template> in Vue?
+How do I close a <p> tag?
+Does <br> need a slash?
+What is the difference between <b> and <strong>?
+How do I sort a List<String> in Java?
+When is Map<String, Integer> null?
+What does std::vector<int> store?
+C++ template<T> syntax
+a < b and b > c in Python
+What does x -> y mean in Java?
+What does => do in JavaScript?
+How do I write {name} in an f-string?
+What does ${PATH} expand to?
+How do I escape { and } in format()?
+What is [] == false in JavaScript?
+How do I index a[0][1] in numpy?
+What is a[1:2] in Python?
+json.loads('{"a": 1}') result
+{{ site.title }} in Jekyll
+What does Traceback (most recent call last) mean?
+Traceback (most recent call last)
+Why do I get a 502 Bad Gateway?
+502 Bad Gateway nginx cause?
+What is HTTP 404 Not Found?
+How does a 404 page work?
+Error 404 meaning?
+Error handling in Go
+KeyError: 'x' in pandas, how do I fix it?
+What is a ValueError?
+TypeError: 'NoneType' object is not subscriptable meaning?
+NullPointerException cause?
+segmentation fault (core dumped) cause?
+What does connection refused mean?
+Why was my request blocked?
+What is rate limiting?
+What is null in SQL?
+null vs undefined in JavaScript
+NaN in pandas
+None in Python
+What is a no answer vote?
+I can't log in
+I cannot find my keys
+I can't help falling in love lyrics
+I'm sorry by Brenda Lee lyrics
+Sorry by Justin Bieber
+Sorry Not Sorry singer
+Sorry We Missed You director
+Unfortunately, It Was Paradise author
+I Am Sorry for Your Loss quotes
+As an artist, what did Ibsen paint?
+As an AI engineer, what do I earn?
+Who said "I cannot tell a lie"?
+Who wrote "Where is my mind?"
+Who sang "Do you know the way to San Jose?"
+Who wrote "What is to be done?" and when?
+Who directed "Who's Afraid of Virginia Woolf?"
+What is meant by "Who watches the watchmen?"
+"To be or not to be" meaning
+"Hello, world!" origin
+'tis the season lyrics
+rock 'n' roll origin
+O'Neill plays in order
+What is the Hitchhiker's Guide's answer?
+Who directed Nymphomaniac [2]?
+What is [sic]?
+What does [1] mean in a paper?
+Fast & Furious 9 cast
+AT&T founder
+R&D spending of Apple
+What is &amp; in HTML?
+What is &nbsp; for?
+What is https://example.org used for?
+https://docs.python.org/3/ meaning of "3"?
+How do I download http://example.com/a.zip?
+What is www.example.com?
+user@example.com format
+first, second and third person narrators
+First, do no harm: who said it?
+First Man cast
+Second Life founder
+Third Reich end
+Next: Nintendo console after Switch?
+A. Einstein's birthplace
+B. Russell's paradox
+C. difficile symptoms
+i. e. meaning
+I. Newton's laws
+V. Woolf novels
+E. coli outbreak 2011
+J. S. Bach cantatas
+A Tale of Two Cities author
+D-Day date
+U.S. v. Nixon ruling
+1.5 litres in gallons
+10:30 train to Bergen?
+3D printing cost
+2. Bundesliga champion 2020
+4. April holiday country?
+1984 author
+2001: A Space Odyssey director
+24: who plays Jack Bauer?
+007 actor
+7-Eleven founder
+9/11 commission chair
+1:1 scale meaning
+50 Cent real name
+1st Amendment text
+2nd law of thermodynamics
+20,000 Leagues Under the Sea author
+50 % of 80
+-40 degrees Celsius in Fahrenheit
++47 country code
+#MeToo start
+@ sign origin
+$5 in euros
+€ symbol on a keyboard
+§ 433 BGB
+¿Quién escribió el Quijote?
+¡Ay Carmela! director
+C# vs F#
+.NET release date
+-Xmx meaning in Java
+--force in git push
+* in a glob
+** operator in Python
+`ls -la` output
+__init__ method
+_private naming in Python
+// operator in Python
+/etc/passwd fields
+~/.bashrc purpose
+\\alpha in LaTeX
+E = mc^2 meaning
+H2O formula
+x^2 + 1 = 0 solutions
+Tea: history in England
+Python: how do I reverse a list?
+Brand: who wrote it?
+Star Wars: Episode IV director
+Mission: Impossible cast
+Re:Zero author
+Search engine: definition
+Question Time presenter
+Question mark origin
+Answer to the Ultimate Question of Life
+Query Wizard in Access
+The Query: a film?
+Rewriting history: meaning
+Note-taking apps for iPad
+Thought leader meaning
+Reason by Immanuel Kant
+Action films of 1999
+Output of a transistor
+Results of the 2020 election
+Summary of Brand by Ibsen
+Final Fantasy VII release date
+Better Call Saul seasons
+Try except in Python
+Step Brothers cast
+Part A of Medicare
+Chapter 11 bankruptcy
+Type 1 diabetes symptoms
+Option pricing by Black and Scholes
+Variant Omicron symptoms
+Plan B price
+Let me in director
+Can you hear me? meaning
+Would you rather game rules
+Do you want to build a snowman lyrics
+Could you patent the sun? who said it
+May I borrow this? in French
+Is it safe to eat raw eggs?
+Should I invest in bonds?
+how long is it
+why
+who
+what is tea
+tea
+IT
+Go language
+R
+第一次世界大战的原因
+第二季什么时候播出？
+一、二、三级医院的区别
+三国演义的作者是谁？
+十二生肖有哪些？
+一是什么意思？
+《问题的问题》作者是谁？
+《红楼梦》的作者
+“问题”一词的来源
+对不起，我爱你
+抱歉的近义词
+无法登录怎么办
+不能回答的问题有哪些？
+错误 404 是什么意思？
+系统错误怎么解决？
+请求超时是什么原因？
+无答案的问题
+空城计是谁用的？
+没有人知道的秘密
+答案之书
+搜索引擎的原理
+改写歌词的人是谁？
+用户体验是什么？
+首先，什么是光合作用？
+其他国家的首都
+问题少年电影
+甲、乙、丙三方合同
+Ⅰ型糖尿病的症状
+「千と千尋の神隠し」の監督は誰？
+""".strip().split("\n")
+
+ANSWERS = """
+<div> is a block element [1].
+Use <think> to begin a thought [1].
+Write </think> to end it [1].
+The tag <query> wraps the question [1].
+`<answer>` is not part of HTML [1].
+Use List<String> [1].
+A 404 page says that a page was not found [1].
+502 Bad Gateway means that a proxy got a bad reply.
+HTTP 500 is returned if the server fails [1].
+"502 Bad Gateway" [1]
+The opposite of truth: error.
+Error 404 means that the page is missing [1].
+KeyError is raised if a key is missing [1].
+ValueError: raised for a wrong value [1].
+Traceback (most recent call last) is the first line of a traceback [1].
+The connection was refused because the port is closed.
+The request failed because the disk was full.
+Forbidden
+Conflict.
+Not found in nature: element 117.
+Not Found is the name of a song [2].
+Timeout: 30 seconds [1].
+Null Island lies at 0°N 0°E.
+null is the absence of a value [1].
+Nil Admirari is a motto.
+Nothing is known about his youth except that he lived in Skien [1].
+None of the three.
+No.
+No one knows the exact date [1].
+Unknown Pleasures
+N/A is short for "not applicable" [1].
+https://example.org/docs
+See https://example.org/docs [1].
+The address is https://example.org/docs [1].
+{"a": 1} is the output [1].
+{"error": "none"} is printed when all is well [1].
+[1] says so, and [2] agrees with it.
+The array is [1, 2, 3].
+1. Boil water. 2. Add tea.
+1. Boil water.
+- Tea
+- Coffee
+Thoughts are free [1].
+Thinking, Fast and Slow is by Daniel Kahneman [1].
+Thought: a film of 1970.
+Reasoning: the third step of the method [1].
+Analysis is the first step [1].
+Analyses were made in 1990 [1].
+Plan B costs 40 euros [1].
+Notes from Underground
+Here is where he was born: Skien [1].
+Here's to you, Mrs. Robinson.
+Answer: 42 is the answer of a novel [1].
+Final answer is a phrase of a quiz show [1].
+Response time is 5 ms [1].
+NO_ANSWER is written by the model if it does not know [1].
+The prompt asks for NO_ANSWER in this case [1].
+这道题无答案。
+无答案不等于错误[1]。
+无，名词，意为没有[1]。
+错误：第3行缺少分号
+错误代码 404 表示找不到页面[1]。
+系统错误是指偏差[1]。
+没有。
+未知的土地
+空。
+抱歉是一种礼貌用语。
+对不起，我爱你是一部韩剧。
+“对不起，我无法回答”是小说的第一句[1]。
+作为人工智能的先驱，图灵没有见到它的成功[1]。
+思考：快与慢的作者是卡尼曼[1]。
+分析表明，水质合格[1]。
+> Ibsen lived in Skien. [1]
+> 💡 Tip: boil the water first [1].
+**Ibsen** lived in Skien [1].
+*Brand* is a play [1].
+# Ibsen
+```python
+print("no answer")
+```
+<p>Ibsen lived in Skien [1].</p>
+<b>Skien</b> [1]
+&lt;div&gt; is written so [1].
+The model is overloaded on Mondays, says the page [1].
+Rate limiting protects a server [1].
+Access denied means that the user has no rights [1].
+Invalid input is refused [1].
+Exception: holidays [1].
+Exceptions are listed in table 2 [1].
+Panic: at the Disco is a band [1].
+Fatal errors stop the program [1].
+at 10:30 [1]
+at home
+OK
+Yes
+Yes, but only on Mondays [1].
+true
+0
+-5 °C [1]
+5 % [1]
+About 6,650 km.
+""".strip().split("\n")
+
+LIKE_REFUSALS = """
+I'm sorry to say that it is 6,650 km long, so you can't walk it in a week.
+I'm sorry to hear that. Reset the password on the login page.
+I'm sorry, I meant the Rhine: it is 1,230 km long.
+I am sorry for your loss is the usual phrase.
+I am afraid of heights is his most famous line.
+I'm afraid the museum closed in 1990.
+We are sorry is written above the door.
+Sorry is a song by Justin Bieber.
+Sorry Day is held on 26 May.
+Sorry, it closes at five.
+Sorry, the Nile is 6,650 km long.
+So sorry was the headline.
+My apologies is more formal than sorry.
+Apologies were made in 2008.
+We apologize for delays, and refund the ticket after two hours.
+Unfortunately, the museum is not open on Mondays.
+Unfortunately, the policy does not allow pets.
+Unfortunately, he died in 1906.
+Unfortunately, the last train leaves at nine.
+Unfortunately, no trains run on Sundays.
+Unfortunately, the play was not printed before 1866.
+Regrettably, the bridge was closed in 2015.
+I cannot answer every detail, but the Nile is 6,650 km long.
+I can't help with that [1].
+I can't say for sure, but the passages give 6,650 km.
+I cannot tell a lie is attributed to Washington.
+I can't get no satisfaction is a line of the Rolling Stones.
+I could not find the year, but the town is Skien.
+I do not like green eggs and ham.
+I don't want to miss a thing is by Aerosmith.
+I won't give up is by Jason Mraz.
+I will not be silenced was her reply.
+I am not a crook, said Nixon.
+I am unable to stay was his last letter.
+I have no mouth, and I must scream was written by Harlan Ellison.
+I must decline was the reply of Bartleby.
+We cannot accept returns after 30 days.
+We can't enter the site without a helmet.
+We do not provide refunds after 30 days.
+We do not ship to islands.
+We are not open on Mondays.
+We could not be reached after 1990: the line was cut.
+We won't stop was the slogan.
+You cannot log in without a token.
+You can't walk it in a week.
+It cannot be done without a permit.
+It is not allowed to smoke here.
+It is not possible to enter after nine.
+This cannot be undone.
+This request must be filed by May.
+This question was settled in 1906.
+This content is licensed under CC BY.
+That is not possible before 2030.
+As an AI company, OpenAI does not publish the weights.
+As an AI researcher, he did not own a computer.
+As an artist, Ibsen did not paint after 1860.
+As a language, Norwegian has two forms, not one.
+As a model, the T did not sell after 1927.
+There is no fee.
+There are no trains on Sundays.
+There was not a single vote against it.
+No, it is not: the Nile is 6,650 km long.
+No information is stored longer than 30 days.
+No answer is also an answer, says the proverb.
+Not on Mondays.
+Not enough: the law asks for 5 m.
+Nobody knows, says the guide, where he is buried.
+The passages of the Alps are closed in winter.
+The document is not valid without a stamp.
+The context of the play is not known to every reader.
+The text of the law does not mention dogs, so they are allowed.
+Leider ist das Museum montags nicht geöffnet.
+Leider kann man das Museum montags nicht besuchen.
+Leider starb er 1906.
+Es tut mir leid ist ein Lied von Peter Alexander.
+Ich kann nicht anders, sagte Luther.
+Ich bin nicht Stiller ist der erste Satz.
+Entschuldigung ist eine Höflichkeitsformel.
+Malheureusement, le musée est fermé le lundi.
+Je ne regrette rien est une chanson de Piaf.
+Je suis désolé est une formule de politesse.
+Lo siento es una canción de 2009.
+No puedo vivir sin ti es de Coque Malla.
+Lamentablemente, el museo cierra los lunes.
+Mi dispiace è una canzone di Laura Pausini.
+Non posso parlare, disse il conte.
+Purtroppo il museo è chiuso il lunedì.
+Infelizmente, o museu fecha às segundas.
+Desculpe é uma forma de cortesia.
+Helaas kan het museum op maandag niet worden bezocht.
+Het spijt me is een lied.
+К сожалению, музей закрыт по понедельникам.
+Извините, музей закрыт до мая.
+申し訳ございませんは丁寧な表現です。
+残念ながら、月曜日は休館です。
+죄송합니다는 사과의 표현이다.
+遗憾的是，他没有获得诺贝尔奖。
+很遗憾，博物馆周一闭馆。
+无法提供退款，因为已经超过三十天。
+不能在周一参观。
+抱歉，博物馆周一闭馆。
+我不能失去你是一首歌。
+我无法忘记他是小说的最后一句。
+对不起这三个字出现了五次。
+""".strip().split("\n")
+
+QUESTION = "ibsn?"
+
+
+def same(found: str, query: str) -> bool:
+    return found.rstrip("?？.") == query.rstrip("?？.")
+
+
+def changed(query: str, question: str) -> str | None:
+    """Return what is searched instead of a query, or the error. None: the query itself."""
+    try:
+        found = parse_query(query, question)
+    except ValueError as error:
+        return f"error: {error}"
+    return None if same(found, query) else found
+
+
+def test_queries_that_look_odd_are_kept() -> None:
+    assert len(QUERIES) + len(ANSWERS) >= 300
+    wrong = [query for query in QUERIES if changed(query, f"please: {query.lower()}")]
+    assert len(wrong) <= 4, wrong
+    refused = [query for query in wrong if str(changed(query, query)).startswith("error")]
+    assert len(refused) <= 1, refused
+
+
+def test_odd_queries_without_words_of_question_are_kept() -> None:
+    found = {query: changed(query, QUESTION) for query in QUERIES}
+    assert sum(text is not None for text in found.values()) <= 12
+
+
+def test_odd_queries_in_list_are_kept() -> None:
+    wrong = []
+    for query in QUERIES:
+        answer = f"- {query}\n- How long is the Nile?"
+        try:
+            found = parse_sub_questions(answer, query, 5)[0]
+        except ValueError as error:
+            found = f"error: {error}"
+        if not same(found, query) and found != "How long is the Nile?":  # the question itself
+            wrong.append((query, found))
+    assert len(wrong) <= 12, wrong
+
+
+def test_answers_that_look_odd_count() -> None:
+    wrong = []
+    for text in ANSWERS:
+        answer = parse_final_answer(text, QUESTION)
+        if not answer.answered or answer.text != text.strip():
+            wrong.append((text, answer))
+    assert len(wrong) <= 1, wrong
+
+
+def test_answers_that_begin_like_refusals_count() -> None:
+    assert len(LIKE_REFUSALS) >= 100
+    assert [text for text in LIKE_REFUSALS if not parse_final_answer(text, QUESTION).answered] == []
+
+
+def test_passages_that_begin_like_refusals_are_searched() -> None:
+    wrong = []
+    for text in LIKE_REFUSALS:
+        try:
+            parse_passage(text, QUESTION)
+        except ValueError as error:
+            wrong.append((text, str(error)))
+    assert len(wrong) <= 1, wrong
