@@ -1,8 +1,9 @@
 """Write a repository's address into what is about to be built from it.
 
 ``python packaging/project_urls.py https://github.com/OWNER/NAME`` gives nodekin and its partner
-packages their project URLs, the index's README absolute links to the files of this version, and
-the MCP registry's ``server.json`` the owner's name, which the README has to say, too.
+packages their project URLs, instead of URLs that are there. The index's README gets absolute links
+to the files of this version, and the MCP registry's ``server.json`` the owner's name, which the
+README has to say, too.
 The release workflow calls it with the address of the repository that it runs in, so that a fork's
 packages name the fork, and no address is believed that is not there.
 """
@@ -37,9 +38,7 @@ def main() -> None:
     projects = [REPO / "pyproject.toml", *sorted((REPO / "packaging").glob("*/pyproject.toml"))]
     texts = {path: path.read_text(encoding="utf-8") for path in projects}
     for path, text in texts.items():
-        if "\n[project.urls]\n" in text:
-            sys.exit(f"{path} has project URLs already: take the section out, or build it as it is")
-    for path, text in texts.items():
+        text = re.sub(r"^\[project\.urls\].*?(?=^\[)", "", text, flags=re.MULTILINE | re.DOTALL)
         (version,) = re.findall(r'^version = "(.*)"$', text, re.MULTILINE)
         urls = project_urls(address, f"v{version}").items()
         lines = "".join(f'{label} = "{url}"\n' for label, url in urls)

@@ -1,7 +1,8 @@
 """Rehearse a release: ``make release-check`` builds, checks, installs and uses the packages.
 
 twine checks the source distributions and wheels. The wheel is installed into an empty environment
-of each Python of the classifiers, where the first commands of the README must work.
+of each Python of the classifiers, where the first commands of the README must work. Each partner
+package is installed into an empty environment of each Python, where its own tests must pass.
 ``first_hour.py`` runs last. A missing Python is an error, unless its version is an argument:
 ``make release-check WITHOUT="3.13 3.14"``.
 """
@@ -14,6 +15,8 @@ import sys
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
+
+import tomllib
 
 from support import first_hour
 
@@ -77,13 +80,45 @@ def install_and_use(version: str, name: str, wheel: Path, folder: Path) -> None:
         sys.exit(f"python{version}: the search printed {printed!r}")
 
 
+def partners() -> list[Path]:
+    """Return the folders of the partner packages that have tests."""
+    folders = first_hour.REPO.glob("packaging/*/tests")
+    return sorted(folder.parent for folder in folders)
+
+
+def test_requirements(partner: Path) -> list[str]:
+    """Return the packages of the dependency group ``test`` of a partner package."""
+    text = (partner / "pyproject.toml").read_text(encoding="utf-8")
+    requirements: list[str] = tomllib.loads(text)["dependency-groups"]["test"]
+    return requirements
+
+
+def install_and_test(
+    version: str, name: str, partner: Path, files: list[Path], folder: Path
+) -> None:
+    """Install a partner package and nodekin into an empty environment, and run its tests."""
+    here = folder / f"{partner.name}-{version}"
+    shutil.copytree(partner / "tests", here / "tests")
+    shutil.copy(partner / "pyproject.toml", here)
+    stem = partner.name.replace("-", "_")
+    wheels = [file for file in files if file.match("nodekin-*.whl") or file.match(f"{stem}-*.whl")]
+    python = _environment(name, here / "environment")
+    packages = [*map(str, wheels), *test_requirements(partner)]
+    first_hour.run(f"python{version}: install {partner.name}", [*_pip(python), *packages], here)
+    command = [python, "-m", "pytest", "-q", "tests"]
+    first_hour.run(f"python{version}: test {partner.name}", command, here)
+
+
 def main() -> None:
     pythons = interpreters(sys.argv[1:])
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (wheel,) = (file for file in built(folder) if file.match("nodekin-*.whl"))
+        files = built(folder)
+        (wheel,) = (file for file in files if file.match("nodekin-*.whl"))
         for version, python in pythons.items():
             install_and_use(version, python, wheel, folder)
+            for partner in partners():
+                install_and_test(version, python, partner, files, folder)
     first_hour.main()
     sys.stdout.write(f"ready to be released; tried with Python {', '.join(pythons)}\n")
 

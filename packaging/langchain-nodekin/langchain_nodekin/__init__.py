@@ -1,4 +1,4 @@
-"""nodekin's adapters, all of them, below the name that the ecosystem expects."""
+"""nodekin's LangChain adapters under the package name that LangChain's users expect."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,8 +9,11 @@ if TYPE_CHECKING:
     from nodekin.adapters.langchain import *
 
 
-def __getattr__(name: str) -> Any:  # some of them want packages that not everyone has
-    return getattr(_adapters, name)
+def __getattr__(name: str) -> Any:
+    """Return a name of the adapters, which import optional packages at their first use."""
+    if name in __all__:
+        return getattr(_adapters, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

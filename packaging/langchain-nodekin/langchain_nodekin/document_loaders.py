@@ -1,0 +1,5 @@
+"""The loader of files and folders."""
+
+from nodekin.adapters.langchain import FileLoader as FileLoader
+
+__all__ = ["FileLoader"]

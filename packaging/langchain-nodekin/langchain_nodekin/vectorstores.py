@@ -1,0 +1,5 @@
+"""The vector store."""
+
+from nodekin.adapters.langchain import NodeGraphVectorStore as NodeGraphVectorStore
+
+__all__ = ["NodeGraphVectorStore"]

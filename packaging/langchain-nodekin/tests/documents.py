@@ -1,0 +1,7 @@
+"""Documents of the tests."""
+
+from langchain_core.documents import Document
+
+DOCUMENTS = [
+    Document(f"Tea number {n} is a drink. It has {n} leaves.", id=f"tea-{n}") for n in range(5)
+]

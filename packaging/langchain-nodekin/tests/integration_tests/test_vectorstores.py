@@ -1,0 +1,25 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from langchain_core.vectorstores import VectorStore
+from langchain_nodekin import NodeGraphVectorStore
+from langchain_tests.integration_tests import VectorStoreIntegrationTests
+
+
+class TestNodeGraphVectorStore(VectorStoreIntegrationTests):
+    """In memory."""
+
+    @pytest.fixture
+    def vectorstore(self) -> VectorStore:
+        return NodeGraphVectorStore(self.get_embeddings())
+
+
+class TestNodeGraphVectorStoreInFile(VectorStoreIntegrationTests):
+    """In a file."""
+
+    @pytest.fixture
+    def vectorstore(self, tmp_path: Path) -> Iterator[VectorStore]:
+        store = NodeGraphVectorStore(self.get_embeddings(), store=tmp_path / "tea.nodekin")
+        yield store
+        store.graph.close()

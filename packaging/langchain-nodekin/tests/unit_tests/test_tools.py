@@ -1,0 +1,18 @@
+from typing import Any
+
+from langchain_core.tools import BaseTool
+from langchain_nodekin import NodeGraphRetriever, retriever_tool
+from langchain_tests.unit_tests import ToolsUnitTests
+
+from ..documents import DOCUMENTS
+
+
+class TestRetrieverToolUnit(ToolsUnitTests):
+    @property
+    def tool_constructor(self) -> BaseTool:
+        retriever = NodeGraphRetriever.from_documents(DOCUMENTS, k=2)
+        return retriever_tool(retriever, "search_tea", "Search texts on tea.")
+
+    @property
+    def tool_invoke_params_example(self) -> dict[str, Any]:
+        return {"query": "How many leaves has tea number 3?"}
