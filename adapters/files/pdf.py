@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from ctypes import addressof, c_double, c_int, c_void_p, cast, create_string_buffer
 from functools import partial
-from itertools import compress, repeat
+from itertools import repeat
 from math import atan2, degrees, hypot
 from typing import Any
 
@@ -18,8 +18,10 @@ from ...nodegraph.document import Document
 from ...nodegraph.errors import ReadError
 from ...nodegraph.locations import SCALE
 from ...nodegraph.readers.source_files import SourceFile
+from .hidden_text import HIDDEN_TEXT
 from .markup import RAISED
 from .office_xml import parser
+from .pdf_hidden import blanked, hidden_objects
 from .pdf_layout import (
     HEADING_NUMBER,
     HYPHEN,
@@ -177,6 +179,11 @@ def _lines_of_page(page: Any, source: SourceFile, number: int) -> Lines | None:
         textpage = page.get_textpage()
         text = _text(textpage)
     text = _with_ligatures_in_order(textpage, text)
+    objects, kinds = _page_objects(page)
+    hidden = hidden_objects(page, objects, kinds)
+    if hidden:
+        text, passages = blanked(textpage, text, hidden)
+        _note_hidden(passages, source, number)
     if not text.strip():
         images = page.get_objects([raw.FPDF_PAGEOBJ_IMAGE], max_depth=3)
         return () if next(images, None) is None else None
@@ -185,8 +192,12 @@ def _lines_of_page(page: Any, source: SourceFile, number: int) -> Lines | None:
         return None
     if unreadable := text.count("\ufffd"):
         source.note("unreadable characters", f"page {number}", unreadable)
-    paths = _paths(page, source, number)
+    _note_left_out(page, kinds, source, number)
+    paths = [item for item, kind in zip(objects, kinds, strict=True) if kind == _PATH]
     lines, turned = _lines(textpage, text, number - 1)
+    lines = _displayed_lines(page, textpage, lines, source)
+    starts = {line.start for line in lines}
+    turned = [line for line in turned if line.start in starts]
     if angle:
         return lines
     # Vertical text, as in old Chinese books.
@@ -195,7 +206,52 @@ def _lines_of_page(page: Any, source: SourceFile, number: int) -> Lines | None:
         words = " ".join(line.text for line in turned)
         source.note("turned lines left out", f"page {number}: {words[:40]}", len(turned))
         lines = [line for line in lines if line not in turned]
-    return with_parts_joined(with_tables(paths, textpage, lines))
+    lines = with_tables(paths, textpage, lines)
+    if hidden:  # spaces stand for hidden characters
+        lines = [line._replace(text=" ".join(line.text.split())) for line in lines]
+    return with_parts_joined(lines)
+
+
+def _note_hidden(passages: Sequence[str], source: SourceFile, number: int) -> None:
+    if passages:
+        source.note(HIDDEN_TEXT, f"page {number}: {passages[0][:40]}", len(passages))
+
+
+_MIN_SIZE = 2.0  # points; smaller letters can't be read
+
+
+def _displayed_lines(
+    page: Any, textpage: Any, lines: list[TextLine], source: SourceFile
+) -> list[TextLine]:
+    """Return the lines without those beyond the edges of the page, and without tiny letters."""
+    edges = page.get_bbox()
+    left, bottom, right, top = edges
+    lost: list[TextLine] = []
+    for line in lines:
+        is_inside = left <= line.x0 < right and bottom <= line.baseline <= top
+        if is_inside and line.size >= _MIN_SIZE and not line.turn:
+            continue  # nearly all lines
+        if line.is_placed and (_is_outside(line, edges) or _is_tiny(textpage, line)):
+            lost.append(line)
+    if not lost:
+        return lines
+    _note_hidden([line.text for line in lost], source, lost[0].page + 1)
+    starts = {line.start for line in lost}
+    return [line for line in lines if line.start not in starts]
+
+
+def _is_outside(line: TextLine, edges: Sequence[float]) -> bool:
+    """Return whether a line is beyond the edges of a page: left, bottom, right, top."""
+    x0, y0, x1, y1 = line.rectangle
+    return x1 < edges[0] or x0 > edges[2] or y1 < edges[1] or y0 > edges[3]
+
+
+def _is_tiny(textpage: Any, line: TextLine) -> bool:
+    """Return whether the letters of a line are too small to be read, and so is its font."""
+    if line.size >= _MIN_SIZE:
+        return False
+    boxes = (textpage.get_charbox(line.start + at) for at in range(min(20, len(line.text))))
+    return all(top - bottom < _MIN_SIZE for _, bottom, _, top in boxes)
 
 
 def _text(textpage: Any) -> str:
@@ -214,22 +270,27 @@ _CONTROLS = {0: "\ufffd", 2: HYPHEN}
 """The codes of unreadable characters and of hyphens at line ends."""
 
 
-def _paths(page: Any, source: SourceFile, number: int) -> list[int]:
-    """Return the addresses of the drawn paths of a page. Note its pictures and comments."""
-    handle = page.raw
-    count = raw.FPDFPage_CountObjects(handle)
-    address = cast(handle, c_void_p).value
+_PATH = raw.FPDF_PAGEOBJ_PATH
+
+
+def _page_objects(page: Any) -> tuple[list[int], list[int]]:
+    """Return the addresses and the kinds of the objects of a page."""
+    address = cast(page.raw, c_void_p).value
+    count = raw.FPDFPage_CountObjects(page.raw)
     objects = list(map(_object, repeat(address), range(count)))
-    kinds = list(map(_kind, objects))
-    for index in range(raw.FPDFPage_GetAnnotCount(handle)):
-        annotation = raw.FPDFPage_GetAnnot(handle, index)
+    return objects, list(map(_kind, objects))
+
+
+def _note_left_out(page: Any, kinds: Sequence[int], source: SourceFile, number: int) -> None:
+    """Note the pictures and the comments of a page."""
+    for index in range(raw.FPDFPage_GetAnnotCount(page.raw)):
+        annotation = raw.FPDFPage_GetAnnot(page.raw, index)
         kind = raw.FPDFAnnot_GetSubtype(annotation)
         raw.FPDFPage_CloseAnnot(annotation)
         if kind in (raw.FPDF_ANNOT_TEXT, raw.FPDF_ANNOT_FREETEXT):
             source.note("comments left out", f"page {number}")
     if pictures := kinds.count(raw.FPDF_PAGEOBJ_IMAGE):
         source.note("pictures left out", f"page {number}", pictures)
-    return list(compress(objects, map(raw.FPDF_PAGEOBJ_PATH.__eq__, kinds)))
 
 
 def _samples(length: int, measure: Callable[[int], float]) -> list[float]:
