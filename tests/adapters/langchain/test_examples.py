@@ -106,3 +106,19 @@ def test_readme_names_every_example():
     shared = {"langchain_common", "llama_index_offline"}
     for program in FOLDER.glob("*.py"):
         assert (f"[{program.name}]({program.name})" in readme) != (program.stem in shared)
+
+
+@pytest.mark.parametrize("form", ["before", "after"])
+@pytest.mark.parametrize(
+    ("page", "program"),
+    [
+        ("parent_document_retriever", "langchain_parent_documents"),
+        ("multi_query_retriever", "langchain_multi_query"),
+        ("ensemble_retriever", "langchain_ensemble"),
+    ],
+)
+def test_migration_page_shows_the_example(page, program, form):
+    text = (EXAMPLES.parent / "docs" / "migration" / f"{page}.md").read_text("utf-8")
+    code = (FOLDER / f"{program}.py").read_text("utf-8")
+    start = code.index(f"def {form}():")
+    assert code[start:].partition("\n\n\n")[0] in text
