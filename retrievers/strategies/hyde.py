@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from ...nodegraph.models.output.free_text import parse_passage
 from ..plans.prompting import Prompt
-from ..protocols import RetrieverLike
 from .model_prompt import QueryTransform, QueryVariants
-from .transform_retriever import StrategyOptions, TransformRetriever
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
+from .transform_retriever import TransformRetriever
 
 PROMPT = Prompt(
     zh="""\
@@ -84,8 +79,3 @@ class HyDERetriever(TransformRetriever):
     name = "hyde search"
     variant_name = "hyde"
     transform_type = HyDE
-
-    def __init__(
-        self, inner: RetrieverLike, llm: object, **options: Unpack[StrategyOptions]
-    ) -> None:
-        super().__init__(inner, llm, **options)

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Literal, TypedDict, TypeVar, get_args
+from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 from ...nodegraph.errors import explain_names
 from ...nodegraph.models.llm import LLM, as_llm
@@ -23,22 +23,6 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 OnError = Literal["keep", "raise"]
-
-
-class PromptOptions(TypedDict, total=False):
-    """Options of all strategies, documented in ``ModelPrompt``."""
-
-    prompt: PromptReplacement | None
-    language: Language | None
-    retries: int
-    timeout: float | None
-    on_error: OnError
-
-
-class QueryTransformOptions(PromptOptions, total=False):
-    """Options of all query transforms, documented in ``QueryTransform``."""
-
-    include_query: bool | None
 
 
 class ModelPrompt(PromptMixin):
@@ -134,7 +118,10 @@ class ModelPrompt(PromptMixin):
             filled += json_instruction(form, language)
             schema = schema or schema_of(form)
         return await ask_and_parse(
-            *(self.llm, filled, parse, language),
+            self.llm,
+            filled,
+            parse,
+            language,
             schema=schema,
             retries=self.retries,
             timeout=self.timeout,
@@ -174,8 +161,11 @@ class QueryTransform(ModelPrompt):
     Args:
         llm: The model, in any form that ``LLM`` takes.
         include_query: Whether the query itself is also searched. None: the default of the class.
-        **options: ``prompt``, ``language``, ``retries``, ``timeout``, ``on_error``, see
-            ``ModelPrompt``.
+        prompt: See ``ModelPrompt``.
+        language: See ``ModelPrompt``.
+        retries: See ``ModelPrompt``.
+        timeout: See ``ModelPrompt``.
+        on_error: See ``ModelPrompt``.
 
     Raises:
         TypeError: If the model is missing, or an option has the wrong type.
@@ -204,8 +194,25 @@ class QueryTransform(ModelPrompt):
     """Default of ``include_query``."""
 
     @explain_names
-    def __init__(self, llm: object, *, include_query: bool | None = None, **options: Any) -> None:
-        super().__init__(llm, **options)
+    def __init__(
+        self,
+        llm: object,
+        *,
+        include_query: bool | None = None,
+        prompt: PromptReplacement | None = None,
+        language: Language | None = None,
+        retries: int = 1,
+        timeout: float | None = None,
+        on_error: OnError = "keep",
+    ) -> None:
+        super().__init__(
+            llm,
+            prompt=prompt,
+            language=language,
+            retries=retries,
+            timeout=timeout,
+            on_error=on_error,
+        )
         if not isinstance(include_query, bool | None):
             raise TypeError(f"include_query must be True, False or None, got {include_query!r:.80}")
         self.include_query = self.supplements if include_query is None else include_query

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from ...nodegraph.models.output.answer_text import (
     clean,
@@ -21,6 +20,7 @@ from ...nodegraph.models.output.json_values import find_json, value_of
 from ...nodegraph.models.output.lines import label_pattern, strip_markup, without_label
 from ...nodegraph.models.output.queries import MAX_QUERY_LENGTH, parse_sub_questions
 from ...nodegraph.models.output.tags import check_no_tag, tagged_value
+from ...nodegraph.models.templates import Language
 from ...nodegraph.splitters.chunking import count_tokens
 from ..base_retriever import BaseRetriever
 from ..filters import Filters
@@ -28,13 +28,13 @@ from ..foreign.foreign_retriever import as_retriever
 from ..plans.effects import find_one
 from ..plans.limits import CallLimits
 from ..plans.plan import Do, gather, run
-from ..plans.prompting import Prompt, PromptMixin
+from ..plans.prompting import Prompt, PromptMixin, PromptReplacement
 from ..protocols import RetrieverLike
 from ..ranking import with_variant
 from ..results import OutputFormat, QueryVariant, Results
 from ..tracing import start_span
 from ..validation import check_top_k, seconds, whole
-from .model_prompt import ModelPrompt, PromptOptions, describe_error
+from .model_prompt import ModelPrompt, OnError, describe_error
 from .outcome import (
     SUB_QUESTION,
     Ended,
@@ -46,10 +46,6 @@ from .outcome import (
     same_question,
 )
 from .passages import fit_passages, neutralize
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
 
 logger = logging.getLogger(__name__)
 
@@ -200,8 +196,11 @@ class StepReader(ModelPrompt):
         llm: The model, in any form that ``LLM`` takes.
         max_tokens: The maximum length of the passages in the prompt.
         length: Measures the passages.
-        **options: See ``ModelPrompt``. The prompt has the placeholders ``{question}`` and
-            ``{passages}``, and optionally ``{steps}``.
+        prompt: Replaces the prompt, with ``{question}``, ``{passages}`` and optionally ``{steps}``.
+        language: See ``ModelPrompt``.
+        retries: See ``ModelPrompt``.
+        timeout: See ``ModelPrompt``.
+        on_error: See ``ModelPrompt``.
     """
 
     name = "step"
@@ -219,9 +218,20 @@ class StepReader(ModelPrompt):
         *,
         max_tokens: int = MAX_TOKENS,
         length: Callable[[str], int] = count_tokens,
-        **options: Unpack[PromptOptions],
+        prompt: PromptReplacement | None = None,
+        language: Language | None = None,
+        retries: int = 1,
+        timeout: float | None = None,
+        on_error: OnError = "keep",
     ) -> None:
-        super().__init__(llm, **options)
+        super().__init__(
+            llm,
+            prompt=prompt,
+            language=language,
+            retries=retries,
+            timeout=timeout,
+            on_error=on_error,
+        )
         self.max_tokens = whole(max_tokens, "max_tokens", 1)
         if not callable(length):
             raise TypeError(f"length must be a function, got {length!r:.80}")
@@ -368,9 +378,11 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
         top_k: The number of results. None: all results.
         output_format: See ``BaseRetriever``.
         join: See ``BaseRetriever``.
-        **options: ``prompt``, ``language``, ``retries``, ``timeout``, ``on_error``, see
-            ``ModelPrompt``. The prompt has the placeholders ``{question}`` and ``{passages}``, and
-            optionally ``{steps}``.
+        prompt: Replaces the prompt, with ``{question}``, ``{passages}`` and optionally ``{steps}``.
+        language: See ``ModelPrompt``.
+        retries: See ``ModelPrompt``.
+        timeout: See ``ModelPrompt``.
+        on_error: See ``ModelPrompt``.
 
     Raises:
         TypeError: If the retriever or model is missing, or an argument has the wrong type.
@@ -413,7 +425,11 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
         top_k: int | None = None,
         output_format: OutputFormat | None = None,
         join: bool | str = False,
-        **options: Unpack[PromptOptions],
+        prompt: PromptReplacement | None = None,
+        language: Language | None = None,
+        retries: int = 1,
+        timeout: float | None = None,
+        on_error: OnError = "keep",
     ) -> None:
         super().__init__(top_k=top_k, output_format=output_format, join=join)
         self.inner = as_retriever(inner)
@@ -421,7 +437,16 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
         self.max_calls = whole(max_calls, "max_calls", 0)
         self.total_timeout = seconds(total_timeout, "total_timeout")
         self.fetch_k = check_top_k(fetch_k)
-        self.reader = StepReader(llm, max_tokens=max_tokens, length=length, **options)
+        self.reader = StepReader(
+            llm,
+            max_tokens=max_tokens,
+            length=length,
+            prompt=prompt,
+            language=language,
+            retries=retries,
+            timeout=timeout,
+            on_error=on_error,
+        )
 
     def __repr__(self) -> str:
         return f"MultiStepRetriever({self.inner!r}, max_steps={self.max_steps})"
@@ -473,7 +498,10 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
 
             ranking = await Do(merge, kind="work")
             outcome = MultiStep(
-                *(query, tuple(plain), tuple(steps[1:]), tuple(ranking)),
+                query,
+                tuple(plain),
+                tuple(steps[1:]),
+                tuple(ranking),
                 ended=ended,
                 answer=next((step.answer for step in reversed(steps) if step.answer), None),
                 calls=limits.calls,

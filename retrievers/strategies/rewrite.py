@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from ...nodegraph.models.output.queries import parse_phrasings, parse_query
-from ..plans.prompting import Prompt
+from ...nodegraph.models.templates import Language
+from ..plans.prompting import Prompt, PromptReplacement
 from ..protocols import RetrieverLike
+from ..results import OutputFormat
 from ..validation import whole
-from .model_prompt import QueryTransform, QueryTransformOptions, QueryVariants
-from .transform_retriever import StrategyOptions, TransformRetriever
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
+from .model_prompt import OnError, QueryTransform, QueryVariants
+from .transform_retriever import StrategyMode, TransformRetriever
 
 REWRITE_PROMPT = Prompt(
     zh="""\
@@ -89,11 +86,6 @@ class QueryRewriteRetriever(TransformRetriever):
     variant_name = "rewrite"
     transform_type = QueryRewrite
 
-    def __init__(
-        self, inner: RetrieverLike, llm: object, **options: Unpack[StrategyOptions]
-    ) -> None:
-        super().__init__(inner, llm, **options)
-
 
 EXPANSION_PROMPT = Prompt(
     zh="""\
@@ -142,7 +134,12 @@ class QueryExpansion(QueryTransform):
     Args:
         llm: The model, in any form that ``LLM`` takes.
         max_queries: The number of phrasings.
-        **options: See ``QueryTransform``.
+        include_query: See ``QueryTransform``.
+        prompt: See ``ModelPrompt``.
+        language: See ``ModelPrompt``.
+        retries: See ``ModelPrompt``.
+        timeout: See ``ModelPrompt``.
+        on_error: See ``ModelPrompt``.
 
     Raises:
         TypeError: If the model is missing, or an option has the wrong type.
@@ -160,9 +157,26 @@ class QueryExpansion(QueryTransform):
     FORM = '{"queries": ["...", "..."]}'
 
     def __init__(
-        self, llm: object, *, max_queries: int = 3, **options: Unpack[QueryTransformOptions]
+        self,
+        llm: object,
+        *,
+        max_queries: int = 3,
+        include_query: bool | None = None,
+        prompt: PromptReplacement | None = None,
+        language: Language | None = None,
+        retries: int = 1,
+        timeout: float | None = None,
+        on_error: OnError = "keep",
     ) -> None:
-        super().__init__(llm, **options)
+        super().__init__(
+            llm,
+            include_query=include_query,
+            prompt=prompt,
+            language=language,
+            retries=retries,
+            timeout=timeout,
+            on_error=on_error,
+        )
         self.max_queries = whole(max_queries, "max_queries", 1)
 
     async def variants(self, query: str) -> QueryVariants:
@@ -182,7 +196,16 @@ class MultiQueryRetriever(TransformRetriever):
         inner: Any retriever.
         llm: The model, in any form that ``LLM`` takes, or a ``QueryExpansion``.
         max_queries: The number of phrasings. None: 3.
-        **options: See ``TransformRetriever``. ``mode`` defaults to ``"share"``.
+        mode: See ``TransformRetriever``. If None, ``"share"``.
+        top_k: See ``TransformRetriever``.
+        output_format: See ``BaseRetriever``.
+        join: See ``BaseRetriever``.
+        include_query: See ``QueryTransform``.
+        prompt: See ``ModelPrompt``.
+        language: See ``ModelPrompt``.
+        retries: See ``ModelPrompt``.
+        timeout: See ``ModelPrompt``.
+        on_error: See ``ModelPrompt``.
 
     Raises:
         TypeError: If the retriever or model is missing, or an option is unknown.
@@ -212,6 +235,32 @@ class MultiQueryRetriever(TransformRetriever):
         llm: object,
         *,
         max_queries: int | None = None,
-        **options: Unpack[StrategyOptions],
+        mode: StrategyMode | None = None,
+        top_k: int | None = None,
+        output_format: OutputFormat | None = None,
+        join: bool | str = False,
+        include_query: bool | None = None,
+        prompt: PromptReplacement | None = None,
+        language: Language | None = None,
+        retries: int | None = None,
+        timeout: float | None = None,
+        on_error: OnError | None = None,
     ) -> None:
-        super().__init__(inner, llm, max_queries=max_queries, **options)
+        transform = self.transform_of(
+            llm,
+            max_queries=max_queries,
+            include_query=include_query,
+            prompt=prompt,
+            language=language,
+            retries=retries,
+            timeout=timeout,
+            on_error=on_error,
+        )
+        super().__init__(
+            inner,
+            transform,
+            mode=mode,
+            top_k=top_k,
+            output_format=output_format,
+            join=join,
+        )

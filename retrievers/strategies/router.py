@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from ...nodegraph.errors import nearest_names
 from ...nodegraph.models.output.queries import parse_route
-from ...nodegraph.models.templates import schema_of
+from ...nodegraph.models.templates import Language, schema_of
 from ..filters import Filters
-from ..plans.prompting import Prompt
-from .model_prompt import PromptOptions, QueryTransform, QueryVariants
+from ..plans.prompting import Prompt, PromptReplacement
+from ..results import OutputFormat
+from .model_prompt import OnError, QueryTransform, QueryVariants
 from .transform_retriever import (
-    StrategyOptions,
+    StrategyMode,
     Tools,
     TransformRetriever,
     VariantResults,
     Variants,
     named_tools,
 )
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 PROMPT = Prompt(
     zh="""\
@@ -57,7 +55,11 @@ class QueryRouter(QueryTransform):
         llm: The model, in any form that ``LLM`` takes.
         routes: Descriptions of the routes, by name.
         default: The route if the model's answer is useless. None: the first route.
-        **options: See ``ModelPrompt``.
+        prompt: See ``ModelPrompt``.
+        language: See ``ModelPrompt``.
+        retries: See ``ModelPrompt``.
+        timeout: See ``ModelPrompt``.
+        on_error: See ``ModelPrompt``.
 
     Raises:
         ValueError: If the routes are empty, or the default is unknown.
@@ -78,9 +80,20 @@ class QueryRouter(QueryTransform):
         routes: Mapping[str, str],
         *,
         default: str | None = None,
-        **options: Unpack[PromptOptions],
+        prompt: PromptReplacement | None = None,
+        language: Language | None = None,
+        retries: int = 1,
+        timeout: float | None = None,
+        on_error: OnError = "keep",
     ) -> None:
-        super().__init__(llm, **options)
+        super().__init__(
+            llm,
+            prompt=prompt,
+            language=language,
+            retries=retries,
+            timeout=timeout,
+            on_error=on_error,
+        )
         if not routes:
             raise ValueError("routes must not be empty, got {}")
         if default is not None and default not in routes:
@@ -127,7 +140,15 @@ class RouterRetriever(TransformRetriever):
         llm: The model, in any form that ``LLM`` takes.
         default: The route if the choice is useless, or the chosen route fails (an error with
             ``on_error="raise"``). None: the first route.
-        **options: See ``TransformRetriever``.
+        mode: See ``TransformRetriever``.
+        top_k: See ``TransformRetriever``.
+        output_format: See ``BaseRetriever``.
+        join: See ``BaseRetriever``.
+        prompt: See ``ModelPrompt``.
+        language: See ``ModelPrompt``.
+        retries: See ``ModelPrompt``.
+        timeout: See ``ModelPrompt``.
+        on_error: See ``ModelPrompt``.
 
     Raises:
         TypeError: If a route is not a retriever, or the model is missing.
@@ -157,11 +178,36 @@ class RouterRetriever(TransformRetriever):
         llm: object,
         *,
         default: str | None = None,
-        **options: Unpack[StrategyOptions],
+        mode: StrategyMode | None = None,
+        top_k: int | None = None,
+        output_format: OutputFormat | None = None,
+        join: bool | str = False,
+        prompt: PromptReplacement | None = None,
+        language: Language | None = None,
+        retries: int | None = None,
+        timeout: float | None = None,
+        on_error: OnError | None = None,
     ) -> None:
         tools = named_tools(routes, "route")
         descriptions = {name: text for name, (text, _) in tools.items()}
-        super().__init__(tools, llm, routes=descriptions, default=default, **options)
+        transform = self.transform_of(
+            llm,
+            routes=descriptions,
+            default=default,
+            prompt=prompt,
+            language=language,
+            retries=retries,
+            timeout=timeout,
+            on_error=on_error,
+        )
+        super().__init__(
+            tools,
+            transform,
+            mode=mode,
+            top_k=top_k,
+            output_format=output_format,
+            join=join,
+        )
         self.default = next(iter(tools)) if default is None else default
 
     async def search_variants(

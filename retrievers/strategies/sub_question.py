@@ -8,35 +8,33 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...nodegraph.models.output.free_text import parse_partial_answer
 from ...nodegraph.models.output.queries import (
     parse_sub_questions,
 )
 from ...nodegraph.models.output.tool_questions import ToolQuestions, parse_tool_questions
+from ...nodegraph.models.templates import Language
 from ..base_retriever import BaseRetriever
 from ..filters import Filters
 from ..plans.plan import MAX_PARALLEL, gather, run
 from ..plans.prompting import Prompt, PromptReplacement, ask_and_parse
 from ..protocols import RetrieverLike
-from ..results import ScoredNode
+from ..results import OutputFormat, ScoredNode
 from ..tracing import start_span
 from ..validation import whole
-from .model_prompt import QueryTransform, QueryTransformOptions, QueryVariants, describe_error
+from .model_prompt import OnError, QueryTransform, QueryVariants, describe_error
 from .outcome import SUB_QUESTION, StrategyOutcome, SubResults, same_question
 from .passages import fit_passages
 from .transform_retriever import (
-    StrategyOptions,
+    StrategyMode,
     Tools,
     TransformRetriever,
     VariantResults,
     Variants,
     named_tools,
 )
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 logger = logging.getLogger(__name__)
 
@@ -169,7 +167,12 @@ class QueryDecomposition(QueryTransform):
         llm: The model, in any form that ``LLM`` takes.
         max_queries: The maximum number of sub-questions.
         tools: Descriptions of the tools by name. None: no tools.
-        **options: See ``QueryTransform``.
+        include_query: See ``QueryTransform``.
+        prompt: See ``ModelPrompt``.
+        language: See ``ModelPrompt``.
+        retries: See ``ModelPrompt``.
+        timeout: See ``ModelPrompt``.
+        on_error: See ``ModelPrompt``.
 
     Raises:
         TypeError: If the model is missing, or an option has the wrong type.
@@ -196,10 +199,22 @@ class QueryDecomposition(QueryTransform):
         *,
         max_queries: int = 5,
         tools: Mapping[str, str] | None = None,
-        **options: Unpack[QueryTransformOptions],
+        include_query: bool | None = None,
+        prompt: PromptReplacement | None = None,
+        language: Language | None = None,
+        retries: int = 1,
+        timeout: float | None = None,
+        on_error: OnError = "keep",
     ) -> None:
-        prompt = options.pop("prompt", None) if tools is not None else None
-        super().__init__(llm, **options)
+        super().__init__(
+            llm,
+            include_query=include_query,
+            prompt=prompt if tools is None else None,
+            language=language,
+            retries=retries,
+            timeout=timeout,
+            on_error=on_error,
+        )
         self.max_queries = whole(max_queries, "max_queries", 1)
         self.tools: Mapping[str, str] | None = None
         if tools is not None:
@@ -252,7 +267,11 @@ class QueryDecomposition(QueryTransform):
 
         try:
             return await self.ask(
-                *(query, parse), form=_TOOL_FORM, limit=self.max_queries, tools="\n".join(lines)
+                query,
+                parse,
+                form=_TOOL_FORM,
+                limit=self.max_queries,
+                tools="\n".join(lines),
             )
         except Exception:
             if not attempts or self.on_error == "raise":
@@ -321,8 +340,16 @@ class SubQuestionRetriever(TransformRetriever):
             the results of ``grouped``, and in the notes of the evidence.
         answer_prompt: Replaces the prompt of these answers: a text with ``{query}`` and
             ``{context}``, or texts by language.
-        **options: See ``TransformRetriever``. ``mode`` defaults to ``"share"``, and to
-            ``"relative"`` for tools. ``top_k=None`` returns all results of all parts.
+        mode: See ``TransformRetriever``. If None, ``"share"``, and ``"relative"`` for tools.
+        top_k: See ``TransformRetriever``. If None, all results of all parts are returned.
+        output_format: See ``BaseRetriever``.
+        join: See ``BaseRetriever``.
+        include_query: See ``QueryTransform``.
+        prompt: See ``ModelPrompt``.
+        language: See ``ModelPrompt``.
+        retries: See ``ModelPrompt``.
+        timeout: See ``ModelPrompt``.
+        on_error: See ``ModelPrompt``.
 
     Raises:
         TypeError: If the retriever or model is missing, or an option is unknown.
@@ -364,17 +391,43 @@ class SubQuestionRetriever(TransformRetriever):
         max_queries: int | None = None,
         answers: bool = False,
         answer_prompt: PromptReplacement | None = None,
-        **options: Unpack[StrategyOptions],
+        mode: StrategyMode | None = None,
+        top_k: int | None = None,
+        output_format: OutputFormat | None = None,
+        join: bool | str = False,
+        include_query: bool | None = None,
+        prompt: PromptReplacement | None = None,
+        language: Language | None = None,
+        retries: int | None = None,
+        timeout: float | None = None,
+        on_error: OnError | None = None,
     ) -> None:
-        own: dict[str, Any] = {"max_queries": max_queries}
+        descriptions: dict[str, str] | None = None
         if isinstance(inner, Mapping):
             inner = named_tools(inner)
             descriptions = {name: text for name, (text, _) in inner.items()}
             if isinstance(llm, QueryDecomposition):
                 llm = llm.with_tools(descriptions)
-            else:
-                own["tools"] = descriptions
-        super().__init__(inner, llm, **own, **options)
+                descriptions = None
+        transform = self.transform_of(
+            llm,
+            max_queries=max_queries,
+            tools=descriptions,
+            include_query=include_query,
+            prompt=prompt,
+            language=language,
+            retries=retries,
+            timeout=timeout,
+            on_error=on_error,
+        )
+        super().__init__(
+            inner,
+            transform,
+            mode=mode,
+            top_k=top_k,
+            output_format=output_format,
+            join=join,
+        )
         self.answers = answers
         self._prompts = {PARTIAL_NAME: PARTIAL.replaced(answer_prompt)}
 
@@ -482,7 +535,10 @@ class SubQuestionRetriever(TransformRetriever):
             span.attributes.update(passages=count, left_out=len(texts) - count)
             try:
                 answer = await ask_and_parse(
-                    *(transform.llm, prompt, parse_partial_answer, language),
+                    transform.llm,
+                    prompt,
+                    parse_partial_answer,
+                    language,
                     retries=transform.retries,
                     timeout=transform.timeout,
                 )

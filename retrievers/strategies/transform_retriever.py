@@ -9,19 +9,20 @@ from functools import partial
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from ...nodegraph.errors import nearest_names
+from ...nodegraph.models.templates import Language
 from ..base_retriever import BaseRetriever, join_notes
 from ..filters import Filters
 from ..foreign.foreign_retriever import as_retriever
 from ..foreign.outputs import is_answer
 from ..plans.effects import find_all, find_one
 from ..plans.plan import All, Do, gather
-from ..plans.prompting import PromptMixin
+from ..plans.prompting import PromptMixin, PromptReplacement
 from ..protocols import RetrieverLike, RetrieverProtocol
 from ..ranking import Mode, fuse, with_variant
-from ..results import OutputFormat, OutputOptions, QueryVariant, Results, ScoredNode
+from ..results import OutputFormat, QueryVariant, Results, ScoredNode
 from ..tracing import start_span
 from ..validation import choice
-from .model_prompt import QueryTransform, QueryTransformOptions, QueryVariants, describe_error
+from .model_prompt import OnError, QueryTransform, QueryVariants, describe_error
 from .question_share import fuse_with_question
 
 logger = logging.getLogger(__name__)
@@ -34,13 +35,6 @@ With ``"share"``, the question weighs as much as all its variants together, see
 """
 
 _MODES = ("share", *get_args(Mode))
-
-
-class StrategyOptions(QueryTransformOptions, OutputOptions, total=False):
-    """Options of all strategies with a query transform, documented in ``TransformRetriever``."""
-
-    mode: StrategyMode | None
-    top_k: int | None
 
 
 Tools: TypeAlias = Mapping[str, RetrieverLike | tuple[str, RetrieverLike]]
@@ -140,9 +134,13 @@ class TransformRetriever(PromptMixin, BaseRetriever):
         top_k: The number of results, overall and per variant. None: the inner retriever's own.
         output_format: See ``BaseRetriever``.
         join: See ``BaseRetriever``.
-        **options: If ``llm`` is a model, the options of the query transform: ``prompt``,
-            ``language``, ``retries``, ``timeout``, ``on_error``, ``include_query`` (see
-            ``QueryTransform``) and the options of the class.
+        include_query: See ``QueryTransform``. This and the following options require a model as
+            ``llm``. If None, the transform decides.
+        prompt: See ``ModelPrompt``.
+        language: See ``ModelPrompt``.
+        retries: See ``ModelPrompt``.
+        timeout: See ``ModelPrompt``.
+        on_error: See ``ModelPrompt``.
 
     Raises:
         TypeError: If the retriever or transform is missing, or an option is unknown.
@@ -181,24 +179,47 @@ class TransformRetriever(PromptMixin, BaseRetriever):
         top_k: int | None = None,
         output_format: OutputFormat | None = None,
         join: bool | str = False,
-        **options: Any,
+        include_query: bool | None = None,
+        prompt: PromptReplacement | None = None,
+        language: Language | None = None,
+        retries: int | None = None,
+        timeout: float | None = None,
+        on_error: OnError | None = None,
     ) -> None:
         super().__init__(top_k=top_k, output_format=output_format, join=join)
         self.tools = named_tools(inner) if isinstance(inner, Mapping) else {}
         self.inner = None if self.tools else as_retriever(inner)
-        self.query_transform = self._transform_of(llm, options)
+        self.query_transform = self.transform_of(
+            llm,
+            include_query=include_query,
+            prompt=prompt,
+            language=language,
+            retries=retries,
+            timeout=timeout,
+            on_error=on_error,
+        )
         mode = self.default_mode if mode is None else mode
         self.mode: StrategyMode = choice(mode, "mode", _MODES)
 
-    def _transform_of(self, llm: object, options: Mapping[str, Any]) -> QueryTransform:
-        options = {name: value for name, value in options.items() if value is not None}
+    @classmethod
+    def transform_of(cls, llm: object, **options: Any) -> QueryTransform:
+        """Return the query transform of a model, or a given query transform.
+
+        Args:
+            llm: The model or the query transform.
+            **options: The options of the query transform. None: the default of an option.
+
+        Raises:
+            TypeError: If options are given for a query transform, or the class requires one.
+        """
+        given = {name: value for name, value in options.items() if value is not None}
         if not isinstance(llm, QueryTransform):
-            if self.transform_type is QueryTransform:
+            if cls.transform_type is QueryTransform:
                 raise TypeError(f"llm must be a QueryTransform, got {llm!r:.80}")
-            return self.transform_type(llm, **options)
-        if options:
+            return cls.transform_type(llm, **given)
+        if given:
             raise TypeError(
-                f"the options {sorted(options)} need a model as llm; with a transform, write "
+                f"the options {sorted(given)} need a model as llm; with a transform, write "
                 f"{type(llm).__name__}(llm, ...)"
             )
         return llm

@@ -1,5 +1,7 @@
 """The table of strategies by name."""
 
+import inspect
+import pydoc
 import re
 from pathlib import Path
 from typing import Any, get_args
@@ -8,7 +10,7 @@ import pytest
 
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.base_retriever import BaseRetriever
-from nodekin.retrievers.strategies.router import RouterRetriever
+from nodekin.retrievers.strategies.router import QueryRouter, RouterRetriever
 from nodekin.retrievers.strategies.strategy_registry import (
     STRATEGIES,
     StrategyName,
@@ -48,6 +50,26 @@ def test_make_strategy_creates_each_strategy(name: Any, plain: Retriever, script
     retriever = make_strategy(name, plain, scripted("How long is the Nile?"), top_k=1)
     assert type(retriever) is STRATEGIES[name].retriever
     assert [result.node.id for result in retriever.retrieve("Nile long")] == ["nile"]
+
+
+CLASSES = [
+    *(strategy.retriever for strategy in STRATEGIES.values()),
+    *(strategy.transform for strategy in STRATEGIES.values() if strategy.transform),
+    RouterRetriever,
+    QueryRouter,
+]
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_help_shows_all_options_with_types(cls: type) -> None:
+    parameters = inspect.signature(cls).parameters
+    kinds = {parameter.kind for parameter in parameters.values()}
+    assert inspect.Parameter.VAR_KEYWORD not in kinds
+    assert {"prompt", "language", "retries", "timeout", "on_error"} <= parameters.keys()
+    shown = pydoc.render_doc(cls, renderer=pydoc.plaintext)
+    for parameter in parameters.values():
+        assert parameter.annotation is not inspect.Parameter.empty
+        assert f"{parameter.name}: {parameter.annotation}" in shown.replace("'", "")
 
 
 def test_unknown_names_and_options_raise(plain: Retriever) -> None:
