@@ -13,7 +13,7 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
 from ...nodegraph.readers.source_files import file_id_of
 from ...nodegraph.storage.sqlite import faults_of
-from ...retrievers.corpus_tools.reading_tools import CorpusView
+from ...retrievers.corpus_tools.corpus_view import CorpusView
 from ...retrievers.corpus_tools.tool_output import ToolError
 from ..changed_files import newer_files
 from . import workspace

@@ -13,7 +13,7 @@ from ...nodegraph.node import ROOT, Node
 from ...nodegraph.readers.skipped_files import describe_skipped
 from ...nodegraph.readers.source_files import file_id_of
 from ...nodegraph.splitters.headings import markdown_headings
-from ...retrievers.corpus_tools.reading_tools import CorpusView
+from ...retrievers.corpus_tools.corpus_view import CorpusView
 from ...retrievers.filters import Filters
 from ..extras import extra
 from .html_pages import Page, name_of, node_url

@@ -1,22 +1,16 @@
-"""The tools ``outline``, ``read`` and ``grep``, and the visible part of a graph."""
+"""The tools ``outline``, ``read`` and ``grep``."""
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import partial
-from itertools import islice
-from operator import itemgetter
-from typing import TYPE_CHECKING
 
-from ...nodegraph.errors import nearest_names
-from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
 from ...nodegraph.search_text import source_title
 from ...nodegraph.splitters.chunking import count_tokens, shorten
 from ...nodegraph.splitters.headings import markdown_headings
-from ..filters import Filters, parse_filters
+from .corpus_view import CorpusView
 from .tool_output import (
     Entry,
     Interval,
@@ -31,90 +25,18 @@ from .tool_output import (
     span_of,
 )
 
-if TYPE_CHECKING:
-    from .toolset import CorpusTools
-
-_AT_ONCE = 200  # maximum number of documents with texts in memory
-
-
-class CorpusView:
-    """The documents and passages of a graph that meet conditions.
-
-    Args:
-        graph: The node graph.
-        target: The group of passages.
-        filters: Conditions on the metadata of documents. Other documents are invisible to the
-            tools.
-    """
-
-    def __init__(self, graph: NodeGraph, target: str, filters: Filters | None = None) -> None:
-        self.graph = graph
-        self.target = target
-        self.filters = filters
-        self._allowed = parse_filters(filters)
-
-    def documents(self, folder: str = "") -> Iterator[Node]:
-        """Yield the documents, loaded in batches.
-
-        Args:
-            folder: Only the documents in this folder, or the document with this id.
-        """
-        folder = folder.strip().rstrip("/")
-        ids = iter(self.graph.reader.document_ids())
-        if folder:
-            ids = (i for i in ids if i == folder or i.startswith(f"{folder}/"))
-        while subset := list(islice(ids, _AT_ONCE)):
-            yield from (node for node in self.graph.reader.nodes_by_id(subset) if self.allows(node))
-
-    def document(self, name: str) -> Node:
-        """Return the document with an id, or the only document whose id ends with a path.
-
-        Raises:
-            ToolError: If no document or several documents match. The message lists similar names.
-        """
-        ids = self.graph.reader.document_ids()
-        names = [name] if name in set(ids) else [i for i in ids if i.endswith(f"/{name}")]
-        matching = list(islice(filter(self.allows, map(self.graph.node, names)), 9))
-        if len(matching) == 1:
-            return matching[0]
-        if matching:
-            listed = ", ".join(repr(node.id) for node in matching[:8])
-            raise ToolError(f"{name!r:.200} is several documents; give one of these: {listed}")
-        existing = [node.id for node in islice(self.documents(), 2_000)]
-        raise ToolError(
-            f"unknown document {name!r:.200}; known: {nearest_names(name, existing)}. "
-            "outline lists all"
-        )
-
-    def passages(self, document: Node) -> Sequence[Node]:
-        """Return the passages of a document, in order."""
-        results: Sequence[Node] = self.graph.find(self.target)(document)
-        return results
-
-    def passage_at(self, document: Node, at: int) -> Node:
-        """Return the passage that contains a position, or the passage before it."""
-        passages = [(span[0], node) for node in self.passages(document) if (span := span_of(node))]
-        if not passages:
-            return document
-        return passages[max(0, bisect_right(passages, at, key=itemgetter(0)) - 1)][1]
-
-    def allows(self, node: Node) -> bool:
-        """Return whether a node meets the conditions."""
-        return self._allowed.matches(node)
-
-
 _CONTEXT_TOKENS = 30  # tokens of a line before and after a match in grep
 
 _MAX_LENGTH = 400  # maximum characters of a match, and of its context on either side
 
 
-def outline(tools: CorpusTools, max_tokens: int, *, document: str, skip: int) -> ToolOutput:
+def outline(view: CorpusView, max_tokens: int, *, document: str, skip: int) -> ToolOutput:
     """Return the documents of the corpus or of a folder, or the headings of a document."""
-    view = tools.view
     first = next(view.documents(document), None)
-    if document and not document.endswith("/") and (first is None or first.id == document):
-        rows, items = _heading_rows(view, view.document(document)), "headings"
-        return page_of(rows, max_tokens, skip, tool="outline", items=items, separator="\n")
+    names_document = bool(document) and not document.endswith("/")
+    if names_document and (first is None or first.id == document):
+        rows = _heading_rows(view, view.document(document))
+        return page_of(rows, max_tokens, skip, tool="outline", items="headings", separator="\n")
     listed = (partial(_document_row, node) for node in view.documents(document))
     output = page_of(listed, max_tokens, skip, tool="outline", items="documents", separator="\n")
     if not output.entries:
@@ -127,7 +49,7 @@ def outline(tools: CorpusTools, max_tokens: int, *, document: str, skip: int) ->
 
 
 def read(
-    tools: CorpusTools,
+    view: CorpusView,
     max_tokens: int,
     *,
     document: str,
@@ -135,14 +57,15 @@ def read(
     end: int | None,
 ) -> ToolOutput:
     """Return the exact text of a part of a document."""
-    node = tools.view.document(document)
+    node = view.document(document)
     size = len(node.text)
-    first, stop = start or 0, size if end is None else min(end, size)
+    first = start or 0
+    stop = size if end is None else min(end, size)
     if first > size or (end is not None and end < first):
         raise ToolError(
             f"start and end must be from 0 to {size} in {node.id!r}, got {start} and {end}"
         )
-    passage = tools.view.passage_at(node, first)
+    passage = view.passage_at(node, first)
     if end is None and start is not None:  # the end of the passage that contains the start
         stop = max((span_of(passage) or (0, size))[1], start)
     text = _shorten_quoted(node.text[first:stop], max_tokens)
@@ -157,7 +80,7 @@ def read(
 
 
 def grep(
-    tools: CorpusTools,
+    view: CorpusView,
     max_tokens: int,
     *,
     pattern: str,
@@ -168,7 +91,7 @@ def grep(
     if not pattern:
         raise ToolError("the pattern is empty; give the text to look for")
     sought = re.compile(re.escape(pattern), re.IGNORECASE)
-    rows = _match_rows(tools.view.documents(document), sought)
+    rows = _match_rows(view.documents(document), sought)
     where = f" below {document!r}" if document else ""
     empty = (
         f"{pattern!r:.200} does not occur{where}; grep finds exact text only: try a part of "
@@ -189,7 +112,8 @@ def _shorten_quoted(text: str, tokens: int) -> str:
 
 
 def _document_row(node: Node) -> tuple[str, Entry]:
-    title, tokens = source_title(node.metadata), count_tokens(node.text)
+    title = source_title(node.metadata)
+    tokens = count_tokens(node.text)
     name = f" {title}" if title and title not in node.id else ""
     entry = {"document": node.id, "title": title, "tokens": tokens}
     return in_line(f"{node.id} ({tokens:,} tokens){name}"), entry
@@ -238,7 +162,8 @@ def _excerpt(text: str, start: int, end: int) -> Interval:
 
 def _match_row(node: Node, match: Interval, excerpt: Interval) -> tuple[str, Entry]:
     """Return the location of a match, and the text around it."""
-    text, (first, last) = node.text, excerpt
+    text = node.text
+    first, last = excerpt
     entry = location_of(node, *match) | {"text": text[slice(*match)][:_MAX_LENGTH]}
     entry["context"] = text[first:last]
     before = "… " if text[max(0, first - 1) : first].strip("\n") else ""

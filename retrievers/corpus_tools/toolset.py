@@ -13,9 +13,10 @@ from ...nodegraph.graph import NodeGraph
 from ..composite.default_retriever import DefaultRetriever
 from ..filters import Filters, all_of
 from ..foreign.foreign_retriever import as_retriever
+from ..protocols import RetrieverProtocol
 from ..restricted_retriever import restrict, restriction_of
-from . import reading_tools, search_tools
-from .reading_tools import CorpusView
+from . import cite_tool, reading_tools, search_tools
+from .corpus_view import CorpusView
 from .tool_output import ToolError, ToolOutput
 
 
@@ -27,7 +28,7 @@ class CorpusTool:
         name: The name.
         description: The purpose of the tool and the case for its use.
         parameters: The arguments, as a JSON schema.
-        call: A function of the tools, the budget and the arguments.
+        call: A function of the view, the budget and the arguments.
     """
 
     name: str
@@ -108,7 +109,7 @@ _TOOLS = (
         skip=_SKIP,
     ),
     _tool(
-        search_tools.cite,
+        cite_tool.cite,
         "Check quotations before you give them to anybody: where each one of a draft "
         "stands exactly, or nowhere, with the nearest text. Give the draft with its "
         "quotation marks, or one quotation without.",
@@ -174,11 +175,16 @@ class CorpusTools:
             raise TypeError(f"graph must be a NodeGraph, got {graph!r:.80}")
         self.graph = graph
         self.max_tokens = check_integer(max_tokens, "max_tokens", 50)
-        self.default = DefaultRetriever(graph, target)
-        native = self.default if retriever is None else as_retriever(retriever)
+        default = DefaultRetriever(graph, target)
+        native = default if retriever is None else as_retriever(retriever)
         filters = all_of(filters, restriction_of(native))
-        self.view = CorpusView(graph, self.default.target, filters)
-        self.retriever = restrict(native, filters) if filters else native
+        restricted = restrict(native, filters) if filters else native
+        self.view = CorpusView(graph, default.target, filters, restricted)
+
+    @property
+    def retriever(self) -> RetrieverProtocol:
+        """The retriever of ``search``, restricted to the visible documents."""
+        return self.view.retriever
 
     def call(
         self,
@@ -206,7 +212,7 @@ class CorpusTools:
         tool = self.tools[name]
         values = check_arguments(tool, arguments or {})
         budget = check_integer(max_tokens or self.max_tokens, "max_tokens", 1)
-        return tool.call(self, budget, **values)
+        return tool.call(self.view, budget, **values)
 
 
 def check_arguments(tool: CorpusTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -239,7 +245,9 @@ def check_arguments(tool: CorpusTool, arguments: Mapping[str, Any]) -> dict[str,
 
 
 def _checked(tool: str, name: str, declared: Mapping[str, Any], value: Any) -> Any:
-    kind, least, most = declared["type"], declared.get("minimum", 0), declared.get("maximum")
+    kind = declared["type"]
+    least = declared.get("minimum", 0)
+    most = declared.get("maximum")
     if kind == "integer" and isinstance(value, str | float):
         with suppress(ValueError, OverflowError):
             value = int(value) if float(value) == int(value) else value

@@ -1,0 +1,157 @@
+"""The tool ``cite``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+from ...nodegraph.node import Node
+from ..answers.quote_matching import ELISION, QuoteIndex
+from ..answers.quotes import draft_quotes
+from ..retriever import Retriever
+from .corpus_view import CorpusView
+from .tool_output import (
+    Entry,
+    Interval,
+    ToolError,
+    ToolOutput,
+    heading_line,
+    in_line,
+    location_of,
+    page_of,
+    quoted,
+)
+
+_SENTENCES = (20, 200)  # numbers of the most similar sentences to check: first 20, then 200
+
+_QUERY = 300  # characters at the start and the end of a long quotation that form the query
+
+_AROUND = 100  # characters around a sentence, in addition to the length of the quotation
+
+_WORD = 50  # maximum characters to the next space, to avoid cutting a word
+
+_ELIDED = 2_000  # additional characters if the quotation omits words
+
+
+def cite(
+    view: CorpusView,
+    max_tokens: int,
+    *,
+    draft: str,
+    document: str,
+    skip: int,
+) -> ToolOutput:
+    """Return the location of each quotation in a draft, or the most similar text."""
+    quotes = draft_quotes(draft)
+    if not quotes:
+        raise ToolError("the draft must contain words or a quotation")
+    source = view.document(document) if document else None
+    rows = (partial(_quote_row, view, quote, source) for quote in quotes)
+    return page_of(rows, max_tokens, skip, tool="cite", items="quotations")
+
+
+class _Part(NamedTuple):
+    """A part of a document in which a quotation is sought.
+
+    Attributes:
+        node: The document.
+        offset: The start of the part in the document's text.
+        text: The text of the part.
+    """
+
+    node: Node
+    offset: int
+    text: str
+
+
+class _Place(NamedTuple):
+    """The result of a search for a quotation.
+
+    Attributes:
+        status: The status of the quotation, ``"not_found"`` without a match.
+        entries: The places of the quotation, or the nearest text.
+        is_near: Whether the entries are the nearest text.
+    """
+
+    status: str
+    entries: Sequence[Entry] = ()
+    is_near: bool = False
+
+
+def _quote_row(view: CorpusView, quote: str, source: Node | None) -> tuple[str, Entry]:
+    """Return a quotation with its places, or with the nearest text."""
+    place = _place_of(view, quote, source)
+    key = "nearest" if place.status == "not_found" else "spans"
+    row = {"quote": quote, "status": place.status, key: [*place.entries]}
+    nearest = ", the nearest text is" if place.is_near else ""
+    first = in_line(f"“{quote}”: {place.status.replace('_', ' ')}{nearest}")
+    if place.status == "exact":
+        return f"{first}, {heading_line(place.entries[0])}", row
+    lines = [f"{heading_line(entry)}\n{quoted(entry['text'])}" for entry in place.entries]
+    return "\n".join([first, *lines]), row
+
+
+def _place_of(view: CorpusView, quote: str, source: Node | None) -> _Place:
+    """Return the places of a quotation in the best parts of documents, or in one document."""
+    parts: Sequence[_Part] = ()
+    for count in _SENTENCES:
+        parts = _parts(view, quote, count) if source is None else [_Part(source, 0, source.text)]
+        index = QuoteIndex([part.text for part in parts])
+        match = index.find(quote)
+        if match is not None:
+            entries = [_entry(view, parts[match.text], span) for span in match.spans]
+            return _Place(match.status, entries)
+        if source is not None or len(parts) < count:
+            break
+    nearest = index.nearest(quote)
+    if nearest is None:
+        return _Place("not_found")
+    at, span = nearest
+    return _Place("not_found", [_entry(view, parts[at], span)], True)
+
+
+def _entry(view: CorpusView, part: _Part, span: Interval) -> Entry:
+    """Return the place of a span of a part in its document."""
+    start = part.offset + span[0]
+    stop = part.offset + span[1]
+    entry = location_of(view.passage_at(part.node, start), start, stop)
+    return entry | {"text": part.node.text[start:stop]}
+
+
+def _parts(view: CorpusView, quote: str, count: int) -> list[_Part]:
+    """Return parts of documents that share words with a quotation."""
+    query = quote
+    if len(quote) > 2 * _QUERY:
+        query = f"{quote[:_QUERY]} {quote[-_QUERY:]}"
+    around = len(quote) + _AROUND
+    if ELISION.search(quote):
+        around += _ELIDED
+    words = view.restricted(Retriever(view.graph, view.sentences, "bm25", top_k=count))
+    results = words.retrieve(query)
+    if not results:  # no searchable words, or no match: look for the exact text
+        folded = quote.casefold()
+        documents = view.documents()
+        return [_Part(node, 0, node.text) for node in documents if folded in node.text.casefold()]
+    parts: list[_Part] = []
+    for result in results:
+        sentence = result.node
+        node = sentence.root
+        if sentence.start is None or sentence.end is None or not view.allows(node):
+            continue
+        start, stop = _widened(node.text, sentence.start - around, sentence.end + around)
+        parts.append(_Part(node, start, node.text[start:stop]))
+    return parts
+
+
+def _widened(text: str, first: int, last: int) -> Interval:
+    """Return a span that starts and ends at spaces, if there are any nearby."""
+    first = max(0, first)
+    start = first
+    if first:
+        space = text.find(" ", first, first + _WORD)
+        start = first if space < 0 else space + 1
+    if last >= len(text):
+        return start, last
+    space = text.rfind(" ", last - _WORD, last)
+    return start, last if space < 0 else space

@@ -1,0 +1,127 @@
+"""The visible part of a graph: documents and passages that meet conditions."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import islice
+
+from ...nodegraph.errors import nearest_names
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import Node
+from ..composite.default_retriever import DefaultRetriever
+from ..composite.default_settings import sentence_group
+from ..filters import Filters, parse_filters
+from ..protocols import RetrieverProtocol
+from ..restricted_retriever import restrict
+from .tool_output import ToolError, span_of
+
+_AT_ONCE = 200  # maximum number of documents with texts in memory
+
+
+class CorpusView:
+    """The documents and passages of a graph that meet conditions.
+
+    Args:
+        graph: The node graph.
+        target: The group of passages.
+        filters: Conditions on the metadata of documents. Other documents are invisible to the
+            tools.
+        retriever: The retriever of a search. It returns only visible passages. If None, the
+            default search of the target.
+    """
+
+    def __init__(
+        self,
+        graph: NodeGraph,
+        target: str,
+        filters: Filters | None = None,
+        retriever: RetrieverProtocol | None = None,
+    ) -> None:
+        self.graph = graph
+        self.target = target
+        self.filters = filters
+        self._retriever = retriever
+        self._allowed = parse_filters(filters)
+
+    @property
+    def retriever(self) -> RetrieverProtocol:
+        """The retriever of a search."""
+        if self._retriever is None:
+            self._retriever = self.restricted(DefaultRetriever(self.graph, self.target))
+        return self._retriever
+
+    @cached_property
+    def sentences(self) -> str:
+        """The group of the sentences of passages, which is declared if it is missing."""
+        return sentence_group(self.graph, self.target)
+
+    @property
+    def entities(self) -> str:
+        """The group of the names in passages, which may not be declared."""
+        return f"{self.target} entity"
+
+    def restricted(self, retriever: RetrieverProtocol) -> RetrieverProtocol:
+        """Return a retriever that returns only visible passages."""
+        return retriever if self.filters is None else restrict(retriever, self.filters)
+
+    def documents(self, folder: str = "") -> Iterator[Node]:
+        """Yield the documents, loaded in batches.
+
+        Args:
+            folder: Only the documents in this folder, or the document with this id.
+        """
+        folder = folder.strip().rstrip("/")
+        ids = iter(self.graph.reader.document_ids())
+        if folder:
+            inside = f"{folder}/"
+            ids = (name for name in ids if name == folder or name.startswith(inside))
+        while subset := list(islice(ids, _AT_ONCE)):
+            yield from (node for node in self.graph.reader.nodes_by_id(subset) if self.allows(node))
+
+    def document(self, name: str) -> Node:
+        """Return the document with an id, or the only document whose id ends with a path.
+
+        Raises:
+            ToolError: If no document or several documents match. The message lists similar names.
+        """
+        names = self.graph.reader.document_ids()
+        if name in set(names):
+            names = [name]
+        else:
+            names = [document_id for document_id in names if document_id.endswith(f"/{name}")]
+        nodes = (self.graph.node(document_id) for document_id in names)
+        matching = list(islice((node for node in nodes if self.allows(node)), 9))
+        if len(matching) == 1:
+            return matching[0]
+        if matching:
+            listed = ", ".join(repr(node.id) for node in matching[:8])
+            raise ToolError(f"{name!r:.200} is several documents; give one of these: {listed}")
+        existing = [node.id for node in islice(self.documents(), 2_000)]
+        raise ToolError(
+            f"unknown document {name!r:.200}; known: {nearest_names(name, existing)}. "
+            "outline lists all"
+        )
+
+    def passages(self, document: Node) -> Sequence[Node]:
+        """Return the passages of a document, in order."""
+        results: Sequence[Node] = self.graph.find(self.target)(document)
+        return results
+
+    def passage_at(self, document: Node, at: int) -> Node:
+        """Return the passage that contains a position, or the passage before it."""
+        starts: list[int] = []
+        passages: list[Node] = []
+        for node in self.passages(document):
+            span = span_of(node)
+            if span is not None:
+                starts.append(span[0])
+                passages.append(node)
+        if not passages:
+            return document
+        return passages[max(0, bisect_right(starts, at) - 1)]
+
+    def allows(self, node: Node) -> bool:
+        """Return whether a node meets the conditions."""
+        return self._allowed.matches(node)

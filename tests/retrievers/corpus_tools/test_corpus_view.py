@@ -1,0 +1,61 @@
+"""The visible part of a graph: documents, passages, and the default search."""
+
+import pytest
+
+from nodekin.nodegraph import Document, NodeGraph
+from nodekin.retrievers import DefaultRetriever
+from nodekin.retrievers.corpus_tools.corpus_view import CorpusView
+from nodekin.retrievers.corpus_tools.tool_output import ToolError
+
+
+@pytest.fixture(scope="module")
+def graph() -> NodeGraph:
+    graph = NodeGraph(progress=False)
+    for name in ("teas/green.md", "teas/black.md", "old/black.md", "teas.md"):
+        text = f"# {name}\n\n" + "Tea is a drink. " * 400 + f"\n\n# End\n\nThe end of {name}."
+        graph.add(Document(text, {"folder": name.partition("/")[0]}, id=name))
+    DefaultRetriever(graph)  # declares the group of passages
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("folder", "expected"),
+    [
+        ("", ["teas/green.md", "teas/black.md", "old/black.md", "teas.md"]),
+        ("teas", ["teas/green.md", "teas/black.md"]),
+        ("teas/", ["teas/green.md", "teas/black.md"]),
+        ("old/black.md", ["old/black.md"]),
+        ("none", []),
+    ],
+)
+def test_documents_are_listed_by_folder(folder: str, expected: list[str], graph: NodeGraph) -> None:
+    view = CorpusView(graph, "passage")
+    assert [document.id for document in view.documents(folder)] == expected
+
+
+def test_document_is_found_by_id_or_end_of_path(graph: NodeGraph) -> None:
+    view = CorpusView(graph, "passage")
+    assert view.document("teas.md").id == "teas.md"
+    assert view.document("green.md").id == "teas/green.md"
+    with pytest.raises(ToolError, match="is several documents; give one of these"):
+        view.document("black.md")
+    with pytest.raises(ToolError, match=r"unknown document 'gren\.md'; known: .*green"):
+        view.document("gren.md")
+
+
+def test_documents_outside_the_conditions_are_invisible(graph: NodeGraph) -> None:
+    view = CorpusView(graph, "passage", {"folder": "teas"})
+    assert view.document("black.md").id == "teas/black.md"
+    with pytest.raises(ToolError, match=r"unknown document 'old/black\.md'"):
+        view.document("old/black.md")
+    found = view.retriever.retrieve("The end of old/black.md", top_k=9)
+    assert {result.node.document_id for result in found} == {"teas/green.md", "teas/black.md"}
+
+
+def test_passage_at_contains_the_position(graph: NodeGraph) -> None:
+    view = CorpusView(graph, "passage")
+    document = view.document("teas.md")
+    first, *_, last = view.passages(document)
+    assert view.passage_at(document, 0) == first
+    assert view.passage_at(document, len(document.text) - 1) == last
+    assert view.passage_at(document, 10**9) == last
