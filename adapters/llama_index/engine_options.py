@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, TypeAlias, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict
 
 from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.callbacks import CallbackManager
@@ -103,3 +103,8 @@ class IndexEngineOptions(EngineOptions, total=False):
     sparse_top_k: int | None
     hybrid_top_k: int | None
     vector_store_kwargs: Mapping[str, float] | None
+
+
+def given_options(**options: Any) -> dict[str, Any]:
+    """Return the options that are not None."""
+    return {name: value for name, value in options.items() if value is not None}

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from llama_index.core import Document, Settings, StorageContext, chat_engine
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -100,8 +100,9 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
 
     Use it like ``VectorStoreIndex``: insert, update and delete documents and nodes, persist and
     load. Given nodes are returned unchanged, with their class, and are searched by their words and
-    vectors. Evidence names the matching sentence. Embedding starts with the first search. Without
-    an embedding model, words alone are searched, and the log has one line.
+    vectors. Evidence names the matching sentence. Nodes are embedded when they are added, and
+    sentences at the first search. Without an embedding model, words alone are searched, and the log
+    has one line.
 
     Args:
         nodes: The nodes, of any LlamaIndex class.
@@ -119,8 +120,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         transformations: As in LlamaIndex.
         show_progress: As in LlamaIndex.
         insert_batch_size: The number of nodes that are written together.
-        use_async: Accepted as in ``VectorStoreIndex``. It has no effect, since nodes are embedded
-            at the first search.
+        use_async: Accepted as in ``VectorStoreIndex``. It has no effect: await ``ainsert_nodes``.
         store_nodes_override: Accepted as in ``VectorStoreIndex``. It has no effect, since nodes
             are always stored.
 
@@ -170,7 +170,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         docstore = context.docstore
         model: object = None
         if not isinstance(docstore, GraphDocstore):
-            model = _embed_model(embed_model, similarity)
+            model = _embed_model(embed_model, similarity, callback_manager)
             self._own = GraphDocstore(NodeGraph(embed=model, store=store, progress=show_progress))
         elif index_struct is not None:
             self._own = docstore
@@ -274,18 +274,24 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         return index
 
     @classmethod
+    @explain_names
     def from_vector_store(
-        cls, vector_store: BasePydanticVectorStore, **options: Any
+        cls,
+        vector_store: BasePydanticVectorStore,
+        embed_model: Embedding | str | None = None,
     ) -> NodeGraphIndex:
         """Return the index of a ``NodeGraphVectorStore``.
+
+        Args:
+            vector_store: The vector store.
+            embed_model: As in ``VectorStoreIndex``. It has no effect, since the index has a model.
 
         Raises:
             TypeError: If it is another vector store, which has vectors only. The message has the
                 line to write instead.
         """
         if isinstance(vector_store, NodeGraphVectorStore):
-            check_names("NodeGraphIndex.from_vector_store", options, ())
-            return vector_store.index
+            return cast("NodeGraphIndex", vector_store.index)
         given = type(vector_store).__name__
         raise TypeError(
             f"from_vector_store requires a NodeGraphVectorStore, got {given}; nodekin searches "
@@ -416,23 +422,23 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         return self._own.nodes_of(ref_doc_id)
 
     def as_query_engine(  # type: ignore[override]
-        self, llm: LanguageModel | None = None, **options: Unpack[IndexEngineOptions]
+        self, llm: LanguageModel | None = None, **kwargs: Unpack[IndexEngineOptions]
     ) -> NodeGraphQueryEngine:
         """Return a query engine.
 
         Args:
             llm: The model. None: ``Settings.llm``.
-            **options: Arguments of ``as_retriever`` and of ``NodeGraphQueryEngine``.
+            **kwargs: Arguments of ``as_retriever`` and of ``NodeGraphQueryEngine``.
 
         Raises:
             TypeError: If an argument is unknown.
         """
         of_search = inspect.signature(self.as_retriever).parameters
         of_engine = inspect.signature(NodeGraphQueryEngine).parameters
-        check_names("NodeGraphIndex.as_query_engine", options, {**of_search, **of_engine})
+        check_names("NodeGraphIndex.as_query_engine", kwargs, {**of_search, **of_engine})
         search: dict[str, Any] = {}
-        answer: dict[str, Any] = {"callback_manager": self._callback_manager}
-        for name, value in options.items():
+        answer: dict[str, Any] = {}
+        for name, value in kwargs.items():
             target = search if name in of_search and name not in of_engine else answer
             target[name] = value
         if "filters" in answer:
@@ -446,7 +452,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         *,
         similarity_top_k: int | None = None,
         filters: MetadataFilters | Filters | None = None,
-        **options: Any,
+        **kwargs: Any,
     ) -> BaseChatEngine:
         """Return one of LlamaIndex's chat engines.
 
@@ -456,7 +462,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
             llm: The model. None: ``Settings.llm``.
             similarity_top_k: The number of results.
             filters: Conditions on metadata.
-            **options: Arguments of the engine: ``memory``, ``system_prompt`` and so on. With
+            **kwargs: Arguments of the engine: ``memory``, ``system_prompt`` and so on. With
                 ``"condense_question"``, also arguments of ``NodeGraphQueryEngine``, such as
                 ``node_postprocessors``.
 
@@ -470,14 +476,14 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
                 f"chat_mode must be one of {modes}, got {chat_mode!r}; for an agent use a "
                 "QueryEngineTool of as_query_engine()"
             )
-        options["llm"] = default_llm() if llm is None else llm
+        kwargs["llm"] = default_llm() if llm is None else llm
         retriever = self.as_retriever(similarity_top_k=similarity_top_k, filters=filters)
         if chat_mode == ChatMode.CONDENSE_QUESTION:
-            of_engine = {name: options.pop(name) for name in ENGINE_OPTIONS & options.keys()}
-            options["query_engine"] = NodeGraphQueryEngine(retriever, options["llm"], **of_engine)
+            of_engine = {name: kwargs.pop(name) for name in ENGINE_OPTIONS & kwargs.keys()}
+            kwargs["query_engine"] = NodeGraphQueryEngine(retriever, kwargs["llm"], **of_engine)
         elif chat_mode != ChatMode.SIMPLE:
-            options["retriever"] = retriever
-        engine: BaseChatEngine = _CHAT_ENGINES[ChatMode(chat_mode)].from_defaults(**options)
+            kwargs["retriever"] = retriever
+        engine: BaseChatEngine = _CHAT_ENGINES[ChatMode(chat_mode)].from_defaults(**kwargs)
         return engine
 
     def _search(self, group: str, similarity: str | Similarity | None) -> RetrieverProtocol:
@@ -485,7 +491,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         if similarity is None and not keys:
             return DocumentRetriever(DefaultRetriever(graph, ROOT, top_k=_TOP_K), graph)
         if similarity is None and group == SENTENCES:
-            whole = DefaultRetriever(graph, ROOT, top_k=_TOP_K, **self._index)
+            whole = DefaultRetriever(graph, ROOT, top_k=_TOP_K, embed_keys=[*keys], **self._index)
             return DocumentRetriever(whole, graph, **self._index)
         words = DefaultRetriever(graph, ROOT, embed_keys=[])
         names = {NODES: ROOT, SENTENCES: words.sentences}
@@ -507,13 +513,13 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         ids = self._struct.nodes_dict.keys()
         return {i: info for i, info in infos.items() if not ids.isdisjoint(info.node_ids)}
 
-    def build_index_from_nodes(self, nodes: Sequence[BaseNode], **unknown: Any) -> GraphStruct:
+    def build_index_from_nodes(self, nodes: Sequence[BaseNode], **build_kwargs: Any) -> GraphStruct:
         """Add the first nodes.
 
         Raises:
-            TypeError: If the constructor got an unknown argument.
+            TypeError: If an argument is unknown.
         """
-        check_names("NodeGraphIndex", unknown, NodeGraphIndex.__init__.__kwdefaults__ or ())
+        check_names("build_index_from_nodes", build_kwargs, ())
         self._insert(nodes)
         return self._struct
 
@@ -527,6 +533,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
 
     def _insert(self, nodes: Sequence[BaseNode], **insert_kwargs: Any) -> None:
         given = {node.node_id: node for node in nodes if node.get_content(MetadataMode.EMBED)}
+        self._embed(given)
         stored = [self._without_object(node) for node in given.values()]
         with self._lock:
             for batch in iter_batch(stored, self._insert_batch_size):
@@ -535,6 +542,18 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
                 self.graph.add([as_document(node) for node in batch])
             self._put_vectors(given)
             self._struct.nodes_dict.update((node_id, node_id) for node_id in given)
+
+    def _embed(self, given: Mapping[str, BaseNode]) -> None:
+        """Embed nodes without a vector, if searches compare the vectors of nodes."""
+        if self._struct.group == SENTENCES and self._struct.similarity is not None:
+            return
+        texts = [
+            node.get_content(MetadataMode.EMBED)
+            for node in given.values()
+            if node.embedding is None
+        ]
+        for key in self.graph.embeddings.embedders:
+            self.graph.embeddings.vectors(texts, key, what="nodes")
 
     def _without_object(self, node: BaseNode) -> BaseNode:
         """Return a copy without a vector. An object that cannot be stored is kept in memory."""
@@ -557,14 +576,14 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         return [self._own] if self._docstore is self._own else [self._own, self._docstore]
 
     def delete_nodes(
-        self, node_ids: Sequence[str], delete_from_docstore: bool = False, **options: Any
+        self, node_ids: Sequence[str], delete_from_docstore: bool = False, **delete_kwargs: Any
     ) -> None:
         """Delete nodes. Unknown ids are ignored.
 
         Args:
             node_ids: The ids.
             delete_from_docstore: Whether the docstore loses the nodes as well.
-            **options: Ignored.
+            **delete_kwargs: Ignored.
         """
         with self._lock:
             self._remove(node_ids)
@@ -573,14 +592,14 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
                     docstore.delete_document(node_id, raise_error=False)
 
     def delete_ref_doc(
-        self, ref_doc_id: str, delete_from_docstore: bool = False, **options: Any
+        self, ref_doc_id: str, delete_from_docstore: bool = False, **delete_kwargs: Any
     ) -> None:
         """Delete the nodes of a source document. The log warns about an unknown id.
 
         Args:
             ref_doc_id: The id of the document.
             delete_from_docstore: Whether the docstore loses the document as well.
-            **options: Ignored.
+            **delete_kwargs: Ignored.
         """
         with self._lock:
             if not self._own.ref_doc_exists(ref_doc_id):
@@ -643,12 +662,18 @@ def _compares_vectors(similarity: str | Similarity | None) -> bool:
     return similarity is None or get_similarity(similarity).mode == "embedding"
 
 
-def _embed_model(given: Embedding | str | None, similarity: str | Similarity | None) -> object:
+def _embed_model(
+    given: Embedding | str | None,
+    similarity: str | Similarity | None,
+    manager: CallbackManager | None,
+) -> object:
     """Return the embedding model. None: words alone are searched."""
     if similarity is not None and not _compares_vectors(similarity):
         return None
     if given is not None:
-        return resolve_embed_model(given) if isinstance(given, str) else given
+        if isinstance(given, str | BaseEmbedding):
+            return resolve_embed_model(given, callback_manager=manager)
+        return given
     try:
         model = Settings.embed_model
     except (ImportError, ValueError):  # LlamaIndex's default model is not installed or has no key

@@ -4,28 +4,66 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from fsspec import AbstractFileSystem  # type: ignore[import-untyped]
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.schema import BaseNode
+from llama_index.core.storage.docstore import BaseDocumentStore
 from llama_index.core.vector_stores import MetadataFilters, SimpleVectorStore
 from llama_index.core.vector_stores.types import (
     BasePydanticVectorStore,
     VectorStoreQuery,
+    VectorStoreQueryMode,
     VectorStoreQueryResult,
 )
 
+from ...nodegraph.errors import explain_names
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT
 from ...retrievers.filters import DOCUMENT_ID, Filters, all_of
 from ..frameworks import check_names, in_thread
 from .metadata_filters import as_filters
 from .nodes import NamedByClass, to_results
-
-if TYPE_CHECKING:
-    from .graph_index import NodeGraphIndex
+from .query_modes import QueryModeRetriever
 
 logger = logging.getLogger(__name__)
+
+
+class IndexOfNodes(Protocol):
+    """What a vector store needs of a ``NodeGraphIndex``."""
+
+    @property
+    def graph(self) -> NodeGraph:
+        """The graph, whose documents are the nodes."""
+
+    @property
+    def docstore(self) -> BaseDocumentStore:
+        """The docstore of the nodes."""
+
+    def nodes_of(self, ref_doc_id: str) -> list[str]:
+        """Return the ids of a source document's nodes."""
+
+    def search_of_mode(
+        self,
+        mode: VectorStoreQueryMode | str,
+        *,
+        top_k: int,
+        alpha: float | None = None,
+        mmr_threshold: float | None = None,
+        sparse_top_k: int | None = None,
+        hybrid_top_k: int | None = None,
+    ) -> QueryModeRetriever:
+        """Return the search in a query mode."""
+
+    def insert_nodes(self, nodes: Sequence[BaseNode]) -> None:
+        """Add nodes."""
+
+    def delete_nodes(self, node_ids: list[str], delete_from_docstore: bool) -> None:
+        """Delete nodes."""
+
+    def delete_ref_doc(self, ref_doc_id: str, delete_from_docstore: bool) -> None:
+        """Delete the nodes of a source document."""
 
 
 class NodeGraphVectorStore(NamedByClass, BasePydanticVectorStore):
@@ -41,7 +79,9 @@ class NodeGraphVectorStore(NamedByClass, BasePydanticVectorStore):
 
     Args:
         index: The index. ``to_dict()`` and pickles omit it; set it with ``rebind``.
-        **fields: The fields of ``to_dict()``.
+        stores_text: A field of ``to_dict()``.
+        is_embedding_query: A field of ``to_dict()``, set with the index.
+        class_name: Ignored: ``to_dict()`` adds it.
 
     Attributes:
         stores_text: True, since results are whole nodes.
@@ -60,23 +100,29 @@ class NodeGraphVectorStore(NamedByClass, BasePydanticVectorStore):
 
     stores_text: bool = True
     is_embedding_query: bool = True
-    _index: NodeGraphIndex | None = PrivateAttr(default=None)
+    _index: IndexOfNodes | None = PrivateAttr(default=None)
 
-    def __init__(self, index: NodeGraphIndex | None = None, **fields: Any) -> None:
-        fields.pop("class_name", None)  # added by to_dict()
-        check_names(type(self).__name__, fields, ("index", *type(self).model_fields))
-        super().__init__(**{"stores_text": True, **fields})
+    @explain_names
+    def __init__(
+        self,
+        index: IndexOfNodes | None = None,
+        *,
+        stores_text: bool = True,
+        is_embedding_query: bool = True,
+        class_name: str = "",
+    ) -> None:
+        super().__init__(stores_text=stores_text, is_embedding_query=is_embedding_query)
         if index is not None:
             self.rebind(index)
 
-    def rebind(self, index: NodeGraphIndex) -> NodeGraphVectorStore:
+    def rebind(self, index: IndexOfNodes) -> NodeGraphVectorStore:
         """Set the index and return this object."""
         self._index = index
         self.is_embedding_query = bool(index.graph.embeddings.embedders)
         return self
 
     @property
-    def index(self) -> NodeGraphIndex:
+    def index(self) -> IndexOfNodes:
         """The index.
 
         Raises:
@@ -150,7 +196,7 @@ class NodeGraphVectorStore(NamedByClass, BasePydanticVectorStore):
     def add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
         """Add nodes, or replace the nodes with their ids. Return their ids.
 
-        Vectors of the nodes are kept. Missing vectors are computed at the first search.
+        Vectors of the nodes are kept. Missing vectors are computed.
 
         Args:
             nodes: The nodes.
@@ -184,7 +230,7 @@ class NodeGraphVectorStore(NamedByClass, BasePydanticVectorStore):
     adelete_nodes = in_thread(delete_nodes)
     aclear = in_thread(clear)
 
-    def persist(self, persist_path: str, fs: Any = None) -> None:
+    def persist(self, persist_path: str, fs: AbstractFileSystem | None = None) -> None:
         """Write the vectors to a file that ``SimpleVectorStore`` reads.
 
         The nodes are written by ``index.storage_context.persist()``, and an index with ``store=``

@@ -15,9 +15,12 @@ from llama_index.core.schema import BaseNode, NodeRelationship, TextNode, Transf
 from llama_index.core.schema import Document as LlamaIndexDocument
 
 from ...nodegraph.document import as_document
+from ...nodegraph.errors import OnError, explain_names
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import fingerprint
 from ...nodegraph.node import ROOT, Node
+from ...nodegraph.readers.source_files import ReadOptions
+from ..argument_types import Splitter
 from ..frameworks import in_thread, own_metadata
 from .nodes import NamedByClass, related, shown_metadata, to_document, to_text_node
 
@@ -36,9 +39,11 @@ class NodeGraphTransform(NamedByClass, TransformComponent):
 
     Args:
         transform: Any transform of ``graph.create_node_group``: a callable, a class, a splitter.
+            ``to_dict()`` omits it; set it with ``rebind``.
         trans_node: Whether the transform gets a nodekin ``Node`` (True) or text (False). None: the
             transform decides.
         version: The version of the rule. Set it if the transform calls code that changes.
+        rule: The field of ``to_dict()``. It is computed when the transform is set.
         **settings: Settings of the transform, or constructor arguments of the class.
 
     Raises:
@@ -55,22 +60,47 @@ class NodeGraphTransform(NamedByClass, TransformComponent):
     """
 
     rule: str = Field(default="", description="Hash of the transform and its settings.")
-    _transform: Any = PrivateAttr()
-    _settings: dict[str, Any] = PrivateAttr()
+    _transform: Any = PrivateAttr(default=None)
+    _settings: dict[str, Any] = PrivateAttr(default_factory=dict)
 
     def __init__(
         self,
-        transform: Any,
+        transform: Splitter | None = None,
         *,
         trans_node: bool | None = None,
         version: str | None = None,
+        rule: str = "",
         **settings: Any,
     ) -> None:
-        options = {"trans_node": trans_node, **settings}
-        rule = fingerprint((transform, options)) if version is None else version
+        settings.pop("class_name", None)  # added by to_dict()
         super().__init__(rule=rule)  # type: ignore[call-arg]
-        self._transform, self._settings = transform, options
+        if transform is not None:
+            self._settings = settings
+            self.rebind(transform, trans_node=trans_node, version=version)
+
+    def rebind(
+        self,
+        transform: Splitter,
+        *,
+        trans_node: bool | None = None,
+        version: str | None = None,
+    ) -> NodeGraphTransform:
+        """Set the transform and return this object.
+
+        Args:
+            transform: As in the constructor, with its settings: ``SentenceSplitter(chunk_size=9)``.
+            trans_node: As in the constructor.
+            version: As in the constructor.
+
+        Raises:
+            TypeError: If the transform is invalid.
+        """
+        self._settings = {**self._settings, "trans_node": trans_node}
+        rule = fingerprint((transform, self._settings))
+        self.rule = rule if version is None else version
+        self._transform = transform
         self._graph()  # checks the transform
+        return self
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         # LlamaIndex's own method silently omits objects that cannot be pickled.
@@ -93,6 +123,10 @@ class NodeGraphTransform(NamedByClass, TransformComponent):
     acall = in_thread(__call__)
 
     def _graph(self) -> NodeGraph:
+        if self._transform is None:
+            raise ValueError(
+                "the transform is missing: to_dict() omits it; set it with rebind(split_sentences)"
+            )
         graph = NodeGraph(progress=False)
         graph.create_node_group(_GROUP, self._transform, **self._settings)
         return graph
@@ -114,7 +148,7 @@ def _chunk(chunk: TextNode, node: BaseNode) -> TextNode:
     return chunk
 
 
-def as_transform(parser: Any) -> ParserTransform:
+def as_transform(parser: TransformComponent) -> ParserTransform:
     """Return a LlamaIndex node parser as a transform for ``graph.create_node_group``.
 
     A graph also accepts a LlamaIndex splitter directly and calls it with texts. Use this function
@@ -161,7 +195,7 @@ class ParserTransform:
     __slots__ = ("__parser", "rule")
     trans_node = True
 
-    def __init__(self, parser: Any) -> None:
+    def __init__(self, parser: TransformComponent) -> None:
         if not isinstance(parser, TransformComponent):
             raise TypeError(
                 "as_transform takes a node parser such as SentenceSplitter(), or another "
@@ -218,8 +252,9 @@ class FileReader(BaseReader):
         group: The group that becomes documents: ``"ROOT"`` for whole files, or ``"page"``,
             ``"section"``, ``"table"`` or ``"symbol"`` for parts, whose metadata have their
             ``place`` and, in a file with pages, their ``page_label``.
-        **options: Arguments of ``NodeGraph``: ``reading`` and ``on_error``. By default, unreadable
-            files of a folder are skipped with a warning.
+        reading: The options of readers, as in ``NodeGraph``.
+        on_error: As in ``NodeGraph``. By default, unreadable files of a folder are skipped with a
+            warning.
 
     Example:
         >>> from pathlib import Path
@@ -231,9 +266,17 @@ class FileReader(BaseReader):
         ('# Green tea\\n\\nIt is steamed.', 'tea.md, line 1, Green tea')
     """
 
-    def __init__(self, group: str = ROOT, **options: Any) -> None:
+    @explain_names
+    def __init__(
+        self,
+        group: str = ROOT,
+        *,
+        reading: ReadOptions | None = None,
+        on_error: OnError | None = None,
+    ) -> None:
         self.group = group
-        self.options = options
+        self.reading = reading
+        self.on_error: OnError | None = on_error
 
     def load_data(
         self, file: str | Path, extra_info: dict[str, Any] | None = None
@@ -248,7 +291,7 @@ class FileReader(BaseReader):
             ReadError: If the path is missing, or a file cannot be read.
             LookupError: If the group is unknown.
         """
-        graph = NodeGraph(Path(file), progress=False, **self.options)
+        graph = NodeGraph(Path(file), progress=False, reading=self.reading, on_error=self.on_error)
         documents = []
         for node in graph.nodes(self.group):
             document = to_document(node)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
 
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
+from llama_index.core.callbacks import CallbackManager
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from ...nodegraph.document import as_document
+from ...nodegraph.errors import explain_names
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
-from ...retrievers.ranking import lifted_score
+from ...retrievers.protocols import RerankerProtocol
+from ...retrievers.ranking import Lift, lifted_score
 from ...retrievers.rerankers.keyword_filter import KeywordFilter
 from ...retrievers.rerankers.reranker import Reranker
 from ...retrievers.results import Evidence, ScoredNode
@@ -21,6 +25,9 @@ from ..frameworks import evidence_dicts, node_of
 from .nodes import NamedByClass, NodeWithEvidence, copy_result, evidence_of, to_results
 
 dispatcher = get_dispatcher(__name__)
+
+AnyReranker: TypeAlias = Reranker | RerankerProtocol | Callable[..., Any] | str
+"""A reranker, a function, or a reranker's name."""
 
 
 class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
@@ -33,6 +40,7 @@ class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
         reranker: The name of a reranker, such as ``"ModuleReranker"``, a ``Reranker``, or any
             argument of ``Reranker``. ``to_dict()`` and pickles omit it; set it with ``rebind``.
         top_n: The maximum number of results. None: the reranker's own number.
+        callback_manager: As in LlamaIndex.
         **options: Options of a reranker that is given by name.
 
     Raises:
@@ -52,21 +60,31 @@ class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
     top_n: int | None = Field(default=None, ge=1, description="The maximum number of results.")
     _reranker: Reranker | None = PrivateAttr(default=None)
 
-    def __init__(self, reranker: Any = None, **options: Any) -> None:
+    @explain_names
+    def __init__(
+        self,
+        reranker: AnyReranker | None = None,
+        *,
+        top_n: int | None = None,
+        callback_manager: CallbackManager | None = None,
+        **options: Any,
+    ) -> None:
         options.pop("class_name", None)  # added by to_dict()
-        fields = {name: options.pop(name) for name in type(self).model_fields if name in options}
-        super().__init__(**fields)
+        super().__init__(top_n=top_n)  # type: ignore[call-arg]
+        if callback_manager is not None:
+            self.callback_manager = callback_manager
         if reranker is not None or options:
-            self.rebind(reranker, **options)
+            given: Any = reranker
+            is_ready = isinstance(reranker, Reranker) and not options
+            self.rebind(given if is_ready else Reranker(given, **options))
 
-    def rebind(self, reranker: Any, **options: Any) -> NodeGraphReranker:
+    def rebind(self, reranker: AnyReranker) -> NodeGraphReranker:
         """Set the reranker and return this object.
 
         Raises:
             TypeError: If the reranker is invalid.
         """
-        ready = isinstance(reranker, Reranker) and not options
-        self._reranker = reranker if ready else Reranker(reranker, **options)
+        self._reranker = reranker if isinstance(reranker, Reranker) else Reranker(reranker)
         return self
 
     def _postprocess_nodes(
@@ -76,7 +94,7 @@ class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
         if reranker is None:
             raise ValueError(
                 "the reranker is missing: to_dict() and pickles omit it; set it with "
-                "rebind('ModuleReranker', model=...)"
+                "rebind(Reranker('ModuleReranker', model=...))"
             )
         query = "" if query_bundle is None else query_bundle.query_str
         is_comparable = query.strip() or isinstance(reranker.reranker, KeywordFilter)
@@ -118,6 +136,8 @@ class LiftPostprocessor(NamedByClass, BaseNodePostprocessor):
         lift: The score of a target: ``"max"``, ``"sum"`` (best plus half of the second best) or
             ``"mean"`` of its hits.
         top_n: The maximum number of results. None: all.
+        callback_manager: As in LlamaIndex.
+        class_name: Ignored: ``to_dict()`` adds it.
 
     Raises:
         UnknownGroupError: If the group is unknown.
@@ -140,9 +160,20 @@ class LiftPostprocessor(NamedByClass, BaseNodePostprocessor):
     top_n: int | None = Field(default=None, ge=1, description="The maximum number of results.")
     _graph: NodeGraph | None = PrivateAttr(default=None)
 
-    def __init__(self, graph: NodeGraph | None = None, target: str = "ROOT", **fields: Any) -> None:
-        fields.pop("class_name", None)  # added by to_dict()
-        super().__init__(target=target, **fields)  # type: ignore[call-arg]
+    @explain_names
+    def __init__(
+        self,
+        graph: NodeGraph | None = None,
+        target: str = "ROOT",
+        *,
+        lift: Lift = "max",
+        top_n: int | None = None,
+        callback_manager: CallbackManager | None = None,
+        class_name: str = "",
+    ) -> None:
+        super().__init__(target=target, lift=lift, top_n=top_n)  # type: ignore[call-arg]
+        if callback_manager is not None:
+            self.callback_manager = callback_manager
         if graph is not None:
             self.rebind(graph)
 

@@ -21,6 +21,7 @@ from llama_index.core.response_synthesizers import (
     get_response_synthesizer,
 )
 from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType, TextNode
+from llama_index.core.settings import Settings
 from llama_index.core.tools import QueryEngineTool
 from llama_index.core.vector_stores.types import MetadataFilters
 from typing_extensions import Unpack
@@ -51,11 +52,13 @@ from .engine_options import (
     ProgramFactory,
     RetrieverSource,
     SynthesisOptions,
+    given_options,
 )
 from .engine_tools import EngineSubQuestions, tools_of_engines
 from .nodes import to_results
 from .postprocessed_retriever import PassedResults, with_postprocessors
 from .prompt_templates import default_llm
+from .retrieval_events import query_event
 from .retriever import NodeGraphRetriever, as_bundle
 
 ENGINE_OPTIONS = frozenset(SynthesisOptions.__annotations__) - {"verbose"} | {
@@ -169,7 +172,7 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
         fields: FilterFields | None = None,
         now: Now | None = None,
     ) -> None:
-        synthesis = _given(
+        synthesis = given_options(
             verbose=verbose,
             text_qa_template=text_qa_template,
             refine_template=refine_template,
@@ -188,7 +191,7 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
             chat_prompt_helper=chat_prompt_helper,
             multimodal=multimodal,
         )
-        of_strategy = _given(
+        of_strategy = given_options(
             max_queries=max_queries,
             include_query=include_query,
             max_steps=max_steps,
@@ -211,13 +214,15 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
         synthesizer = _synthesizer(response_synthesizer, llm, synthesis)
         inner = _strategy(strategy, source, llm, of_strategy)
         processors = list(node_postprocessors or ())
-        retriever = _searching(inner, source, filters, similarity_top_k)
+        manager = callback_manager or Settings.callback_manager
+        retriever = _retriever_of(inner, source, filters, manager)
+        if similarity_top_k is not None:
+            retriever.similarity_top_k = similarity_top_k
         if max_tokens is None:
             max_tokens = getattr(source, "max_tokens", None)
         retriever = retriever.with_settings(max_tokens, min_score, phrases)
         retriever.retriever = with_postprocessors(retriever.retriever, processors)
-        super().__init__(retriever, synthesizer, processors, callback_manager)
-        retriever.callback_manager = self.callback_manager
+        super().__init__(retriever, synthesizer, processors, manager)
         self._retriever: NodeGraphRetriever = retriever
 
     @classmethod
@@ -225,10 +230,10 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
         cls,
         retriever: RetrieverSource,
         llm: LanguageModel | None = None,
-        **options: Unpack[EngineOptions],
+        **kwargs: Unpack[EngineOptions],
     ) -> NodeGraphQueryEngine:
         """Return an engine. Same as the constructor, as in ``RetrieverQueryEngine``."""
-        return cls(retriever, llm, **options)
+        return cls(retriever, llm, **kwargs)
 
     @classmethod
     @explain_names
@@ -346,24 +351,30 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
         return other
 
     def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
-        observer = OutcomeObserver()
-        passed = PassedResults()
-        with observe(observer), observe(passed):
-            nodes = super().retrieve(query_bundle)
-        outcome = self._displayed(observer.outcome, passed, nodes)
-        passages = _passages(nodes, outcome, query_bundle)
-        response = self._response_synthesizer.synthesize(query=query_bundle, nodes=passages)
-        return _completed(response, nodes, outcome)
+        with query_event(self.callback_manager, query_bundle) as responses:
+            observer = OutcomeObserver()
+            passed = PassedResults()
+            with observe(observer), observe(passed):
+                nodes = super().retrieve(query_bundle)
+            outcome = self._displayed(observer.outcome, passed, nodes)
+            passages = _passages(nodes, outcome, query_bundle)
+            response = self._response_synthesizer.synthesize(query=query_bundle, nodes=passages)
+            responses.append(_completed(response, nodes, outcome))
+        return responses[0]
 
     async def _aquery(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
-        observer = OutcomeObserver()
-        passed = PassedResults()
-        with observe(observer), observe(passed):
-            nodes = await super().aretrieve(query_bundle)
-        outcome = self._displayed(observer.outcome, passed, nodes)
-        passages = _passages(nodes, outcome, query_bundle)
-        response = await self._response_synthesizer.asynthesize(query=query_bundle, nodes=passages)
-        return await in_thread(_completed, response, nodes, outcome)
+        with query_event(self.callback_manager, query_bundle) as responses:
+            observer = OutcomeObserver()
+            passed = PassedResults()
+            with observe(observer), observe(passed):
+                nodes = await super().aretrieve(query_bundle)
+            outcome = self._displayed(observer.outcome, passed, nodes)
+            passages = _passages(nodes, outcome, query_bundle)
+            response = await self._response_synthesizer.asynthesize(
+                query=query_bundle, nodes=passages
+            )
+            responses.append(await in_thread(_completed, response, nodes, outcome))
+        return responses[0]
 
     def _displayed(
         self,
@@ -384,11 +395,6 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
 
     def _get_prompt_modules(self) -> PromptMixinType:
         return {"retriever": self._retriever, "response_synthesizer": self._response_synthesizer}
-
-
-def _given(**options: Any) -> dict[str, Any]:
-    """Return the options that are not None."""
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def _synthesizer(
@@ -421,21 +427,22 @@ def _strategy(
     return EngineSubQuestions(source, llm, **{"answers": True, **options})
 
 
-def _searching(
+def _retriever_of(
     inner: Any,
     source: RetrieverSource,
     filters: MetadataFilters | Filters | None,
-    similarity_top_k: int | None,
+    manager: CallbackManager,
 ) -> NodeGraphRetriever:
-    """Return the retriever of an engine."""
+    """Return the retriever of an engine, which may be changed. A given one keeps its manager."""
     if isinstance(inner, NodeGraphRetriever):
-        retriever = copy.copy(inner.narrowed(filters))
-    else:
-        objects = getattr(source, "object_map", None)
-        retriever = NodeGraphRetriever(inner, filters=filters, object_map=objects)
-    if similarity_top_k is not None:
-        retriever.similarity_top_k = similarity_top_k
-    return retriever
+        return copy.copy(inner.narrowed(filters))
+    objects = getattr(source, "object_map", None)
+    return NodeGraphRetriever(
+        inner,
+        filters=filters,
+        object_map=objects,
+        callback_manager=getattr(source, "callback_manager", manager),
+    )
 
 
 def _passages(

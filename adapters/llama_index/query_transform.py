@@ -13,7 +13,13 @@ from llama_index.core.question_gen.types import BaseQuestionGenerator, SubQuesti
 from llama_index.core.schema import QueryBundle, QueryType
 from llama_index.core.tools import ToolMetadata
 
+from ...nodegraph.errors import explain_names
+from ...nodegraph.models.templates import Language
+from ...retrievers.plans.prompting import PromptReplacement
+from ...retrievers.strategies.model_prompt import OnError
 from ...retrievers.strategies.strategy_registry import TransformName, make_transform
+from ..argument_types import LanguageModel
+from .engine_options import given_options
 from .prompt_templates import default_llm, to_templates, with_templates
 from .retriever import as_bundle
 
@@ -45,7 +51,13 @@ class NodeGraphQueryTransform(_NativePrompts, BaseQueryTransform):
     Args:
         transform: ``"rewrite"``, ``"hyde"``, ``"expand"`` or ``"decompose"``.
         llm: Any model that ``nodekin.nodegraph.LLM`` accepts. None: ``Settings.llm``.
-        **options: Options of the transform, such as ``max_queries`` and ``prompt``.
+        max_queries: The maximum number of phrasings or sub-questions.
+        include_query: Whether the query itself is searched, too. If None, the transform decides.
+        prompt: Replaces the built-in prompt.
+        language: The language of the prompt. If None, the language of the query.
+        retries: The number of retries after an unusable reply.
+        timeout: The maximum seconds of a model call.
+        on_error: ``"keep"`` the query if the model fails, or ``"raise"`` the error.
 
     Raises:
         TypeError: If an argument has the wrong type or an option is unknown.
@@ -61,10 +73,30 @@ class NodeGraphQueryTransform(_NativePrompts, BaseQueryTransform):
         ['How long is the Nile?', 'The Nile has 6,650 km.']
     """
 
+    @explain_names
     def __init__(
-        self, transform: TransformName = "rewrite", llm: object = None, **options: Any
+        self,
+        transform: TransformName = "rewrite",
+        llm: LanguageModel | None = None,
+        *,
+        max_queries: int | None = None,
+        include_query: bool | None = None,
+        prompt: PromptReplacement | None = None,
+        language: Language | None = None,
+        retries: int | None = None,
+        timeout: float | None = None,
+        on_error: OnError | None = None,
     ) -> None:
         super().__init__()
+        options = given_options(
+            max_queries=max_queries,
+            include_query=include_query,
+            prompt=prompt,
+            language=language,
+            retries=retries,
+            timeout=timeout,
+            on_error=on_error,
+        )
         model = default_llm() if llm is None else llm
         self._native = make_transform(transform, model, **options)
 
@@ -98,7 +130,11 @@ class NodeGraphQuestionGenerator(_NativePrompts, BaseQuestionGenerator):
     Args:
         llm: Any model that ``nodekin.nodegraph.LLM`` accepts. None: ``Settings.llm``.
         max_queries: The maximum number of questions.
-        **options: ``language``, ``on_error``, ``retries``, ``timeout``.
+        prompt: As in ``NodeGraphQueryTransform``.
+        language: As in ``NodeGraphQueryTransform``.
+        retries: As in ``NodeGraphQueryTransform``.
+        timeout: As in ``NodeGraphQueryTransform``.
+        on_error: As in ``NodeGraphQueryTransform``.
 
     Raises:
         TypeError: If an argument has the wrong type or an option is unknown.
@@ -117,9 +153,27 @@ class NodeGraphQuestionGenerator(_NativePrompts, BaseQuestionGenerator):
         tea | Is green tea fermented?
     """
 
-    def __init__(self, llm: object = None, *, max_queries: int = 5, **options: Any) -> None:
+    @explain_names
+    def __init__(
+        self,
+        llm: LanguageModel | None = None,
+        *,
+        max_queries: int = 5,
+        prompt: PromptReplacement | None = None,
+        language: Language | None = None,
+        retries: int | None = None,
+        timeout: float | None = None,
+        on_error: OnError | None = None,
+    ) -> None:
+        options = given_options(
+            max_queries=max_queries,
+            prompt=prompt,
+            language=language,
+            retries=retries,
+            timeout=timeout,
+            on_error=on_error,
+        )
         model = default_llm() if llm is None else llm
-        options["max_queries"] = max_queries
         self._native: Any = make_transform("decompose", model, tools={}, **options)
 
     def generate(self, tools: Sequence[ToolMetadata], query: QueryBundle) -> list[SubQuestion]:

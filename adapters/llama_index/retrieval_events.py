@@ -1,10 +1,12 @@
-"""The events of a retrieval, as LlamaIndex's retrievers emit them."""
+"""The events of a retrieval and of a query, as LlamaIndex's classes emit them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
+from llama_index.core.base.response.schema import RESPONSE_TYPE
 from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.instrumentation.events.retrieval import (
@@ -36,3 +38,18 @@ def retrieval(manager: CallbackManager, query: QueryType) -> Iterator[list[NodeW
         yield found
         event.on_end(payload={EventPayload.NODES: found})
     dispatcher.event(RetrievalEndEvent(str_or_query_bundle=query, nodes=found))
+
+
+@contextmanager
+def query_event(manager: CallbackManager, query: QueryBundle) -> Iterator[list[RESPONSE_TYPE]]:
+    """Emit the callback event of a query around a block, which adds the response to the list.
+
+    Args:
+        manager: The callback manager of the query engine.
+        query: The query.
+    """
+    payload: dict[str, Any] = {EventPayload.QUERY_STR: query.query_str}
+    responses: list[RESPONSE_TYPE] = []
+    with manager.event(CBEventType.QUERY, payload=payload) as event:
+        yield responses
+        event.on_end(payload={EventPayload.RESPONSE: responses[0]})

@@ -27,7 +27,7 @@ from support.llama_index_models import Words, closed_memories  # noqa: F401
 from support.other_user import as_other_user, freeze, shared_folder
 
 from nodekin.adapters.llama_index import NodeGraphIndex
-from nodekin.nodegraph import split_sentences
+from nodekin.nodegraph import EmbeddingError, split_sentences
 from nodekin.retrievers import DefaultRetriever, as_retriever
 from nodekin.retrievers.composite.document_retriever import DocumentRetriever
 
@@ -360,3 +360,24 @@ def test_missing_model_names_the_remedy(nodes: list[TextNode]) -> None:
     for call in (index.as_query_engine, index.as_chat_engine):
         with pytest.raises(ImportError, match=r"pass llm=\.\.\. or set Settings\.llm"):
             call()
+
+
+# Embeddings
+
+
+def test_index_of_many_documents_searches_vectors() -> None:
+    model = Words(texts=[])
+    documents = [Document(text=f"Tea {n} is green. Rivers {n} run.") for n in range(300)]
+    index = NodeGraphIndex.from_documents(documents, embed_model=model)
+    assert len(model.texts) == 300  # the nodes
+    (result,) = index.as_retriever(similarity_top_k=1).retrieve("tea 7")
+    assert "cosine" in {match["similarity"] for match in result.evidence}
+    assert len(model.texts) == 900  # and their sentences
+
+
+def test_failing_model_adds_no_nodes() -> None:
+    index = NodeGraphIndex([], embed_model=lambda texts: [[1.0]][:0])
+    with pytest.raises(EmbeddingError):
+        index.insert_nodes([TextNode(text="Tea.")])
+    assert index.graph.nodes("ROOT") == []
+    assert index.docstore.docs == {}

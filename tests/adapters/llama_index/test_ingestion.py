@@ -262,3 +262,15 @@ def test_reader_in_simple_directory_reader() -> None:
     assert [d.metadata["page_label"] for d in pages] == ["1", "2"]
     assert pages[1].metadata["place"].startswith("handbook.pdf, page 2")
     assert len(documents) == 3
+
+
+def test_transform_comes_back_from_dict_and_rebind() -> None:
+    made = NodeGraphTransform(split_sentences)
+    again = NodeGraphTransform.from_dict(made.to_dict())
+    assert again.rule == made.rule
+    documents = [TextNode(text="One. Two.")]
+    with pytest.raises(ValueError, match="the transform is missing"):
+        again(documents)
+    assert len(again.rebind(split_sentences)(documents)) == 2
+    assert again.rule == made.rule
+    assert len(NodeGraphTransform.from_dict(made.to_dict(), transform=str.split)(documents)) == 2

@@ -130,9 +130,9 @@ def test_reranker_is_set_again_by_rebind() -> None:
     rerank = NodeGraphReranker("ModuleReranker", model=lengths, top_n=2)
     made = NodeGraphReranker.from_dict(rerank.to_dict())
     assert (made.top_n, made.class_name()) == (2, "NodeGraphReranker")
-    with pytest.raises(ValueError, match=r"rebind\('ModuleReranker'"):
+    with pytest.raises(ValueError, match=r"rebind\(Reranker\('ModuleReranker'"):
         made.postprocess_nodes(hits(), QUERY)
-    made.rebind("ModuleReranker", model=lengths)
+    made.rebind(Reranker("ModuleReranker", model=lengths))
     assert len(made.postprocess_nodes(hits(), QUERY)) == 2
     again = pickle.loads(pickle.dumps(NodeGraphReranker("KeywordFilter", required="green")))
     assert len(again.rebind("KeywordFilter").postprocess_nodes(hits(), QUERY)) == 4
