@@ -22,6 +22,11 @@ _KINDS = {"rerank": "RERANKER", "model": "RERANKER", "ask": "LLM"}
 
 _MODEL_CALL = "ask"
 
+_TOKENS = {
+    "prompt_tokens": ("gen_ai.usage.input_tokens", "llm.token_count.prompt"),
+    "completion_tokens": ("gen_ai.usage.output_tokens", "llm.token_count.completion"),
+}
+
 _NAMES = ("group", "target", "similarity", "mode", "index", "via", "strategy")
 """Attributes that name components. Other texts may come from a query or a document."""
 
@@ -83,6 +88,10 @@ class TelemetryObserver:
         for key, value in span.attributes.items():
             if isinstance(value, (bool, int, float)) or (key in _NAMES and isinstance(value, str)):
                 started.set_attribute(f"nodekin.{key}", value)
+        for key, names in _TOKENS.items():
+            if key in span.attributes:
+                for name in names:
+                    started.set_attribute(name, span.attributes[key])
         if span.queries:
             documents = [self._document(result) for result in _first(span)]
             started.set_attribute("gen_ai.retrieval.documents", json.dumps(documents))

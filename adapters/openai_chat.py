@@ -9,6 +9,7 @@ from typing import Any
 
 from ..nodegraph.errors import ModelError
 from ..nodegraph.models.templates import ChatPrompt
+from ..nodegraph.models.usage import ModelText, usage_of
 from ..retrievers.plans.timeouts import astream_with_timeout, stream_with_timeout
 from .extras import extra
 from .openai import TIMEOUT, ServerModel, check_at_least
@@ -75,6 +76,7 @@ class OpenAIChat(ServerModel):
         super().__init__(model, client, async_client, timeout, base_url=base_url, api_key=api_key)
         check_at_least(1, max_tokens=max_tokens)
         check_at_least(0, temperature=temperature)
+        self._has_stream_usage = True
         settings = {"temperature": temperature, "max_tokens": max_tokens, **options}
         self.system = system
         self.settings = {key: value for key, value in settings.items() if value is not None}
@@ -83,7 +85,7 @@ class OpenAIChat(ServerModel):
     def __repr__(self) -> str:
         return f"OpenAIChat({self.name!r})"
 
-    def complete(self, prompt: Prompt) -> str:
+    def complete(self, prompt: Prompt) -> ModelText:
         """Return the model's answer.
 
         Raises:
@@ -93,7 +95,7 @@ class OpenAIChat(ServerModel):
         """
         return self._read(self._call(self._request(prompt)))
 
-    async def acomplete(self, prompt: Prompt) -> str:
+    async def acomplete(self, prompt: Prompt) -> ModelText:
         """Async version of ``complete``."""
         return self._read(await self._acall(self._request(prompt)))
 
@@ -108,15 +110,23 @@ class OpenAIChat(ServerModel):
             NotImplementedError: If the server does not support schemas.
             ModelError: If the answer is incomplete.
         """
+        return _json_value(self.complete_json_text(prompt, schema))
+
+    def complete_json_text(self, prompt: Prompt, schema: Mapping[str, Any]) -> ModelText:
+        """Return the text of ``complete_json``, with the usage of the call."""
         with self._schema_errors():
             answer = self._call(self._request(prompt, schema))
-        return _json_value(self._read(answer))
+        return self._read(answer)
 
     async def acomplete_json(self, prompt: Prompt, schema: Mapping[str, Any]) -> Any:
         """Async version of `complete_json`."""
+        return _json_value(await self.acomplete_json_text(prompt, schema))
+
+    async def acomplete_json_text(self, prompt: Prompt, schema: Mapping[str, Any]) -> ModelText:
+        """Async version of ``complete_json_text``."""
         with self._schema_errors():
             answer = await self._acall(self._request(prompt, schema))
-        return _json_value(self._read(answer))
+        return self._read(answer)
 
     def stream(self, prompt: Prompt) -> Iterator[str]:
         """Yield the parts of the answer as they arrive.
@@ -126,18 +136,26 @@ class OpenAIChat(ServerModel):
             TimeoutError: If the server does not answer in time.
             ModelError: If the stream ends before the answer is complete.
         """
-        request = self._request(prompt, stream=True)
+        yield from filter(None, self.stream_texts(prompt))
+
+    def stream_texts(self, prompt: Prompt) -> Iterator[ModelText]:
+        """Yield the parts of ``stream``, and an empty part with the usage of the call."""
 
         def chunks() -> Iterator[Any]:
-            with closing(request(self._client)) as response:
+            try:
+                response = self._request(prompt, **self._streaming)(self._client)
+            except BadRequestError as error:
+                self._leave_out_usage(error)
+                response = self._request(prompt, **self._streaming)(self._client)
+            with closing(response):
                 yield from response
 
         end = None
         with closing(stream_with_timeout(chunks, self._timeout)) as streamed:
             for chunk in streamed:
                 text, end = self._read_chunk(chunk, end)
-                if text:
-                    yield text
+                if text or getattr(chunk, "usage", None):
+                    yield ModelText(text or "", usage_of(chunk))
         self._check_end(end)
 
     async def astream(self, prompt: Prompt) -> AsyncIterator[str]:
@@ -145,14 +163,24 @@ class OpenAIChat(ServerModel):
 
         With a ``client`` but without an ``async_client``, the answer is one part.
         """
+        async for text in self.astream_texts(prompt):
+            if text:
+                yield text
+
+    async def astream_texts(self, prompt: Prompt) -> AsyncIterator[ModelText]:
+        """Async version of ``stream_texts``."""
         client = self._loop_client()
         if client is None:
             yield await self.acomplete(prompt)
             return
-        request = self._request(prompt, stream=True)
 
         async def chunks() -> AsyncIterator[Any]:
-            async with await request(client) as response:
+            try:
+                response = await self._request(prompt, **self._streaming)(client)
+            except BadRequestError as error:
+                self._leave_out_usage(error)
+                response = await self._request(prompt, **self._streaming)(client)
+            async with response:
                 async for chunk in response:
                     yield chunk
 
@@ -160,9 +188,26 @@ class OpenAIChat(ServerModel):
         async with aclosing(astream_with_timeout(chunks, self._timeout)) as streamed:
             async for chunk in streamed:
                 text, end = self._read_chunk(chunk, end)
-                if text:
-                    yield text
+                if text or getattr(chunk, "usage", None):
+                    yield ModelText(text or "", usage_of(chunk))
         self._check_end(end)
+
+    @property
+    def _streaming(self) -> dict[str, Any]:
+        """The options of a streamed request. Most servers report its tokens on request."""
+        if self._has_stream_usage and "stream_options" not in self.settings:
+            return {"stream": True, "stream_options": {"include_usage": True}}
+        return {"stream": True}
+
+    def _leave_out_usage(self, error: BadRequestError) -> None:
+        """Do not ask a server for the tokens of streams again if it rejects the option.
+
+        Raises:
+            BadRequestError: If the error is about something else.
+        """
+        if not self._has_stream_usage or "stream_options" not in str(error):
+            raise error
+        self._has_stream_usage = False
 
     def _request(
         self, prompt: Prompt, schema: Mapping[str, Any] | None = None, **options: Any
@@ -178,7 +223,7 @@ class OpenAIChat(ServerModel):
             body["response_format"] = {"type": "json_schema", "json_schema": named}
         return lambda client: client.chat.completions.create(**body)
 
-    def _read(self, answer: Any) -> str:
+    def _read(self, answer: Any) -> ModelText:
         choices: Any = getattr(answer, "choices", None)
         message = getattr(choices[0], "message", None) if choices else None
         if message is None:
@@ -191,7 +236,7 @@ class OpenAIChat(ServerModel):
         self._check_end(choices[0].finish_reason or "stop")
         if not isinstance(message.content, str):
             raise ModelError(f"model {self.model!r} answered without a text: {message!r:.200}")
-        return message.content
+        return ModelText(message.content, usage_of(answer))
 
     def _read_chunk(self, chunk: Any, end: str | None) -> tuple[str | None, str | None]:
         """Return the text of a chunk, and the finish reason so far."""

@@ -122,6 +122,7 @@ def _record(answer: Answer, model: str) -> dict[str, Any]:
         ],
         "quotes": [quote.to_dict() for quote in answer.quotes],
         "notes": list(answer.notes),
+        "usage": answer.usage.to_dict(),
     }
 
 

@@ -133,14 +133,15 @@ class LLMExtractor:
             form = FORMS[self.task]
             request = prompt + json_instruction(form, language)
             try:
-                answer = self.llm.complete(request, schema_of(form))
-                PARSERS[self.task](answer)
-                return answer
+                structured = self.llm.complete(request, schema_of(form))
+                PARSERS[self.task](structured)
+                return structured
             except ModelTimeoutError:
                 raise  # a retry would take as long again
             except (ModelError, ValueError):  # request a plain text below
                 pass
-        why = answer = ""
+        why = ""
+        answer: str = ""
         for _ in range(2):
             answer = self.llm.complete(prompt + (retry_note(language, why) if why else ""))
             try:

@@ -14,6 +14,7 @@ from ..concurrency import fork_safe_lock, in_thread
 from ..storage.columns import reading_rows
 from ..storage.graph_store import GraphStore, as_store
 from .llm import LLM, as_llm
+from .usage import CACHED, ModelText
 
 _KIND = "answers"
 
@@ -127,14 +128,16 @@ class CachedLLM(AnswerCache):
         Raises:
             ModelError: If the model fails.
         """
-        return str(self._answer(self.llm.complete, prompt))
+        return self._answer(self.llm.complete, prompt)
 
     async def acomplete(self, prompt: str) -> str:
         """Async version of ``complete``."""
-        return str(await self._aanswer(self.llm.acomplete, prompt))
+        return await self._aanswer(self.llm.acomplete, prompt)
 
-    def _answer(self, call: Callable[..., Any], *request: Any) -> Any:
-        return self.ask(answer_key(self.name, *request), partial(call, *request))
+    def _answer(self, call: Callable[..., Any], *request: Any) -> ModelText:
+        answer = self.ask(answer_key(self.name, *request), partial(call, *request))
+        return answer if isinstance(answer, ModelText) else ModelText(str(answer), CACHED)
 
-    async def _aanswer(self, call: Callable[..., Awaitable[Any]], *request: Any) -> Any:
-        return await self.aask(answer_key(self.name, *request), partial(call, *request))
+    async def _aanswer(self, call: Callable[..., Awaitable[Any]], *request: Any) -> ModelText:
+        answer = await self.aask(answer_key(self.name, *request), partial(call, *request))
+        return answer if isinstance(answer, ModelText) else ModelText(str(answer), CACHED)

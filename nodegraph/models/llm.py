@@ -24,8 +24,16 @@ from .model_objects import (
     named_model,
 )
 from .templates import ChatPrompt
+from .usage import UNREPORTED, ModelText, usage_of
 
 _CALLS = ("complete", "acomplete", "stream", "astream", "complete_json", "acomplete_json")
+
+_WITH_USAGE = {
+    "complete_json": "complete_json_text",
+    "acomplete_json": "acomplete_json_text",
+    "stream": "stream_texts",
+    "astream": "astream_texts",
+}
 
 _LLAMA_INDEX = {"stream": "stream_complete", "astream": "astream_complete"}
 
@@ -44,6 +52,9 @@ def _adapted(model: Any) -> dict[str, Callable[..., Any]]:
     if has(model, "complete"):  # LlamaIndex and nodekin.adapters
         names = ((name, _LLAMA_INDEX.get(name, name)) for name in _CALLS)
         found = {n: attribute(model, theirs) or attribute(model, n) for n, theirs in names}
+        # With the tokens of the call, unlike the public results of ``OpenAIChat``.
+        for name, with_usage in _WITH_USAGE.items():
+            found[name] = attribute(model, with_usage) or found[name]
         return {name: call for name, call in found.items() if callable(call)}
     if not callable(model):
         raise TypeError(
@@ -66,7 +77,11 @@ def _langchain(model: Any) -> dict[str, Callable[..., Any]]:
 
     def by_schema(method: str, prompt: str, schema: Mapping[str, Any]) -> Any:
         titled = {"title": "answer", "description": "The answer.", **schema}
-        return asks(getattr(model.with_structured_output(titled), method))(prompt)
+        try:  # with the message, which has the token counts
+            structured = model.with_structured_output(titled, include_raw=True)
+        except (TypeError, NotImplementedError, ValueError):
+            structured = model.with_structured_output(titled)
+        return asks(getattr(structured, method))(prompt)
 
     names = {"invoke": "complete", "ainvoke": "acomplete", "stream": "stream", "astream": "astream"}
     calls: dict[str, Callable[..., Any]] = {
@@ -148,8 +163,8 @@ class LLM:
         """Whether the model supports JSON schemas."""
         return "complete_json" in self._calls
 
-    def complete(self, prompt: str, schema: Mapping[str, Any] | None = None) -> str:
-        """Return the answer to a prompt.
+    def complete(self, prompt: str, schema: Mapping[str, Any] | None = None) -> ModelText:
+        """Return the answer to a prompt, a string with its ``usage``.
 
         Args:
             prompt: The prompt.
@@ -162,16 +177,16 @@ class LLM:
         if schema is not None and self.structured:
             # LangChain returns None if the model called no tool. Some models support no schemas.
             with suppress(NotImplementedError), self._failing(prompt):
-                if (value := self._calls["complete_json"](prompt, schema)) is not None:
+                if not _is_missing(value := self._calls["complete_json"](prompt, schema)):
                     return _json_text(value)
         with self._failing(prompt):
             return _checked_text(self._calls["complete"](prompt))
 
-    async def acomplete(self, prompt: str, schema: Mapping[str, Any] | None = None) -> str:
+    async def acomplete(self, prompt: str, schema: Mapping[str, Any] | None = None) -> ModelText:
         """Async version of ``complete``. Uses a thread if the model has no async function."""
         if schema is not None and "acomplete_json" in self._calls:
             with suppress(NotImplementedError), self._failing(prompt):
-                if (value := await self._calls["acomplete_json"](prompt, schema)) is not None:
+                if not _is_missing(value := await self._calls["acomplete_json"](prompt, schema)):
                     return _json_text(value)
         elif schema is not None and self.structured:
             return await in_thread(self.complete, prompt, schema)
@@ -183,6 +198,8 @@ class LLM:
     def stream(self, prompt: str) -> Iterator[str]:
         """Yield the parts of the answer, or the whole answer if the model does not stream.
 
+        If the model reports tokens, the last part has their ``usage``, and may be empty.
+
         Raises:
             ModelError: If the model fails, possibly in the middle of the answer.
         """
@@ -190,7 +207,14 @@ class LLM:
             yield self.complete(prompt)
             return
         with self._failing(prompt):
-            yield from filter(None, map(_chunk_text, self._calls["stream"](prompt)))
+            usage = UNREPORTED
+            for chunk in self._calls["stream"](prompt):
+                reported = usage_of(chunk)
+                usage = usage if reported == UNREPORTED else reported
+                if text := _chunk_text(chunk):
+                    yield text
+            if usage != UNREPORTED:
+                yield ModelText("", usage)
 
     async def astream(self, prompt: str) -> AsyncIterator[str]:
         """Async version of ``stream``."""
@@ -201,9 +225,14 @@ class LLM:
             stream = self._calls["astream"](prompt)
             if inspect.isawaitable(stream):  # LlamaIndex
                 stream = await stream
+            usage = UNREPORTED
             async for chunk in stream:
+                reported = usage_of(chunk)
+                usage = usage if reported == UNREPORTED else reported
                 if text := _chunk_text(chunk):
                     yield text
+            if usage != UNREPORTED:
+                yield ModelText("", usage)
 
     @contextmanager
     def _failing(self, prompt: str) -> Iterator[None]:
@@ -248,11 +277,27 @@ def as_llm(model: object, *, stored: str = "") -> LLM:
     return llm
 
 
-def _checked_text(answer: Any) -> str:
+def _checked_text(answer: Any) -> ModelText:
     if (text := _text(answer)) is None:
         raise TypeError(f"the model's answer has no text: {answer!r:.200}")
-    return text
+    return ModelText(text, usage_of(answer))
 
 
-def _json_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+def _has_message(value: Any) -> bool:
+    """Return whether a value is LangChain's answer with its message."""
+    return isinstance(value, Mapping) and value.keys() == {"raw", "parsed", "parsing_error"}
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or (_has_message(value) and value["parsed"] is None)
+
+
+def _json_text(value: Any) -> ModelText:
+    """Return a value of JSON as a text."""
+    usage = usage_of(value) if isinstance(value, str) else UNREPORTED
+    if _has_message(value):
+        usage = usage_of(value["raw"])
+        value = value["parsed"]
+    if isinstance(value, str):
+        return ModelText(value, usage)
+    return ModelText(json.dumps(value, ensure_ascii=False, default=str), usage)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal
 
 from ...nodegraph.errors import ModelError
 from ...nodegraph.models.templates import language_of
+from ...nodegraph.models.usage import Usage
 from ...nodegraph.node import Node
 from ...nodegraph.storage.columns import decode, encode
 from ..filters import Filters
@@ -137,6 +138,7 @@ class Answer:
         searched: The query of the search: the question, or the condensed question of a
             conversation.
         calls: The number of model calls of the engine. Calls of retrieval strategies do not count.
+        usage: The calls and tokens of language models, including the strategies of the retriever.
         confidence: The model's confidence from 0 to 100, in the mode ``"map_rerank"``. None:
             another mode, or an answer without a number.
         quotes: The quotations and cited sentences with their spans in the sources. Only
@@ -166,6 +168,7 @@ class Answer:
     notes: tuple[str, ...] = ()
     searched: str = ""
     calls: int = 0
+    usage: Usage = field(default_factory=Usage)
     confidence: float | None = None
     quotes: tuple[CheckedQuote, ...] = ()
     top_k: int | None = None
@@ -207,6 +210,7 @@ class Answer:
             'Tea'
         """
         preset, filters = values["preset"], values["filters"]
+        usage = values.get("usage")
         return cls(
             **{
                 **values,
@@ -216,6 +220,7 @@ class Answer:
                 "omitted": tuple(OmittedResult(**_with_nodes(item)) for item in values["omitted"]),
                 "quotes": tuple(CheckedQuote(**_with_nodes(quote)) for quote in values["quotes"]),
                 "notes": tuple(values["notes"]),
+                "usage": Usage() if usage is None else Usage(**usage),
             }
         )
 

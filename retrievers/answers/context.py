@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ...nodegraph.errors import ModelError
 from ...nodegraph.models.output.free_text import FinalAnswer, FinalAnswerParser, parse_final_answer
 from ...nodegraph.models.templates import Language, QuotedText
+from ...nodegraph.models.usage import Usage
 from ...nodegraph.node import Node
 from ...nodegraph.search_text import MAX_HEADING, headings_of, source_title
 from ...nodegraph.splitters.sentences import sentence_spans
@@ -63,6 +64,7 @@ class AnswerContext:
         limits: Counts the model calls and limits their time.
         answer: The complete answer.
         sub_answers: The answers to sub-questions, formatted for a prompt.
+        strategy_usage: The calls and tokens of the retriever's strategies.
     """
 
     engine: QueryEngine
@@ -83,6 +85,7 @@ class AnswerContext:
     limits: CallLimits = field(default_factory=CallLimits)
     answer: Answer | None = None
     sub_answers: str = ""
+    strategy_usage: Usage = field(default_factory=Usage)
 
     def prompt(self, name: str, **values: object) -> str:
         """Return a prompt with the searched query and other values."""
@@ -229,6 +232,7 @@ class AnswerContext:
             notes=tuple(dict.fromkeys(all_notes)),
             searched=self.searched,
             calls=self.limits.calls,
+            usage=self.limits.usage + self.strategy_usage,
             confidence=self.confidence,
             top_k=self.top_k,
             filters=self.filters,

@@ -112,6 +112,7 @@ async def answer_results(
         observer = OutcomeObserver()
         with observe(observer):
             found = await _retrieved(context, retriever)
+        context.strategy_usage += observer.usage
         if observer.outcome is not None:
             context.use_sub_answers(observer.outcome.parts)
         results = cut_scores(found, context.min_score)

@@ -262,7 +262,7 @@ def compare_with_baseline(
     dataset = Dataset(common, name=evaluation.dataset.name)
     both = Evaluation(LocatedGold(dataset), metrics, records, judgments)
     checks = [_check(both, setup, m, limits.get(m.name)) for setup in setups for m in metrics]
-    failures = {setup: int(evaluation.costs(setup)["failed"]) for setup in evaluation.records}
+    failures = {setup: int(evaluation.costs(setup)["failed"] or 0) for setup in evaluation.records}
     missing = Counter(change.question_id for change in evaluation.missing_gold)
     before_missing, kept = header["missing_gold"], {question.id for question in common}
     return Gate(

@@ -28,6 +28,9 @@ class Record:
         error: The exception. Empty: success.
         tokens: The number of tokens of the results.
         model_calls: The number of language model calls of this package.
+        cached_calls: The number of these calls that a cache answered.
+        prompt_tokens: The number of tokens of the prompts. None: a call reports no tokens.
+        completion_tokens: The number of tokens of the model's answers. None: as above.
     """
 
     setup: str
@@ -40,6 +43,9 @@ class Record:
     error: str = ""
     tokens: int = 0
     model_calls: int = 0
+    cached_calls: int = 0
+    prompt_tokens: int | None = 0
+    completion_tokens: int | None = 0
 
 
 def first_names(names: Sequence[str], count: int) -> str:

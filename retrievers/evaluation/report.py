@@ -308,11 +308,13 @@ class Evaluation:
                 notes.append(f"{len(changes)} gold {items} {what}; {changes[0]}")
         return notes
 
-    def costs(self, setup: str) -> dict[str, float]:
+    def costs(self, setup: str) -> dict[str, float | None]:
         """Return the costs of a system.
 
         ``median_seconds`` is the duration of a question: the first question may build indexes.
         ``tokens`` is the mean number of tokens of a question's results, without failures.
+        ``prompt_tokens`` and ``completion_tokens`` are the model's mean numbers per question. They
+        are None if a call reports no tokens.
         """
         records = self.records[setup].values()
         tokens = [record.tokens for record in records if not record.error]
@@ -320,19 +322,31 @@ class Evaluation:
             "median_seconds": statistics.median(record.seconds for record in records),
             "tokens": statistics.fmean(tokens or [0]),
             "model_calls": sum(record.model_calls for record in records),
+            "cached_calls": sum(record.cached_calls for record in records),
+            "prompt_tokens": _mean_tokens([record.prompt_tokens for record in records]),
+            "completion_tokens": _mean_tokens([record.completion_tokens for record in records]),
             "failed": sum(bool(record.error) for record in records),
         }
 
     def _rows(self) -> list[list[str]]:
-        rows = [["set-up", *self.metrics, "judged", "failed", "ms", "tokens", "model calls"]]
+        header = ["set-up", *self.metrics, "judged", "failed", "ms", "tokens", "model calls"]
+        has_tokens = any(self.costs(setup)["prompt_tokens"] for setup in self.figures)
+        rows = [[*header, "model tokens"] if has_tokens else header]
         for setup, figures in self.figures.items():
             cost = self.costs(setup)
             judged = [figure.judged for figure in figures.values()]
             fewest, most = min(judged), max(judged)
             row = [setup, *map(str, figures.values())]
             row += [f"{fewest}" if fewest == most else f"{fewest} to {most}"]
-            row += [f"{cost['failed']:.0f}", f"{1000 * cost['median_seconds']:.1f}"]
-            rows.append(row + [f"{cost[name]:.0f}" for name in ("tokens", "model_calls")])
+            seconds = cost["median_seconds"] or 0
+            row += [f"{cost['failed']:.0f}", f"{1000 * seconds:.1f}"]
+            row += [f"{cost[name]:.0f}" for name in ("tokens", "model_calls")]
+            if has_tokens:
+                prompt = cost["prompt_tokens"]
+                completion = cost["completion_tokens"]
+                is_known = prompt is not None and completion is not None
+                row.append(f"{(prompt or 0) + (completion or 0):.0f}" if is_known else "unknown")
+            rows.append(row)
         return rows
 
     def table(self) -> str:
@@ -445,3 +459,9 @@ def escaped(text: object) -> str:
     line = " ".join(str(text).split()).replace("&", "&amp;").replace("<", "&lt;")
     line = re.sub(r"(?<!\w)@", "&#64;", line)
     return line.replace("|", "\\|").replace("`", "&#96;").replace("[", "&#91;")
+
+
+def _mean_tokens(counts: Sequence[int | None]) -> float | None:
+    """Return the mean of token counts. None: one is missing."""
+    known = [count for count in counts if count is not None]
+    return statistics.fmean(known or [0]) if len(known) == len(counts) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import partial
 
 from ...nodegraph.document import Document
@@ -17,6 +17,7 @@ from ..foreign.foreign_retriever import ForeignRetriever, as_retriever
 from ..group_failures import describe_failures, graphs_of, searched_failures
 from ..protocols import RetrieverLike, RetrieverProtocol
 from ..results import ScoredNode
+from ..strategies.outcome import total_usage
 from ..tracing import Span, trace
 from .dataset import Dataset, GoldPassage, Question
 from .gold_places import DocumentTexts, LocatedGold, locate_gold
@@ -264,12 +265,26 @@ def _search(
             error = f"{type(raised).__name__}: {raised}"
     tokens = sum(count_tokens(item.text) for item in items)
     place = (setup, question.id, question.text, asked)
-    return Record(*place, items, answer, seconds, error, tokens, _model_calls(span))
+    usage = total_usage(_all_spans(span))
+    return Record(
+        *place,
+        items,
+        answer,
+        seconds,
+        error,
+        tokens,
+        usage.calls,
+        usage.cached_calls,
+        usage.prompt_tokens,
+        usage.completion_tokens,
+    )
 
 
-def _model_calls(span: Span) -> int:
-    """Return the number of model calls in a trace."""
-    return (span.name == "ask") + sum(map(_model_calls, span.children))
+def _all_spans(span: Span) -> Iterator[Span]:
+    """Yield a span and all spans below it."""
+    yield span
+    for child in span.children:
+        yield from _all_spans(child)
 
 
 def _item(result: ScoredNode, document_key: str | None) -> RetrievedItem:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...nodegraph.concurrency import run_in_tasks, run_in_threads
 from ...nodegraph.errors import ModelTimeoutError
+from ...nodegraph.models.usage import usage_of
 from ..base_retriever import RESTRICTION, check_takes_filters
 from ..filters import Filters
 from ..protocols import RetrieverProtocol
@@ -75,7 +76,12 @@ async def ask(
             raise ModelTimeoutError(
                 f"the language model {llm.name!r} did not answer within {timeout:g} s"
             ) from None
+        usage = usage_of(answer)
         span.attributes["answer"] = answer
+        span.outcome = usage
+        if usage.prompt_tokens is not None and usage.completion_tokens is not None:
+            span.attributes["prompt_tokens"] = usage.prompt_tokens
+            span.attributes["completion_tokens"] = usage.completion_tokens
     return answer
 
 

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Literal, TypeVar
 
 from ...nodegraph.errors import ModelError
+from ...nodegraph.models.usage import Usage, usage_of
 from .plan import All, Effect, Part, intercept
 from .timeouts import TimeLimitError
 
@@ -34,11 +35,13 @@ class CallLimits:
 
     Attributes:
         calls: Number of model calls so far.
+        usage: The calls and tokens of the model so far.
         exceeded: The first exceeded limit. None: all limits are met.
     """
 
     def __init__(self, max_calls: int | None = None, total_timeout: float | None = None) -> None:
         self.calls = 0
+        self.usage = Usage()
         self.exceeded: Literal["calls", "seconds"] | None = None
         self._max_calls = max_calls
         self._total_timeout = total_timeout
@@ -69,12 +72,19 @@ class CallLimits:
                 if self._max_calls is not None and self.calls >= self._max_calls:
                     raise self._error("calls", f"max_calls={self._max_calls} is reached")
                 self.calls += 1
-        if remaining is None or (effect.timeout is not None and effect.timeout < remaining):
-            return (yield effect)
+        is_soon = remaining is None or (effect.timeout is not None and effect.timeout < remaining)
+        result: Any = None
         try:
-            return (yield replace(effect, timeout=remaining))
+            result = yield (effect if is_soon else replace(effect, timeout=remaining))
         except TimeLimitError:
+            if is_soon:
+                raise
             raise self._late() from None
+        finally:
+            if effect.kind == "model":
+                with self._lock:
+                    self.usage += usage_of(result)
+        return result
 
     def _late(self) -> LimitExceededError:
         return self._error("seconds", f"total_timeout={self._total_timeout:g} s is over")

@@ -25,6 +25,7 @@ from types import coroutine
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 
 from ...nodegraph.concurrency import in_thread, run_in_tasks, run_in_threads
+from ...nodegraph.models.usage import ModelText, usage_of
 from .timeouts import arun_with_timeout, astream_with_timeout, run_with_timeout, stream_with_timeout
 
 T = TypeVar("T")
@@ -92,7 +93,7 @@ class Do(Generic[T]):
                 texts.append(text)
                 if emitted := emit(text):
                     yield emitted
-        return cast(T, "".join(texts))
+        return cast(T, _joined(texts))
 
     async def arun(self, on_text: Callable[[str], object] | None) -> T:
         """Async version of ``run`` that calls ``on_text`` with each text."""
@@ -104,7 +105,13 @@ class Do(Generic[T]):
             async for text in streamed:
                 texts.append(text)
                 on_text(text)
-        return cast(T, "".join(texts))
+        return cast(T, _joined(texts))
+
+
+def _joined(texts: Sequence[str]) -> ModelText:
+    """Return the text of a stream, with the usage that its last part reports."""
+    last = texts[-1] if texts else ""
+    return ModelText("".join(texts), usage_of(last))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

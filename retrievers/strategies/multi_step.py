@@ -506,6 +506,7 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
                 answer=next((step.answer for step in reversed(steps) if step.answer), None),
                 calls=limits.calls,
                 note=note,
+                usage=limits.usage,
             )
             span.attributes.update(ended=ended, calls=limits.calls, steps=len(outcome.steps))
             span.set_results([outcome.results])

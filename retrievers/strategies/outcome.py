@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ...nodegraph.models.templates import Language
+from ...nodegraph.models.usage import UNREPORTED, Usage
 from ..analysis.text_analyzer import TextAnalyzer
 from ..foreign.outputs import is_answer
 from ..ranking import fuse
@@ -76,6 +77,12 @@ class StrategyOutcome:
     ended: str | None = None
 
 
+def total_usage(spans: Iterable[Span]) -> Usage:
+    """Return the calls and tokens of the model calls among spans. A failed call has no tokens."""
+    calls = [span.outcome for span in spans if span.name == "ask"]
+    return sum((call if isinstance(call, Usage) else UNREPORTED for call in calls), Usage())
+
+
 class OutcomeObserver:
     """An observer that collects the outcomes of all strategies in a block, at any depth.
 
@@ -125,6 +132,12 @@ class OutcomeObserver:
         ended = [outcome.ended for outcome in outermost if outcome.ended is not None]
         return StrategyOutcome(tuple(parts.values()), tuple(errors), ended[-1] if ended else None)
 
+    @property
+    def usage(self) -> Usage:
+        """The calls and tokens of language models in the block."""
+        spans = [span for span, _ in list(self._spans.values())]
+        return total_usage(spans)
+
     def _above(self, key: int) -> Iterator[int]:
         while key in self._spans and (parent := self._spans[key][1]) is not None:
             key = id(parent)
@@ -168,6 +181,7 @@ class MultiStep:
             ``"steps"``, ``"calls"`` or ``"seconds"``, or ``"failed"`` (the model or a search).
         answer: The last answer: the answer to the question if ``ended`` is ``"answered"``.
         calls: The number of model calls.
+        usage: The calls and tokens of the model.
         note: Description of a failure. None: no failure.
     """
 
@@ -179,6 +193,7 @@ class MultiStep:
     answer: str | None = None
     calls: int = 0
     note: str | None = None
+    usage: Usage = field(default_factory=Usage)
 
 
 def same_question(first: str, other: str) -> bool:

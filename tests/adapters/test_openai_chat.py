@@ -169,3 +169,22 @@ def test_name_contains_settings_that_change_answers(client):
     assert len(names) == 5
     assert name(name="mine") == "mine"
     assert "sk-of-mine" not in name()
+
+
+async def test_tokens_of_server_are_reported(server, client, async_client):
+    llm = as_llm(OpenAIChat("abc", client=client, async_client=async_client))
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    texts = [llm.complete("Tea?"), llm.complete("Tea?", schema), [*llm.stream("Tea?")][-1]]
+    texts += [await llm.acomplete("Tea?"), [text async for text in llm.astream("Tea?")][-1]]
+    assert {text.usage.calls for text in texts} == {1}
+    assert all(text.usage.prompt_tokens for text in texts)
+    assert all(text.usage.completion_tokens for text in texts)
+
+
+def test_server_without_usage_of_streams_is_asked_again(server, client):
+    server.error = "stream_options is not supported"
+    server.statuses = [400]
+    llm = as_llm(OpenAIChat("abc", client=client))
+    assert "".join(llm.stream("Tea?")) == "Tea is a drink."
+    assert "".join(llm.stream("Tea?")) == "Tea is a drink."
+    assert ["stream_options" in body for body in server.asked] == [True, False, False]
