@@ -37,6 +37,8 @@ _OPERATOR_KEYS = ("operator", "op", "comparator", "comparison", "运算符")
 
 _VALUE_KEYS = ("value", "values", "operand", "值")
 
+_ARGUMENT_KEYS = ("arguments", "parameters", "input", "action_input")
+
 _PART_KEYS = ("arguments", "filters", "conditions", "operands", "parts")
 
 _QUERY_LABEL = label_pattern(r"(?:search\ )?query|text|查询|检索")
@@ -65,6 +67,18 @@ _YEAR = re.compile(r"\s*(\d{4})\s?年?\s*")
 _NUMBER = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d{1,30})?|[+-]?\d{1,40}(?:\.\d{1,30})?")
 
 _STRING = re.compile(r"\"(?:[^\"\\]|\\.)*\"", re.S)
+
+_MAX_TEXT = 1_000  # characters of conditions in words
+
+_AND = re.compile(r"\s(?:and|且|并且)\s|\s?&&\s?", re.I)
+
+_COMPARISON = re.compile(
+    r"\s*[\"'`]?([\w. -]{1,60}?)[\"'`]?\s?(>=|<=|!=|==|=|>|<|≥|≤)\s?"
+    r"[\"'`]?([^\"'`]{1,200}?)[\"'`]?\s*"
+)
+
+# The readers of tags leave out a single tag within a tag, and so the operator.
+_OPERATOR_TAG = re.compile(r"<\$?(?:gte?|lte?|ne|nin|in|not|or|and)>", re.I)
 
 _TRUE = frozenset(("true", "yes", "是", "1"))
 
@@ -102,6 +116,8 @@ def parse_reply(answer: str, question: str, fields: Fields) -> Reply:
     text, value = read_json(answer, (), question)
     if not text:
         return Reply(None, None)  # an answer such as NONE
+    if _OPERATOR_TAG.search(text):
+        raise ValueError("write the filters as JSON, without tags")
     if _is_cut(text):
         raise ValueError("the JSON is cut off")
     labeled = _labeled_parts(text)
@@ -109,17 +125,36 @@ def parse_reply(answer: str, question: str, fields: Fields) -> Reply:
         return Reply(_usable_query(labeled.query, question), labeled.conditions)
     if value is None:
         value = _json_within(text)
-    records = list(objects_in(value)) if isinstance(value, list | Mapping) else []
+    records: list[Mapping[Any, Any]] = []
+    if isinstance(value, list | Mapping):
+        records = _records(value)
     for record in records:
         query = value_of(record, _QUERY_KEYS)
         conditions = value_of(record, _FILTER_KEYS)
         is_condition = value_of(record, _OPERATOR_KEYS) is not None
         if is_condition or (query is None and conditions is None):
             continue
+        if conditions is None:  # the conditions may stand beside the query
+            conditions = {key: item for key, item in record.items() if _is_field(key, fields)}
         return Reply(_usable_query(query, question), conditions)
     if records and _are_conditions(value, fields):
         return Reply(None, value)
     raise ValueError('the answer must be JSON with "query" and "filters"')
+
+
+def _records(value: Any) -> list[Mapping[Any, Any]]:
+    """Return the objects in a JSON value, also those in the arguments of a call."""
+    records = list(objects_in(value))
+    for record in list(records):
+        arguments = value_of(record, _ARGUMENT_KEYS)
+        if isinstance(arguments, str):
+            inner = find_json(arguments.strip())
+            records += objects_in(inner) if isinstance(inner, list | Mapping) else ()
+    return records
+
+
+def _is_field(key: object, fields: Fields) -> bool:
+    return isinstance(key, str) and _name_in(key, fields) is not None
 
 
 def _is_cut(text: str) -> bool:
@@ -142,9 +177,10 @@ def _labeled_parts(text: str) -> Reply | None:
     conditions = _FILTER_LABEL.search(text)
     if conditions is None:
         return None
-    value = text[conditions.end() :].strip()
+    end = len(text)
     if query is not None and query.start() > conditions.start():
-        value = text[conditions.end() : query.start()].strip()
+        end = query.start()
+    value = text[conditions.end() : end].strip(" \n`*")
     if not value.startswith(("{", "[")) and not is_no_answer(value.split("\n")[0].strip()):
         return None
     asked = None if query is None else text[query.end() :].split("\n")[0].strip()
@@ -166,7 +202,7 @@ def _are_conditions(value: Any, fields: Fields) -> bool:
     """Return whether a value without a query may be conditions on known fields."""
     for record in objects_in(value):
         names = [*record, value_of(record, _FIELD_KEYS)]
-        if any(isinstance(name, str) and _name_in(name, fields) is not None for name in names):
+        if any(_is_field(name, fields) for name in names):
             return True
     return False
 
@@ -257,6 +293,8 @@ class _Conditions:
         except ValueError:
             found = None
         if found is None:
+            found = _comparisons(text)
+        if found is None:
             self._drop(repr(text[:MAX_VALUE_LENGTH]), "not a condition")
         return found
 
@@ -268,6 +306,9 @@ class _Conditions:
             if join in ("and", "or", "not") and not self._is_field(str(key), requirement):
                 conditions.append(self._joined(join, requirement, level))
             elif isinstance(requirement, Mapping) and requirement:
+                named = value_of(requirement, _OPERATOR_KEYS)
+                if named is not None and len(requirement) == 2:  # {"operator": …, "value": …}
+                    requirement = {named: value_of(requirement, _VALUE_KEYS)}
                 for operator, operand in requirement.items():
                     conditions.append(self._condition(str(key), operator, operand))
             else:
@@ -322,6 +363,17 @@ class _Conditions:
 
     def _drop(self, what: str, why: str) -> None:
         self.dropped.append(f"{what}: {why}")
+
+
+def _comparisons(text: str) -> list[dict[str, str]] | None:
+    """Return the conditions of a text such as "year >= 2020 and kind = 'a'". None: other texts."""
+    conditions = []
+    for part in _AND.split(text[:_MAX_TEXT]):
+        found = _COMPARISON.fullmatch(part)
+        if found is None:
+            return None
+        conditions.append({"field": found[1], "operator": found[2], "value": found[3]})
+    return conditions
 
 
 def _merged(conditions: Sequence[Filters | None]) -> Filters | None:

@@ -258,6 +258,22 @@ FORMS = {
     "other spelling": json.dumps(
         {"query": "tea", "filters": {"Year": {"gte": "2020"}, "KIND": "Letter"}}
     ),
+    "a call with text": json.dumps(
+        {"name": "search", "arguments": json.dumps({"query": "tea", "filters": RIGHT})}
+    ),
+    "bold labels": f"**Query**: tea\n**Filters**: `{json.dumps(RIGHT)}`",
+    "conditions beside the query": json.dumps({"query": "tea", **RIGHT}),
+    "nested operators": json.dumps(
+        {
+            "query": "tea",
+            "filters": {
+                "year": {"operator": ">=", "value": 2020},
+                "kind": {"op": "==", "value": "letter"},
+            },
+        }
+    ),
+    "in words": json.dumps({"query": "tea", "filters": "year >= 2020 and kind = 'letter'"}),
+    "trailing comma": '{"query": "tea", "filters": {"year": {"gte": 2020}, "kind": "letter",},}',
     "Python": str({"query": "tea", "filters": RIGHT}),
     "echo": f"Question: tea since 2020\nJSON:\n{json.dumps({'query': 'tea', 'filters': RIGHT})}",
 }
@@ -285,6 +301,9 @@ BAD = {
     "wrong operators": '{"query": "x", "filters": {"year": {"near": 3}, "day": {"gt": [1, 2]}}}',
     "deep nesting": '{"query": "x", "filters": ' + '{"not": ' * 90 + "1" + "}" * 91,
     "other JSON": '{"answer": ["a", 1, null]}',
+    "operators as tags": (
+        "<query>tea</query><filters><year><gte>2020</gte></year><kind>letter</kind></filters>"
+    ),
     "null": "null",
 }
 
