@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from html import unescape
+from typing import NamedTuple
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
@@ -90,10 +91,55 @@ def page_text(html: str, source: SourceFile, place: str = "") -> str:
             is_first = kind not in source.notes and not place
             line = f"line {html.count(chr(10), 0, match.start()) + 1}" if is_first else ""
             source.note(kind, place or line)
+    if cut := _cut_off(html):
+        number = html.count("\n", 0, cut.start) + 1
+        source.note("pages cut off", place or f"line {number}, inside a {cut.element}")
+        html = html[: cut.start] if cut.is_not_displayed else html
     text = markdown(_ALTERNATIVE.sub(lambda image: image[1] or image[2], html))
     if html.strip() and not text:
         source.note("pages without a text", place or "line 1")
     return text
+
+
+class _Cut(NamedTuple):
+    """The unfinished element at the end of a page."""
+
+    start: int
+    element: str
+    is_not_displayed: bool = True
+
+
+_RAW_START = re.compile(r"<(script|style|title|textarea)\b", re.I)
+
+_OPEN_TAG = re.compile(
+    r"<[a-z/!](?:[^<>\"']*\Z"
+    r"|[^<>\"']*(?:=\s*(?:\"[^\"]*\"|'[^']*')[^<>\"'=]*)*=\s*(?:\"[^\"]*|'[^']*)\Z)",
+    re.I,
+)
+"""A tag without its end, or with an open quotation mark."""
+
+_HEAD = re.compile(r"<head[\s>]", re.I)
+
+_AFTER_HEAD = re.compile(r"</head|<(?:body|p|div|h[1-6]|table|ul|ol|main|article|section)\b", re.I)
+
+
+def _cut_off(html: str) -> _Cut | None:
+    """Return the element in which a page ends before its end: a comment, a script, a tag."""
+    comment = html.rfind("<!--")
+    if comment >= 0 and html.find("-->", comment) < 0:
+        return _Cut(comment, "comment")
+    starts = list(_RAW_START.finditer(html))
+    if starts:
+        last = starts[-1]
+        if not re.search(rf"</{last[1]}", html[last.end() :], re.I):
+            return _Cut(last.start(), last[1].lower())
+    tag = html.rfind("<")
+    if tag >= 0 and _OPEN_TAG.match(html, tag):
+        return _Cut(tag, "tag")
+    head = _HEAD.search(html)
+    if head and not _AFTER_HEAD.search(html, head.end()):
+        return _Cut(head.start(), "head", is_not_displayed=False)
+    return None
 
 
 def markdown(html: str) -> str:

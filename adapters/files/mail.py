@@ -14,7 +14,7 @@ from ...nodegraph.document import Document
 from ...nodegraph.errors import ReadError
 from ...nodegraph.readers.decoding import decode, label_in
 from ...nodegraph.readers.formats import format_of
-from ...nodegraph.readers.source_files import SourceFile
+from ...nodegraph.readers.source_files import MESSAGES_WITHOUT_TEXT, SourceFile
 from .html import page_text
 
 
@@ -23,7 +23,7 @@ def read_message(source: SourceFile) -> Document:
     from email import message_from_binary_file
 
     with source.path.open("rb") as file:
-        message = message_from_binary_file(file)
+        message = _repaired(message_from_binary_file(file))
     return _mail_document(message, source, None)
 
 
@@ -35,7 +35,7 @@ def read_mailbox(source: SourceFile) -> Iterator[Document]:
     box = mailbox.mbox(source.path, create=False)
     try:
         for number, key in enumerate(box.keys(), start=1):
-            message = message_from_bytes(box.get_bytes(key))
+            message = _repaired(message_from_bytes(box.get_bytes(key)))
             yield _mail_document(message, source, str(number))
     finally:
         box.close()
@@ -56,8 +56,54 @@ def _mail_document(message: Any, source: SourceFile, number: str | None) -> Docu
     names = (_file_name(part, quiet, place) for part in message.walk())
     values["attachments"] = [name for name in names if name]
     metadata = {name: value for name, value in values.items() if value}
-    blocks = _displayed(message, source, place)
-    return Document("\n\n".join(filter(None, map(str.strip, blocks))), metadata, id=number)
+    blocks = [block.strip() for block in _displayed(message, source, place)]
+    text = "\n\n".join(block for block in blocks if block)
+    _note_defects(message, source, place)
+    if not text:
+        source.note(MESSAGES_WITHOUT_TEXT, place)
+    return Document(text, metadata, id=number)
+
+
+_BOUNDARY = re.compile(r"^--(?P<boundary>\S.{0,200}?)[ \t\r]*\n(?:content-|\s*$)", re.I | re.M)
+"""The start of a part of a message."""
+
+
+def _repaired(message: Any) -> Any:
+    """Return a message with the boundary that its parts have, if it names another one."""
+    from email import message_from_bytes
+    from email.errors import NoBoundaryInMultipartDefect, StartBoundaryNotFoundDefect
+
+    kinds = (NoBoundaryInMultipartDefect, StartBoundaryNotFoundDefect)
+    if not any(isinstance(defect, kinds) for defect in message.defects):
+        return message
+    payload = message.get_payload()
+    match = _BOUNDARY.search(payload) if isinstance(payload, str) else None
+    if match is None:
+        return message
+    message.set_param("boundary", match["boundary"])
+    repaired = message_from_bytes(message.as_bytes())
+    repaired.defects = [*message.defects, *repaired.defects]
+    return repaired
+
+
+_DEFECTS = {
+    "NoBoundaryInMultipartDefect": "parts without their boundary",
+    "StartBoundaryNotFoundDefect": "parts without their boundary",
+    "MultipartInvariantViolationDefect": "parts without their boundary",
+    "CloseBoundaryNotFoundDefect": "parts cut off",
+    "InvalidBase64PaddingDefect": "parts with invalid base64",
+    "InvalidBase64CharactersDefect": "parts with invalid base64",
+    "InvalidBase64LengthDefect": "parts with invalid base64",
+}
+"""The kinds of notes on the defects that the parser of mail finds."""
+
+
+def _note_defects(message: Any, source: SourceFile, place: str) -> None:
+    """Note the defects of the parts of a message, each kind once per part."""
+    for part in message.walk():
+        names = {type(defect).__name__ for defect in part.defects}
+        for kind in sorted({_DEFECTS[name] for name in names if name in _DEFECTS}):
+            source.note(kind, place or part.get_content_type())
 
 
 def _decode_raw_headers(message: Any, source: SourceFile, place: str) -> None:

@@ -403,8 +403,18 @@ _RTF_LEFT_OUT = {
 }
 
 
+_RTF_BRACE = re.compile(r"\\.|([{}])", re.S)
+
+
 def _rewritten_rtf(source: SourceFile) -> bytes:
     data = source.path.read_bytes().decode("latin-1")
+    depth = 0
+    for brace in _RTF_BRACE.findall(data.rstrip("\0\r\n ")):
+        depth += (brace == "{") - (brace == "}")
+        if depth < 0:
+            break
+    if depth and "\\bin" not in data:  # binary pictures may contain braces
+        source.note("unbalanced groups, so that text may be missing", "", abs(depth))
     data = without_hidden_rich_text(data, source)
     for kind, pattern in _RTF_LEFT_OUT.items():
         if found := list(re.finditer(pattern, data)):

@@ -206,10 +206,10 @@ def _lines_of_page(page: Any, source: SourceFile, number: int) -> Lines | None:
         words = " ".join(line.text for line in turned)
         source.note("turned lines left out", f"page {number}: {words[:40]}", len(turned))
         lines = [line for line in lines if line not in turned]
-    lines = with_tables(paths, textpage, lines)
+    with_rows = with_tables(paths, textpage, lines)
     if hidden:  # spaces stand for hidden characters
-        lines = [line._replace(text=" ".join(line.text.split())) for line in lines]
-    return with_parts_joined(lines)
+        with_rows = [line._replace(text=" ".join(line.text.split())) for line in with_rows]
+    return with_parts_joined(with_rows)
 
 
 def _note_hidden(passages: Sequence[str], source: SourceFile, number: int) -> None:

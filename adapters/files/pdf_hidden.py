@@ -115,7 +115,7 @@ def _may_hide(addresses: Sequence[int], kinds: Sequence[int]) -> bool:
     end = start + 16 * len(texts)
     parts = [range(start + 4 * part, end, 16) for part in range(4)]
     deque(map(_fill, texts, *parts), maxlen=0)
-    red, green, blue, opacity = np.frombuffer(colors, np.uint32).reshape(-1, 4).T
+    red, green, blue, opacity = np.ctypeslib.as_array(colors).reshape(-1, 4).T
     is_white = np.minimum(np.minimum(red, green), blue) >= 255 - _NEAR
     if is_white.any() or (opacity < _FAINT).any():
         return True
@@ -127,7 +127,7 @@ def _may_hide(addresses: Sequence[int], kinds: Sequence[int]) -> bool:
     end = start + 16 * len(paths)
     parts = [range(start + 4 * part, end, 16) for part in range(4)]
     deque(map(_bounds, paths, *parts), maxlen=0)
-    left, bottom, right, top = np.frombuffer(edges, np.float32).reshape(-1, 4).T
+    left, bottom, right, top = np.ctypeslib.as_array(edges).reshape(-1, 4).T
     return bool(((right - left >= _MIN_BOX) & (top - bottom >= _MIN_BOX)).any())
 
 

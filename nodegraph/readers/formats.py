@@ -127,10 +127,12 @@ class FileFormat:
         """Read a file.
 
         Raises:
-            ReadError: If the file is damaged.
+            ReadError: If the file is damaged, or has more than 500 bytes and no text.
         """
         try:
-            return source.records(self.read(source))
+            records = source.records(self.read(source))
+            source.check_text(records)
+            return records
         except (ReadError, MemoryError):
             raise
         except Exception as error:

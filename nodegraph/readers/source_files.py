@@ -120,6 +120,11 @@ class ReadOptions:
             )
 
 
+MESSAGES_WITHOUT_TEXT = "messages without text"
+"""The kind of the notes on messages that consist of their headers."""
+
+_SMALL = 500  # bytes; a smaller file may have no text
+
 WITHOUT_READER = "without a reader"
 """The kind of files that have no reader."""
 
@@ -334,6 +339,25 @@ class SourceFile:
                 for kind, (count, place) in self.notes.items()
             ]
         return records
+
+    def check_text(self, records: Records) -> None:
+        """Raise an error if a file has no text, although it is not small.
+
+        Raises:
+            ReadError: If the file has more than 500 bytes and no text.
+        """
+        has_text = any(record[0].strip() for record in records)
+        if has_text or MESSAGES_WITHOUT_TEXT in self.notes:
+            return
+        size = self.path.stat().st_size
+        if size > _SMALL:
+            noted = "; ".join(f"{kind}: {count}" for kind, (count, _) in self.notes.items())
+            raise ReadError(
+                f"{self.path} has {size:,} bytes and no text{f' ({noted})' if noted else ''}: it "
+                "may be damaged, or contain only pictures",
+                "no text",
+                skippable=True,
+            )
 
     def document(
         self,

@@ -181,8 +181,16 @@ def read_json(source: SourceFile) -> Document:
         value = json.loads(text)
         metadata = _short_fields(value) if len(_fields(value)) <= _MAX_FIELDS else {}
         return source.document(_lines(value) or text, metadata)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, json.JSONDecodeError) and _is_cut_off(error):
+            source.note("JSON cut off, read as text", f"line {error.lineno}")
         return source.document(text)
+
+
+def _is_cut_off(error: json.JSONDecodeError) -> bool:
+    """Return whether JSON ends before its last string, list or object does."""
+    is_at_end = error.pos >= len(error.doc.rstrip()) - 1
+    return is_at_end or error.msg.startswith("Unterminated string")
 
 
 _DELIMITERS = "\t;|,"  # on ties, the first wins: commas are also decimal points and text
