@@ -189,6 +189,7 @@ def open_graph(
 
     Raises:
         CommandError: If no file in the folders can be read.
+        ImportError: If the index reads scans and the program tesseract is not installed.
     """
     ocr = None
     if index.ocr:
