@@ -196,9 +196,8 @@ def open_graph(
         from ..files.ocr import tesseract
 
         ocr = tesseract()
-    level = logging.CRITICAL if quiet else logging.WARNING
     with (
-        _printed_warnings(level),
+        printed_warnings(quiet=quiet),
         NodeGraph(
             [*index.in_memory] or None,
             embed=model,
@@ -269,9 +268,9 @@ class _ToStderr(logging.Handler):
 
 
 @contextmanager
-def _printed_warnings(level: int) -> Iterator[None]:
-    """Print the package's warnings of a level or above while the context is open."""
-    handler = _ToStderr(level)
+def printed_warnings(*, quiet: bool) -> Iterator[None]:
+    """Print the package's warnings, unless ``quiet``, while the context is open."""
+    handler = _ToStderr(logging.CRITICAL if quiet else logging.WARNING)
     logger = logging.getLogger("nodekin")
     logger.addHandler(handler)
     try:

@@ -23,7 +23,7 @@ from ...retrievers.group_failures import graphs_of
 from ..cli.messages import CommandError, ExitStatus, printable
 from ..cli.options import common_options, store_option
 from ..cli.output import echo_json
-from ..cli.workspace import find_index, model_of, open_graph
+from ..cli.workspace import find_index, model_of, open_graph, printed_warnings
 
 _DEFAULT = "default"
 
@@ -122,7 +122,10 @@ def _documents(
         with open_graph(index, quiet=quiet, model=model_of(index)) as graph:
             yield graph
     else:
-        with NodeGraph(progress=False if quiet else None) as graph:
+        with (
+            printed_warnings(quiet=quiet),
+            NodeGraph(progress=False if quiet else None) as graph,
+        ):
             graph.add(dataset.documents)
             yield graph
 
