@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from ...nodegraph.models.output.answer_text import (
@@ -39,6 +39,7 @@ from .outcome import (
     SUB_QUESTION,
     Ended,
     MultiStep,
+    StepReading,
     StrategyOutcome,
     SubResults,
     merge_steps,
@@ -46,6 +47,7 @@ from .outcome import (
     same_question,
 )
 from .passages import fit_passages, neutralize
+from .step_roles import RoleReader
 
 logger = logging.getLogger(__name__)
 
@@ -171,22 +173,6 @@ _LABELS = {
 }
 
 _LABEL = label_pattern("|".join(f"(?P<{name}>{words})" for name, words in _LABELS.items()))
-
-
-@dataclass(frozen=True, slots=True)
-class StepReading:
-    """A model's reading of the results of a step.
-
-    Attributes:
-        answer: The short answer to the whole question if ``answered``, otherwise to the question
-            of the last step. None: unknown.
-        answered: Whether the whole question is answered.
-        question: The next question. None: no next question.
-    """
-
-    answer: str | None = None
-    answered: bool = False
-    question: str | None = None
 
 
 class StepReader(ModelPrompt):
@@ -379,6 +365,10 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
         output_format: See ``BaseRetriever``.
         join: See ``BaseRetriever``.
         prompt: Replaces the prompt, with ``{question}``, ``{passages}`` and optionally ``{steps}``.
+        prompts: Prompts by role instead of the one prompt: ``"answer"`` (``{question}`` and
+            ``{passages}``), ``"judge"`` (``{question}`` and ``{answer}``) and ``"rewrite"``
+            (``{question}``, optionally ``{steps}``, ``{answer}`` and ``{passages}``). A missing
+            role has a built-in prompt. Each role is a model call, so a step has up to three.
         language: See ``ModelPrompt``.
         retries: See ``ModelPrompt``.
         timeout: See ``ModelPrompt``.
@@ -426,27 +416,43 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
         output_format: OutputFormat | None = None,
         join: bool | str = False,
         prompt: PromptReplacement | None = None,
+        prompts: Mapping[str, PromptReplacement] | None = None,
         language: Language | None = None,
         retries: int = 1,
         timeout: float | None = None,
         on_error: OnError = "keep",
     ) -> None:
         super().__init__(top_k=top_k, output_format=output_format, join=join)
+        if prompt is not None and prompts is not None:
+            raise ValueError("prompt and prompts exclude each other; give the prompts by role")
         self.inner = as_retriever(inner)
         self.max_steps = whole(max_steps, "max_steps", 0)
         self.max_calls = whole(max_calls, "max_calls", 0)
         self.total_timeout = seconds(total_timeout, "total_timeout")
         self.fetch_k = check_top_k(fetch_k)
-        self.reader = StepReader(
-            llm,
-            max_tokens=max_tokens,
-            length=length,
-            prompt=prompt,
-            language=language,
-            retries=retries,
-            timeout=timeout,
-            on_error=on_error,
-        )
+        self.reader: StepReader | RoleReader
+        if prompts is None:
+            self.reader = StepReader(
+                llm,
+                max_tokens=max_tokens,
+                length=length,
+                prompt=prompt,
+                language=language,
+                retries=retries,
+                timeout=timeout,
+                on_error=on_error,
+            )
+        else:
+            self.reader = RoleReader(
+                llm,
+                prompts,
+                max_tokens=max_tokens,
+                length=length,
+                language=language,
+                retries=retries,
+                timeout=timeout,
+                on_error=on_error,
+            )
 
     def __repr__(self) -> str:
         return f"MultiStepRetriever({self.inner!r}, max_steps={self.max_steps})"

@@ -168,6 +168,22 @@ _VERDICT = re.compile("yes|no|true|false|是的?|不是?|否|对|不对|有|没�
 
 
 @dataclass(frozen=True, slots=True)
+class StepReading:
+    """A model's reading of the results of a step.
+
+    Attributes:
+        answer: The short answer to the whole question if ``answered``, otherwise to the question
+            of the last step. None: unknown.
+        answered: Whether the whole question is answered.
+        question: The next question. None: no next question.
+    """
+
+    answer: str | None = None
+    answered: bool = False
+    question: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class MultiStep:
     """The outcome of a multi-step search.
 
