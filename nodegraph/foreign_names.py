@@ -239,7 +239,7 @@ def advice(name: str, allowed: Collection[str]) -> str:
     Example:
         >>> advice("similarity_top_k", ["query", "top_k"])
         "'similarity_top_k' is called 'top_k' here"
-        >>> advice("persist_directory", ["embedding"])
+        >>> advice("colour", ["embedding"])
         ''
     """
     native = native_name(name, allowed)

@@ -1,8 +1,12 @@
 """Vector stores: searches, changes, and ``index`` with a record manager."""
 
+from datetime import datetime, timedelta
+
 import pytest
+from langchain_classic.retrievers import TimeWeightedVectorStoreRetriever
 from langchain_core.documents import Document
 from langchain_core.indexing import InMemoryRecordManager, index
+from langchain_core.utils import mock_now
 from langchain_core.vectorstores import InMemoryVectorStore
 from support.langchain_programs import DOCUMENTS, QUESTIONS, check
 from support.letters import Letters
@@ -73,3 +77,15 @@ def record_manager(cls, config):
 @pytest.mark.parametrize("program", [searches, changes, search_types, record_manager])
 def test_store_works_as_langchains_store(program):
     check(program, InMemoryVectorStore, NodeGraphVectorStore)
+
+
+def test_time_weighted_retriever_prefers_recent_documents():
+    store = NodeGraphVectorStore(Letters())
+    retriever = TimeWeightedVectorStoreRetriever(vectorstore=store, decay_rate=0.9, k=1)
+    now = datetime(2026, 3, 1)
+    for text, age in (("Tea is hot.", 400), ("Tea is warm.", 0)):
+        document = Document(text, metadata={"last_accessed_at": now - timedelta(days=age)})
+        retriever.add_documents([document])
+    with mock_now(now):
+        found = retriever.invoke("tea")
+    assert [document.page_content for document in found] == ["Tea is warm."]
