@@ -7,8 +7,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from itertools import compress
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -168,6 +167,20 @@ class VectorBackend:
         The vectors have unit length, so cosine, inner product and L2 select equal neighbors.
         """
         raise NotImplementedError
+
+
+class NodeText(NamedTuple):
+    """A node with its embedded text.
+
+    Attributes:
+        node: The node.
+        text: The embedded text: see ``Node.searched_text``.
+        fingerprint: Hash of the model and the text.
+    """
+
+    node: Node
+    text: str
+    fingerprint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,33 +421,22 @@ class StoreIndex(FilterIndex):
 
         Zero vectors are recorded, but not written.
         """
-        texts = self._graph.reader.searched_texts(nodes)
-        rows = [
-            (node, text, digest("unit", self._model, text))
-            for node, text in zip(nodes, texts, strict=True)
-        ]
-        rows = [
-            row for row in rows if recorded.get(row[0].id, "").removeprefix(_UNUSABLE) != row[2]
-        ]
+        rows = self._changed_rows(nodes, recorded)
         if not rows:
             return
-        ids = [node.id for node, *_ in rows]
+        ids = [row.node.id for row in rows]
         stored = self._backend.stored(ids)
-        new = [row for row in rows if stored is None or stored.get(row[0].id) != row[2]]
-        texts = [text for _, text, _ in new]
-        vectors = unit(self._graph.embeddings.vectors(texts, self._key, what=self._group))
-        usable = [bool(vector.any()) for vector in vectors]
-        # Stores differ: an existing id is rejected, ignored or duplicated.
+        new = rows
         if stored is not None:
-            outdated = [node.id for node, *_ in new if node.id in stored]
-        else:  # an empty store may have no collection to delete from
-            first = next(compress(vectors, usable), None)
-            is_empty = first is not None and not self._backend.nearest_ids(first, 1)
-            outdated = [] if is_empty else ids
-        added = [
-            EmbeddedNode(*row, v) for row, v, ok in zip(new, vectors, usable, strict=True) if ok
-        ]
-        unusable = {node.id for (node, *_), ok in zip(new, usable, strict=True) if not ok}
+            new = [row for row in rows if stored.get(row.node.id) != row.fingerprint]
+        embedded = self._embedded(new)
+        added = [row for row in embedded if row.vector.any()]
+        unusable = {row.node.id for row in embedded if not row.vector.any()}
+        fingerprints = {}
+        for row in rows:
+            prefix = _UNUSABLE if row.node.id in unusable else ""
+            fingerprints[row.node.id] = f"{prefix}{row.fingerprint}"
+        outdated = self._outdated(ids, new, stored, added)
         with self._backend.transaction():
             if new and not self._backend.is_atomic:
                 self._record.write(dict.fromkeys(ids, ""))  # unknown, if the store fails
@@ -442,9 +444,40 @@ class StoreIndex(FilterIndex):
                 self._backend.delete(outdated)
             if added:
                 self._backend.add(added)
-            self._record.write(
-                {node.id: f"{_UNUSABLE}{f}" if node.id in unusable else f for node, _, f in rows}
-            )
+            self._record.write(fingerprints)
+
+    def _changed_rows(self, nodes: Sequence[Node], recorded: Mapping[str, str]) -> list[NodeText]:
+        """Return the nodes whose fingerprints are not recorded, with their texts."""
+        changed = []
+        texts = self._graph.reader.searched_texts(nodes)
+        for node, text in zip(nodes, texts, strict=True):
+            fingerprint = digest("unit", self._model, text)
+            if recorded.get(node.id, "").removeprefix(_UNUSABLE) != fingerprint:
+                changed.append(NodeText(node, text, fingerprint))
+        return changed
+
+    def _embedded(self, rows: Sequence[NodeText]) -> list[EmbeddedNode]:
+        """Return nodes with their vectors, which may be zero."""
+        texts = [row.text for row in rows]
+        vectors = unit(self._graph.embeddings.vectors(texts, self._key, what=self._group))
+        return [
+            EmbeddedNode(row.node, row.text, row.fingerprint, vector)
+            for row, vector in zip(rows, vectors, strict=True)
+        ]
+
+    def _outdated(
+        self,
+        ids: Sequence[str],
+        new: Sequence[NodeText],
+        stored: Mapping[str, str] | None,
+        added: Sequence[EmbeddedNode],
+    ) -> Sequence[str]:
+        """Return the ids to delete first. Stores reject, ignore or duplicate an existing id."""
+        if stored is not None:
+            return [row.node.id for row in new if row.node.id in stored]
+        if added and not self._backend.nearest_ids(added[0].vector, 1):
+            return []  # an empty store may have no collection to delete from
+        return ids
 
     # Searching
 
@@ -491,33 +524,41 @@ class StoreIndex(FilterIndex):
             return Hits([], [])
         found: tuple[Rows, Scores] | None = None
         if limit is not None and limit < count and unwritten is not None:
-            requested, selected = limit + limit // 4 + 4, None
-            if count < len(table.rows):
-                if count <= self._backend.max_selected:
-                    selected = table.ids_of(np.flatnonzero(allowed))
-                else:
-                    requested = requested * len(table.rows) // count
-            others = _rows(table, allowed, unwritten)
-            most = self._backend.max_requested
-            # Beyond this number, comparing all vectors is cheaper.
-            while most is None or requested <= min(most, count):
-                ids, vectors = self._backend.nearest(query, requested, selected)
-                known = dict(zip(ids, vectors or (), strict=False))
-                proposed = _rows(table, allowed, ids)
-                rows, scores = self._scored(table, np.union1d(proposed, others), query, known)
-                is_exhausted = len(ids) < requested
-                if len(rows) >= limit:
-                    # The last place is certain if the worst candidate of the store scores less.
-                    worst = scores[np.isin(rows, proposed)].min(initial=np.inf)
-                    if is_exhausted or np.partition(scores, -limit)[-limit] > worst:
-                        found = rows, scores
-                if found is not None or is_exhausted:
-                    self._note_candidates(found is not None, count)
-                    break
-                requested *= 4
+            found = self._candidates(table, allowed, unwritten, query, limit)
         rows, scores = found or self._scored(table, np.flatnonzero(allowed), query, {})
         ranking = np.lexsort((table.orders[rows], -scores))[:limit]
         return Hits(table.ids_of(rows[ranking]), scores[ranking].tolist())
+
+    def _candidates(
+        self, table: NodeTable, allowed: Mask, unwritten: list[str], query: Vectors, limit: int
+    ) -> tuple[Rows, Scores] | None:
+        """Return scored rows that contain the best ones. None: the store returned too few."""
+        count = int(allowed.sum())
+        selected = None
+        requested = limit + limit // 4 + 4
+        if count <= self._backend.max_selected and count < len(table.rows):
+            selected = table.ids_of(np.flatnonzero(allowed))
+        elif count < len(table.rows):
+            requested = requested * len(table.rows) // count
+        others = _rows(table, allowed, unwritten)
+        most = self._backend.max_requested
+        # Beyond this number, comparing all vectors is cheaper.
+        while most is None or requested <= min(most, count):
+            ids, vectors = self._backend.nearest(query, requested, selected)
+            known = dict(zip(ids, vectors or (), strict=False))
+            proposed = _rows(table, allowed, ids)
+            rows, scores = self._scored(table, np.union1d(proposed, others), query, known)
+            is_exhausted = len(ids) < requested
+            # The last place is certain if the worst candidate of the store scores less.
+            worst = scores[np.isin(rows, proposed)].min(initial=np.inf)
+            is_enough = len(rows) >= limit and (
+                is_exhausted or np.partition(scores, -limit)[-limit] > worst
+            )
+            if is_enough or is_exhausted:
+                self._note_candidates(is_enough, count)
+                return (rows, scores) if is_enough else None
+            requested *= 4
+        return None
 
     def _note_candidates(self, is_enough: bool, count: int) -> None:
         """Log if the store returned too few of ``count`` nodes; the next search refills it."""
@@ -529,7 +570,9 @@ class StoreIndex(FilterIndex):
         logger.warning(
             "the vector store %s returned too few of %s nodes of the group %r; all are "
             "compared one by one instead",
-            *(self._backend.name, count, self._group),
+            self._backend.name,
+            count,
+            self._group,
         )
 
     def _scored(

@@ -65,8 +65,13 @@ class StageRuns:
         if span.error is not None:
             run.on_chain_error(span.error)
             return
-        documents = [to_document(result) for results in span.results or () for result in results]
-        run.on_chain_end({**span.attributes, **({"documents": documents} if documents else {})})
+        outputs = dict(span.attributes)
+        documents = []
+        for results in span.results or ():
+            documents += [to_document(result) for result in results]
+        if documents:
+            outputs["documents"] = documents
+        run.on_chain_end(outputs)
 
 
 _STAGE_RUNS = StageRuns()

@@ -174,8 +174,15 @@ def _first_chunk(answer: Answer) -> AddableDict:
 
 
 def _last_chunk(answer: Answer) -> AddableDict:
-    names = ("number", "cited", "title", "text")
-    sources = [{name: getattr(source, name) for name in names} for source in answer.sources]
+    sources = [
+        {
+            "number": source.number,
+            "cited": source.cited,
+            "title": source.title,
+            "text": source.text,
+        }
+        for source in answer.sources
+    ]
     chunk = AddableDict(sources=sources, found=answer.answered, notes=list(answer.notes))
     if answer.quotes:
         chunk["quotes"] = [quote.to_dict() for quote in answer.quotes]

@@ -151,7 +151,8 @@ class LangChainBackend(VectorBackend):
             logger.warning(
                 "the vectors of %s in the vector store %s are not of unit length; unless the store "
                 "compares cosines, its results are wrong: create it with GraphEmbeddings(graph)",
-                *(type(model).__name__, self.name),
+                type(model).__name__,
+                self.name,
             )
         self._checked = True
 
