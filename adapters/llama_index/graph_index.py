@@ -528,8 +528,12 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
     def insert_nodes(self, nodes: Sequence[BaseNode], **insert_kwargs: Any) -> None:
         """Add nodes, or replace the nodes with their ids."""
         with self._callback_manager.as_trace("insert_nodes"):
-            self._insert(nodes)
-            self._storage_context.index_store.add_index_struct(self._struct)
+            self.put_nodes(nodes)
+
+    def put_nodes(self, nodes: Sequence[BaseNode]) -> None:
+        """Add nodes as ``insert_nodes`` does, without a trace."""
+        self._insert(nodes)
+        self._storage_context.index_store.add_index_struct(self._struct)
 
     def _insert(self, nodes: Sequence[BaseNode], **insert_kwargs: Any) -> None:
         given = {node.node_id: node for node in nodes if node.get_content(MetadataMode.EMBED)}

@@ -56,7 +56,7 @@ class IndexOfNodes(Protocol):
     ) -> QueryModeRetriever:
         """Return the search in a query mode."""
 
-    def insert_nodes(self, nodes: Sequence[BaseNode]) -> None:
+    def put_nodes(self, nodes: Sequence[BaseNode]) -> None:
         """Add nodes."""
 
     def delete_nodes(self, node_ids: list[str], delete_from_docstore: bool) -> None:
@@ -202,7 +202,7 @@ class NodeGraphVectorStore(NamedByClass, BasePydanticVectorStore):
             nodes: The nodes.
             **kwargs: Arguments that LlamaIndex passes on to every store. Ignored.
         """
-        self.index.insert_nodes(nodes)
+        self.index.put_nodes(nodes)
         return [node.node_id for node in nodes]
 
     def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:

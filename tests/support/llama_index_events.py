@@ -43,7 +43,7 @@ class Callbacks(BaseCallbackHandler):
         **_: Any,
     ) -> str:
         self.types[event_id] = event_type.value
-        self._note("start", event_type, payload, self.types.get(parent_id, parent_id))
+        self._note("start", event_type, payload, self.types.get(parent_id, "another manager"))
         return event_id
 
     def on_event_end(
