@@ -82,10 +82,15 @@ class _Place(NamedTuple):
 def _quote_row(view: CorpusView, quote: str, source: Node | None) -> tuple[str, Entry]:
     """Return a quotation with its places, or with the nearest text."""
     place = _place_of(view, quote, source)
-    key = "nearest" if place.status == "not_found" else "spans"
-    row = {"quote": quote, "status": place.status, key: [*place.entries]}
-    nearest = ", the nearest text is" if place.is_near else ""
-    first = in_line(f"“{quote}”: {place.status.replace('_', ' ')}{nearest}")
+    row: Entry = {"quote": quote, "status": place.status}
+    if place.status == "not_found":
+        row["nearest"] = [*place.entries]
+    else:
+        row["spans"] = [*place.entries]
+    first = f"“{quote}”: {place.status.replace('_', ' ')}"
+    if place.is_near:
+        first += ", the nearest text is"
+    first = in_line(first)
     if place.status == "exact":
         return f"{first}, {heading_line(place.entries[0])}", row
     lines = [f"{heading_line(entry)}\n{quoted(entry['text'])}" for entry in place.entries]
@@ -150,8 +155,11 @@ def _widened(text: str, first: int, last: int) -> Interval:
     start = first
     if first:
         space = text.find(" ", first, first + _WORD)
-        start = first if space < 0 else space + 1
+        if space >= 0:
+            start = space + 1
     if last >= len(text):
         return start, last
     space = text.rfind(" ", last - _WORD, last)
-    return start, last if space < 0 else space
+    if space < 0:
+        return start, last
+    return start, space

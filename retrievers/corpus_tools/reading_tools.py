@@ -39,13 +39,11 @@ def outline(view: CorpusView, max_tokens: int, *, document: str, skip: int) -> T
         return page_of(rows, max_tokens, skip, tool="outline", items="headings", separator="\n")
     listed = (partial(_document_row, node) for node in view.documents(document))
     output = page_of(listed, max_tokens, skip, tool="outline", items="documents", separator="\n")
-    if not output.entries:
-        raise ToolError(
-            f"no document is below {document!r:.200}; outline without a document lists all"
-            if document
-            else "the corpus has no documents"
-        )
-    return output
+    if output.entries:
+        return output
+    if not document:
+        raise ToolError("the corpus has no documents")
+    raise ToolError(f"no document is below {document!r:.200}; outline without a document lists all")
 
 
 def read(

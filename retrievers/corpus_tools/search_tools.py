@@ -66,10 +66,11 @@ def search(
     with budget.holding():
         results = view.retriever.retrieve(query, top_k=depth, filters=filters)
     if len(results) <= skip:
-        words = " with these filters" if filters else ""
+        nothing = "Nothing more was found" if skip else "Nothing was found"
+        if filters:
+            nothing += " with these filters"
         return ToolOutput(
-            f"Nothing{' more' if skip else ''} was found{words}; try other words, or grep for "
-            f"an exact text.{_skipped_files(view)}"
+            f"{nothing}; try other words, or grep for an exact text.{_skipped_files(view)}"
         )
     has_windows = bool(budget) and getattr(view.retriever, "has_windows", False)
     rows: list[Row] = []

@@ -236,12 +236,13 @@ def check_arguments(tool: CorpusTool, arguments: Mapping[str, Any]) -> dict[str,
     for name in tool.parameters["required"]:
         if name not in passed:
             raise ToolError(f"{tool.name} needs {name}: {properties[name]['description']}")
-    return {
-        name: _checked(tool.name, name, declared, passed[name])
-        if name in passed
-        else declared.get("default")
-        for name, declared in properties.items()
-    }
+    values: dict[str, Any] = {}
+    for name, declared in properties.items():
+        if name in passed:
+            values[name] = _checked(tool.name, name, declared, passed[name])
+        else:
+            values[name] = declared.get("default")
+    return values
 
 
 def _checked(tool: str, name: str, declared: Mapping[str, Any], value: Any) -> Any:
@@ -250,7 +251,8 @@ def _checked(tool: str, name: str, declared: Mapping[str, Any], value: Any) -> A
     most = declared.get("maximum")
     if kind == "integer" and isinstance(value, str | float):
         with suppress(ValueError, OverflowError):
-            value = int(value) if float(value) == int(value) else value
+            if float(value) == int(value):
+                value = int(value)
     rule = ""
     types: dict[str, type] = {"string": str, "integer": int, "object": dict}
     if not isinstance(value, types[kind]) or isinstance(value, bool):

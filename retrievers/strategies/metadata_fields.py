@@ -165,7 +165,9 @@ def _own_conditions(retriever: object) -> Filters | None:
         own = check_restriction(given()) if callable(given) else given
         return all_of(restriction, own)
     filters = getattr(retriever, "filters", None)
-    return all_of(restriction, filters if isinstance(filters, Mapping) else None)
+    if not isinstance(filters, Mapping):
+        return all_of(restriction)
+    return all_of(restriction, filters)
 
 
 def has_graph(retriever: object) -> bool:
@@ -206,7 +208,10 @@ def read_fields(
             index.sync()
             summaries = index.summaries(parse_filters(filters), names)
         for name, summary in summaries.items():
-            joined[name] = summary.joined(joined[name]) if name in joined else summary
+            if name in joined:
+                joined[name] = summary.joined(joined[name])
+            else:
+                joined[name] = summary
     ordered = sorted(joined.items(), key=_by_frequency)
     return {name: summary.field for name, summary in ordered[:MAX_FIELDS]}
 
@@ -333,7 +338,10 @@ maximum=2001)
     """
     items: list[Any] = []
     for value in values:
-        items += [plain(item) for item in value] if isinstance(value, SEVERAL) else [value]
+        if isinstance(value, SEVERAL):
+            items += [plain(item) for item in value]
+        else:
+            items.append(value)
     items = [item for item in items if not _is_absent(item)]
     kind = _common_kind(items)
     if kind is None:
@@ -359,9 +367,9 @@ def _common_kind(values: Sequence[Any]) -> FieldType | None:
     if len(kinds) == 1:
         return kinds.pop()
     # Dates among other texts are texts.
-    return (
-        "text" if kinds == {"text", "date"} and all(isinstance(v, str) for v in values) else "any"
-    )
+    if kinds == {"text", "date"} and all(isinstance(value, str) for value in values):
+        return "text"
+    return "any"
 
 
 def _is_absent(value: Any) -> bool:
@@ -380,13 +388,17 @@ def _kind(value: Any) -> FieldType | None:
         return None
     when = read_date(value)
     # A text of four digits may be a number or a code.
-    return "text" if when is None or len(when.calendar) < 2 else "date"
+    if when is None or len(when.calendar) < 2:
+        return "text"
+    return "date"
 
 
 def _order(value: Any) -> Any:
     """Return a key that orders numbers, or dates of different precisions."""
     when = read_date(value)
-    if isinstance(when, CalendarTime):
-        days = (*when.calendar, 1, 1)[:3]
-        return days, 0 if when.instant is None else when.instant.total_seconds()
-    return value
+    if not isinstance(when, CalendarTime):
+        return value
+    days = (*when.calendar, 1, 1)[:3]
+    if when.instant is None:
+        return days, 0
+    return days, when.instant.total_seconds()

@@ -331,7 +331,9 @@ def as_answer(value: object) -> str | None:
     text = strip_markup(_line(str(value))) if is_answer else ""
     if not re.search(r"\w", text) or is_unknown(text):
         return None
-    return text if len(text) <= MAX_ANSWER else f"{text[: MAX_ANSWER - 4]} ..."
+    if len(text) <= MAX_ANSWER:
+        return text
+    return f"{text[: MAX_ANSWER - 4]} ..."
 
 
 def _line(text: str) -> str:
@@ -563,19 +565,23 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
 def _report(steps: Sequence[SubResults]) -> None:
     """Record a span for each further question."""
     for step in steps:
-        facts = {} if step.answer is None else {"answer": step.answer}
-        results = len(step.results)
-        with start_span(SUB_QUESTION, question=step.question, results=results, **facts) as span:
+        with start_span(SUB_QUESTION, question=step.question, results=len(step.results)) as span:
+            if step.answer is not None:
+                span.attributes["answer"] = step.answer
             span.outcome = step
 
 
 def _with_notes(steps: Sequence[SubResults], ended: Ended, note: str | None) -> list[SubResults]:
     """Return the steps with their numbers, their answers and the reason to end in the evidence."""
-    ending = f"ended: {ended}" + ("" if note is None else f": {note}")
+    ending = f"ended: {ended}"
+    if note is not None:
+        ending += f": {note}"
     noted = []
     for number, step in enumerate(steps):
-        answer = "" if step.answer is None else f", answer {step.answer!r}"
-        text = f"step {number}{answer}; {ending}" if number else ending
+        text = ending
+        if number:
+            answer = "" if step.answer is None else f", answer {step.answer!r}"
+            text = f"step {number}{answer}; {ending}"
         variant = QueryVariant(steps[0].question, "multi-step", text)
         noted.append(replace(step, results=tuple(with_variant(step.results, variant))))
     return noted

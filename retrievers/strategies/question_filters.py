@@ -27,8 +27,18 @@ _MAX_NOTES = 10
 _QUERY_KEYS = ("query", "search_query", "question", "text", "search", "查询", "检索", "问题")
 
 _FILTER_KEYS = (
-    *("filters", "filter", "conditions", "condition", "where", "metadata_filters"),
-    *("metadata_filter", "条件", "过滤条件", "过滤", "筛选", "筛选条件"),
+    "filters",
+    "filter",
+    "conditions",
+    "condition",
+    "where",
+    "metadata_filters",
+    "metadata_filter",
+    "条件",
+    "过滤条件",
+    "过滤",
+    "筛选",
+    "筛选条件",
 )
 
 _FIELD_KEYS = ("field", "key", "attribute", "name", "column", "字段")
@@ -55,7 +65,12 @@ _OPERATORS = {
     **dict.fromkeys(("lt", "<", "less_than", "before"), "lt"),
     **dict.fromkeys(("lte", "<=", "le", "≤", "less_than_or_equal", "until", "to"), "lte"),
     **dict.fromkeys(("contains", "contain", "includes", "text_match"), "contains"),
-    **{name: name for name in ("any", "all", "like", "exists", "empty", "between")},
+    "any": "any",
+    "all": "all",
+    "like": "like",
+    "exists": "exists",
+    "empty": "empty",
+    "between": "between",
 }
 
 _WRITTEN_DATE = re.compile(
@@ -149,7 +164,8 @@ def _records(value: Any) -> list[Mapping[Any, Any]]:
         arguments = value_of(record, _ARGUMENT_KEYS)
         if isinstance(arguments, str):
             inner = find_json(arguments.strip())
-            records += objects_in(inner) if isinstance(inner, list | Mapping) else ()
+            if isinstance(inner, list | Mapping):
+                records += objects_in(inner)
     return records
 
 
@@ -168,7 +184,9 @@ def _is_cut(text: str) -> bool:
 def _json_within(text: str) -> Any:
     """Return the JSON object in the middle of a line. None: no object."""
     start = text.find("{")
-    return None if start < 0 else find_json(text[start:])
+    if start < 0:
+        return None
+    return find_json(text[start:])
 
 
 def _labeled_parts(text: str) -> Reply | None:
@@ -183,8 +201,10 @@ def _labeled_parts(text: str) -> Reply | None:
     value = text[conditions.end() : end].strip(" \n`*")
     if not value.startswith(("{", "[")) and not is_no_answer(value.split("\n")[0].strip()):
         return None
-    asked = None if query is None else text[query.end() :].split("\n")[0].strip()
-    return Reply(asked, value)
+    if query is None:
+        return Reply(None, value)
+    line = text[query.end() :].split("\n")[0]
+    return Reply(line.strip(), value)
 
 
 def _usable_query(query: object, question: str) -> str | None:
@@ -194,8 +214,11 @@ def _usable_query(query: object, question: str) -> str | None:
     if not isinstance(query, str):
         return None
     text = " ".join(query.split()).strip("\"'“”")
-    is_usable = len(text) <= MAX_QUERY_LENGTH and is_query(text, question)
-    return text if is_usable and leftover_tag(text, question) is None else None
+    if len(text) > MAX_QUERY_LENGTH or not is_query(text, question):
+        return None
+    if leftover_tag(text, question) is not None:
+        return None
+    return text
 
 
 def _are_conditions(value: Any, fields: Fields) -> bool:
@@ -337,9 +360,9 @@ class _Conditions:
             if usable:
                 self._drop(f"{join!r}", "one of its conditions was dropped")
             return None
-        if join == "not":
-            return {"not": usable[0] if len(usable) == 1 else {"and": usable}}
-        return {"or": usable}
+        if join == "or":
+            return {"or": usable}
+        return {"not": all_of(*usable)}
 
     def _condition(self, key: str, operator: object, operand: Any) -> Filters | None:
         """Return a condition on a field. None: it was dropped."""
@@ -359,7 +382,9 @@ class _Conditions:
             shown = repr(operand)[:MAX_VALUE_LENGTH]
             self._drop(f"{name!r}", f"impossible value {shown}")
             return None
-        return {metadata_key(name) if name != DOCUMENT_ID else name: requirement}
+        if name == DOCUMENT_ID:
+            return {name: requirement}
+        return {metadata_key(name): requirement}
 
     def _drop(self, what: str, why: str) -> None:
         self.dropped.append(f"{what}: {why}")
@@ -397,7 +422,9 @@ def _merged(conditions: Sequence[Filters | None]) -> Filters | None:
 def _split_sign(text: str) -> tuple[str, str]:
     """Split a value such as ">= 2020" into the operator and the value."""
     found = re.fullmatch(r"\s*(>=|<=|!=|==|>|<|≥|≤)\s*(\S.*)", text, re.S)
-    return ("eq", text) if found is None else (found[1], found[2])
+    if found is None:
+        return "eq", text
+    return found[1], found[2]
 
 
 def _operator(name: object) -> str | None:
@@ -411,7 +438,9 @@ def _name_in(name: str, fields: Fields) -> str | None:
         return name
     key = _key(name.removeprefix("metadata."))
     same = [field for field in fields if _key(field) == key]
-    return same[0] if len(same) == 1 else None
+    if len(same) != 1:
+        return None
+    return same[0]
 
 
 def _key(text: str) -> str:
@@ -426,37 +455,51 @@ def _requirement(field: FilterField, operator: str, operand: Any) -> Any:
     """Return the requirement of a filter. None: no value can meet it."""
     if operator in ("exists", "empty"):
         truth = _as_bool(operand)
-        return None if truth is None else {operator: truth}
+        if truth is None:
+            return None
+        return {operator: truth}
     if operator == "between":
         if not isinstance(operand, list) or len(operand) != 2:
             return None
-        ends = [_value(field, end) for end in operand]
-        return None if None in ends else {"gte": ends[0], "lte": ends[1]}
+        low = _value(field, operand[0])
+        high = _value(field, operand[1])
+        if low is None or high is None:
+            return None
+        return {"gte": low, "lte": high}
     if operator == "like" or (operator == "contains" and field.type == "text"):
-        is_text = isinstance(operand, str) and operand.strip() and field.type in ("any", "text")
-        return {operator: operand} if is_text else None
+        if field.type not in ("any", "text") or not isinstance(operand, str) or not operand.strip():
+            return None
+        return {operator: operand}
     if operator in BOUNDS:
         # The bound of a text field need not be one of its values.
-        bound = _value(FilterField() if field.type == "text" else field, operand)
+        any_value = FilterField()
+        bounded = any_value if field.type == "text" else field
+        bound = _value(bounded, operand)
         if bound is None or isinstance(bound, bool) or not _leaves_values(field, operator, bound):
             return None
         return {operator: bound}
-    if isinstance(operand, list) or operator in ("in", "nin", "any", "all"):
-        return _several(field, operator, operand if isinstance(operand, list) else [operand])
+    if isinstance(operand, list):
+        return _several(field, operator, operand)
+    if operator in ("in", "nin", "any", "all"):
+        return _several(field, operator, [operand])
     value = _value(field, operand)
     if value is None:
         return None
-    if operator == "eq":
-        return _equal(field, value) if _is_within(field, value) else None
-    return {operator: value}
+    if operator != "eq":
+        return {operator: value}
+    if not _is_within(field, value):
+        return None
+    return _equal(field, value)
 
 
 def _equal(field: FilterField, value: Any) -> Any:
     """Return the requirement of an equal value. A month and a year are ranges of days."""
-    when = read_date(value) if field.type == "date" else None
-    if when is not None and len(when.calendar) < 3:
-        return {"gte": value, "lte": value}
-    return value
+    if field.type != "date":
+        return value
+    when = read_date(value)
+    if when is None or len(when.calendar) == 3:
+        return value
+    return {"gte": value, "lte": value}
 
 
 def _is_within(field: FilterField, value: Any) -> bool:
@@ -481,7 +524,9 @@ def _several(field: FilterField, operator: str, operands: Sequence[Any]) -> Any:
         return None
     if operator in ("eq", "in"):
         return values
-    return {"nin" if operator == "ne" else operator: values}
+    if operator == "ne":
+        return {"nin": values}
+    return {operator: values}
 
 
 def _value(field: FilterField, operand: Any) -> Any:
@@ -512,7 +557,9 @@ def _as_number(operand: Any) -> int | float | None:
     if not _NUMBER.fullmatch(text):
         return None
     digits = text.replace(",", "")
-    return float(digits) if "." in digits else int(digits)
+    if "." in digits:
+        return float(digits)
+    return int(digits)
 
 
 def _as_date(operand: Any) -> str | None:
@@ -524,14 +571,20 @@ def _as_date(operand: Any) -> str | None:
     year = _YEAR.fullmatch(text)
     if year is not None:
         text = year[1]
-    return text.strip() if read_date(text) is not None else None
+    if read_date(text) is None:
+        return None
+    return text.strip()
 
 
 def _as_bool(operand: Any) -> bool | None:
     if isinstance(operand, bool):
         return operand
     word = str(operand).strip().casefold()
-    return True if word in _TRUE else False if word in _FALSE else None
+    if word in _TRUE:
+        return True
+    if word in _FALSE:
+        return False
+    return None
 
 
 def _as_text(field: FilterField, text: str) -> str | None:
@@ -545,4 +598,6 @@ def _as_text(field: FilterField, text: str) -> str | None:
         shown = str(value)
         if _key(shown) == key or (text.endswith("…") and shown.startswith(text[:-1])):
             return shown
-    return None if field.is_complete and field.values else text
+    if field.is_complete and field.values:
+        return None
+    return text

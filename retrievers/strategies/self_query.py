@@ -124,6 +124,11 @@ _TYPES: Mapping[Language, Mapping[FieldType, str]] = {
 }
 
 
+_RANGE: Mapping[Language, str] = {"zh": "从 {} 到 {}", "en": "from {} to {}"}
+
+_COMMA: Mapping[Language, str] = {"zh": "，", "en": ", "}
+
+
 class FilterPrompt(ModelPrompt):
     """A prompt for the query and the conditions of a question. See ``ModelPrompt``.
 
@@ -159,12 +164,10 @@ def _field_line(name: str, field: FilterField, language: Language) -> str:
     """Return a field with its type, range and values as one line."""
     facts = [_TYPES[language][field.type]]
     if field.minimum is not None and field.maximum is not None:
-        ends = _shown(field.minimum), _shown(field.maximum)
-        facts.append(("从 {} 到 {}" if language == "zh" else "from {} to {}").format(*ends))
+        facts.append(_RANGE[language].format(_shown(field.minimum), _shown(field.maximum)))
     if field.description:
         facts.append(" ".join(field.description.split()))
-    comma = "，" if language == "zh" else ", "
-    line = f"- {_quoted(name)} ({comma.join(facts)})"
+    line = f"- {_quoted(name)} ({_COMMA[language].join(facts)})"
     values = [_quoted(value) for value in field.values[:MAX_VALUES]]
     if not values:
         return line
@@ -182,7 +185,9 @@ def _quoted(value: object) -> str:
 
 def _shown(value: object) -> str:
     text = value.isoformat() if isinstance(value, date) else str(value)
-    return text if len(text) <= MAX_VALUE_LENGTH else f"{text[: MAX_VALUE_LENGTH - 1]}…"
+    if len(text) <= MAX_VALUE_LENGTH:
+        return text
+    return f"{text[: MAX_VALUE_LENGTH - 1]}…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,8 +325,9 @@ class SelfQueryRetriever(PromptMixin, BaseRetriever):
         return read_fields(sources_of(self.inner, filters), self.fields)
 
     def _today(self) -> date:
-        now = self.now() if callable(self.now) else self.now
-        return date.today() if now is None else now
+        if self.now is None:
+            return date.today()
+        return self.now() if callable(self.now) else self.now
 
     async def _request(self, question: str, fields: Fields) -> _Request:
         """Return the search for a question: with conditions, or the plain search."""
@@ -340,8 +346,9 @@ class SelfQueryRetriever(PromptMixin, BaseRetriever):
         if found.filters is None:
             return request
         # The words of a dropped condition are searched.
-        keeps_question = bool(found.dropped) or reply.query is None
-        query = question if keeps_question else str(reply.query)
+        query = reply.query
+        if found.dropped or query is None:
+            query = question
         return replace(request, query=query, filters=found.filters)
 
     async def _search(
@@ -418,8 +425,9 @@ def _with_evidence(request: _Request, results: Results) -> Results:
     """Return the results with the question, the filter and the note in their evidence."""
     if request.filters is None and request.note is None:
         return results
-    filter = None if request.filters is None else f"filter {_as_text(request.filters)}"
-    note = join_notes(filter, request.note)
+    note = request.note
+    if request.filters is not None:
+        note = join_notes(f"filter {_as_text(request.filters)}", note)
     return with_variant(results, QueryVariant(request.question, SelfQueryRetriever.name, note))
 
 

@@ -242,7 +242,9 @@ class QueryDecomposition(QueryTransform):
             pairs = await self._tool_questions(query, self.tools)
             tools = tuple(tool for tool, _ in pairs)
             questions = tuple(question for _, question in pairs)
-            return QueryVariants(questions, tools=tools) if pairs else self.fallback(query)
+            if not pairs:
+                return self.fallback(query)
+            return QueryVariants(questions, tools=tools)
         parse = partial(parse_sub_questions, query=query, limit=self.max_queries)
         prompt = self._prompts["decompose"]
         answers = await self.ask(query, parse, prompt=prompt, limit=self.max_queries)
@@ -461,8 +463,12 @@ class SubQuestionRetriever(TransformRetriever):
     def _group(
         self, query: str, note: str | None, ranking: VariantResults, limit: int | None
     ) -> SubResults:
-        error = None if ranking.error is None else describe_error(ranking.error)
-        results = [] if ranking.error else self.fuse_variants(query, note, [ranking], limit)
+        error: str | None = None
+        results: list[ScoredNode] = []
+        if ranking.error is None:
+            results = self.fuse_variants(query, note, [ranking], limit)
+        else:
+            error = describe_error(ranking.error)
         problem = error or ranking.problem or note
         return SubResults(
             ranking.query,

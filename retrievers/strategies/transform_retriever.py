@@ -113,7 +113,9 @@ class VariantResults:
     @property
     def note(self) -> str | None:
         """The note in the evidence."""
-        return self.problem if self.answer is None else f"answer: {self.answer}"
+        if self.answer is None:
+            return self.problem
+        return f"answer: {self.answer}"
 
 
 class TransformRetriever(PromptMixin, BaseRetriever):
@@ -285,11 +287,11 @@ class TransformRetriever(PromptMixin, BaseRetriever):
             self.check_failures(query, ranking)
         if self.inner is None:
             return rankings
-        useless = {
-            at: query
-            for at, ((query, group), ranking) in enumerate(zip(variants, rankings, strict=True))
-            if query not in group.queries and not any(matches.results for matches in ranking)
-        }
+        useless: dict[int, str] = {}
+        for at, ((query, group), ranking) in enumerate(zip(variants, rankings, strict=True)):
+            has_results = any(matches.results for matches in ranking)
+            if query not in group.queries and not has_results:
+                useless[at] = query
         plain = [(query, QueryVariants((query,))) for query in useless.values()]
         found = await self.search_groups(plain, limit, filters)
         problem = f"nothing was found for the {self.variant_name}"
@@ -332,7 +334,10 @@ class TransformRetriever(PromptMixin, BaseRetriever):
                 names = nearest_names(str(tool), self.tools)
                 unknown = LookupError(f"unknown tool {tool!r}; known: {names}")
                 matches[query, tool] = VariantResults(query, [], unknown, tool=tool)
-        return [[matches[pair] for pair in group.pairs] for _, group in variants]
+        of_queries: list[list[VariantResults]] = []
+        for _, group in variants:
+            of_queries.append([matches[pair] for pair in group.pairs])
+        return of_queries
 
     def _retriever(self, tool: str | None) -> RetrieverProtocol:
         if tool is not None:
@@ -369,7 +374,9 @@ class TransformRetriever(PromptMixin, BaseRetriever):
             variant = QueryVariant(query, strategy, join_notes(note, ranking.note))
             # The query itself needs a variant only for a note or a tool.
             plain = ranking.query == query and variant.note is None and ranking.tool is None
-            found = ranking.results if plain else with_variant(ranking.results, variant)
+            found = ranking.results
+            if not plain:
+                found = with_variant(found, variant)
             results.append(found)
             if ranking.query == query and ranking.tool is None:
                 of_question = found
@@ -388,14 +395,18 @@ class TransformRetriever(PromptMixin, BaseRetriever):
     def describe_failures(self, rankings: Sequence[VariantResults]) -> str:
         """Return the failed searches and their errors. Empty without failures."""
         failed = [ranking for ranking in rankings if ranking.error is not None]
-        reasons = "; ".join(
+        if not failed:
+            return ""
+        reasons = [
             f"{item.query[:60]!r}{_for_tool(item)}: {describe_error(item.error)}" for item in failed
-        )
-        return f"{len(failed)} of {len(rankings)} searches failed: {reasons}" if failed else ""
+        ]
+        return f"{len(failed)} of {len(rankings)} searches failed: {'; '.join(reasons)}"
 
 
 def _for_tool(ranking: VariantResults) -> str:
-    return "" if ranking.tool is None else f" for {ranking.tool!r}"
+    if ranking.tool is None:
+        return ""
+    return f" for {ranking.tool!r}"
 
 
 async def results_or_errors(
