@@ -65,7 +65,13 @@ def _csv_rows(lines: Sequence[str]) -> list[dict[str, str]] | None:
         return None
     if any(len(cell.split()) > 3 for cell in header):
         return None
-    return [dict(zip(header, row, strict=False)) for row in table[1:]]
+    last = len(header) - 1
+    rows: list[dict[str, str]] = []
+    for row in table[1:]:
+        if len(row) > len(header):  # the text has the delimiter, and no quotes around it
+            row = [*row[:last], f"{delimiter} ".join(row[last:])]
+        rows.append(dict(zip(header, row, strict=False)))
+    return rows
 
 
 def text_column(rows: Sequence[dict[str, str]]) -> list[str]:
