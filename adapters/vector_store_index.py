@@ -97,7 +97,8 @@ class VectorBackend:
         names.append(getattr(collection, "id", None))
         places = [getattr(store, name, None) for name in _PLACES]
         kind = type(store)
-        known = digest(kind.__module__, kind.__qualname__, *map(str, [*names, *places]))
+        described = [str(value) for value in (*names, *places)]
+        known = digest(kind.__module__, kind.__qualname__, *described)
         self.identity = known if any(names) else None
 
     def recognized(self, graph: NodeGraph, label: str | None) -> Self:
@@ -352,7 +353,8 @@ class StoreIndex(FilterIndex):
         for _ in range(_MAX_UPDATES):
             with reader.reading(*reader.searched_groups(self._group)):
                 self.sync()
-                before, new = self._written, self._state()
+                before = self._written
+                new = self._state()
                 if before == new:
                     return
                 recorded, size = self._record.state()
@@ -369,20 +371,28 @@ class StoreIndex(FilterIndex):
                 is_short = before is None and self._is_checked
                 if is_short or (old and not before and not self._is_intact(sample, size)):
                     self._refill()
-                self._is_checked, self._refill_helps = True, not is_short
+                self._is_checked = True
+                self._refill_helps = not is_short
                 self._remove(changes.removed, ids, complete=changes.complete)
-                show = self._graph.progress if len(ids) >= _LONG else False
-                batches = list(_batches(ids))
-                what = f"vectors of {self._group}"
-                for batch in track(batches, len(batches), what, " batches", show):
-                    self._put(reader.existing_nodes(batch), self._record.read(batch))
+                self._write(ids)
                 if recorded != new:
-                    total = self._backend.count()
-                    size = self.size if total is None else min(total, self.size)
-                    self._record.write_state(new, size)
+                    self._record.write_state(new, self._stored_size())
                 self._written = new
             self._backend.finish()
             return
+
+    def _write(self, ids: Sequence[str]) -> None:
+        """Write nodes in batches, with a progress bar if there are many."""
+        show = self._graph.progress if len(ids) >= _LONG else False
+        batches = list(_batches(ids))
+        what = f"vectors of {self._group}"
+        for batch in track(batches, len(batches), what, " batches", show):
+            self._put(self._graph.reader.existing_nodes(batch), self._record.read(batch))
+
+    def _stored_size(self) -> int:
+        """Return the number of nodes in the store."""
+        total = self._backend.count()
+        return self.size if total is None else min(total, self.size)
 
     def _state(self) -> State:
         revision, version = self._synced
@@ -412,7 +422,8 @@ class StoreIndex(FilterIndex):
         for batch in _batches({*recorded}.difference(ids)):
             with self._backend.transaction():
                 stored = self._backend.stored(batch)
-                if existing := batch if stored is None else list(stored):
+                existing = batch if stored is None else list(stored)
+                if existing:
                     self._backend.delete(existing)
                 self._record.delete(batch)
 
@@ -493,7 +504,8 @@ class StoreIndex(FilterIndex):
 
     def snapshot(self, queries: Sequence[Vectors], filter: Filter) -> Snapshot:
         """Return a search that asks the store without the lock of the graph."""
-        table, mask = self.table, self.table.allowed(filter)
+        table = self.table
+        mask = table.allowed(filter)
         directions = [unit(query[np.newaxis])[0] for query in queries]
         unwritten = self._unwritten_ids()
 
@@ -587,8 +599,10 @@ class StoreIndex(FilterIndex):
             known: Unit vectors that need not be read, by id.
         """
         pages = [rows[start : start + _PAGE] for start in range(0, len(rows), _PAGE)]
-        scores, usable = np.zeros(0), np.zeros(0, np.bool_)
-        for ids in map(table.ids_of, pages):
+        scores = np.zeros(0)
+        usable = np.zeros(0, np.bool_)
+        for page in pages:
+            ids = table.ids_of(page)
             vectors = known
             if missing := [i for i in ids if i not in known]:
                 texts = self._graph.reader.searched_texts(self._graph.reader.nodes_by_id(missing))
@@ -603,7 +617,8 @@ class StoreIndex(FilterIndex):
 
     def _unwritten_ids(self) -> list[str] | None:
         """Return the nodes that are not in the store. None: possibly all nodes."""
-        written, now = self._written, self._state()
+        written = self._written
+        now = self._state()
         if written == now:
             return []
         if self._unwritten[0] != (written, now):

@@ -139,7 +139,8 @@ def put_documents(
             )
     existing = graph.reader.existing_nodes([d.id for d in documents if d.id])
     known = {node.id: node for node in existing}
-    sources, stored_ids = [], []
+    sources = []
+    stored_ids = []
     for document, new_id in zip(documents, ids, strict=True):
         node = known.get(document.id or "")
         metadata = deepcopy(document.metadata)
@@ -190,7 +191,7 @@ def _without_added(metadata: dict[str, Any], node: Node, score_key: str | None) 
         if name == "place":
             is_added |= value == "" or str(value).startswith(file_name)
         elif name == "evidence":
-            is_added |= isinstance(value, list) and all(map(_is_match, value))
+            is_added |= isinstance(value, list) and all(_is_match(item) for item in value)
         elif name == "page_label":
             is_added |= value == pages.get(name)
         if not is_added or name in node.metadata:

@@ -45,7 +45,7 @@ def as_filters(*filters: Any) -> Filters | None:
         >>> as_filters({"$and": [{"year": {"$gte": 2000}}, {"author": {"$ne": "A"}}]})
         {'and': [{'year': {'gte': 2000}}, {'author': {'ne': 'A'}}]}
     """
-    translated = all_of(*map(_translated, filters))
+    translated = all_of(*[_translated(filter) for filter in filters])
     parse_filters(translated)
     return translated
 
@@ -61,9 +61,12 @@ def _translated(filter: Any) -> Any:
 def _entry(name: Any, value: Any) -> Filters:
     join = _JOINS.get(name, name)
     if join in ("and", "or"):
-        return {join: [*map(_translated, value)] if _is_list(value) else value}
+        if not _is_list(value):
+            return {join: value}
+        return {join: [_translated(part) for part in value]}
     if join == "not":
-        return joined("not", [*map(_translated, value if _is_list(value) else [value])])
+        parts = value if _is_list(value) else [value]
+        return joined("not", [_translated(part) for part in parts])
     if not isinstance(value, Mapping):
         return {name: value}
     plain: dict[Any, Any] = {}
@@ -77,8 +80,9 @@ def _entry(name: Any, value: Any) -> Filters:
             others.append({name: _between(given, name)})
         else:
             plain[_OPERATORS.get(operator, operator)] = given
-    parts = [{name: plain}, *others] if plain or not others else others
-    return joined("and", parts)
+    if plain or not others:
+        others = [{name: plain}, *others]
+    return joined("and", others)
 
 
 def _between(value: Any, name: str) -> Filters:
@@ -115,7 +119,8 @@ class StructuredFilter(Visitor):
 
     def visit_comparison(self, comparison: Comparison) -> dict[str, Any]:
         """Return a comparison as a condition on its field."""
-        value, name = comparison.value, comparison.comparator.value.replace("contain", "contains")
+        value = comparison.value
+        name = comparison.comparator.value.replace("contain", "contains")
         if isinstance(value, Mapping):  # a date, {"date": "2024-01-31", "type": "date"}
             value = next((item for key, item in value.items() if key != "type"), None)
         if name in ("in", "nin") and not isinstance(value, list | tuple):

@@ -152,7 +152,7 @@ def _arguments(input: Any, options: Mapping[str, Any]) -> dict[str, Any]:
         if key is None:
             raise ValueError(
                 f"the input must have one of the keys {', '.join(_QUESTION_KEYS)}, got "
-                f"{sorted(map(str, input))}"
+                f"{sorted(str(key) for key in input)}"
             )
         history = convert_to_messages(input.get("chat_history") or [])
         input = input[key]
@@ -160,7 +160,8 @@ def _arguments(input: Any, options: Mapping[str, Any]) -> dict[str, Any]:
         messages = convert_to_messages([input] if isinstance(input, BaseMessage) else input)
         if not messages or messages[-1].type != "human":
             raise ValueError(f"the last message must be the user's question, got {messages[-1:]}")
-        history, input = [*history, *messages[:-1]], str(messages[-1].text)
+        history = [*history, *messages[:-1]]
+        input = str(messages[-1].text)
     turns = [{"role": m.type, "content": str(m.text)} for m in history if m.text]
     filters = as_filters(options.get("filter"))
     return {"question": input, "history": turns, "top_k": options.get("k"), "filters": filters}

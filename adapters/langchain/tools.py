@@ -188,9 +188,11 @@ def _passages(documents: Sequence[Document], show: Sequence[str]) -> str:
     passages = []
     for number, document in enumerate(documents, 1):
         metadata = document.metadata
-        shown = ", ".join(f"{name}: {metadata[name]}" for name in show if name in metadata)
-        parts = [f"[{number}]", metadata.get("place"), shown and f"({shown})"]
-        heading = " ".join(filter(None, parts))
+        heading = f"[{number}]"
+        if place := metadata.get("place"):
+            heading += f" {place}"
+        if shown := ", ".join(f"{name}: {metadata[name]}" for name in show if name in metadata):
+            heading += f" ({shown})"
         passages.append(f"{in_line(heading)}\n{quoted(document.page_content)}")
     return "\n\n".join(passages) or "Nothing was found."
 

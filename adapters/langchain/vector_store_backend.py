@@ -21,7 +21,9 @@ logger = logging.getLogger(__name__)
 MakeStore = Callable[[Embeddings, str], VectorStore]
 """A function that returns the vector store for a model and the name of a group."""
 
-_ID, _GROUP, _FINGERPRINT = "node_id", "group", "made_of"
+_ID = "node_id"
+_GROUP = "group"
+_FINGERPRINT = "made_of"
 
 _REQUIRED = ("similarity_search_by_vector", "delete")
 
@@ -141,7 +143,8 @@ class LangChainBackend(VectorBackend):
         if self._checked or model is None:
             return
         own = np.asarray(model.embed_documents([text])[0])
-        stored, expected = unit(own), unit(vector)
+        stored = unit(own)
+        expected = unit(vector)
         if stored.shape != expected.shape or float(stored @ expected) < _SAME_MODEL:
             raise ValueError(
                 f"the vector store embeds with {type(model).__name__}, the graph with another "
