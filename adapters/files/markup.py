@@ -21,7 +21,7 @@ _OPEN_LINK = re.compile(r"<a\b[^<>]*\bhref=[\"']?#[^<>]*>\s*\Z", re.I)
 
 _NUMBERS = re.compile(r"\d{1,3}(?:\s?[,;–-]\s?\d{1,3})*")
 
-_BASE = re.compile(r"(?:\d[\d.,]*|[^\W\d_]+|\))\Z")
+_BASE = re.compile(r"(?:\d[\d.,]*|[^\W\d_]+|[)|∥])\Z")
 
 _MAX_BASE = 100  # characters
 
@@ -72,7 +72,7 @@ def _is_power(before: str, number: str, after: str) -> bool:
     base = match[0]
     if base[0].isdigit():  # 2^30 and 10^9, but not a year or an amount with a note
         return number not in ("0", "1") and (len(base) < 3 or base.strip("0,.") == "1")
-    if base == ")":
+    if base in ")|∥":
         return number in ("2", "3")
     if base[-1] >= _CJK:
         return False

@@ -434,9 +434,18 @@ def _with_raised_digits(handle: Any, text: str) -> str:
         first = first_raised(start, end, start if before.isspace() else start - 1)
         if before in "\r\n" and end < len(text) and not text[end].isspace():
             first = min(first, first_raised(start, end, end))
-        if first < end and text[end : end + 1] != "\u2044":  # the slash of a fraction
+        is_fraction = text[end : end + 1] == "\u2044"
+        if first < end and not is_fraction and not _is_turned(handle, first):
             text = text[:first] + text[first:end].translate(RAISED) + text[end:]
     return text
+
+
+def _is_turned(handle: int, index: int) -> bool:
+    """Return whether a character is turned against the page, so that its line rises."""
+    matrix = raw.FS_MATRIX()
+    if not _matrix(handle, index, addressof(matrix)):
+        return False
+    return abs(atan2(matrix.b, matrix.a)) > _MAX_SLOPE
 
 
 def _parting(handle: Any, text: str, start: int, stop: int, size: float) -> int:

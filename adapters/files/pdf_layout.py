@@ -145,30 +145,56 @@ def garbage_share(text: str) -> float:
 
 
 def with_parts_joined(lines: Lines) -> Lines:
-    """Join the parts of lines, which PDFium splits at superscripts."""
+    """Join the parts of lines, which PDFium splits at superscripts and subscripts."""
     result: list[TextLine] = []
     for line in lines:
-        first = result[-1] if result else line
-        size = max(first.size, line.size)
-        if (
-            result
-            and -0.6 * size < first.baseline - line.baseline < 0.6 * size
-            and -0.3 * size <= line.x0 - first.x1 <= 0.9 * size
-            and first.is_placed
-            and line.is_placed
-        ):
-            rise = line.baseline - first.baseline
-            is_raised = line.size < 0.85 * first.size and rise > 0.15 * first.size
-            text = line.text
-            if is_raised and (number := _POWER.match(text)):
-                text = number[0].translate(RAISED) + text[number.end() :]
-            has_space = not is_raised and line.x0 - first.x1 > 0.15 * first.size
-            text = joined([first.text, text]) if has_space else first.text + text
-            larger = max(first, line, key=attrgetter("size"))
-            line = larger._replace(text=text, start=first.start, x0=first.x0, x1=line.x1)
-            result.pop()
+        if result and _is_part(result[-1], line):
+            line = _joined_part(result.pop(), line)
         result.append(line)
     return result
+
+
+def _is_part(first: TextLine, line: TextLine) -> bool:
+    """Return whether a line continues the line before it at nearly the same height.
+
+    An index below an exponent begins left of the exponent's end.
+    """
+    if not (first.is_placed and line.is_placed):
+        return False
+    size = max(first.size, line.size)
+    smaller = min(first.size, line.size)
+    farthest = 0.6 if smaller > 0.6 * size else 0.85  # a sign of a sign is higher
+    gap = line.x0 - first.x1
+    if abs(first.baseline - line.baseline) >= farthest * size or gap > 0.9 * size:
+        return False
+    if gap >= -0.3 * size:
+        return True
+    return smaller < _SCRIPT_SIZE * size and first.x0 + 0.3 * size < line.x0
+
+
+_SCRIPT_SIZE = 0.85  # a sign that is raised or lowered has smaller letters
+
+
+def _joined_part(first: TextLine, line: TextLine) -> TextLine:
+    """Return a line with its next part. The larger letters determine its height."""
+    rise = line.baseline - first.baseline
+    gap = line.x0 - first.x1
+    text = line.text
+    is_script = line.size < _SCRIPT_SIZE * first.size
+    is_raised = is_script and rise > 0.15 * first.size
+    if is_raised and (number := _POWER.match(text)):
+        text = number[0].translate(RAISED) + text[number.end() :]
+    elif is_script and gap < -0.3 * first.size and rise < 0 and text[0].isalnum():
+        text = f"_{text}"  # an index below an exponent
+    has_space = not is_raised and gap > 0.15 * first.size
+    text = joined([first.text, text]) if has_space else first.text + text
+    larger = first if first.size >= line.size else line
+    return larger._replace(
+        text=text,
+        start=first.start,
+        x0=first.x0,
+        x1=max(first.x1, line.x1),
+    )
 
 
 _POWER = re.compile(r"[+−-]?\d+")
@@ -595,6 +621,8 @@ def _headings(
     if titles:
         return _headings_by_title(lines, titles)
     levels = _levels_by_size(lines)
+    for size in _sizes_of_authors(lines, levels):
+        del levels[size]
     found = {
         at: (level, _heading_height(lines, at))
         for at, line in enumerate(lines)
@@ -730,6 +758,24 @@ def _levels_by_size(lines: Lines) -> dict[float, int]:
     return {size: n for n, size in enumerate(sorted(larger, reverse=True)[:6], start=1)}
 
 
+def _sizes_of_authors(lines: Lines, levels: Mapping[float, int]) -> set[float]:
+    """Return the sizes that only lines between the title and the text have, such as authors.
+
+    The file must have headings of another size after these lines.
+    """
+    body_start = next(
+        (at for at, line in enumerate(lines) if line.size and _rounded(line.size) not in levels),
+        len(lines),
+    )
+    if not lines or not levels or any(line.page for line in lines[: body_start + 1]):
+        return set()
+    title = max(levels)
+    later = {_rounded(line.size) for line in lines[body_start:]} & levels.keys()
+    last = _rounded(lines[max(0, body_start - 1)].size)  # may be the heading of the text
+    above = {_rounded(line.size) for line in lines[:body_start] if line.size}
+    return above - later - {title, last} if later or last != title else set()
+
+
 _WORD_END = re.compile(r"[\w-]*\Z")
 
 _WORD = re.compile(r"[\w-]*")
@@ -751,8 +797,11 @@ def _hyphens_resolved(text: str) -> tuple[str, list[int]]:
     def words() -> set[str]:
         words = {word.strip(_MARKS) for word in set(text.casefold().split())}
         others = " ".join(word for word in words if not word.isalnum())
-        whole = re.sub(rf"(?<![\w-])[\w-]*{HYPHEN}[\w-]*", " ", others)
-        return words.union(_WORD.findall(whole))
+        whole = _WORD.findall(re.sub(rf"(?<![\w-])[\w-]*{HYPHEN}[\w-]*", " ", others))
+        # The parts of "low-cost" and "high-dose" show that "low-dose" has a hyphen.
+        compounds = [word.split("-") for word in whole if word.strip("-").count("-") == 1]
+        parts = [part for compound in compounds for part in compound if len(part) > 2]
+        return words.union(whole, parts)
 
     removed: list[int] = []
 
