@@ -52,7 +52,7 @@ def cite(
 
 
 class _Part(NamedTuple):
-    """A part of a document in which a quotation is sought.
+    """A part of a document.
 
     Attributes:
         node: The document.
@@ -150,7 +150,7 @@ def _parts(view: CorpusView, quote: str, count: int) -> list[_Part]:
 
 
 def _widened(text: str, first: int, last: int) -> Interval:
-    """Return a span that starts and ends at spaces, if there are any nearby."""
+    """Return a span without cut words at its ends, if spaces are nearby."""
     first = max(0, first)
     start = first
     if first:

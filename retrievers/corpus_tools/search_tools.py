@@ -88,12 +88,12 @@ def _skipped_files(view: CorpusView) -> str:
     return f" {skipped}." if skipped else ""
 
 
-class _Shown(NamedTuple):
-    """The shown part of a passage.
+class _PassageExcerpt(NamedTuple):
+    """An excerpt of a passage.
 
     Attributes:
         span: The span of the passage in its document.
-        parts: The shown spans. If they are the span itself, the passage is complete.
+        parts: The spans of the excerpt.
     """
 
     span: Interval
@@ -101,11 +101,15 @@ class _Shown(NamedTuple):
 
     @property
     def is_complete(self) -> bool:
-        """Whether the whole passage is shown."""
+        """Whether the excerpt is the complete passage."""
         return [*self.parts] == [self.span]
 
     def text(self, document: str) -> str:
-        """Return the shown text of a document, with marks for omitted text."""
+        """Return the text of the excerpt, with ellipses for omitted text.
+
+        Args:
+            document: The text of the document.
+        """
         text = " … ".join([document[start:end] for start, end in self.parts])
         if self.is_complete:
             return text
@@ -123,7 +127,7 @@ def _result_row(view: CorpusView, result: ScoredNode, size: int) -> tuple[str, E
     if span is None:  # generated text, such as a summary
         title = in_line(f"{node.document_id} ({node.group}, no part of the text)")
         return f"{title}\n{quoted(node.text)}", {"document": node.document_id, "text": node.text}
-    shown = _shown_part(view, result, span, size)
+    shown = _excerpt_of(view, result, span, size)
     text = shown.text(node.root.text)
     copies = [match.node.document_id for match in result.evidence if match.similarity == COPY]
     entry = location_of(node, *shown.span) | _place_of_match(view, result.best_match)
@@ -142,17 +146,17 @@ def _result_row(view: CorpusView, result: ScoredNode, size: int) -> tuple[str, E
     return f"{title}\n{quoted(text)}", entry
 
 
-def _shown_part(view: CorpusView, result: ScoredNode, span: Interval, size: int) -> _Shown:
-    """Return the part of a result to show: a window, a passage, or the sentences of a passage."""
+def _excerpt_of(view: CorpusView, result: ScoredNode, span: Interval, size: int) -> _PassageExcerpt:
+    """Return the excerpt of a result: a window, a passage, or sentences of a passage."""
     node = result.node
     parent = node.parent
     if parent is not None and parent.group == view.target:  # a window in a passage
         around = span_of(parent) or span
         whole = min(span[0], around[0]), max(span[1], around[1])
-        return _Shown(whole, [span])
+        return _PassageExcerpt(whole, [span])
     if count_tokens(node.text) <= size:
-        return _Shown(span, [span])
-    return _Shown(span, _excerpt(view, result, span, max(_MIN_PASSAGE_TOKENS, size // 2)))
+        return _PassageExcerpt(span, [span])
+    return _PassageExcerpt(span, _excerpt(view, result, span, max(_MIN_PASSAGE_TOKENS, size // 2)))
 
 
 def _place_of_match(view: CorpusView, match: Node) -> Entry:

@@ -306,12 +306,15 @@ class DocumentFields(FilterIndex):
         values: dict[str, list[Any]] = {}
         for metadata in self.table.metadata_of(rows):
             for name, value in metadata.items():
-                if name not in hidden and (names is None or name in names):
+                is_named = names is None or name in names
+                if is_named and name not in hidden:
                     values.setdefault(name, []).append(plain(value))
         summaries: dict[str, _Summary] = {}
         for name, of_field in values.items():
+            if not name.isprintable() or len(name) > MAX_VALUE_LENGTH:
+                continue
             field = field_of(of_field)
-            if field is not None and name.isprintable() and len(name) <= MAX_VALUE_LENGTH:
+            if field is not None:
                 summaries[name] = _Summary(field, len(of_field))
         return summaries
 
@@ -373,7 +376,9 @@ def _common_kind(values: Sequence[Any]) -> FieldType | None:
 
 
 def _is_absent(value: Any) -> bool:
-    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
+    if isinstance(value, float):
+        return math.isnan(value)
+    return value is None or value == ""
 
 
 def _kind(value: Any) -> FieldType | None:

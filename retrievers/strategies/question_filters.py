@@ -199,7 +199,8 @@ def _labeled_parts(text: str) -> Reply | None:
     if query is not None and query.start() > conditions.start():
         end = query.start()
     value = text[conditions.end() : end].strip(" \n`*")
-    if not value.startswith(("{", "[")) and not is_no_answer(value.split("\n")[0].strip()):
+    first_line = value.split("\n")[0].strip()
+    if not value.startswith(("{", "[")) and not is_no_answer(first_line):
         return None
     if query is None:
         return Reply(None, value)
@@ -248,8 +249,8 @@ class UsableFilters(NamedTuple):
 def usable_filters(conditions: Any, fields: Fields) -> UsableFilters:
     """Return the conditions of a reply on known fields with possible values.
 
-    Other conditions are dropped. An "or" and a "not" are dropped as a whole if one of their
-    conditions is dropped, since the rest would remove results that the question asks for.
+    Other conditions are dropped. A dropped condition in an "or" or a "not" drops the whole
+    combination, since the rest would remove requested results.
 
     Args:
         conditions: The conditions, in the language of filters or in the forms of other libraries.
@@ -272,7 +273,7 @@ def usable_filters(conditions: Any, fields: Fields) -> UsableFilters:
 
 
 class _Conditions:
-    """A reader of conditions, which collects what it drops.
+    """A reader of conditions. Its attribute ``dropped`` describes the dropped conditions.
 
     Args:
         fields: The known fields.
@@ -300,10 +301,12 @@ class _Conditions:
         operator = value_of(value, _OPERATOR_KEYS)
         name = value_of(value, _FIELD_KEYS)
         operand = value_of(value, _VALUE_KEYS)
-        if isinstance(name, str) and (operator is not None or operand is not None):
+        is_triple = operator is not None or operand is not None
+        if is_triple and isinstance(name, str):
             return self._condition(name, operator or "eq", operand)
         parts = value_of(value, _PART_KEYS)
-        if isinstance(parts, list) and not any(_name_in(str(key), self.fields) for key in value):
+        names_field = any(_is_field(key, self.fields) for key in value)
+        if isinstance(parts, list) and not names_field:
             join = operator or value_of(value, ("condition", "join", "logic")) or "and"
             return self._joined(str(join), parts, level)
         return self._entries(value, level)
@@ -356,7 +359,8 @@ class _Conditions:
             self._drop(repr(join)[:MAX_VALUE_LENGTH], "unknown join")
             return None
         usable = [part for part in read if part is not None]
-        if len(self.dropped) > before or len(usable) < len(parts) or not usable:
+        is_complete = len(self.dropped) == before and len(usable) == len(parts)
+        if not is_complete or not usable:
             if usable:
                 self._drop(f"{join!r}", "one of its conditions was dropped")
             return None
@@ -520,7 +524,9 @@ def _several(field: FilterField, operator: str, operands: Sequence[Any]) -> Any:
     values = [value for operand in operands if (value := _value(field, operand)) is not None]
     if operator in ("eq", "in", "any", "all"):
         values = [value for value in values if _is_within(field, value)]
-    if not values or (operator == "all" and len(values) < len(operands)):
+    if not values:
+        return None
+    if operator == "all" and len(values) < len(operands):
         return None
     if operator in ("eq", "in"):
         return values
@@ -596,7 +602,8 @@ def _as_text(field: FilterField, text: str) -> str | None:
     key = _key(text.removesuffix("…"))
     for value in field.values:
         shown = str(value)
-        if _key(shown) == key or (text.endswith("…") and shown.startswith(text[:-1])):
+        is_start = text.endswith("…") and shown.startswith(text[:-1])
+        if is_start or _key(shown) == key:
             return shown
     if field.is_complete and field.values:
         return None
