@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from .announcements import without_announcement
 from .bullets import indent_of, split_bullet, with_bullets
-from .failures import failure_in, is_error_value, is_refusal
+from .failures import failure_in, is_blank_value, is_error_value, is_refusal
 from .json_values import TEXT_KEYS, find_json, texts_in, value_of
 from .lines import (
     LABEL,
@@ -150,6 +150,8 @@ def usable_text(answer: str, query: str = "") -> str:
     text = clean(answer, query)[:MAX_ANSWER_LENGTH].strip()
     if not text.strip(_PUNCTUATION) and text not in ("[]", "{}"):
         raise ValueError("the answer is empty")
+    if is_blank_value(text) and text not in ("[]", "{}"):
+        raise ValueError("the answer is an empty value")
     if is_refusal(text) and normalize(text) != normalize(query):
         raise ValueError("the model refused")
     failure = failure_in(text, query)

@@ -30,14 +30,16 @@ _ENGLISH = rf"""
         |access|brows
         |discuss|engag|perform|produc|writ|translat|summari|offer|support|accommodat|reply
           |continue|participat
-        |have\ (?:enough|any|the|access|sufficient)|find\ (?:any|the|an?)\ (?:answer|information
+        |have\ (?:enough|any|the|access|sufficient|information|personal)|talk\ about
+        |determine\ the\ answer|find\ (?:any|the|an?)\ (?:answer|information
           |relevant))
         |do\ (?:that|this|it)\b)
     |as\ an?\ (?:ai(?!\ (?:company|engineer|researcher|lab)\b)
       |artificial\ intelligence|large\ language
-      |language\ model)\b[^.\n]{{0,80}}\b(?:not|n['’]t|unable)\b
+      |language\ model)\b[^.\n]{{0,80}}(?:\bnot|n['’]t|\bunable)\b
     |{_SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?(?:this|that|your|the|these|no)\b[^.\n]{{0,60}}
-      \b(?:not|n['’]t|no|unable)\b[^.\n]{{0,40}}\b(?:mention|contain|provid|includ|answer|inform)
+      (?:\bnot|n['’]t|\bno|\bunable)\b[^.\n]{{0,40}}
+      \b(?:mention|contain|provid|includ|answer|inform)
     |{_SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?(?:i|we)\ ?{_CANNOT}\ (?:be\ able\ to\ )?
       (?:know|understand|find|see|locate|determine|have|identify|retrieve)\b
     |{_SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?there\ (?:is|are|was|were)(?:n['’]t|\ not
@@ -47,9 +49,10 @@ _ENGLISH = rf"""
       \s{{0,4}}(?:do\ (?:that|this|it)\s{{0,4}})?(?:[.!]|\Z)
     |{_SORRY}\s{{0,4}}[.!]?\s{{0,4}}\Z
     |(?:i|we)\ (?:must|have\ to|will\ have\ to)\ decline\b(?!\ (?:is|was|were)\b)
-    |i['’]m\ just\ an?\ ai\b[^.\n]{{0,60}}(?:not|n['’]t|unable)\b
-    |(?:{_SORRY}\ ?[,.]?\ (?:but\ )?)?(?:this|your)\ (?:request|question|content)\ (?:violates
-      |goes\ against
+    |i['’]m\ just\ an?\ (?:ai|language\ model)\b[^.\n]{{0,60}}(?:not|n['’]t|unable)\b
+    |the\ response\ was\ (?:filtered|blocked)\b
+    |(?:{_SORRY}\ ?[,.]?\ (?:but\ )?)?(?:this|your)\ (?:request|question|content|prompt)
+      \ (?:violates|may\ violate|goes\ against|was\ (?:flagged|blocked|filtered|rejected)
       |cannot\ be\ (?:answered|processed))
 """
 
@@ -63,7 +66,10 @@ _CHINESE = r"""
       [^。\n]{0,30}(?:没有|未|无法|不能|不会|不知|不清楚|不确定|沒有|無法)
     |(?:非常|很)?(?:抱歉|对不起|不好意思|對不起)[。！!\s]{0,3}\Z
     |作为(?:一?[个名款])?(?:ai|人工智能|大?语言模型)[^。\n]{0,40}(?:无法|不能|没有)
-    |[^。\n]{0,12}问题我?(?:暂时|目前)?(?:无法|不能)回答
+    |[^。\n]{0,12}问题我?(?:暂时|目前)?(?:无法|不能|無法)回答
+    |[^。“”\n]{0,24}(?:(?:无法|不能|無法)回答(?:该问题|这个问题|您的问题|此问题)?|回答不了)[。！!\s]{0,3}\Z
+    |我不知道(?:答案)?[。！!\s]{0,3}\Z
+    |[^。“”\n]{0,10}(?:问题|内容|请求)违反了?[^。\n]{0,16}(?:政策|规定|准则)
     |我(?:无法|不能)给到
 """
 
@@ -119,7 +125,9 @@ _OTHERS = r"""
 """
 
 # A greeting or an assent before a refusal.
-_GREETING = r"(?:(?:hello|hi|sure|well)[,.!]\s{1,2}(?:but\ )?|(?:您好|你好)[，,！!。]\s?)?"
+_GREETING = r"""(?:(?:hello|hi|sure|well|oh|no\ comment)[,.!]\s{1,2}(?:but\ )?|i\ regret\ that\s
+    |based\ on\ [^,.\n]{1,60},\s|(?:thank\ you|i\ understand|i\ appreciate)[^,.\n]{0,60},\sbut\s
+    |(?:您好|你好)[，,！!。]\s?)?"""
 
 _REFUSAL = re.compile(
     rf"[\s*_\"'“「#>-]{{0,9}}{_GREETING}(?:{_ENGLISH}|{_CHINESE}|{_OTHERS})", re.I | re.X
@@ -163,12 +171,19 @@ _ERROR_LINE = re.compile(
     |rate\ limit\ (?:reached|exceeded)|you\ exceeded\ your\ current\ quota|quota\ exceeded
     |(?:the\ )?(?:request|connection|operation)\ (?:has\ )?(?:timed\ out|was\ (?:aborted|refused
       |reset|blocked)|failed|refused|error)
-    |connection\ (?:error|refused|reset|aborted|timed)
+    |connection\ (?:error|refused|aborted|timed)
     |upstream\ (?:connect|request)\ (?:error|timeout)|no\ healthy\ upstream
-    |(?:model|deployment)\ ['"`]?[\w./:-]{{1,60}}['"`]?\ (?:not\ found|does\ not\ exist
+    |(?:the\ )?(?:model|deployment)\ ['"`]?[\w./:-]{{1,60}}['"`]?\ (?:not\ found|does\ not\ exist
       |is\ (?:overloaded|currently\ loading|not\ available))
-    |the\ (?:model|server|engine|service)\ (?:is|was)\ (?:currently\ )?(?:overloaded|unavailable
-      |busy|not\ available)
+    |(?:oops!?\s)?something\ went\ wrong\b|the\ server\ had\ an\ error\b
+    |404\ page\ not\ found\b
+    |failed\ to\ (?:generate|load|get|process|connect)\b|cloudflare\ error\b|http\ [45]\d\d\Z
+    |just\ a\ moment\.{{3}}|please\ enable\ javascript\b|connection\ reset(?:\ by\ peer)?\b
+    |(?:network|application|server|internal|system|unknown|authentication)\ error[.!]?\s{{0,3}}\Z
+    |(?:access|permission)\ denied[.!]?\s{{0,3}}\Z|invalid\ authentication\ credentials\b
+    |(?:read|request|connection|socket)\ time-?out[.!]?\s{{0,3}}\Z
+    |(?:the|that)\ (?:model|server|engine|service)\ (?:is|was)\ (?:currently\ )?(?:overloaded
+      |unavailable|busy|not\ available)
     |this\ model['’]s\ maximum\ context\ length|context\ (?:length|window)\ exceeded|(?:prompt
       |input)\ is\ too\ long
     |(?:cuda|gpu)\ (?:error\b|out\ of\ memory)|out\ of\ memory\b|invalid\ (?:api\ key|request)\b
@@ -176,6 +191,8 @@ _ERROR_LINE = re.compile(
     |an?\ (?:internal\ |unexpected\ |unknown\ )?error\ (?:has\ )?occurred
     |(?:请求|服务|系统|服务器|网络|接口|模型)(?:超时|异常|错误|繁忙|过多|过于频繁|不可用|调用失败|请求失败|内部错误|出错)
     |(?:(?:内部|系统|服务器|网络|未知)错误(?:代码)?|错误代码)\s?[:：]
+    |(?:内部错误|系统错误|未知错误|发生错误|出错了|接口返回错误|余额不足)[。！!]?\s{{0,3}}\Z
+    |(?:很?抱歉|对不起)[，,]\s?(?:系统|服务器?|网络|模型)(?:出错|异常|繁忙|错误|超时|不可用)
     )""",
     re.I | re.X,
 )
@@ -184,7 +201,9 @@ _MAX_ERROR_LENGTH = 600
 
 _PAGE = re.compile(
     r"\A\s*(?:<!doctype\s+html|<html[\s>]|<head[\s>]|<\?xml[^>]{0,100}\?>\s*<(?:!doctype|html|error)"
-    r"|<title>\s*(?:error\s*)?[45]\d\d\b|<(?:center>\s*<)?h1>\s*(?:error\s*)?[45]\d\d\b)",
+    r"|<title>\s*(?:error\s*)?[45]\d\d\b"
+    rf"|<(?:center>\s*<)?h1>\s*(?:(?:error\s*)?[45]\d\d\b|{_STATUS})"
+    r"|<error>\s*<code>)",
     re.I,
 )
 
@@ -203,18 +222,21 @@ _URL = re.compile(r"[\s*_`\"'<(\[]{0,9}(?:https?://|www\.)\S{2,2000}[\s*_`\"'>)\
 _LINK = re.compile(r"\s{0,9}\[[^\]\n]{0,200}\]\((?:https?://|www\.)[^\s)]{1,2000}\)\s{0,9}", re.I)
 
 _ERROR_KEYS = frozenset(
-    """error errors error_code error_message error_type errormessage errortype detail details
-    message msg status status_code statuscode code type param request_id requestid success
+    """error errors error_code error_msg error_message error_type errormessage errortype
+    detail details message msg status status_code statuscode code type param request_id requestid success
     object timestamp path title instance trace traceback reason ok fault exception
     result data""".split()
 )
 
-_BLANK = frozenset(("null", "undefined", "nan", "[object object]", "(null)", "<null>", "nil"))
+_BLANK = frozenset(
+    ("null", "undefined", "nan", "[object object]", "(null)", "<null>", "nil", "{}", "[]")
+)
 
 
 def is_blank_value(text: str) -> bool:
     """Return whether a text is the printed null of a programming language."""
-    return text.strip().strip("`\"'*. ").casefold() in _BLANK
+    bare = re.sub(r"\A```\w{0,12}\s|```\Z", "", text.strip()).strip()
+    return bare in ('""', "''") or bare.strip("`\"'*. ").casefold() in _BLANK
 
 
 def is_refusal(text: str) -> bool:
@@ -296,6 +318,8 @@ def is_error_value(value: Any) -> bool:
         >>> is_error_value({"question": "What is an error?"})
         False
     """
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
     if not isinstance(value, Mapping) or not value:
         return False
     keys = {str(key).casefold() for key in value}
@@ -308,4 +332,6 @@ def is_error_value(value: Any) -> bool:
     is_told = bool(keys & {"message", "msg", "detail", "details", "reason", "title"})
     if is_status and is_told:
         return True
+    if keys == {"detail"} and isinstance(first, list):
+        return all(isinstance(item, Mapping) and "msg" in item for item in first)
     return keys <= {"detail", "message", "msg"} and _ERROR_LINE.match(str(first)) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import unicodedata
@@ -218,6 +219,9 @@ def _problem_of(text: str, query: str) -> str | None:
     if text.lstrip().startswith(("{", "[")) and len(text) <= _MAX_ERROR:
         with suppress(ValueError, RecursionError):
             if is_error_value(json.loads(text)):
+                return "the error of a server"
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            if is_error_value(ast.literal_eval(text)):  # printed by Python
                 return "the error of a server"
     failure = failure_in(text, query)
     return None if failure == "a URL" else failure  # an address may be the answer

@@ -1,5 +1,7 @@
 """Queries and answers that look like a form, a failure or a refusal, and are right."""
 
+import pytest
+
 from nodekin.nodegraph.models.output.free_text import parse_final_answer, parse_passage
 from nodekin.nodegraph.models.output.queries import parse_query, parse_sub_questions
 
@@ -430,6 +432,236 @@ Het spijt me is een lied.
 对不起这三个字出现了五次。
 """.strip().split("\n")
 
+REFUSALS = """
+I'm sorry, but I cannot assist with that request.
+I'm sorry, I can't assist with that.
+Sorry, I can't help with that.
+I apologize, but I cannot provide that information.
+I cannot provide an answer to that question.
+I can't answer that.
+I can’t help you with that request.
+I'm unable to answer this question.
+I am unable to assist with that.
+I'm not able to help with that.
+I'm afraid I can't do that.
+I do not have access to real-time information.
+I don't have access to the internet.
+I don't have enough information to answer this question.
+I do not have enough information to answer.
+I don't have any information about that.
+I don't have information on this topic.
+I couldn't find any information about this in the passages.
+I could not find the answer in the provided passages.
+I cannot find the answer in the context.
+I cannot determine the answer from the passages.
+I can't answer this based on the provided context.
+I cannot answer the question based on the given passages.
+Based on the passages, I cannot answer the question.
+Based on the provided context, I'm unable to answer this question.
+Unfortunately, I can't answer that.
+Unfortunately, I do not have information about this.
+Unfortunately, I cannot help with this request.
+Unfortunately, the passages do not mention this.
+Sorry, the passages do not contain this information.
+I'm sorry, the provided text doesn't contain the answer.
+I'm sorry, but there is no information about that in the passages.
+As an AI, I cannot answer that.
+As an AI language model, I don't have personal opinions.
+As a large language model, I am not able to do this.
+I must decline to answer.
+I won't be able to help with that.
+I will not answer this.
+I'm just a language model, so I can't help with that.
+My apologies, but I can't help with that.
+Apologies, I cannot answer this.
+I regret that I cannot answer this question.
+I'm really sorry, but I can't assist with that.
+Oh, I'm sorry, but I can't help with that.
+I understand your question, but I can't help with that.
+Thank you for your question, but I cannot answer it.
+This request goes against our policies.
+This content may violate our usage policies.
+Your request was flagged by our content filter.
+The response was filtered due to the prompt triggering content management policy.
+I cannot fulfill this request.
+I can't fulfil your request.
+I can't comply with that.
+I cannot engage with this topic.
+I can't discuss that.
+I can't continue with this conversation.
+No comment. I can't talk about that.
+抱歉，我不能回答这个问题。
+对不起，我无法提供相关信息。
+很抱歉，我无法帮助您。
+非常抱歉，我无法回答您的问题。
+不好意思，这个问题我回答不了。
+抱歉，我没有相关信息。
+抱歉，根据提供的资料无法回答。
+抱歉，资料中没有提到。
+我无法回答这个问题。
+我不能回答这个问题。
+我不知道答案。
+作为AI，我无法回答。
+作为一个语言模型，我不能提供。
+根据资料，无法回答该问题。
+无法回答。
+无法回答该问题。
+这个问题我无法回答。
+我无法给到相关内容。
+您好，我无法回答该问题。
+你好，我无法给到相关内容。
+您的问题涉及敏感内容，我无法回答。
+该问题违反了使用政策。
+抱歉，我暂时无法处理您的请求，请稍后再试。
+這個問題我無法回答。
+抱歉，我無法回答這個問題。
+Es tut mir leid, aber ich kann Ihnen dabei nicht helfen.
+Entschuldigung, ich kann diese Frage nicht beantworten.
+Leider kann ich diese Frage nicht beantworten.
+Ich kann diese Frage leider nicht beantworten.
+Je suis désolé, je ne peux pas vous aider.
+Désolé, je ne peux pas répondre à cette question.
+Malheureusement, je ne peux pas répondre.
+Je ne peux pas répondre à cette question.
+Lo siento, no puedo ayudarte con eso.
+Lo siento, pero no tengo información sobre eso.
+No puedo responder a esa pregunta.
+Mi dispiace, non posso aiutarti.
+Purtroppo non posso rispondere a questa domanda.
+Non posso rispondere a questa domanda.
+Desculpe, não posso responder a essa pergunta.
+Infelizmente, não posso ajudar.
+Não posso responder a essa pergunta.
+Het spijt me, maar ik kan daar niet bij helpen.
+Sorry, ik kan deze vraag niet beantwoorden.
+Helaas kan ik deze vraag niet beantwoorden.
+Извините, я не могу ответить на этот вопрос.
+К сожалению, я не могу помочь с этим.
+Я не могу ответить на этот вопрос.
+申し訳ありませんが、お答えできません。
+すみません、その質問には答えられません。
+その質問にはお答えできません。
+죄송하지만 답변할 수 없습니다.
+죄송합니다만, 그 질문에는 답변드릴 수 없습니다.
+답변할 수 없습니다.
+""".strip().split("\n")
+
+ERRORS = """
+Internal Server Error
+500 Internal Server Error
+502 Bad Gateway
+503 Service Unavailable
+504 Gateway Timeout
+504 Gateway Time-out
+429 Too Many Requests
+401 Unauthorized
+403 Forbidden
+404 Not Found
+404 page not found
+400 Bad Request
+HTTP 500
+HTTP Error 500: Internal Server Error
+HTTP/1.1 502 Bad Gateway
+Error 502
+Error: 502
+Error: Internal server error
+Error: rate limit exceeded
+Error: connect ECONNREFUSED 127.0.0.1:11434
+Error code: 500 - {'error': 'x'}
+error: model 'llama3' not found
+model 'llama3' not found, try pulling it first
+The model `gpt-5` does not exist
+Rate limit reached for requests
+Rate limit exceeded. Please try again later.
+You exceeded your current quota, please check your plan and billing details.
+The server is overloaded. Please try again later.
+The server had an error while processing your request. Sorry about that!
+That model is currently overloaded with other requests.
+The engine is currently overloaded, please try again later
+Service temporarily unavailable
+Service Unavailable
+Request timed out.
+Request timed out
+Connection error.
+Connection reset by peer
+Connection refused
+Network Error
+read timeout
+Incorrect API key provided: sk-abc.
+Invalid API key
+Invalid authentication credentials
+Access denied
+Permission denied
+CUDA out of memory. Tried to allocate 20.00 MiB
+RuntimeError: CUDA error: device-side assert triggered
+torch.cuda.OutOfMemoryError: CUDA out of memory.
+ValueError: bad
+requests.exceptions.ConnectionError: HTTPConnectionPool(host='x', port=80)
+openai.APIConnectionError: Connection error.
+This model's maximum context length is 4096 tokens.
+context length exceeded
+Input is too long for requested model.
+An error occurred while processing your request.
+An unexpected error occurred.
+Something went wrong. Please try again later.
+Something went wrong
+Oops! Something went wrong.
+Failed to generate response
+Failed to load model
+upstream connect error or disconnect/reset before headers. reset reason: connection failure
+no healthy upstream
+Application error
+Bad Gateway
+Gateway Timeout
+Cloudflare Error 1020
+Just a moment...
+Please enable JavaScript and cookies to continue
+<html><body><h1>502 Bad Gateway</h1></body></html>
+<!DOCTYPE html><html><head><title>Error</title></head></html>
+<h1>Internal Server Error</h1>
+<center><h1>504 Gateway Time-out</h1></center>
+<?xml version="1.0"?><Error><Code>AccessDenied</Code></Error>
+<Error><Code>InternalError</Code><Message>x</Message></Error>
+{"error": "model not found"}
+{"error":{"code":500,"message":"x"}}
+{"message": "Internal server error"}
+{"detail":"Not Found"}
+{"detail":[{"loc":["body"],"msg":"field required","type":"value_error"}]}
+{"status":"error","message":"x"}
+{"status": 500, "error": "Internal Server Error", "path": "/"}
+{"code": 429, "msg": "too many requests"}
+{"success": false, "message": "x"}
+{"ok": false, "error": "x"}
+{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}
+{"object":"error","message":"x","code":40303}
+{"fault":{"faultstring":"x"}}
+{"errors":[{"message":"x"}]}
+{"error": "x", "error_code": 1}
+{"error_msg":"x","error_code":17}
+{"code":"InvalidParameter","message":"x","request_id":"y"}
+[{"error": {"code": 400, "message": "x", "status": "INVALID_ARGUMENT"}}]
+{'error': {'message': 'x'}}
+null
+undefined
+NaN
+<null>
+系统繁忙，请稍后再试
+系统错误
+服务器内部错误
+请求超时
+网络错误，请重试
+服务不可用
+内部错误
+请求过于频繁
+模型调用失败
+余额不足
+接口返回错误
+出错了
+发生错误
+抱歉，系统出错了，请稍后再试。
+panic: runtime error
+""".strip().split("\n")
+
 QUESTION = "ibsn?"
 
 
@@ -494,3 +726,19 @@ def test_passages_that_begin_like_refusals_are_searched() -> None:
         except ValueError as error:
             wrong.append((text, str(error)))
     assert len(wrong) <= 1, wrong
+
+
+@pytest.mark.parametrize("texts", [REFUSALS, ERRORS])
+def test_refusals_and_errors_are_neither_answers_nor_queries(texts: list[str]) -> None:
+    assert len(texts) >= 100
+    used = []
+    for text in texts:
+        answer = parse_final_answer(text, "How long is the Nile?")
+        if answer.answered or answer.problem is None:
+            used.append(("answer", text))
+        for parse in (parse_query, parse_passage):
+            try:
+                used.append((parse(text, "How long is the Nile?"), text))
+            except ValueError:
+                continue
+    assert used == []
