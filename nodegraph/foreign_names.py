@@ -130,6 +130,78 @@ _OF_COUNT = (
 )
 _OF_CHILDREN = "children keep the metadata of their document; leave it out"
 
+_OF_RECURSION = (
+    "references between nodes are followed by LlamaIndex: "
+    'RecursiveRetriever("index", retriever_dict={"index": index.as_retriever()}, ...)'
+)
+_OF_PHRASINGS = 'several phrasings are strategy="multi_query", with llm= and max_queries='
+_OF_QUESTION_FILTERS = (
+    'filters from the question are strategy="self_query", or write '
+    "VectorIndexAutoRetriever(index, vector_store_info, llm=...)"
+)
+_OF_TOOLS = "write NodeGraphQueryEngine.from_defaults(query_engine_tools, llm)"
+_OF_ROUTER = "write RouterQueryEngine(selector, tools), or nodekin's RouterRetriever"
+_OF_NODES = "write NodeGraphIndex(nodes).as_retriever()"
+_OF_INDEX_SEARCH = "write NodeGraphIndex(...).as_retriever(...), which has this argument"
+_OF_STEPS = "a search in steps stops if the model has no more questions; max_steps= limits it"
+
+_LLAMA_INDEX: dict[str, str] = {
+    **dict.fromkeys(("objects", "object_map"), "write NodeGraphIndex(nodes, objects=...)"),
+    "callback_manager": "write NodeGraphRetriever(retriever, callback_manager=...)",
+    **dict.fromkeys(
+        ("node_dict", "retriever_dict", "query_engine_dict", "root_id", "query_response_tmpl"),
+        _OF_RECURSION,
+    ),
+    **dict.fromkeys(("num_queries", "query_gen_prompt"), _OF_PHRASINGS),
+    "mode": "retrievers are fused by FusionRetriever(retrievers, mode)",
+    **dict.fromkeys(
+        ("simple_ratio_thresh", "vector_retriever"),
+        "write AutoMergeRetriever(retriever, ratio=...)",
+    ),
+    **dict.fromkeys(
+        (
+            "vector_store_info",
+            "empty_query_top_k",
+            "default_empty_query_vector",
+            "prompt_template_str",
+        ),
+        _OF_QUESTION_FILTERS,
+    ),
+    **dict.fromkeys(("nodes", "index_struct"), _OF_NODES),
+    **dict.fromkeys(
+        (
+            "node_ids",
+            "doc_ids",
+            "alpha",
+            "sparse_top_k",
+            "hybrid_top_k",
+            "vector_store_query_mode",
+            "vector_store_kwargs",
+        ),
+        _OF_INDEX_SEARCH,
+    ),
+    **dict.fromkeys(
+        (
+            "stemmer",
+            "language",
+            "skip_stemming",
+            "token_pattern",
+            "tokenizer",
+        ),
+        _OF_ANALYZER,
+    ),
+    "existing_bm25": "the index of words is stored in the file store=; leave it out",
+    "corpus_weight_mask": "write filters=, which are checked before ranking",
+    "index_summary": "each step reads the earlier passages; leave it out",
+    "stop_fn": _OF_STEPS,
+    "num_steps": 'steps are strategy="multi_step", with max_steps=',
+    **dict.fromkeys(("query_engine", "query_engine_tools"), _OF_TOOLS),
+    "question_gen": "the strategy writes its own questions; replace its prompt= or llm=",
+    **dict.fromkeys(("selector", "select_multi", "summarizer"), _OF_ROUTER),
+    "transform_metadata": "a transform reads the query only; leave it out",
+    "response_synthesizer": "write NodeGraphQueryEngine(retriever, response_synthesizer=...)",
+}
+
 _REMEDIES: dict[str, str] = {
     # Similarities and analysis
     **dict.fromkeys(("k1", "b", "bm25_params", "bm25_parameters", "similarity_kw"), _OF_SIMILARITY),
@@ -265,7 +337,7 @@ def advice(name: str, allowed: Collection[str]) -> str:
         option = name if name in _SEARCH_KWARGS else native_name(name, _SEARCH_KWARGS)
         if option is not None:
             return f'write search_kwargs={{"{option}": ...}}'
-    return _REMEDIES.get(name, "")
+    return _REMEDIES.get(name) or _LLAMA_INDEX.get(name, "")
 
 
 def native_name(name: str, allowed: Collection[str]) -> str | None:

@@ -253,9 +253,14 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
         callback_manager: CallbackManager | None = None,
         text_qa_template: BasePromptTemplate | None = None,
         refine_template: BasePromptTemplate | None = None,
+        summary_template: BasePromptTemplate | None = None,
+        simple_template: BasePromptTemplate | None = None,
+        chat_content_qa_template: BasePromptTemplate | None = None,
+        chat_content_refine_template: BasePromptTemplate | None = None,
         response_mode: ResponseMode | str | None = None,
         output_cls: type[BaseModel] | None = None,
         streaming: bool | None = None,
+        multimodal: bool | None = None,
         max_queries: int | None = None,
         include_query: bool | None = None,
         mode: Mode | None = None,
@@ -287,9 +292,14 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
             callback_manager: As in the constructor.
             text_qa_template: As in the constructor.
             refine_template: As in the constructor.
+            summary_template: As in the constructor.
+            simple_template: As in the constructor.
+            chat_content_qa_template: As in the constructor.
+            chat_content_refine_template: As in the constructor.
             response_mode: As in the constructor.
             output_cls: As in the constructor.
             streaming: As in the constructor.
+            multimodal: As in the constructor.
             max_queries: As in the constructor.
             include_query: As in the constructor.
             mode: As in the constructor.
@@ -319,9 +329,14 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
             callback_manager=callback_manager,
             text_qa_template=text_qa_template,
             refine_template=refine_template,
+            summary_template=summary_template,
+            simple_template=simple_template,
+            chat_content_qa_template=chat_content_qa_template,
+            chat_content_refine_template=chat_content_refine_template,
             response_mode=response_mode,
             output_cls=output_cls,
             streaming=streaming,
+            multimodal=multimodal,
             max_queries=max_queries,
             include_query=include_query,
             mode=mode,
