@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict, get_type_hints
 
 from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.callbacks import CallbackManager
@@ -28,6 +28,16 @@ from ..argument_types import AnyRetriever
 
 ProgramFactory: TypeAlias = Callable[[BasePromptTemplate], BasePydanticProgram[BaseModel]]
 
+OptionalTemplate: TypeAlias = BasePromptTemplate | None
+
+OptionalPrompt: TypeAlias = PromptReplacement | None
+
+OptionalFlag: TypeAlias = bool | None
+
+OptionalCount: TypeAlias = int | None
+
+OptionalNumber: TypeAlias = float | None
+
 FilterFields: TypeAlias = Mapping[str, FilterField | str] | Sequence[str]
 
 RetrieverSource: TypeAlias = AnyRetriever | Mapping[str, AnyRetriever | tuple[str, AnyRetriever]]
@@ -37,44 +47,46 @@ RetrieverSource: TypeAlias = AnyRetriever | Mapping[str, AnyRetriever | tuple[st
 class SynthesisOptions(TypedDict, total=False):
     """Arguments of ``get_response_synthesizer``."""
 
-    verbose: bool | None
-    text_qa_template: BasePromptTemplate | None
-    refine_template: BasePromptTemplate | None
-    summary_template: BasePromptTemplate | None
-    simple_template: BasePromptTemplate | None
-    chat_content_qa_template: BasePromptTemplate | None
-    chat_content_refine_template: BasePromptTemplate | None
-    chat_summary_template: BasePromptTemplate | None
+    verbose: OptionalFlag
+    text_qa_template: OptionalTemplate
+    refine_template: OptionalTemplate
+    summary_template: OptionalTemplate
+    simple_template: OptionalTemplate
+    chat_content_qa_template: OptionalTemplate
+    chat_content_refine_template: OptionalTemplate
+    chat_summary_template: OptionalTemplate
     response_mode: ResponseMode | str | None
     output_cls: type[BaseModel] | None
-    use_async: bool | None
-    streaming: bool | None
-    structured_answer_filtering: bool | None
+    use_async: OptionalFlag
+    streaming: OptionalFlag
+    structured_answer_filtering: OptionalFlag
     program_factory: ProgramFactory | None
     prompt_helper: PromptHelper | None
     chat_prompt_helper: PromptHelper | None
-    multimodal: bool | None
+    multimodal: OptionalFlag
 
 
 class EngineStrategyOptions(TypedDict, total=False):
     """Options of strategies."""
 
-    max_queries: int | None
-    include_query: bool | None
-    max_steps: int | None
-    max_calls: int | None
-    total_timeout: float | None
-    fetch_k: int | None
+    max_queries: OptionalCount
+    include_query: OptionalFlag
+    max_steps: OptionalCount
+    max_calls: OptionalCount
+    total_timeout: OptionalNumber
+    fetch_k: OptionalCount
     mode: Mode | None
-    answers: bool | None
-    answer_prompt: PromptReplacement | None
-    prompt: PromptReplacement | None
+    answers: OptionalFlag
+    answer_prompt: OptionalPrompt
+    prompt: OptionalPrompt
     language: Language | None
-    retries: int | None
-    timeout: float | None
+    retries: OptionalCount
+    timeout: OptionalNumber
     on_error: OnError | None
     fields: FilterFields | None
     now: Now | None
+    prompts: Mapping[str, PromptReplacement] | None
+    length: Callable[[str], int] | None
 
 
 class EngineOptions(SynthesisOptions, EngineStrategyOptions, total=False):
@@ -82,10 +94,10 @@ class EngineOptions(SynthesisOptions, EngineStrategyOptions, total=False):
 
     strategy: StrategyName | Literal["none"]
     response_synthesizer: BaseSynthesizer | None
-    similarity_top_k: int | None
+    similarity_top_k: OptionalCount
     filters: MetadataFilters | Filters | None
-    max_tokens: int | None
-    min_score: float | None
+    max_tokens: OptionalCount
+    min_score: OptionalNumber
     phrases: Phrases | None
     node_postprocessors: Sequence[BaseNodePostprocessor] | None
     callback_manager: CallbackManager | None
@@ -99,12 +111,18 @@ class IndexEngineOptions(EngineOptions, total=False):
     node_ids: Sequence[str] | None
     doc_ids: Sequence[str] | None
     vector_store_query_mode: VectorStoreQueryMode | str | None
-    alpha: float | None
-    sparse_top_k: int | None
-    hybrid_top_k: int | None
+    alpha: OptionalNumber
+    sparse_top_k: OptionalCount
+    hybrid_top_k: OptionalCount
     vector_store_kwargs: Mapping[str, float] | None
 
 
-def given_options(**options: Any) -> dict[str, Any]:
-    """Return the options that are not None."""
-    return {name: value for name, value in options.items() if value is not None}
+def options_of(kind: type[object], arguments: Mapping[str, object]) -> dict[str, Any]:
+    """Return the arguments that are options of a kind and are not None.
+
+    Args:
+        kind: The ``TypedDict`` of the options.
+        arguments: All arguments by name.
+    """
+    names = get_type_hints(kind)
+    return {name: value for name, value in arguments.items() if name in names and value is not None}

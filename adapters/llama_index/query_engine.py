@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -12,7 +12,6 @@ from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.indices.prompt_helper import PromptHelper
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.prompts.mixin import PromptMixinType
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import (
@@ -48,11 +47,17 @@ from ...retrievers.tracing import observe
 from ..argument_types import LanguageModel
 from .engine_options import (
     EngineOptions,
+    EngineStrategyOptions,
     FilterFields,
+    OptionalCount,
+    OptionalFlag,
+    OptionalNumber,
+    OptionalPrompt,
+    OptionalTemplate,
     ProgramFactory,
     RetrieverSource,
     SynthesisOptions,
-    given_options,
+    options_of,
 )
 from .engine_tools import EngineSubQuestions, tools_of_engines
 from .nodes import to_results
@@ -105,8 +110,9 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
             ``chat_prompt_helper`` and ``multimodal``: arguments of ``get_response_synthesizer``.
         max_queries: An option of the strategy, and so are ``include_query``, ``max_steps``,
             ``max_calls``, ``total_timeout``, ``fetch_k``, ``mode``, ``answers``, ``answer_prompt``,
-            ``prompt``, ``language``, ``retries``, ``timeout``, ``on_error``, ``fields``
-            and ``now``. See the class of the strategy, such as ``MultiQueryRetriever``.
+            ``prompt``, ``language``, ``retries``, ``timeout``, ``on_error``, ``fields``,
+            ``now``, ``prompts`` and ``length``. See the class of the strategy, such as
+            ``MultiQueryRetriever``.
 
     Raises:
         TypeError: If an argument has the wrong type or an option is unknown.
@@ -131,96 +137,59 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
         *,
         strategy: StrategyName | Literal["none"] = "none",
         response_synthesizer: BaseSynthesizer | None = None,
-        similarity_top_k: int | None = None,
+        similarity_top_k: OptionalCount = None,
         filters: MetadataFilters | Filters | None = None,
-        max_tokens: int | None = None,
-        min_score: float | None = None,
+        max_tokens: OptionalCount = None,
+        min_score: OptionalNumber = None,
         phrases: Phrases | None = None,
         node_postprocessors: Sequence[BaseNodePostprocessor] | None = None,
         callback_manager: CallbackManager | None = None,
-        verbose: bool | None = None,
-        text_qa_template: BasePromptTemplate | None = None,
-        refine_template: BasePromptTemplate | None = None,
-        summary_template: BasePromptTemplate | None = None,
-        simple_template: BasePromptTemplate | None = None,
-        chat_content_qa_template: BasePromptTemplate | None = None,
-        chat_content_refine_template: BasePromptTemplate | None = None,
-        chat_summary_template: BasePromptTemplate | None = None,
+        verbose: OptionalFlag = None,
+        text_qa_template: OptionalTemplate = None,
+        refine_template: OptionalTemplate = None,
+        summary_template: OptionalTemplate = None,
+        simple_template: OptionalTemplate = None,
+        chat_content_qa_template: OptionalTemplate = None,
+        chat_content_refine_template: OptionalTemplate = None,
+        chat_summary_template: OptionalTemplate = None,
         response_mode: ResponseMode | str | None = None,
         output_cls: type[BaseModel] | None = None,
-        use_async: bool | None = None,
-        streaming: bool | None = None,
-        structured_answer_filtering: bool | None = None,
+        use_async: OptionalFlag = None,
+        streaming: OptionalFlag = None,
+        structured_answer_filtering: OptionalFlag = None,
         program_factory: ProgramFactory | None = None,
         prompt_helper: PromptHelper | None = None,
         chat_prompt_helper: PromptHelper | None = None,
-        multimodal: bool | None = None,
-        max_queries: int | None = None,
-        include_query: bool | None = None,
-        max_steps: int | None = None,
-        max_calls: int | None = None,
-        total_timeout: float | None = None,
-        fetch_k: int | None = None,
+        multimodal: OptionalFlag = None,
+        max_queries: OptionalCount = None,
+        include_query: OptionalFlag = None,
+        max_steps: OptionalCount = None,
+        max_calls: OptionalCount = None,
+        total_timeout: OptionalNumber = None,
+        fetch_k: OptionalCount = None,
         mode: Mode | None = None,
-        answers: bool | None = None,
-        answer_prompt: PromptReplacement | None = None,
-        prompt: PromptReplacement | None = None,
+        answers: OptionalFlag = None,
+        answer_prompt: OptionalPrompt = None,
+        prompt: OptionalPrompt = None,
         language: Language | None = None,
-        retries: int | None = None,
-        timeout: float | None = None,
+        retries: OptionalCount = None,
+        timeout: OptionalNumber = None,
         on_error: OnError | None = None,
         fields: FilterFields | None = None,
         now: Now | None = None,
+        prompts: Mapping[str, PromptReplacement] | None = None,
+        length: Callable[[str], int] | None = None,
     ) -> None:
-        synthesis = given_options(
-            verbose=verbose,
-            text_qa_template=text_qa_template,
-            refine_template=refine_template,
-            summary_template=summary_template,
-            simple_template=simple_template,
-            chat_content_qa_template=chat_content_qa_template,
-            chat_content_refine_template=chat_content_refine_template,
-            chat_summary_template=chat_summary_template,
-            response_mode=response_mode,
-            output_cls=output_cls,
-            use_async=use_async,
-            streaming=streaming,
-            structured_answer_filtering=structured_answer_filtering,
-            program_factory=program_factory,
-            prompt_helper=prompt_helper,
-            chat_prompt_helper=chat_prompt_helper,
-            multimodal=multimodal,
-        )
-        of_strategy = given_options(
-            max_queries=max_queries,
-            include_query=include_query,
-            max_steps=max_steps,
-            max_calls=max_calls,
-            total_timeout=total_timeout,
-            fetch_k=fetch_k,
-            mode=mode,
-            answers=answers,
-            answer_prompt=answer_prompt,
-            prompt=prompt,
-            language=language,
-            retries=retries,
-            timeout=timeout,
-            on_error=on_error,
-            fields=fields,
-            now=now,
-        )
+        arguments = dict(locals())
+        synthesis = options_of(SynthesisOptions, arguments)
+        of_strategy = options_of(EngineStrategyOptions, arguments)
         if llm is None and (strategy != "none" or response_synthesizer is None):
             llm = default_llm()
         synthesizer = _synthesizer(response_synthesizer, llm, synthesis)
         inner = _strategy(strategy, source, llm, of_strategy)
         processors = list(node_postprocessors or ())
         manager = callback_manager or Settings.callback_manager
-        retriever = _retriever_of(inner, source, filters, manager)
-        if similarity_top_k is not None:
-            retriever.similarity_top_k = similarity_top_k
-        if max_tokens is None:
-            max_tokens = getattr(source, "max_tokens", None)
-        retriever = retriever.with_settings(max_tokens, min_score, phrases)
+        retriever = _retriever_of(inner, arguments, manager)
         retriever.retriever = with_postprocessors(retriever.retriever, processors)
         super().__init__(retriever, synthesizer, processors, manager)
         self._retriever: NodeGraphRetriever = retriever
@@ -243,33 +212,33 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
         llm: LanguageModel | None = None,
         *,
         response_synthesizer: BaseSynthesizer | None = None,
-        verbose: bool | None = None,
-        use_async: bool | None = None,
-        similarity_top_k: int | None = None,
+        verbose: OptionalFlag = None,
+        use_async: OptionalFlag = None,
+        similarity_top_k: OptionalCount = None,
         filters: MetadataFilters | Filters | None = None,
-        max_tokens: int | None = None,
-        min_score: float | None = None,
+        max_tokens: OptionalCount = None,
+        min_score: OptionalNumber = None,
         node_postprocessors: Sequence[BaseNodePostprocessor] | None = None,
         callback_manager: CallbackManager | None = None,
-        text_qa_template: BasePromptTemplate | None = None,
-        refine_template: BasePromptTemplate | None = None,
-        summary_template: BasePromptTemplate | None = None,
-        simple_template: BasePromptTemplate | None = None,
-        chat_content_qa_template: BasePromptTemplate | None = None,
-        chat_content_refine_template: BasePromptTemplate | None = None,
+        text_qa_template: OptionalTemplate = None,
+        refine_template: OptionalTemplate = None,
+        summary_template: OptionalTemplate = None,
+        simple_template: OptionalTemplate = None,
+        chat_content_qa_template: OptionalTemplate = None,
+        chat_content_refine_template: OptionalTemplate = None,
         response_mode: ResponseMode | str | None = None,
         output_cls: type[BaseModel] | None = None,
-        streaming: bool | None = None,
-        multimodal: bool | None = None,
-        max_queries: int | None = None,
-        include_query: bool | None = None,
+        streaming: OptionalFlag = None,
+        multimodal: OptionalFlag = None,
+        max_queries: OptionalCount = None,
+        include_query: OptionalFlag = None,
         mode: Mode | None = None,
-        answers: bool | None = None,
-        answer_prompt: PromptReplacement | None = None,
-        prompt: PromptReplacement | None = None,
+        answers: OptionalFlag = None,
+        answer_prompt: OptionalPrompt = None,
+        prompt: OptionalPrompt = None,
         language: Language | None = None,
-        retries: int | None = None,
-        timeout: float | None = None,
+        retries: OptionalCount = None,
+        timeout: OptionalNumber = None,
         on_error: OnError | None = None,
     ) -> NodeGraphQueryEngine:
         """Return an engine for sub-questions over tools, as in ``SubQuestionQueryEngine``.
@@ -443,21 +412,32 @@ def _strategy(
 
 
 def _retriever_of(
-    inner: Any,
-    source: RetrieverSource,
-    filters: MetadataFilters | Filters | None,
-    manager: CallbackManager,
+    inner: Any, arguments: Mapping[str, Any], manager: CallbackManager
 ) -> NodeGraphRetriever:
-    """Return the retriever of an engine, which may be changed. A given one keeps its manager."""
+    """Return the retriever of an engine, which may be changed.
+
+    Args:
+        inner: The retriever, with its strategy.
+        arguments: The arguments of the engine.
+        manager: The callback manager. A given ``NodeGraphRetriever`` keeps its own.
+    """
+    source = arguments["source"]
+    filters = arguments["filters"]
     if isinstance(inner, NodeGraphRetriever):
-        return copy.copy(inner.narrowed(filters))
-    objects = getattr(source, "object_map", None)
-    return NodeGraphRetriever(
-        inner,
-        filters=filters,
-        object_map=objects,
-        callback_manager=getattr(source, "callback_manager", manager),
-    )
+        retriever = copy.copy(inner.narrowed(filters))
+    else:
+        retriever = NodeGraphRetriever(
+            inner,
+            filters=filters,
+            object_map=getattr(source, "object_map", None),
+            callback_manager=getattr(source, "callback_manager", manager),
+        )
+    if arguments["similarity_top_k"] is not None:
+        retriever.similarity_top_k = arguments["similarity_top_k"]
+    max_tokens = arguments["max_tokens"]
+    if max_tokens is None:
+        max_tokens = getattr(source, "max_tokens", None)
+    return retriever.with_settings(max_tokens, arguments["min_score"], arguments["phrases"])
 
 
 def _passages(

@@ -19,7 +19,7 @@ from ...retrievers.plans.prompting import PromptReplacement
 from ...retrievers.strategies.model_prompt import OnError
 from ...retrievers.strategies.strategy_registry import TransformName, make_transform
 from ..argument_types import LanguageModel
-from .engine_options import given_options
+from .engine_options import EngineStrategyOptions, options_of
 from .prompt_templates import default_llm, to_templates, with_templates
 from .retriever import as_bundle
 
@@ -88,15 +88,7 @@ class NodeGraphQueryTransform(_NativePrompts, BaseQueryTransform):
         on_error: OnError | None = None,
     ) -> None:
         super().__init__()
-        options = given_options(
-            max_queries=max_queries,
-            include_query=include_query,
-            prompt=prompt,
-            language=language,
-            retries=retries,
-            timeout=timeout,
-            on_error=on_error,
-        )
+        options = options_of(EngineStrategyOptions, dict(locals()))
         model = default_llm() if llm is None else llm
         self._native = make_transform(transform, model, **options)
 
@@ -165,14 +157,7 @@ class NodeGraphQuestionGenerator(_NativePrompts, BaseQuestionGenerator):
         timeout: float | None = None,
         on_error: OnError | None = None,
     ) -> None:
-        options = given_options(
-            max_queries=max_queries,
-            prompt=prompt,
-            language=language,
-            retries=retries,
-            timeout=timeout,
-            on_error=on_error,
-        )
+        options = options_of(EngineStrategyOptions, dict(locals()))
         model = default_llm() if llm is None else llm
         self._native: Any = make_transform("decompose", model, tools={}, **options)
 
