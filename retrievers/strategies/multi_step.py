@@ -239,8 +239,9 @@ class StepReader(ModelPrompt):
             f"{number}. {_line(step.question)} -> {_line(step.answer or _NO_ANSWER[language])}"
             for number, step in enumerate(further, 1)
         ]
-        results = [result for step in reversed(steps) for result in step.results]  # last step first
-        texts = {result_key(result): result.node.text for result in results}
+        texts: dict[tuple[str, str], str] = {}
+        for step in reversed(steps):
+            texts.update({result_key(result): result.node.text for result in step.results})
         passages, _ = fit_passages(texts.values(), self.max_tokens, self.length)
         return await self.ask(
             question,
