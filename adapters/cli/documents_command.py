@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -61,6 +62,8 @@ def show_command(document: str, store: Path | None, json: bool, quiet: bool) -> 
     """
     numbered = re.fullmatch(r"(.+):([1-9][0-9]{0,8})", document)
     with workspace.open_graph(workspace.find_index(store), quiet=quiet) as graph:
+        if records := _records_of(graph, document):
+            return _show_records(document, records, json=json)
         node = _find_document(graph, numbered[1] if numbered else document)
         nodes = [node_record(passage) for passage in graph.find("passage")(node)]
     if json:
@@ -72,6 +75,30 @@ def show_command(document: str, store: Path | None, json: bool, quiet: bool) -> 
         numbers = range(max(1, at - _AROUND), min(len(lines), at + _AROUND) + 1)
         rows = [click.style(f"{n:>5}  ", dim=n != at) + lines[n - 1] for n in numbers]
     click.echo("\n".join(rows))
+
+
+def _records_of(graph: NodeGraph, name: str) -> list[Node]:
+    """Return the records of a file, such as the lines of JSON lines, by its path or name."""
+    view = CorpusView(graph, ROOT)
+    path = Path(name).absolute().as_posix()
+    ids = [i for i in graph.reader.document_ids() if "#" in i]
+    starts = {i[: sign.start()] for i in ids for sign in re.finditer("#", i)}
+    for file in sorted(starts):
+        is_named = file == name or file.endswith(f"/{name}") or path.endswith(f"/{file}")
+        if is_named and (records := view.records(file)):
+            return records
+    return []
+
+
+def _show_records(name: str, records: Sequence[Node], *, json: bool) -> None:
+    """Show the records of a file, each below its id."""
+    if json:
+        rows = [{"id": record.id, "text": record.text} for record in records]
+        path = records[0].metadata.get("file_path")
+        return echo_json("show", {"id": name, "path": path, "records": rows})
+    for record in records:
+        click.echo(click.style(printable(record.id), bold=True))
+        click.echo(f"{printable(record.text)}\n")
 
 
 def _find_document(graph: NodeGraph, name: str) -> Node:
@@ -144,7 +171,7 @@ def status_command(store: Path | None, check: bool, json: bool, quiet: bool) -> 
     with workspace.open_graph(index, quiet=True, model=model) as graph:
         documents = [*CorpusView(graph, ROOT).documents()]
         notes = [
-            f"{document.metadata.get('file_path', document.id)}: {note}"
+            f"{document.metadata.get('file_path', document.id)}: {workspace.with_options(note)}"
             for document in documents
             for note in document.metadata.get("read_notes", ())
         ]

@@ -85,8 +85,7 @@ def index_command(folders: tuple[Path, ...], json: bool, quiet: bool, **options:
             click.echo(printable(_summary(record, index.folder)))
             click.echo(", ".join(f"{size:,} {name}" for name, size in record["groups"].items()))
             workspace.print_failures(skipped, new)
-            for note in record["notes"]:
-                warn(note)
+            workspace.print_notes(read)
     return status
 
 
@@ -138,7 +137,7 @@ def _record(
             {"document": f.document, "group": f.group, "error": str(f.error)}
             for f in filter(workspace.is_read_error, graph.failures)
         ],
-        "notes": list(read.notes.values()),
+        "notes": [workspace.with_options(note) for note in read.notes.values()],
         "skipped": dict.fromkeys(read.unsupported, WITHOUT_READER)
         | {path: error.kind for path, error in read.skipped.items()},
     }

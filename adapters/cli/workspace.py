@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +17,12 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import digest
 from ...nodegraph.node import ROOT
 from ...nodegraph.readers.skipped_files import REMEDIES, describe_skipped
-from ...nodegraph.readers.source_files import INDEX_FOLDER, WITHOUT_READER, ReadOptions
+from ...nodegraph.readers.source_files import (
+    INDEX_FOLDER,
+    WITHOUT_READER,
+    ReadOptions,
+    ReadReport,
+)
 from ...nodegraph.splitters.passage_splitter import PassageSplitter
 from ...nodegraph.splitters.sentences import split_sentences
 from .. import named_models
@@ -246,7 +252,31 @@ def describe_skipped_files(graph: NodeGraph) -> str:
 
 def reason_of(failure: Failure) -> str:
     """Return the error of a failure in one line, without remedies in Python."""
-    return " ".join(str(failure.error).split()).partition("; add one with register_reader")[0]
+    reason = " ".join(str(failure.error).split())
+    return with_options(reason.partition("; add one with register_reader")[0])
+
+
+def with_options(text: str) -> str:
+    """Replace options of Python by options of the command line.
+
+    Example:
+        >>> with_options("set its encoding: ReadOptions(encoding='big5')")
+        'set its encoding: --encoding big5'
+    """
+    text = text.replace(", such as tesseract() of nodekin.adapters.files.ocr", "")
+    text = text.replace("ReadOptions(ocr=...)", "--ocr")
+    return re.sub(r"ReadOptions\(encoding='([\w-]+)'\)", r"--encoding \1", text)
+
+
+def print_notes(read: ReadReport) -> None:
+    """Print the notes of a single file, or one line per kind of note, to stderr."""
+    if len(read.notes) == 1:
+        for note in read.notes.values():
+            warn(with_options(note))
+        return
+    for kind, count in read.note_kinds.most_common():
+        said = re.sub(r" left out$", " were left out", with_options(kind))
+        warn(message("files with notes", kind=said, count=count))
 
 
 def print_failures(skipped: str, failures: Sequence[Failure]) -> None:

@@ -152,6 +152,7 @@ class ReadReport:
         skipped: The errors of unreadable files, by path.
         notes: What readers left out or changed, by path: kind, count and first place, such as
             pages without a text, invalid bytes, pictures.
+        note_kinds: Number of files by kind of note, such as ``"pictures left out"``.
         encodings: Number of texts by encoding, without UTF-8.
         passed_over: Number of skipped files and folders by rule: ``"hidden"``, ``"ignored"``,
             ``"installed packages"``, ``"links"``, ``"not regular files"``, ``"unreadable"``.
@@ -169,6 +170,7 @@ class ReadReport:
     unchanged: int = 0
     skipped: dict[str, ReadError] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
+    note_kinds: Counter[str] = field(default_factory=Counter)
     encodings: Counter[str] = field(default_factory=Counter)
     passed_over: Counter[str] = field(default_factory=Counter)
     unsupported: list[str] = field(default_factory=list)
@@ -178,7 +180,7 @@ class ReadReport:
         self.read += other.read
         self.unchanged += other.unchanged
         self.unsupported += other.unsupported
-        for name in ("skipped", "notes", "encodings", "passed_over"):
+        for name in ("skipped", "notes", "note_kinds", "encodings", "passed_over"):
             getattr(self, name).update(getattr(other, name))
 
     def note(self, path: Path, documents: Sequence[Document]) -> None:
@@ -188,6 +190,7 @@ class ReadReport:
         for document in documents:
             if changes := document.metadata.get("read_notes"):
                 self.notes[str(path)] = f"{path} was read with changes: {'; '.join(changes)}"
+                self.note_kinds.update({str(change).partition(": ")[0] for change in changes})
 
     def __str__(self) -> str:
         counts = [f"{self.read:,} read"]

@@ -10,12 +10,19 @@ from itertools import islice
 from ...nodegraph.errors import nearest_names
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
+from ...nodegraph.readers.source_files import file_id_of
 from ..composite.default_retriever import DefaultRetriever
 from ..composite.default_settings import sentence_group
 from ..filters import Filters, parse_filters
 from ..protocols import RetrieverProtocol
 from ..restricted_retriever import restrict
 from .tool_output import ToolError, span_of
+
+
+def file_of(document: Node) -> str:
+    """Return the id of the file that contains a document, or the id of the document."""
+    return file_id_of(document.id, str(document.metadata.get("file_path", "")))
+
 
 _AT_ONCE = 200  # maximum number of documents with texts in memory
 
@@ -80,6 +87,13 @@ class CorpusView:
         while subset := list(islice(ids, _AT_ONCE)):
             yield from (node for node in self.graph.reader.nodes_by_id(subset) if self.allows(node))
 
+    def records(self, file: str) -> list[Node]:
+        """Return the documents of a file with several, such as JSON lines, by the file's id."""
+        start = f"{file}#"
+        names = [name for name in self.graph.reader.document_ids() if name.startswith(start)]
+        nodes = self.graph.reader.nodes_by_id(names)
+        return [node for node in nodes if file_of(node) == file and self.allows(node)]
+
     def document(self, name: str) -> Node:
         """Return the document with an id, or the only document whose id ends with a path.
 
@@ -98,6 +112,9 @@ class CorpusView:
         if matching:
             listed = ", ".join(repr(node.id) for node in matching[:8])
             raise ToolError(f"{name!r:.200} is several documents; give one of these: {listed}")
+        if records := self.records(name):
+            listed = ", ".join(repr(node.id) for node in records[:8])
+            raise ToolError(f"{name!r:.200} has {len(records):,} records; give one: {listed}")
         existing = [node.id for node in islice(self.documents(), 2_000)]
         raise ToolError(
             f"unknown document {name!r:.200}; known: {nearest_names(name, existing)}. "

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import groupby
 
 from ...nodegraph.node import Node
 from ...nodegraph.search_text import source_title
 from ...nodegraph.splitters.chunking import count_tokens, shorten
 from ...nodegraph.splitters.headings import markdown_headings
-from .corpus_view import CorpusView
+from .corpus_view import CorpusView, file_of
 from .tool_output import (
     Entry,
     Interval,
@@ -34,10 +35,15 @@ def outline(view: CorpusView, max_tokens: int, *, document: str, skip: int) -> T
     """Return the documents of the corpus or of a folder, or the headings of a document."""
     first = next(view.documents(document), None)
     names_document = bool(document) and not document.endswith("/")
+    records = view.records(document) if names_document and first is None else []
+    if records:
+        listed = (partial(_document_row, node) for node in records)
+        return page_of(listed, max_tokens, skip, tool="outline", items="records", separator="\n")
     if names_document and (first is None or first.id == document):
         rows = _heading_rows(view, view.document(document))
         return page_of(rows, max_tokens, skip, tool="outline", items="headings", separator="\n")
-    listed = (partial(_document_row, node) for node in view.documents(document))
+    files = groupby(view.documents(document), file_of)
+    listed = (partial(_file_row, file, list(nodes)) for file, nodes in files)
     output = page_of(listed, max_tokens, skip, tool="outline", items="documents", separator="\n")
     if output.entries:
         return output
@@ -107,6 +113,15 @@ def _shorten_quoted(text: str, tokens: int) -> str:
             break
         text = shorter
     return text
+
+
+def _file_row(file: str, nodes: Sequence[Node]) -> tuple[str, Entry]:
+    """Return the row of a document, or of a file with several records."""
+    if len(nodes) == 1:
+        return _document_row(nodes[0])
+    tokens = sum(count_tokens(node.text) for node in nodes)
+    entry = {"document": file, "title": "", "tokens": tokens, "records": len(nodes)}
+    return in_line(f"{file} ({tokens:,} tokens, {len(nodes):,} records)"), entry
 
 
 def _document_row(node: Node) -> tuple[str, Entry]:

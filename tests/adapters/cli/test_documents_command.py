@@ -30,6 +30,20 @@ def test_list_prints_number_signs_in_names(nodekin, here):
     assert nodekin("remove", "notes/issue #12.md").out == "removed 1 document; 8 left\n"
 
 
+@pytest.mark.parametrize("name", ["notes/a#b/teas#1.jsonl", "teas#1.jsonl"])
+def test_show_prints_records_of_listed_file(nodekin, here, name):
+    (here / "notes" / "a#b").mkdir(parents=True)
+    rows = [json.dumps({"id": f"x#{n}", "text": f"Tea {n}."}) for n in range(2)]
+    (here / "notes" / "a#b" / "teas#1.jsonl").write_text("\n".join(rows), "utf-8")
+    nodekin("index", "notes")
+    ids = [f"notes/a#b/teas#1.jsonl#x#{n}" for n in range(2)]
+    assert nodekin("show", name).out == f"{ids[0]}\nTea 0.\n\n{ids[1]}\nTea 1.\n\n"
+    shown = nodekin("show", "--json", name).json
+    assert shown["path"] == str(here / "notes" / "a#b" / "teas#1.jsonl")
+    assert [record["id"] for record in shown["records"]] == ids
+    assert nodekin("show", ids[1]).out == "Tea 1.\n"
+
+
 def test_show_prints_text(indexed, here):
     text = (here / "docs" / "tea.md").read_text("utf-8")
     for name in ("docs/tea.md", "tea.md", str(here / "docs" / "tea.md")):

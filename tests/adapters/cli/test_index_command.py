@@ -2,6 +2,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from support.sample_files import pdf_of
 
 from nodekin.adapters.cli import index_command
 
@@ -70,6 +71,28 @@ def test_files_without_reader_are_named(nodekin, here):
     assert again.err.count("\n") == 1
     assert "3 unchanged, 1 files left out" in again.out
     assert nodekin("index", "docs", "--quiet", "--rebuild").err == ""
+
+
+def test_index_prints_a_line_per_kind_of_note(nodekin, here):
+    for number in range(3):
+        (here / "docs" / f"{number}.html").write_text("<p>Tea.</p><nav>Home</nav><img src=a>")
+    (here / "docs" / "a.json").write_text('{"a": "Tea')
+    error = nodekin("index", "docs").err
+    lines = [line for line in error.splitlines() if "nodekin status" in line]
+    assert sorted(lines) == [
+        "nodekin: JSON cut off, read as text in 1 file (nodekin status)",
+        "nodekin: menus were left out in 3 files (nodekin status)",
+        "nodekin: pictures were left out in 3 files (nodekin status)",
+    ]
+    assert "was read with changes" not in error
+
+
+def test_scan_is_told_option_of_command_line(nodekin, here):
+    (here / "docs" / "scan.pdf").write_bytes(pdf_of(b"q 200 0 0 200 20 20 cm /I Do Q"))
+    error = nodekin("index", "docs").err
+    assert "scan.pdf has no text" in error
+    assert "give --ocr" in error
+    assert "ReadOptions" not in error
 
 
 def test_folder_inside_indexed_folder(nodekin, here):

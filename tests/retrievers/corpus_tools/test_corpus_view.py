@@ -1,9 +1,12 @@
 """The visible part of a graph: documents, passages, and the default search."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers import DefaultRetriever
+from nodekin.retrievers import CorpusTools, DefaultRetriever
 from nodekin.retrievers.corpus_tools.corpus_view import CorpusView
 from nodekin.retrievers.corpus_tools.tool_output import ToolError
 
@@ -59,3 +62,23 @@ def test_passage_at_contains_the_position(graph: NodeGraph) -> None:
     assert view.passage_at(document, 0) == first
     assert view.passage_at(document, len(document.text) - 1) == last
     assert view.passage_at(document, 10**9) == last
+
+
+def test_outline_folds_records_of_a_file(tmp_path: Path) -> None:
+    rows = [json.dumps({"id": f"k{n}", "text": f"Tea {n}."}) for n in range(30)]
+    (tmp_path / "teas.jsonl").write_text("\n".join(rows))
+    (tmp_path / "a.md").write_text("Tea.")
+    tools = CorpusTools(NodeGraph(tmp_path, progress=False))
+    folder = tmp_path.name
+    outline = tools.call("outline", {})
+    assert [entry["document"] for entry in outline.entries] == [
+        f"{folder}/a.md",
+        f"{folder}/teas.jsonl",
+    ]
+    assert outline.text.endswith("30 records)")
+    records = tools.call("outline", {"document": f"{folder}/teas.jsonl"})
+    assert [entry["document"] for entry in records.entries] == [
+        f"{folder}/teas.jsonl#k{n}" for n in range(30)
+    ]
+    with pytest.raises(ToolError, match=r"has 30 records; give one: '.*/teas.jsonl#k0'"):
+        tools.call("read", {"document": f"{folder}/teas.jsonl"})
