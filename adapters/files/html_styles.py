@@ -153,8 +153,8 @@ def struck_as_markdown(text: str) -> str:
     """Replace the marks of struck texts.
 
     Example:
-        >>> struck_as_markdown(mark_struck("<s>10 <b>euros</b></s>"))
-        '<s>~~10 <b>~~~~euros~~</b></s>'
+        >>> struck_as_markdown(mark_struck("Fee <s>10 euros</s>"))
+        'Fee <s>~~10 euros~~</s>'
     """
     if _START not in text:
         return text

@@ -110,25 +110,25 @@ def _may_hide(addresses: Sequence[int], kinds: Sequence[int]) -> bool:
         return False
     if raw.FPDF_TEXTRENDERMODE_INVISIBLE in map(_mode, texts):
         return True
-    colors = (c_uint * (4 * len(texts)))()
-    start = addressof(colors)
-    end = start + 16 * len(texts)
-    parts = [range(start + 4 * part, end, 16) for part in range(4)]
-    deque(map(_fill, texts, *parts), maxlen=0)
-    red, green, blue, opacity = np.ctypeslib.as_array(colors).reshape(-1, 4).T
-    is_white = np.minimum(np.minimum(red, green), blue) >= 255 - _NEAR
-    if is_white.any() or (opacity < _FAINT).any():
+    colors = np.zeros((len(texts), 4), np.uint32)
+    deque(map(_fill, texts, *_cells(colors)), maxlen=0)
+    opacity = colors[:, 3]
+    is_white = colors[:, :3].min(axis=1) >= 255 - _NEAR
+    if is_white.any() or opacity.min() < _FAINT:
         return True
     paths = [at for at, kind in zip(addresses, kinds, strict=True) if kind == raw.FPDF_PAGEOBJ_PATH]
     if not paths:
         return False
-    edges = (c_float * (4 * len(paths)))()
-    start = addressof(edges)
-    end = start + 16 * len(paths)
-    parts = [range(start + 4 * part, end, 16) for part in range(4)]
-    deque(map(_bounds, paths, *parts), maxlen=0)
-    left, bottom, right, top = np.ctypeslib.as_array(edges).reshape(-1, 4).T
-    return bool(((right - left >= _MIN_BOX) & (top - bottom >= _MIN_BOX)).any())
+    edges = np.zeros((len(paths), 4), np.float32)
+    deque(map(_bounds, paths, *_cells(edges)), maxlen=0)
+    sizes = edges[:, 2:] - edges[:, :2]
+    return bool((sizes.min(axis=1) >= _MIN_BOX).any())
+
+
+def _cells(values: Any) -> list[range]:
+    """Return the addresses of the cells of an array with four columns of four bytes."""
+    start = values.ctypes.data
+    return [range(start + 4 * column, start + values.nbytes, 16) for column in range(4)]
 
 
 _FILLED = (raw.FPDF_TEXTRENDERMODE_FILL, raw.FPDF_TEXTRENDERMODE_FILL_CLIP)
