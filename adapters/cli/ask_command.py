@@ -13,8 +13,9 @@ from rich.console import Console
 from rich.text import Text
 
 from ...retrievers.answers.answer import Answer
-from ...retrievers.answers.engine import AnswerStream, QueryEngine
+from ...retrievers.answers.engine import QueryEngine
 from ...retrievers.answers.quotes import check_quotes
+from ...retrievers.answers.stream import AnswerStream
 from ...retrievers.strategies.strategy_registry import STRATEGIES, make_strategy
 from ..named_models import chat_model
 from . import output

@@ -11,7 +11,7 @@ from typing import Literal, get_args
 from ..errors import ModelError, ModelTimeoutError, check_integer, explain_names, nearest_names
 from ..models.answer_cache import AnswerCache, answer_key
 from ..models.llm import LLM, as_llm
-from ..models.output.queries import PARSERS
+from ..models.output.extracts import PARSERS
 from ..models.templates import (
     Language,
     PromptTemplate,

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal
 
 from ...nodegraph.errors import ModelError
-from ...nodegraph.models.templates import language_of
 from ...nodegraph.models.usage import Usage
 from ...nodegraph.node import Node
 from ...nodegraph.storage.columns import decode, encode
@@ -283,93 +281,3 @@ class AnswerError(ModelError):
 
     def __reduce__(self) -> tuple[type[AnswerError], tuple[str, Answer]]:
         return type(self), (str(self), self.answer)
-
-
-_NUMBER = r"\d{1,3}"
-
-_SPACES = r"\s{0,9}"  # bounded, so that matching takes linear time
-
-_NOUN = r"(?:passages?|sources?|refs?\.?|documents?|资料|来源|段落|文献|片段|参考)"
-
-# Each text matches these patterns in one way only, since backtracking would take exponential time.
-_FIRST = rf"\^?(?:{_NOUN}{_SPACES})?(?:#{_SPACES})?{_NUMBER}"
-
-_NEXT = rf"{_SPACES}(?:[,，、;；]|and\s|[和及与]){_SPACES}"
-
-_TITLE = rf"†(?:(?!{_NEXT}{_FIRST})[^\]】］\n]){{0,40}}"
-
-_ONE = rf"{_FIRST}(?:{_SPACES}[-–—~～至]{_SPACES}{_NUMBER})?(?:{_TITLE})?"
-
-CITATION = re.compile(
-    rf"[\[【［]{_SPACES}({_ONE}(?:{_NEXT}{_ONE})*){_SPACES}[\]】］]"
-    r"(?!\()",  # a link
-    re.I,
-)
-"""Source numbers in square brackets."""
-
-_RANGE = re.compile(rf"({_NUMBER})(?:{_SPACES}[-–—~～至]{_SPACES}({_NUMBER}))?")
-
-_DAGGER = re.compile(_TITLE, re.I)
-
-CODE = re.compile(r"(```|~~~).*?(?:\1|\Z)|`[^`\n]+`", re.S)
-"""Code in Markdown."""
-
-
-def only_cites(text: str) -> bool:
-    """Return whether a text consists of citations and punctuation.
-
-    Example:
-        >>> only_cites("[1]."), only_cites("1974 [1].")
-        (True, False)
-    """
-    return re.search(r"\w", CITATION.sub("", text)) is None
-
-
-def cited_numbers(text: str) -> list[int]:
-    """Return the distinct source numbers that a text cites, in order.
-
-    Citations are ``[1]``, ``[1, 2]``, ``[1][3]``, ``[1-3]``, ``【1】``, ``［1］``, ``[^1]``, and
-    numbers after a noun ("[Source 1]", "【资料1】"). Numbers in parentheses, in code, in links, and
-    numbers of four digits (years) are not citations.
-
-    Example:
-        >>> cited_numbers("Tea [2] is old【1，2】, (3) see `a[4]`, [5-7][2019].")
-        [2, 1, 5, 6, 7]
-    """
-    numbers: dict[int, None] = {}
-    for citation in CITATION.finditer(CODE.sub(" ", text)):
-        for span in _RANGE.finditer(_DAGGER.sub("", citation[1])):
-            first, last = int(span[1]), int(span[2] or span[1])
-            numbers.update(
-                dict.fromkeys(range(first, last + 1) if first <= last else (first, last))
-            )
-    return list(numbers)
-
-
-UNCITED = {"en": "the answer cites no source", "zh": "回答没有标来源"}
-
-
-def flag_cited(
-    sources: Sequence[Source], text: str, certain: Iterable[int] = ()
-) -> tuple[list[Source], list[str]]:
-    """Return sources with ``cited`` set, and notes on citations without a source.
-
-    Args:
-        sources: The sources.
-        text: The answer.
-        certain: Numbers of further sources that the answer uses.
-    """
-    cited = cited_numbers(text)
-    used = {*cited, *certain}
-    numbers = {source.number for source in sources}
-    unknown = [number for number in cited if number not in numbers]
-    notes = []
-    if unknown:
-        listed = ", ".join(f"[{number}]" for number in unknown[:8])
-        more = f" and {len(unknown) - 8} more" if len(unknown) > 8 else ""
-        note = f"the answer cites missing sources: {listed}{more}"
-        if language_of(text) == "zh":
-            more = f"等 {len(unknown)} 个" if len(unknown) > 8 else ""
-            note = f"回答标了 {listed.replace(', ', '、')}{more}，没有这样的来源"
-        notes.append(note)
-    return [replace(source, cited=source.number in used) for source in sources], notes

@@ -11,7 +11,8 @@ from ...nodegraph.models.output.queries import parse_query
 from ...nodegraph.models.templates import Language, json_instruction, schema_of
 from ..plans.prompting import ask_and_parse
 from ..tracing import start_span
-from .context import AnswerContext, cut
+from .context import AnswerContext
+from .sources import cut
 
 logger = logging.getLogger(__name__)
 

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
     Callable,
-    Generator,
     Iterable,
-    Iterator,
     Mapping,
     Sequence,
 )
-from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -24,7 +19,7 @@ from ...nodegraph.models.templates import Language, language_of
 from ...nodegraph.splitters.chunking import count_tokens
 from ..filters import Filters, parse_filters
 from ..foreign.foreign_retriever import as_retriever
-from ..plans.plan import Do, Part, arun, astream, run, stream
+from ..plans.plan import Do, Part, arun, run
 from ..plans.prompting import Prompt, PromptMixin, PromptReplacement, replace_prompts
 from ..protocols import RetrieverLike
 from ..restricted_retriever import restrict
@@ -37,6 +32,7 @@ from .current_check import SourceChanges, compare_sources, without_strategies
 from .pipeline import answer_question, answer_results
 from .prompts import PASSAGE_PROMPTS, PROMPTS, AnswerMode
 from .qa import QaRetriever
+from .stream import AnswerStream
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -322,64 +318,3 @@ class QueryEngine(PromptMixin):
     def _context(self, question: str, top_k: int | None, filters: Filters | None) -> AnswerContext:
         language = self.language or language_of(question)
         return AnswerContext(self, question, language, top_k, filters, self.min_score)
-
-
-class AnswerStream(Iterator[str], AsyncIterator[str]):
-    """An iterator over an answer's text, for ``for`` and ``async for``.
-
-    The search starts when the first text is read. ``close`` and ``aclose``, or the end of a
-    ``with`` block, stop the model early.
-    """
-
-    def __init__(self, answer: Part[Answer], context: AnswerContext) -> None:
-        self._context = context
-        self._texts = _texts(answer, context)
-        self._async_texts = _async_texts(answer, context)
-
-    @property
-    def answer(self) -> Answer:
-        """The answer. Before the end, and after a failure, the answer so far.
-
-        ``sources`` is complete with the first text. ``cited`` of a source is set at the end.
-        """
-        return self._context.current_answer()
-
-    def __next__(self) -> str:
-        return next(self._texts)
-
-    async def __anext__(self) -> str:
-        return await anext(self._async_texts)
-
-    def __enter__(self) -> AnswerStream:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    async def __aenter__(self) -> AnswerStream:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.aclose()
-
-    def close(self) -> None:
-        """Stop the stream."""
-        self._texts.close()
-
-    async def aclose(self) -> None:
-        """Stop the async stream."""
-        await self._async_texts.aclose()
-
-
-def _texts(answer: Part[Answer], context: AnswerContext) -> Generator[str, None, None]:
-    yield from stream(answer, context.emit)
-    if remaining := context.remaining_text():
-        yield remaining
-
-
-async def _async_texts(answer: Part[Answer], context: AnswerContext) -> AsyncGenerator[str, None]:
-    async with aclosing(astream(answer, context.emit)) as texts:
-        async for text in texts:
-            yield text
-    if remaining := context.remaining_text():
-        yield remaining

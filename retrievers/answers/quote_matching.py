@@ -4,119 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Literal
 
 from ...nodegraph.splitters.chunking import UNSPACED, Span
 from ...nodegraph.splitters.sentences import sentence_spans
-
-_QUOTES = "\"'`´‘’‚‛“”„‟‹›«»「」『』〝〞〟′″＂＇｢｣"
-
-_DASHES = "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
-
-_HYPHENS = "-\u2010\u2011\ufe63\uff0d"  # between letters or digits, they join a compound
-
-_RANGE_DASHES = "\u2012\u2013\u2212\uff5e~"  # between digits, they join the ends of a range
-
-# Soft hyphens, zero-width and direction characters, byte order marks, Arabic and Hebrew points.
-_INVISIBLE = (
-    "\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff"
-    "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u0652\u0656-\u065f\u0670"
-)
-
-_REMOVED = re.compile(f"[{_INVISIBLE}]+")
-
-_COMBINING = "\u0300-\u036f\u0653-\u0655\u3099\u309a"
-
-_RAISED = "²³¹⁰⁴-⁹₀-₉"  # superscripts and subscripts, which do not continue a number
-
-_LETTER = rf"[^\W\d_{UNSPACED}]"
-
-# A character of a word in scripts with spaces, including combining marks.
-_SPACED = (
-    rf"[^\s{UNSPACED}!-/:-@\[-^`{{-~\u00a1-\u00b1\u00b4-\u00b8\u00ba-\u00bf\u060c\u061b\u061f\u06d4\u0964\u0965"
-    r"\u2010-\u205e\u3000-\u303f\uff00-\uff0f]"
-)
-
-
-# White space, a dash before white space, or a character with its combining marks.
-_UNIT = re.compile(
-    rf"\s+|[{re.escape(_DASHES)}]\s*|[{re.escape(_QUOTES)}]+|(?<=\d)[{_RAISED}]+|[\u1100-\u11ff]+"
-    rf"|.[{_COMBINING}]*",
-    re.S,
-)
-
-_IS_RAISED = re.compile(f"[{_RAISED}]").match
-
-_IS_SPACED = re.compile(_SPACED).match
-
-_IS_LETTER = re.compile(_LETTER).match
-
-
-@lru_cache(10_000)
-def _normal(unit: str) -> str:
-    """Return the normal form of a character with its combining marks."""
-    if unit[0] in _QUOTES:
-        return "'"
-    if unit == "。":
-        return "."
-    return unicodedata.normalize("NFKC", _REMOVED.sub("", unit)).casefold()
-
-
-class NormalText:
-    """A text with its normal form, and the mapping from positions in the form to the text.
-
-    The normal form ignores case, width, and the kinds of quotation marks and dashes. Superscript
-    digits become plain digits, except after a digit ("10⁶"). White space between words becomes one
-    space. Other white space, hyphens in words and invisible characters are removed.
-
-    Attributes:
-        text: The text.
-        normalized: The normal form.
-
-    Example:
-        >>> normal = NormalText("He said:  “Re-\\ntrieval，ＯＫ？”")
-        >>> normal.normalized, normal.span(9, 18)
-        ("he said:'retrieval,ok?'", (11, 22))
-    """
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self._spans: list[Span] = []  # the span of each character of the normalized text
-        parts, last = [""], ""
-        for match in _UNIT.finditer(text):
-            unit, (start, stop) = match[0], match.span()
-            if unit.isspace():
-                behind = _normal(text[stop]) if stop < len(text) else " "
-                normal = " " if _IS_SPACED(last) and _IS_SPACED(behind or "x") else ""
-            elif unit[0] in _DASHES:
-                inside = start and _IS_LETTER(text[start - 1]) and _IS_LETTER(text, stop)
-                normal = "" if inside else "-"
-            elif start and text[start - 1].isdecimal() and _IS_RAISED(unit):
-                normal = unit
-            else:
-                normal = _normal(unit)
-            parts.append(normal)
-            self._spans += [(start, stop)] * len(normal)
-            last = normal[-1:] or last
-        self.normalized = "".join(parts)
-
-    @cached_property
-    def terms(self) -> frozenset[str]:
-        """The words, and the pairs of Chinese characters."""
-        tokens = _TOKEN.findall(self.normalized)
-        pairs = map(str.__add__, tokens, tokens[1:])
-        unspaced = [pair for pair in pairs if len(pair) == 2 and _IS_UNSPACED(pair)]
-        return frozenset([*(token for token in tokens if len(token) > 1), *unspaced])
-
-    def span(self, start: int, stop: int) -> tuple[int, int]:
-        """Return the span in the text of a non-empty part of the normal form."""
-        return self._spans[start][0], self._spans[stop - 1][1]
-
+from .normal_text import HYPHENS, NUMBER, NUMERALS, RANGE_DASHES, TOKEN, NormalText, is_unspaced
 
 ELISION = re.compile(r"[\[(（［【]?\s?(?:\.{3,}|\.(?:\s\.){2,}|…+|⋯+)\s?[\])）］】]?")
 """An ellipsis in a quotation."""
@@ -131,28 +26,13 @@ _EDGES = " \t\n\r.,;:!?…。，；：！？、·'\"“”‘’«»「」『』
 
 _IS_WORD = re.compile(rf"[^\W{UNSPACED}]").match
 
-_IS_UNSPACED = re.compile(f"[{UNSPACED}]").match
-
-_MULTIPLIERS = "十百千万亿萬億拾佰仟"
-
-_NUMERALS = f"〇零一二三四五六七八九两兩壹贰叁肆伍陆柒捌玖{_MULTIPLIERS}"
-
 _MAX_NUMBER = 40  # characters
 
-_IS_NUMERAL = re.compile(rf"[\d{_NUMERALS}]").match
-
-# With its sign, groups of three digits ("10 000"), decimals or a fraction.
-_NUMBER = (
-    rf"(?:(?<![^\W{UNSPACED}])(?<!\d[{UNSPACED}])(?<![).])[-+−－–±.]|百分之)?"
-    r"(?:(?<!\d)\d{1,3}(?:[ \u00a0\u2009\u202f'’]\d{3})+(?!\d)(?:[.,]\d+)?"
-    rf"|\d+(?:[.,:/⁄]\d+)*(?:[{_MULTIPLIERS}]+\d*)*|[{_NUMERALS}]+(?:[点點][{_NUMERALS}]+)?)"
-)
+_IS_NUMERAL = re.compile(rf"[\d{NUMERALS}]").match
 
 _PERCENT = r"\s?[%％‰]"
 
-_WHOLE_NUMBER = re.compile(rf"{_NUMBER}(?:{_PERCENT})?")
-
-_TOKEN = re.compile(rf"{_NUMBER}|[^\W{UNSPACED}]+|[{UNSPACED}]")
+_WHOLE_NUMBER = re.compile(rf"{NUMBER}(?:{_PERCENT})?")
 
 _SIGN = re.compile(r"(?<![\w.])[-–.]\Z")
 
@@ -262,7 +142,7 @@ def _inner_form(text: str) -> str:
 
 def _units(part: str) -> int:
     """Return the size of a part in half words or Chinese characters."""
-    return sum(len(token) if _IS_UNSPACED(token) else 2 for token in _TOKEN.findall(part))
+    return sum(len(token) if is_unspaced(token) else 2 for token in TOKEN.findall(part))
 
 
 def _inner(text: str) -> str:
@@ -306,9 +186,9 @@ def _cuts_compound(text: str, at: int) -> bool:
         return False
     before = text[at - 1]
     behind = text[at + 1]
-    if text[at] in _HYPHENS:
+    if text[at] in HYPHENS:
         return before.isalnum() and behind.isalnum()
-    return text[at] in _RANGE_DASHES and before.isdecimal() and behind.isdecimal()
+    return text[at] in RANGE_DASHES and before.isdecimal() and behind.isdecimal()
 
 
 def _cuts_number(text: str, at: int) -> bool:

@@ -4,72 +4,21 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...nodegraph.models.templates import Language, language_of
 from ...nodegraph.node import ROOT, Node
 from ...nodegraph.splitters.chunking import UNSPACED, Span
 from ...nodegraph.splitters.sentences import sentence_spans
 from ..foreign.outputs import read_answer
-from .answer import (
-    CITATION,
-    CODE,
-    UNCITED,
-    Answer,
-    CheckedQuote,
-    QuoteStatus,
-    Source,
-    cited_numbers,
-    flag_cited,
-)
+from .answer import Answer, CheckedQuote, QuoteStatus, Source
+from .citations import CITATION, CODE, UNCITED, cited_numbers, flag_cited
+from .quotation_marks import QUOTATION
 from .quote_matching import QuoteIndex
 
 _LISTED = 8  # maximum number of sentences in a note
-
-_LATIN = rf"[^\W{UNSPACED}]"
-
-_SAME_PARAGRAPH = r"(?!\n[ \t]*\n)"
-
-
-# Words that begin with an apostrophe: "'tis", "rock 'n' roll", "the '90s".
-_ELIDED = r"(?:tis|twas|twere|twill|em|til|cause|cos|round|bout|neath|nuff|n|\d\ds?)\b"
-
-_APOSTROPHE = (
-    rf"(?<={_LATIN})['’](?={_LATIN})|(?<!{_LATIN})['’](?={_ELIDED})|(?<=[ ]['’]n)['’](?=[ ])"
-)
-
-_NO_ELISION = rf"(?!(?i:{_ELIDED}))"
-
-
-def _between(start: str, stop: str) -> str:
-    """Return the pattern of a text between two marks, including nested marks."""
-    text = rf"{_SAME_PARAGRAPH}[^{start}{stop}]"
-    return rf"{start}((?:{text}|{start}(?:{text})+{stop})+){stop}"
-
-
-_QUOTATION = re.compile(
-    rf"{_between('“', '”')}|{_between('«', '»')}|{_between('「', '」')}|{_between('『', '』')}"
-    rf"|„((?:{_SAME_PARAGRAPH}[^„“”])+)[“”]"
-    rf"|(?<!{_LATIN})»((?:{_SAME_PARAGRAPH}[^«»])+)«(?!{_LATIN})"
-    rf'|(?<!{_LATIN})"(?=\S)((?:{_SAME_PARAGRAPH}[^"])+)(?<=\S)"(?!{_LATIN})'
-    rf"|(?<!{_LATIN})‘{_NO_ELISION}((?:{_SAME_PARAGRAPH}[^‘’]|{_APOSTROPHE})+)’(?!{_LATIN})"
-    # Marks of two kinds around one quotation.
-    rf"|[“„‟]((?:{_SAME_PARAGRAPH}[^“”„‟\"＂])+)[\"＂]"
-    rf'|(?<!{_LATIN})["＂](?=\S)((?:{_SAME_PARAGRAPH}[^"“”＂])+)(?<=\S)[”“＂](?!{_LATIN})'
-    rf"|(?<!{_LATIN})”(?=\S)((?:{_SAME_PARAGRAPH}[^“”])+)(?<=\S)”(?!{_LATIN})"
-    # Single marks. An apostrophe at the edge of a word is not a mark.
-    rf"|‹((?:{_SAME_PARAGRAPH}[^‹›])+)›|(?<!{_LATIN})›((?:{_SAME_PARAGRAPH}[^‹›])+)‹(?!{_LATIN})"
-    rf"|‚((?:{_SAME_PARAGRAPH}[^‚‘’]|’(?={_LATIN}))+)[‘’](?!{_LATIN})"
-    rf"|(?<!{_LATIN})'(?=\S){_NO_ELISION}((?:{_SAME_PARAGRAPH}[^']|{_APOSTROPHE}){{3,}})"
-    rf"(?<=\S)'(?!{_LATIN})"
-    # Wide marks, and the marks of typesetting and HTML.
-    rf"|＇((?:{_SAME_PARAGRAPH}[^＇])+)＇|｢((?:{_SAME_PARAGRAPH}[^｢｣])+)｣"
-    rf"|〝((?:{_SAME_PARAGRAPH}[^〝〞〟])+)[〞〟]|``((?:{_SAME_PARAGRAPH}[^`'])+)''"
-    rf"|<q>((?:{_SAME_PARAGRAPH}[^<])+)</q>|&quot;((?:{_SAME_PARAGRAPH}[^&])+)&quot;"
-    rf"|&ldquo;((?:{_SAME_PARAGRAPH}[^&])+)&rdquo;|&laquo;((?:{_SAME_PARAGRAPH}[^&])+)&raquo;"
-)
 
 _BLOCK = re.compile(r"(?m)^[ \t]{0,3}>[^\n]*(?:\n[ \t]{0,3}>[^\n]*)*")
 
@@ -218,48 +167,88 @@ def find_statements(text: str) -> tuple[list[CheckedQuote], list[Span], str]:
         >>> [(statement.text, statement.cited) for statement in statements]
         [('no', (1,)), ('She agrees.', (2,))]
     """
-    masked = CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), text)
+    masked = CODE.sub(_blanked, text)
     blocks = [match.span() for match in _BLOCK.finditer(masked)]
-    masked = _BLOCK.sub(lambda block: "\n" * len(block[0]), masked)
-    quotations = [
-        (match.span(), match.span(match.lastindex or 0))
-        for match in _QUOTATION.finditer(masked)
-        if re.search(r"\w", CITATION.sub("", match[match.lastindex or 0]))
+    masked = _BLOCK.sub(_without_lines, masked)
+    quotations = _find_quotations(masked)
+    sentences = _find_sentences(masked, quotations)
+    statements = [
+        *_sentence_statements(text, masked, sentences, quotations),
+        *_block_statements(text, masked, sentences, blocks),
     ]
-    starts = [outer[0] for outer, _ in quotations]
-    sentences = _find_sentences(masked, quotations, starts)
-    found = []
+    statements.sort(key=lambda statement: (statement.start, statement.end))
+    return statements, sentences, masked
 
-    def add(statement: str, span: Span, cited: Sequence[int], quoted: bool = True) -> None:
-        found.append(CheckedQuote(statement, *span, "not_found", quoted, tuple(cited)))
 
+def _blanked(code: re.Match[str]) -> str:
+    """Return spaces of the same length, with the line breaks."""
+    return re.sub(r"[^\n]", " ", code[0])
+
+
+def _without_lines(block: re.Match[str]) -> str:
+    """Return line breaks of the same length."""
+    return "\n" * len(block[0])
+
+
+class _Quotation(NamedTuple):
+    """The span of a quotation with its marks, and the span between the marks."""
+
+    outer: Span
+    inner: Span
+
+
+def _find_quotations(masked: str) -> list[_Quotation]:
+    """Return the quotations with words, in order."""
+    quotations: list[_Quotation] = []
+    for match in QUOTATION.finditer(masked):
+        group = match.lastindex or 0
+        if re.search(r"\w", CITATION.sub("", match[group])):
+            quotations.append(_Quotation(match.span(), match.span(group)))
+    return quotations
+
+
+def _unchecked(text: str, span: Span, cited: Sequence[int], quoted: bool = True) -> CheckedQuote:
+    start, stop = span
+    return CheckedQuote(text, start, stop, "not_found", quoted, tuple(cited))
+
+
+def _sentence_statements(
+    text: str, masked: str, sentences: Sequence[Span], quotations: Sequence[_Quotation]
+) -> Iterator[CheckedQuote]:
+    """Yield the quotations in sentences, and the cited sentences without a quotation."""
+    starts = [quotation.outer[0] for quotation in quotations]
     for start, stop in sentences:
         cited = cited_numbers(masked[start:stop])
         inside = quotations[bisect_left(starts, start) : bisect_left(starts, stop)]
-        stops = [*(outer[0] for outer, _ in inside[1:]), stop]
-        for (outer, inner), end in zip(inside, stops, strict=False):
-            # Otherwise, the citations of the sentence.
-            citation = _LEADING_WORDS.match(masked, outer[1], end)
-            add(text[slice(*inner)], inner, cited_numbers(citation[0]) if citation else cited)
+        stops = [*(quotation.outer[0] for quotation in inside[1:]), stop]
+        for quotation, end in zip(inside, stops, strict=False):
+            own = _LEADING_WORDS.match(masked, quotation.outer[1], end)
+            numbers = cited if own is None else cited_numbers(own[0])
+            yield _unchecked(text[slice(*quotation.inner)], quotation.inner, numbers)
         if cited and not inside:
-            add(_plain(text[start:stop]), (start, stop), cited, quoted=False)
+            yield _unchecked(_plain(text[start:stop]), (start, stop), cited, quoted=False)
+
+
+def _block_statements(
+    text: str, masked: str, sentences: Sequence[Span], blocks: Sequence[Span]
+) -> Iterator[CheckedQuote]:
+    """Yield the block quotations, which the sentence before them may cite."""
     for start, stop in blocks:
         block = _ATTRIBUTION.sub("", _BLOCK_MARK.sub("", text[start:stop])).strip()
+        plain = _CITED.sub("", block).strip()
         before = next((span for span in reversed(sentences) if span[1] <= start), (0, 0))
         cited = cited_numbers(text[start:stop]) or cited_numbers(masked[slice(*before)])
-        if plain := _CITED.sub("", block).strip():
-            add(plain, (start, stop), cited)
-    return sorted(found, key=lambda statement: (statement.start, statement.end)), sentences, masked
+        if plain:
+            yield _unchecked(plain, (start, stop), cited)
 
 
-def _find_sentences(
-    masked: str, quotations: Sequence[tuple[Span, Span]], starts: Sequence[int]
-) -> list[Span]:
+def _find_sentences(masked: str, quotations: Sequence[_Quotation]) -> list[Span]:
     """Return the sentences with the citations after them. Quotations are not split."""
+    starts = [quotation.outer[0] for quotation in quotations]
     sentences: list[Span] = []
     for start, stop in sentence_spans(masked):
         before = bisect_left(starts, start) - 1
-        is_quoted = before >= 0 and start < quotations[before][0][1]
+        is_quoted = before >= 0 and start < quotations[before].outer[1]
         leading = _LEADING.match(masked, start)
         if sentences and is_quoted:
             sentences[-1] = sentences[-1][0], stop

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from nodekin.nodegraph.models.output.answer_text import clean, is_no_answer, normalize, read_items
+from nodekin.nodegraph.models.output.answer_text import clean, is_no_answer, normalize
 from nodekin.nodegraph.models.output.bullets import split_bullet
+from nodekin.nodegraph.models.output.extracts import PARSERS
 from nodekin.nodegraph.models.output.free_text import (
     is_unknown,
     is_yes,
@@ -13,10 +14,10 @@ from nodekin.nodegraph.models.output.free_text import (
     parse_passage,
     read_verdict,
 )
+from nodekin.nodegraph.models.output.items import read_items
 from nodekin.nodegraph.models.output.json_values import find_json
 from nodekin.nodegraph.models.output.lines import strip_markup
 from nodekin.nodegraph.models.output.queries import (
-    PARSERS,
     parse_phrasings,
     parse_query,
     parse_route,
@@ -24,7 +25,7 @@ from nodekin.nodegraph.models.output.queries import (
     split_questions,
 )
 from nodekin.nodegraph.models.output.tool_questions import parse_tool_questions
-from nodekin.retrievers.answers.pipeline import parse_ranked_answer
+from nodekin.retrievers.answers.modes import parse_ranked_answer
 from nodekin.retrievers.evaluation.judges import parse_verdicts
 from nodekin.retrievers.strategies.multi_step import parse_step
 

@@ -1,7 +1,7 @@
 """Read streamed answers to their end."""
 
 from nodekin.retrievers.answers.answer import Answer
-from nodekin.retrievers.answers.engine import AnswerStream
+from nodekin.retrievers.answers.stream import AnswerStream
 
 
 def finish(stream: AnswerStream) -> Answer:

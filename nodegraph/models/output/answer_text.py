@@ -6,28 +6,15 @@ import html
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from .announcements import without_announcement
-from .bullets import indent_of, split_bullet, with_bullets
 from .failures import failure_in, is_blank_value, is_error_value, is_refusal
 from .json_values import TEXT_KEYS, find_json, texts_in, value_of
-from .lines import (
-    LABEL,
-    REMARK,
-    is_label_line,
-    label_pattern,
-    unwrap,
-    without_bold_label,
-)
-from .tables import read_table, text_column
 from .tags import tagged_value
 from .thoughts import CONTROL_TOKEN, without_thoughts
 
 MAX_ANSWER_LENGTH = 100_000
 """The length in characters after which an answer is cut, without thoughts."""
-
-_MAX_LINES = 5_000
 
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[ \t]*[\w+-]*[ \t]*$\n?", re.M)
 
@@ -82,13 +69,6 @@ _OPENING = re.compile(
 _CLOSING = re.compile(
     r"\n\s{0,9}(?:let me know|i hope|feel free|would you|希望|如果)[^\n]*\Z", re.I
 )
-
-# A line in bold, or a heading.
-_HEADING = re.compile(r"\s*(?:\*\*[^*]+\*\*[:：]?|#{1,6} .*)\s*")
-
-_ANSWER = label_pattern(r"(?:final\ )?answer|A|action|最终答案|答案?|回答")
-
-_QUOTES = tuple("\"'“‘「『«")
 
 _NONE = re.compile(r"none|no|no[ _]answer|nil|n/?a|null|nothing|empty|无|无答案|没有|暂无|空", re.I)
 
@@ -208,140 +188,6 @@ def read_text(answer: str, keys: Sequence[str] = TEXT_KEYS, query: str = "") -> 
     """Return a cleaned answer or the texts of its JSON. Raises the errors of ``read_json``."""
     text, value = read_json(answer, keys, query)
     return text if value is None else "\n".join(texts_in(value, keys))
-
-
-class Item(NamedTuple):
-    """A line of an answer, or a line in the texts of its JSON.
-
-    Attributes:
-        text: The text behind bullet, number and label.
-        listed: Whether the line is an item of a list, or has a numbered label.
-        labeled: Whether the line has a label, or is a text of JSON.
-    """
-
-    text: str
-    listed: bool
-    labeled: bool
-
-
-def read_items(answer: str, keys: Sequence[str] = TEXT_KEYS, query: str = "") -> list[Item] | None:
-    """Return the lines of an answer that have content. None: an answer such as NONE or [].
-
-    Headings, remarks and announcements are left out. Raises the errors of ``read_json``.
-
-    Example:
-        >>> [tuple(item) for item in read_items("Two:\\n1. **Query**: How long is it?")]
-        [('How long is it?', True, True)]
-    """
-    text, value = read_json(answer, keys, query)
-    if not text:
-        return None
-    if value is not None:
-        lines = "\n".join(texts_in(value, keys)).split("\n")
-        return [Item(unwrap(line), True, True) for line in lines if re.search(r"\w", line)]
-    all_lines = text.split("\n")[:_MAX_LINES]
-    rows = read_table(all_lines)
-    if rows is not None:
-        return [Item(unwrap(cell), True, True) for cell in text_column(rows)]
-    lines = with_bullets(all_lines)
-    return _items_of(lines, query) or _answers_of(lines)
-
-
-def _items_of(lines: Sequence[str], query: str) -> list[Item]:
-    """Return the items of lines, without remarks on them."""
-    items: list[Item] = []
-    outer = 0  # spaces before the last item that was kept
-    section = _Section()
-    for line in lines:
-        item = _item(line, query)
-        is_remark = section.is_remark(line, item)
-        if item is None or is_remark:
-            continue
-        is_below = bool(items) and item.listed and indent_of(line) > outer + 1
-        if is_below and _is_asked(items[-1].text) and not _is_asked(item.text):
-            continue  # a remark on the question above
-        if not is_below:
-            outer = indent_of(line)
-        items.append(item)
-        section.add(item)
-    return items
-
-
-class _Section:
-    """The kind of the lines below a heading: items, or remarks on the items before it."""
-
-    def __init__(self) -> None:
-        self._heading: str | None = None
-        self._has_list = False
-        self._all_asked = True
-
-    def add(self, item: Item) -> None:
-        """Take an item that is kept."""
-        self._has_list = self._has_list or item.listed
-        self._all_asked = self._all_asked and _is_asked(item.text)
-
-    def is_remark(self, line: str, item: Item | None) -> bool:
-        """Take a line and its item, and return whether it is a remark on items."""
-        if not self._has_list or not line.strip():
-            return False
-        is_heading = item is None or (not item.listed and _HEADING.fullmatch(line) is not None)
-        if is_heading:
-            self._heading = line
-            return True
-        if item is None or self._heading is None or _is_asked(item.text):
-            return False
-        return self._all_asked or REMARK.match(self._heading) is not None
-
-
-def _is_word_of(label: str, query: str) -> bool:
-    """Return whether a label is a word of the user's question, and so a part of the text."""
-    words = re.findall(r"[^\W\d_]{3,}", label.casefold())
-    return bool(words) and all(re.search(rf"\b{word}s?\b", query.casefold()) for word in words)
-
-
-def _answers_of(lines: Sequence[str]) -> list[Item]:
-    """Return the questions behind labels of answers and actions, without other items."""
-    items: list[Item] = []
-    for line in lines:
-        label = _ANSWER.match(line)
-        content = line[label.end() if label else 0 :].strip()
-        if label is not None and _is_asked(unwrap(content)):
-            items.append(Item(unwrap(content), False, True))
-    return items
-
-
-def _is_asked(text: str) -> bool:
-    return text.rstrip("\"'”’」*_ ").endswith(("?", "？"))
-
-
-# The signal of another prompt behind a question.
-_SIGNAL = re.compile(
-    r"(?<=[?？])\s{0,9}[\[(【*_]{0,2}(?:NO_ANSWER|无答案)[\])】*_]{0,2}[.。]?\s{0,9}\Z"
-)
-
-
-def _item(line: str, query: str) -> Item | None:
-    """Return the item of a line. None: a heading, a remark, an announcement or a blank line."""
-    text, is_listed = split_bullet(line)
-    if is_label_line(line):
-        return None
-    text = _SIGNAL.sub("", unwrap(text))
-    label = LABEL.match(text)
-    content = without_announcement(text, query).strip()
-    content = without_bold_label(content).removesuffix("**").strip()
-    if content[:1] in _QUOTES:
-        content = content.rstrip(" ,;，；、")
-    if not re.search(r"\w", content):
-        return None
-    if re.match(r"#{1,6}\s", line) and not content.endswith(("?", "？")):
-        return None
-    if content.endswith((":", "：")) or is_no_answer(content):
-        return None
-    remark = REMARK.match(line)
-    if remark is not None and not _is_word_of(remark[0], query):
-        return None
-    is_numbered = label is not None and re.search(r"[\d一二三四五]", label[0]) is not None
-    return Item(unwrap(content), is_listed or is_numbered, label is not None)
 
 
 def unique(texts: Iterable[str]) -> list[str]:

@@ -223,8 +223,8 @@ _LINK = re.compile(r"\s{0,9}\[[^\]\n]{0,200}\]\((?:https?://|www\.)[^\s)]{1,2000
 
 _ERROR_KEYS = frozenset(
     """error errors error_code error_msg error_message error_type errormessage errortype
-    detail details message msg status status_code statuscode code type param request_id requestid success
-    object timestamp path title instance trace traceback reason ok fault exception
+    detail details message msg status status_code statuscode code type param request_id
+    requestid success object timestamp path title instance trace traceback reason ok fault exception
     result data""".split()
 )
 

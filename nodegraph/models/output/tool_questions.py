@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from .answer_text import normalize, read_json
+from .answer_text import read_json
 from .bullets import split_bullet, with_bullets
 from .json_values import TEXT_KEYS, objects_in, texts_in, value_of
 from .lines import label_pattern, strip_markup, unwrap
 from .queries import is_query, is_question, split_questions
 from .tables import read_table, text_column
 from .tags import check_no_tag
+from .tool_names import ToolNames
 
 ToolQuestions = list[tuple[str, str]]
 """Pairs of a tool's name and a question for it."""
@@ -44,28 +45,6 @@ _QUESTION_LABEL = label_pattern(
     r"(?:sub[-_ ]?)?questions?|quer(?:y|ies)|(?:action\ )?input|ask|Q|(?:子)?问题?|查询|提问"
 )
 
-_OPEN = r"[\[【（(<{@#*_`\"'“「]{0,4}"
-
-_SHUT = r"[\]】）)>}*_`\"'”」]{0,4}"
-
-_SEPARATOR = (
-    r"\s?(?:[:：|｜,，;；/=\t]|[-–—=>]?>|→|⇒|➡|\s[-–—]\s|(?=[(（\[][^()（）\[\]]{1,400}[)）\]]\s?\Z)"
-    r"|(?=\s[\"“「])|(?<=\sfor)\s|(?<=\sanswer)\s|(?<=\sfind)\s)\s?"
-)
-
-# Words around the name of a tool: "Use the plays tool to answer: ", "向 plays 提问："
-_BEFORE_NAME = (
-    r"(?:(?:(?:use|using|ask|query|search|call|for|from|with|via|in|to|the|tool|action|(?:sub-?)?questions?"
-    r"(?:\s?\d{1,2})?|子?问题\s?\d{0,2}|functions?[.:]?|用|使用|询问|向|对于|对|针对|调用|工具)"
-    r"\s?[:：]?\s?){1,4}(?:[(（\[]\s?)?)?"
-)
-
-_AFTER_NAME = (
-    r"(?:[\s_](?:tool|engine|retriever|source|index)|\s?工具)?"
-    r"(?:\sto\s(?:answer|find|ask|search)|\sfor|\s?(?:提问|查询|回答|检索|搜索)"
-    r"|\.(?:search|query|run|invoke|ask|retrieve|call)(?=\())?"
-)
-
 # "tool=plays", "question = "
 _ASSIGNMENT = re.compile(r"\b(tool(?:_name)?|(?:sub_?)?question|query|input)\s?=\s?(?=[\"'\w])")
 
@@ -79,49 +58,6 @@ _UNKNOWN_TOOL = re.compile(
 )
 
 _MAX_LINES = 2_000
-
-
-class _Names(NamedTuple):
-    """The names of tools, and patterns of a line that begins or ends with a name."""
-
-    by_key: Mapping[str, str]
-    start: re.Pattern[str]
-    end: re.Pattern[str]
-    within: re.Pattern[str]
-
-    @classmethod
-    def of(cls, tools: Sequence[str]) -> _Names:
-        by_key = {normalize(tool): tool for tool in tools}
-        longest_first = sorted(tools, key=len, reverse=True)
-        names = "|".join(re.escape(name).replace("_", r"[_ \\]{1,2}") for name in longest_first)
-        start = rf"{_BEFORE_NAME}(?P<at>[@#/])?{_OPEN}(?P<tool>{names}){_SHUT}{_AFTER_NAME}"
-        end = (
-            r"(?:(?<=[?？\"'”])\s?|\s?(?:[-–—=]?>|→|⇒|➡|[-–—|｜:：,，;；]|[\[【（(@])\s?)"
-            r"[-–—|｜@:：,，\[【（(]?\s?"
-            r"(?:(?:tool|using|via|with|use|from|the|工具|使用|用)\s?){0,3}[:：=]?\s?"
-        )
-        return cls(
-            by_key,
-            re.compile(
-                rf"{start}(?:{_SEPARATOR}|(?(at)\s|(?!))|(?<=[\]】）)>}}*`\"'”])\s?"
-                r"|\s?[:：]?[*_]{0,2}\s?\Z)",
-                re.I,
-            ),
-            re.compile(
-                rf"(?P<question>.*?\S){end}{_OPEN}(?P<tool>{names}){_SHUT}"
-                rf"(?:\s?(?:tool|工具))?{_SHUT}[.。]?",
-                re.I,
-            ),
-            re.compile(rf"(?<=[;；.。?？])\s{{0,4}}(?={_OPEN}(?:{names}){_SHUT}\s?[:：])", re.I),
-        )
-
-    def known(self, name: object) -> str | None:
-        """Return the tool of a written name. None: no tool has this name."""
-        if not isinstance(name, str):
-            return None
-        key = normalize(name.strip("[]【】()（）<>{}@#*`\"'“”「」 ").replace("\\_", "_"))
-        key = key.removeprefix("functions.").removesuffix("_tool")
-        return self.by_key.get(key) or self.by_key.get(key.replace(" ", "_"))
 
 
 def parse_tool_questions(
@@ -144,7 +80,7 @@ def parse_tool_questions(
         >>> parse_tool_questions("1. Rivers: How long is the Nile?", ["rivers", "tea"])
         ([('rivers', 'How long is the Nile?')], [])
     """
-    names = _Names.of(tools)
+    names = ToolNames.of(tools)
     text, value = read_json(_with_plain_calls(answer, names), TEXT_KEYS, query)
     if not text:
         return [], []
@@ -182,7 +118,7 @@ _OBJECT_BEHIND = re.compile(
 _OPEN_TAG = re.compile(r"^(\s{0,9})<([^<>/\n]{1,60})>\s(?=\S)", re.M)
 
 
-def _with_plain_calls(answer: str, names: _Names) -> str:
+def _with_plain_calls(answer: str, names: ToolNames) -> str:
     """Return an answer in which a tool's question in an object or behind a tag is plain."""
 
     def plain(found: re.Match[str]) -> str:
@@ -199,7 +135,7 @@ def _with_plain_calls(answer: str, names: _Names) -> str:
     return text if "</" in text else _OPEN_TAG.sub(plain_tag, text)
 
 
-def _pairs_in_value(value: Any, names: _Names) -> Iterator[tuple[str, str]]:
+def _pairs_in_value(value: Any, names: ToolNames) -> Iterator[tuple[str, str]]:
     """Yield pairs of JSON or tags: objects with both, or questions under the name of a tool."""
     for record in objects_in(value):
         parallel = _parallel_lists(record, names)
@@ -222,7 +158,7 @@ def _pairs_in_value(value: Any, names: _Names) -> Iterator[tuple[str, str]]:
         yield from _pairs_in_list(value, names)
 
 
-def _parallel_lists(record: Mapping[Any, Any], names: _Names) -> list[tuple[str, str]]:
+def _parallel_lists(record: Mapping[Any, Any], names: ToolNames) -> list[tuple[str, str]]:
     """Return the pairs of a list of tools and a list of questions of equal length."""
     tools = value_of(record, _TOOL_KEYS)
     questions = value_of(record, _QUESTION_KEYS)
@@ -237,7 +173,7 @@ def _parallel_lists(record: Mapping[Any, Any], names: _Names) -> list[tuple[str,
     return [*zip(tools, questions, strict=True)]
 
 
-def _tools_of(record: Mapping[Any, Any], names: _Names) -> list[str]:
+def _tools_of(record: Mapping[Any, Any], names: ToolNames) -> list[str]:
     """Return the known tools that an object names, or the unknown name in it."""
     written: list[str] = []
     for key in _TOOL_KEYS:
@@ -268,7 +204,7 @@ def _question_of(record: Mapping[Any, Any], tools: Sequence[str]) -> Any:
     return question
 
 
-def _pairs_in_list(value: Sequence[Any], names: _Names) -> Iterator[tuple[str, str]]:
+def _pairs_in_list(value: Sequence[Any], names: ToolNames) -> Iterator[tuple[str, str]]:
     """Yield the pairs of a list: texts with a tool, or lists of a tool and a question."""
     for item in value:
         if isinstance(item, str):
@@ -280,7 +216,7 @@ def _pairs_in_list(value: Sequence[Any], names: _Names) -> Iterator[tuple[str, s
                 yield tools[0], questions[0]
 
 
-def _pairs_in_text(text: str, names: _Names) -> list[tuple[str, str]]:
+def _pairs_in_text(text: str, names: ToolNames) -> list[tuple[str, str]]:
     lines = text.split("\n")[:_MAX_LINES]
     rows = read_table(lines)
     if rows is not None and (pairs := _pairs_in_rows(rows, names)):
@@ -288,7 +224,7 @@ def _pairs_in_text(text: str, names: _Names) -> list[tuple[str, str]]:
     return _pairs_in_lines(lines, names)
 
 
-def _pairs_in_rows(rows: Sequence[dict[str, str]], names: _Names) -> list[tuple[str, str]]:
+def _pairs_in_rows(rows: Sequence[dict[str, str]], names: ToolNames) -> list[tuple[str, str]]:
     """Return the pairs of a table: the cell with the name of a tool, and the cell of the text."""
     pairs: list[tuple[str, str]] = []
     for row in rows:
@@ -300,7 +236,7 @@ def _pairs_in_rows(rows: Sequence[dict[str, str]], names: _Names) -> list[tuple[
     return pairs
 
 
-def _pairs_in_lines(lines: Sequence[str], names: _Names) -> list[tuple[str, str]]:
+def _pairs_in_lines(lines: Sequence[str], names: ToolNames) -> list[tuple[str, str]]:
     """Return the pairs of lines. A tool on its own line holds for the questions below it."""
     pairs: list[tuple[str, str]] = []
     heading = ""
@@ -322,7 +258,7 @@ def _pairs_in_lines(lines: Sequence[str], names: _Names) -> list[tuple[str, str]
     return pairs
 
 
-def _single_lines(lines: Sequence[str], names: _Names) -> Iterator[str]:
+def _single_lines(lines: Sequence[str], names: ToolNames) -> Iterator[str]:
     """Yield lines with one tool each."""
     for line in with_bullets(lines):
         yield from names.within.split(line)
@@ -331,7 +267,7 @@ def _single_lines(lines: Sequence[str], names: _Names) -> Iterator[str]:
 _BEFORE_QUESTION = re.compile(r"[,，;；|｜]\s?(?=\S)|\s(?=(?:问题|子问题|question)[:：])")
 
 
-def _read_line(line: str, names: _Names) -> tuple[str, str]:
+def _read_line(line: str, names: ToolNames) -> tuple[str, str]:
     """Return the tool and the question of a line. A missing part is empty."""
     text = line.strip()
     text = _ASSIGNMENT.sub(r"\1: ", text)
@@ -358,7 +294,7 @@ def _read_line(line: str, names: _Names) -> tuple[str, str]:
     return "", text if is_question(text) else ""
 
 
-def _by_name(text: str, names: _Names) -> tuple[str, str] | None:
+def _by_name(text: str, names: ToolNames) -> tuple[str, str] | None:
     """Return the known tool at the start or the end of a text, and the rest."""
     found = names.start.match(text)
     if found is not None:

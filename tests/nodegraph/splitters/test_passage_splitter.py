@@ -9,7 +9,7 @@ from support.chunk_checks import LENGTHS, TEXTS, check_chunks
 
 from nodekin.nodegraph import Document, NodeGraph, PassageSplitter, count_tokens
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.answers.context import passage_title
+from nodekin.retrievers.answers.sources import passage_title
 
 BLOCKS = st.sampled_from(
     [

@@ -4,7 +4,8 @@ import pytest
 
 from nodekin.nodegraph import Node
 from nodekin.retrievers import ScoredNode
-from nodekin.retrievers.answers.answer import Answer, AnswerError, Source, cited_numbers, flag_cited
+from nodekin.retrievers.answers.answer import Answer, AnswerError, Source
+from nodekin.retrievers.answers.citations import cited_numbers, flag_cited
 
 
 @pytest.mark.parametrize(

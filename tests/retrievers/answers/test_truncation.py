@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import count_tokens
-from nodekin.retrievers.answers.context import cut, split
+from nodekin.retrievers.answers.sources import cut, split
 
 TEXTS = st.lists(
     st.sampled_from(

@@ -6,7 +6,7 @@ import pytest
 
 from nodekin.nodegraph import Node, NodeGraph
 from nodekin.retrievers import QueryEngine, Retriever
-from nodekin.retrievers.answers.context import passage_title
+from nodekin.retrievers.answers.sources import passage_title
 from nodekin.retrievers.strategies.passages import fit_passages, neutralize, quote_passage
 
 PASSAGES = ["The Nile is 6,650 km long.", "The Amazon is 6,400 km long."]

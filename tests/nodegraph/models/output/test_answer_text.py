@@ -3,7 +3,8 @@ import contextlib
 import pytest
 from support.answer_readers import READERS
 
-from nodekin.nodegraph.models.output.answer_text import clean, is_no_answer, read_items
+from nodekin.nodegraph.models.output.answer_text import clean, is_no_answer
+from nodekin.nodegraph.models.output.items import read_items
 from nodekin.nodegraph.models.output.json_values import find_json
 from nodekin.nodegraph.models.output.lines import strip_markup
 from nodekin.nodegraph.models.output.queries import (

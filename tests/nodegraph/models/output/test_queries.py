@@ -9,17 +9,19 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support.answer_readers import READERS
 
-from nodekin.nodegraph.models.output.queries import (
-    MAX_QUERY_LENGTH,
+from nodekin.nodegraph.models.output.extracts import (
     PARSERS,
     parse_keywords,
     parse_pairs,
+    parse_questions,
+    parse_summary,
+)
+from nodekin.nodegraph.models.output.queries import (
+    MAX_QUERY_LENGTH,
     parse_phrasings,
     parse_query,
-    parse_questions,
     parse_route,
     parse_sub_questions,
-    parse_summary,
 )
 from nodekin.nodegraph.models.output.tool_questions import parse_tool_questions
 

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from nodekin.nodegraph import Node
 from nodekin.retrievers import ScoredNode
-from nodekin.retrievers.answers.context import merge_results
+from nodekin.retrievers.answers.sources import merge_results
 
 TEXT = "".join(chr(0x4E00 + n) for n in range(60))
 

@@ -1,0 +1,75 @@
+"""Recognize the names of tools in lines and values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from .answer_text import normalize
+
+_OPEN = r"[\[【（(<{@#*_`\"'“「]{0,4}"
+
+_SHUT = r"[\]】）)>}*_`\"'”」]{0,4}"
+
+_SEPARATOR = (
+    r"\s?(?:[:：|｜,，;；/=\t]|[-–—=>]?>|→|⇒|➡|\s[-–—]\s|(?=[(（\[][^()（）\[\]]{1,400}[)）\]]\s?\Z)"
+    r"|(?=\s[\"“「])|(?<=\sfor)\s|(?<=\sanswer)\s|(?<=\sfind)\s)\s?"
+)
+
+# Words around the name of a tool: "Use the plays tool to answer: ", "向 plays 提问："
+_BEFORE_NAME = (
+    r"(?:(?:(?:use|using|ask|query|search|call|for|from|with|via|in|to|the|tool|action|(?:sub-?)?questions?"
+    r"(?:\s?\d{1,2})?|子?问题\s?\d{0,2}|functions?[.:]?|用|使用|询问|向|对于|对|针对|调用|工具)"
+    r"\s?[:：]?\s?){1,4}(?:[(（\[]\s?)?)?"
+)
+
+_AFTER_NAME = (
+    r"(?:[\s_](?:tool|engine|retriever|source|index)|\s?工具)?"
+    r"(?:\sto\s(?:answer|find|ask|search)|\sfor|\s?(?:提问|查询|回答|检索|搜索)"
+    r"|\.(?:search|query|run|invoke|ask|retrieve|call)(?=\())?"
+)
+
+
+class ToolNames(NamedTuple):
+    """The names of tools, and patterns of a line that begins or ends with a name."""
+
+    by_key: Mapping[str, str]
+    start: re.Pattern[str]
+    end: re.Pattern[str]
+    within: re.Pattern[str]
+
+    @classmethod
+    def of(cls, tools: Sequence[str]) -> ToolNames:
+        """Return the patterns of the names of tools."""
+        by_key = {normalize(tool): tool for tool in tools}
+        longest_first = sorted(tools, key=len, reverse=True)
+        names = "|".join(re.escape(name).replace("_", r"[_ \\]{1,2}") for name in longest_first)
+        start = rf"{_BEFORE_NAME}(?P<at>[@#/])?{_OPEN}(?P<tool>{names}){_SHUT}{_AFTER_NAME}"
+        end = (
+            r"(?:(?<=[?？\"'”])\s?|\s?(?:[-–—=]?>|→|⇒|➡|[-–—|｜:：,，;；]|[\[【（(@])\s?)"
+            r"[-–—|｜@:：,，\[【（(]?\s?"
+            r"(?:(?:tool|using|via|with|use|from|the|工具|使用|用)\s?){0,3}[:：=]?\s?"
+        )
+        return cls(
+            by_key,
+            re.compile(
+                rf"{start}(?:{_SEPARATOR}|(?(at)\s|(?!))|(?<=[\]】）)>}}*`\"'”])\s?"
+                r"|\s?[:：]?[*_]{0,2}\s?\Z)",
+                re.I,
+            ),
+            re.compile(
+                rf"(?P<question>.*?\S){end}{_OPEN}(?P<tool>{names}){_SHUT}"
+                rf"(?:\s?(?:tool|工具))?{_SHUT}[.。]?",
+                re.I,
+            ),
+            re.compile(rf"(?<=[;；.。?？])\s{{0,4}}(?={_OPEN}(?:{names}){_SHUT}\s?[:：])", re.I),
+        )
+
+    def known(self, name: object) -> str | None:
+        """Return the tool of a written name. None: no tool has this name."""
+        if not isinstance(name, str):
+            return None
+        key = normalize(name.strip("[]【】()（）<>{}@#*`\"'“”「」 ").replace("\\_", "_"))
+        key = key.removeprefix("functions.").removesuffix("_tool")
+        return self.by_key.get(key) or self.by_key.get(key.replace(" ", "_"))

@@ -1,0 +1,284 @@
+"""The modes of a query engine: one call, refine, map-reduce, map-rerank."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+from ...nodegraph.errors import ModelError
+from ...nodegraph.models.output.answer_text import clean
+from ...nodegraph.models.output.free_text import FinalAnswer, parse_final_answer
+from ...nodegraph.models.output.json_values import find_json
+from ...nodegraph.models.output.lines import ANSWER_LABEL, without_label
+from ...nodegraph.models.templates import QuotedText, schema_of
+from ..plans.plan import Do
+from ..plans.prompting import ask_and_parse
+from ..strategies.passages import neutralize
+from .answer import Source
+from .context import AnswerContext
+from .prompts import AnswerMode
+from .sources import cut, shorten
+
+
+async def stuff(context: AnswerContext) -> FinalAnswer:
+    """Answer from the best passages that fit, in one model call.
+
+    A passage without space is omitted, but shorter passages after it may fit. A passage that is
+    too long for any prompt is truncated around its best match.
+    """
+    prompt = await Do(partial(_pack_sources, context), kind="work")
+    return await context.ask(prompt, last=True)
+
+
+def _pack_sources(context: AnswerContext) -> str:
+    """Return the prompt with the passages that fit, and set the sources.
+
+    The lengths of single passages are added, so that measuring takes linear time.
+    """
+    free = context.space("answer")
+    for candidate in context.candidates:
+        numbered = context.number(candidate)
+        source: Source | None = numbered
+        size = context.added_length("answer", numbered)
+        if size > free and not context.has_space("answer", [numbered]):
+            source = shorten(numbered, lambda s: context.has_space("answer", [*context.sources, s]))
+            size = context.added_length("answer", source) if source else 0
+        if source is None or size > free:
+            context.omit(candidate)
+            continue
+        if not source.complete:
+            note = f"[{source.number}] was cut: it is too long for the context window"
+            context.notes.append(note)
+        context.sources.append(source)
+        free -= size + 1  # a line break
+    context.check_space("answer")
+    return context.passages_prompt("answer", context.sources)
+
+
+async def refine(context: AnswerContext) -> FinalAnswer:
+    """Answer from the first passages that fit, then improve the answer with the next passages.
+
+    After a failed call, a note is added and the next passages follow.
+
+    Raises:
+        ModelError: If all calls fail, or if the last call fails after a part of its answer was
+            streamed.
+    """
+    parts = await Do(partial(_parts_to_refine, context), kind="work")
+    best: FinalAnswer | None = None
+    failure: ModelError | None = None
+    while parts:
+        earlier = best.text if best is not None and best.answered else None
+        prompt, batch = await Do(partial(_pack_parts, context, parts, earlier), kind="work")
+        parts = parts[len(batch) :]
+        try:
+            answer = await context.ask(prompt, last=not parts)
+        except ModelError as error:
+            if context.streamed:
+                raise
+            failure = error
+            numbers = "".join(f"[{n}]" for n in dict.fromkeys(part.number for part in batch))
+            context.notes.append(f"{numbers} failed: {error}")
+            continue
+        if answer.answered or best is None:
+            best = answer
+    if best is None:
+        raise failure or ModelError("there was no passage to answer from")
+    return best
+
+
+def _parts_to_refine(context: AnswerContext) -> list[Source]:
+    """Return all passages in parts that fit, with a third of the space for an earlier answer."""
+    engine = context.engine
+    limit = engine.prompt_limit - max(0, context.space("refine")) // 3
+
+    def has_space(source: Source) -> bool:
+        prompt = context.passages_prompt("refine", [source], answer="")
+        return context.has_space("answer", [source]) and engine.length(prompt) <= limit
+
+    parts = context.number_parts(has_space)
+    context.check_space("refine")
+    return parts
+
+
+def _pack_parts(
+    context: AnswerContext, parts: Sequence[Source], earlier: str | None
+) -> tuple[str, list[Source]]:
+    """Return a prompt with an earlier answer and the first parts that fit, and these parts."""
+    name, values = "answer", dict[str, str]()
+    if earlier is not None:
+        name, next_part = "refine", [parts[0]]
+        short = cut(earlier, lambda text: context.has_space("refine", next_part, answer=text))
+        values["answer"] = short
+        if short != earlier:
+            note = "the answer so far was cut: it left no space for further passages"
+            context.notes.append(note)
+    batch: list[Source] = []
+    used = context.engine.length(context.passages_prompt(name, (), **values))
+    for part in parts:
+        used += context.added_length(name, part, **values)
+        if used > context.engine.prompt_limit:
+            break
+        batch.append(part)
+        used += 1  # a line break
+    batch = batch or [parts[0]]
+    return context.passages_prompt(name, batch, **values), batch
+
+
+async def map_reduce(context: AnswerContext) -> FinalAnswer:
+    """Answer from each passage separately, and combine the partial answers.
+
+    Partial answers that do not fit into one prompt are combined in groups first. A single partial
+    answer is the answer. If the model cannot combine them, the answer contains all of them.
+
+    Raises:
+        ModelError: If all calls for passages fail, or the last call fails after a part of its
+            answer was streamed.
+    """
+    parts, prompts = await Do(partial(_single_prompts, context, "partial"), kind="work")
+    partials = await _ask_all(context, prompts, [f"[{part.number}]" for part in parts])
+    while len(partials) > 1:
+        groups = await Do(partial(_group_partials, context, partials), kind="work")
+        prompts = [_reduce_prompt(context, group) for group in groups if len(group) > 1]
+        try:
+            if len(groups) == 1:
+                return await context.ask(prompts[0], last=True)
+            names = ["a group of partial answers"] * len(prompts)
+            single = [group[0] for group in groups if len(group) == 1]
+            partials = [*(await _ask_all(context, prompts, names)), *single]
+        except ModelError as error:
+            if context.streamed:
+                raise
+            context.notes.append(f"the partial answers were not combined: {error}")
+            return FinalAnswer("\n\n".join(partials), True)
+    return FinalAnswer("".join(partials), bool(partials))
+
+
+def _single_prompts(context: AnswerContext, name: str) -> tuple[list[Source], list[str]]:
+    """Return the parts of the passages, and a prompt for each part."""
+    parts = context.number_parts(lambda source: context.has_space(name, [source]))
+    context.check_space(name)
+    return parts, [context.passages_prompt(name, [part]) for part in parts]
+
+
+async def _ask_all(
+    context: AnswerContext, prompts: Iterable[str], names: Sequence[str]
+) -> list[str]:
+    """Return the answers to several prompts, in parallel. Failures are noted."""
+    answers = await context.gather([partial(context.ask, prompt) for prompt in prompts], names)
+    return [answer.text for answer in answers if answer is not None and answer.answered]
+
+
+def _group_partials(context: AnswerContext, partials: Sequence[str]) -> list[list[str]]:
+    """Return partial answers in groups that fit into a prompt. The last may be a single answer."""
+
+    def has_space_twice(text: str) -> bool:
+        return context.is_short(_reduce_prompt(context, [text, text]))
+
+    short = [cut(text, has_space_twice) or text for text in partials]
+    if short != list(partials):
+        context.notes.append("partial answers were cut: they are too long for the context window")
+    groups: list[list[str]] = []
+    for text in short:
+        joined = [*groups[-1], text] if groups else []
+        if len(joined) == 2 or (joined and context.is_short(_reduce_prompt(context, joined))):
+            groups[-1] = joined
+        else:
+            groups.append([text])
+    return groups
+
+
+def _reduce_prompt(context: AnswerContext, partials: Iterable[str]) -> str:
+    tagged = (f"<partial>\n{neutralize(text)}\n</partial>" for text in partials)
+    return context.prompt("reduce", partials=QuotedText("\n".join(tagged)))
+
+
+_RANK_FORM = '{"answer": "...", "confidence": 80}'
+
+_LINE = re.compile(
+    r"^[\s*_#>-]{0,12}(?:confidence|score|把握(?:程度)?|置信度)[\s*_]{0,9}[:：=](?P<value>[^\n]*)$",
+    re.I | re.M,
+)
+
+_NUMBER = re.compile(r"\d{1,3}(?:\.\d{1,9})?")
+
+
+RankedAnswer = tuple[FinalAnswer, float | None]
+"""An answer with the model's confidence, from 0 to 100. None: no confidence."""
+
+
+async def map_rerank(context: AnswerContext) -> FinalAnswer:
+    """Answer from each passage separately, and choose the answer with the highest confidence.
+
+    Of equal answers, the answer from the better passage wins. Answers without a confidence rank
+    last.
+
+    Raises:
+        ModelError: If all calls fail.
+    """
+    parts, prompts = await Do(partial(_single_prompts, context, "rank"), kind="work")
+    engine, schema = context.engine, schema_of(_RANK_FORM)
+
+    async def rank(prompt: str) -> RankedAnswer:
+        return await ask_and_parse(
+            *(engine.llm, prompt, parse_ranked_answer, context.language),
+            schema=schema,
+            timeout=engine.timeout,
+        )
+
+    calls = [partial(rank, prompt) for prompt in prompts]
+    ranked = await context.gather(calls, [f"[{part.number}]" for part in parts])
+    best: RankedAnswer = FinalAnswer("", False), None
+    for part, candidate in zip(parts, ranked, strict=True):
+        if candidate is None or not candidate[0].answered:
+            continue
+        if candidate[1] is None:
+            context.notes.append(f"the answer from [{part.number}] came without a confidence")
+        ranks = [-1.0 if sure is None else sure for sure in (candidate[1], best[1])]
+        if not best[0].answered or ranks[0] > ranks[1]:
+            best, context.certain = candidate, (part.number,)
+    context.confidence = best[1]
+    return best[0]
+
+
+def parse_ranked_answer(answer: str) -> RankedAnswer:
+    """Parse an answer and its confidence, in JSON or in lines.
+
+    Raises:
+        ValueError: If the answer is empty.
+
+    Example:
+        >>> parse_ranked_answer("Answer: Tea [1].\\nConfidence: 80 (clear)")
+        (FinalAnswer(text='Tea [1].', answered=True), 80.0)
+        >>> parse_ranked_answer("回答：茶[1]。\\n**把握：** 90")[1]
+        90.0
+    """
+    text, said = answer, ""
+    cleaned = clean(answer)
+    value = find_json(cleaned) if cleaned.startswith("{") else None
+    if isinstance(value, Mapping):
+        text = str(value.get("answer") or "")
+        said = str(value.get("confidence", ""))
+    elif lines := list(_LINE.finditer(answer)):
+        line = lines[-1]
+        said = line["value"]
+        text = answer[: line.start()] if answer[: line.start()].strip() else answer[line.end() :]
+    final = parse_final_answer(text)
+    if final.answered:
+        final = parse_final_answer(without_label(final.text, ANSWER_LABEL))
+    if final.answered and not final.text:
+        raise ValueError("the answer is empty")
+    number = _NUMBER.search(unicodedata.normalize("NFKC", said))
+    confidence = float(number[0]) if number else None
+    return final, None if confidence is None or confidence > 100 else confidence
+
+
+MODES: Mapping[AnswerMode, Callable[[AnswerContext], Coroutine[Any, Any, FinalAnswer]]] = (
+    MappingProxyType(
+        {"stuff": stuff, "refine": refine, "map_reduce": map_reduce, "map_rerank": map_rerank}
+    )
+)
