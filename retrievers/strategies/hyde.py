@@ -5,29 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from ...nodegraph.models.output.free_text import parse_passage
-from ..plans.prompting import Prompt
 from .model_prompt import QueryTransform, QueryVariants
+from .prompts import PASSAGE
 from .transform_retriever import TransformRetriever
-
-PROMPT = Prompt(
-    zh="""\
-请写两三句话来回答下面的问题，写法像百科或文档中包含答案的那一段原文。不确定的内容可以合理推测，
-不要说明这是推测，不要提问，不要加标题。只输出这段文字。
-
-问题：{query}
-
-段落（两三句话）：""",
-    en="""\
-Write a short passage that answers the question below, as it could stand in a reference work or a
-document: two or three sentences, with the names that the question has. Where you are not sure,
-make a plausible guess and do not say so. Ask nothing back, add no heading, and write only the
-passage, in the language of the question.
-
-Question: {query}
-
-Passage (two or three sentences):""",
-    required=("query",),
-)
 
 
 class HyDE(QueryTransform):
@@ -46,7 +26,7 @@ class HyDE(QueryTransform):
 
     name = "hyde"
     supplements = True
-    PROMPT = PROMPT
+    PROMPT = PASSAGE
 
     async def variants(self, query: str) -> QueryVariants:
         """Return the passage."""

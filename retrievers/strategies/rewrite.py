@@ -6,41 +6,13 @@ from functools import partial
 
 from ...nodegraph.models.output.queries import parse_phrasings, parse_query
 from ...nodegraph.models.templates import Language
-from ..plans.prompting import Prompt, PromptReplacement
+from ..plans.prompting import PromptReplacement
 from ..protocols import RetrieverLike
 from ..results import OutputFormat
 from ..validation import whole
 from .model_prompt import OnError, QueryTransform, QueryVariants
+from .prompts import EXPANSION, REWRITE
 from .transform_retriever import StrategyMode, TransformRetriever
-
-REWRITE_PROMPT = Prompt(
-    zh="""\
-请把原问题改写成更清楚、更适合检索的一句话：改正错字，写全简称，去掉寒暄、语气词和与检索无关的话，保留所有人名、地名、数字和条件。
-不要回答问题，不要增加问题里没有的内容；已经清楚的问题原样输出。只输出改写后的问题。
-
-例
-原问题：你好，想问下珠穆朗马峰到底有多高啊？
-改写后的问题：珠穆朗玛峰有多高？
-
-要改写的
-原问题：{query}
-改写后的问题：""",
-    en="""\
-Rewrite the question as one clear sentence that suits a search engine: mend typing errors, write
-short forms out, leave out greetings and whatever does not matter to the search, and keep all
-names, numbers and conditions. Do not answer it, and add nothing that it does not say. Repeat a
-question as it is if it is clear already. Write only the rewritten question, in \
-the language of the question.
-
-Example
-Question: hello, just wondering how hihg is mt everest??
-Rewritten question: How high is Mount Everest?
-
-To rewrite
-Question: {query}
-Rewritten question:""",
-    required=("query",),
-)
 
 
 class QueryRewrite(QueryTransform):
@@ -54,7 +26,7 @@ class QueryRewrite(QueryTransform):
     """
 
     name = "rewrite"
-    PROMPT = REWRITE_PROMPT
+    PROMPT = REWRITE
     FORM = '{"query": "..."}'
 
     async def variants(self, query: str) -> QueryVariants:
@@ -87,44 +59,6 @@ class QueryRewriteRetriever(TransformRetriever):
     transform_type = QueryRewrite
 
 
-EXPANSION_PROMPT = Prompt(
-    zh="""\
-请把原问题换成 {count} 种不同的问法，用来检索：换用同义词、全称或简称，改变句式，或换个角度提问，
-但问的必须是同一件事。保留所有人名、地名、数字和条件。只写问法，不写答案：每行一种，各不相同，不要编号，不要解释。
-
-例
-原问题：珠穆朗玛峰有多高？
-其他问法：
-珠峰的海拔是多少米？
-世界最高峰珠穆朗玛峰的高度是多少？
-珠穆朗玛峰海拔有几米？
-
-要改写的
-原问题：{query}
-其他问法：
-""",
-    en="""\
-Write {count} other phrasings of the question to search with: use synonyms, full or short names,
-another sentence form, or ask from another side, but always for the same thing. Keep all names,
-numbers and conditions, and do not answer. Write one phrasing a line, each different, without
-numbers or remarks, in the language of the question.
-
-Example
-Question: How high is Mount Everest?
-Other phrasings:
-What is the height of Mount Everest in meters?
-Elevation of Mt. Everest, the highest mountain of the world
-How tall is Everest?
-
-To rephrase
-Question: {query}
-Other phrasings:
-""",
-    required=("query",),
-    optional=("count",),
-)
-
-
 class QueryExpansion(QueryTransform):
     """A query transform to several phrasings of the query.
 
@@ -153,7 +87,7 @@ class QueryExpansion(QueryTransform):
 
     name = "expand"
     supplements = True
-    PROMPT = EXPANSION_PROMPT
+    PROMPT = EXPANSION
     FORM = '{"queries": ["...", "..."]}'
 
     def __init__(

@@ -10,9 +10,10 @@ from ...nodegraph.errors import nearest_names
 from ...nodegraph.models.output.queries import parse_route
 from ...nodegraph.models.templates import Language, schema_of
 from ..filters import Filters
-from ..plans.prompting import Prompt, PromptReplacement
+from ..plans.prompting import PromptReplacement
 from ..results import OutputFormat
 from .model_prompt import OnError, QueryTransform, QueryVariants
+from .prompts import ROUTE
 from .transform_retriever import (
     StrategyMode,
     Tools,
@@ -20,29 +21,6 @@ from .transform_retriever import (
     VariantResults,
     Variants,
     named_tools,
-)
-
-PROMPT = Prompt(
-    zh="""\
-下面是可用的检索途径。请选出最适合回答问题的一个途径，只输出名称，不要回答问题，不要解释。
-
-途径：
-{routes}
-
-问题：{query}
-
-名称：""",
-    en="""\
-Here are the sources that can be searched. Choose the one that suits the question best. Write
-only the name; do not answer the question, and do not explain.
-
-Sources:
-{routes}
-
-Question: {query}
-
-Name:""",
-    required=("query", "routes"),
 )
 
 
@@ -71,7 +49,7 @@ class QueryRouter(QueryTransform):
     """
 
     name = "route"
-    PROMPT = PROMPT
+    PROMPT = ROUTE
     FORM: ClassVar[str] = '{"name": "..."}'
 
     def __init__(
