@@ -6,7 +6,7 @@ from functools import partial
 
 from ...nodegraph.models.output.free_text import parse_passage
 from .model_prompt import QueryTransform, QueryVariants
-from .prompts import PASSAGE
+from .strategy_prompts import PASSAGE
 from .transform_retriever import TransformRetriever
 
 

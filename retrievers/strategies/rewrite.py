@@ -11,7 +11,7 @@ from ..protocols import RetrieverLike
 from ..results import OutputFormat
 from ..validation import whole
 from .model_prompt import OnError, QueryTransform, QueryVariants
-from .prompts import EXPANSION, REWRITE
+from .strategy_prompts import EXPANSION, REWRITE
 from .transform_retriever import StrategyMode, TransformRetriever
 
 

@@ -13,7 +13,7 @@ from ..filters import Filters
 from ..plans.prompting import PromptReplacement
 from ..results import OutputFormat
 from .model_prompt import OnError, QueryTransform, QueryVariants
-from .prompts import ROUTE
+from .strategy_prompts import ROUTE
 from .transform_retriever import (
     StrategyMode,
     Tools,

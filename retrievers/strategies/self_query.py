@@ -32,8 +32,8 @@ from .metadata_fields import (
     sources_of,
 )
 from .model_prompt import ModelPrompt, OnError, describe_error
-from .prompts import SELF_QUERY
 from .question_filters import Reply, parse_reply, usable_filters
+from .strategy_prompts import SELF_QUERY
 from .transform_retriever import results_or_errors
 
 logger = logging.getLogger(__name__)

@@ -27,7 +27,7 @@ from ..validation import whole
 from .model_prompt import OnError, QueryTransform, QueryVariants, describe_error
 from .outcome import SUB_QUESTION, StrategyOutcome, SubResults, same_question
 from .passages import fit_passages
-from .prompts import DECOMPOSITION, PARTIAL_ANSWER, TOOL_QUESTIONS_PROMPT
+from .strategy_prompts import DECOMPOSITION, PARTIAL_ANSWER, TOOL_QUESTIONS_PROMPT
 from .transform_retriever import (
     StrategyMode,
     Tools,
