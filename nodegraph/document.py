@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from .hashing import digest, metadata_digest
 from .search_text import SearchText, as_stored_search_text
@@ -38,6 +38,11 @@ class Document:
         >>> Document("Tea is a drink.", {"topic": "tea"}, id="tea").id
         'tea'
     """
+
+    # The names of predefined groups, which LazyLLM's programs write as ``Document.CoarseChunk``.
+    CoarseChunk: ClassVar[str] = "CoarseChunk"
+    MediumChunk: ClassVar[str] = "MediumChunk"
+    FineChunk: ClassVar[str] = "FineChunk"
 
     text: str
     metadata: Mapping[str, Any] = field(default_factory=dict)

@@ -7,7 +7,7 @@ import functools
 import inspect
 import math
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, cast
@@ -243,7 +243,7 @@ def explain_names(function: Callable[ParamT, ReturnT]) -> Callable[ParamT, Retur
         try:
             return function(*args, **kwargs)
         except TypeError as error:
-            if explained := _explained(function, kwargs, error):
+            if explained := _explained(function, args, kwargs, error):
                 raise explained from error
             raise
 
@@ -252,7 +252,7 @@ def explain_names(function: Callable[ParamT, ReturnT]) -> Callable[ParamT, Retur
         try:
             return await cast("Callable[ParamT, Awaitable[Any]]", function)(*args, **kwargs)
         except TypeError as error:
-            if explained := _explained(function, kwargs, error):
+            if explained := _explained(function, args, kwargs, error):
                 raise explained from error
             raise
 
@@ -260,7 +260,10 @@ def explain_names(function: Callable[ParamT, ReturnT]) -> Callable[ParamT, Retur
 
 
 def _explained(
-    function: Callable[..., object], given: Iterable[str], error: TypeError
+    function: Callable[..., object],
+    args: Sequence[object],
+    given: Iterable[str],
+    error: TypeError,
 ) -> TypeError | None:
     """Return the error with a hint. None: it is not about an argument of the function."""
     # A constructor passes unknown arguments on, so an inner call may have raised the error.
@@ -270,7 +273,9 @@ def _explained(
     hint = _hint(names, given, message)
     if not hint:
         return None
-    caller = function.__qualname__.removesuffix(".__init__")
+    caller = function.__qualname__
+    if function.__name__ == "__init__" and args:
+        caller = type(args[0]).__name__
     message = _INNER_FUNCTION.sub(f"{caller}() got", message)
     explained = TypeError(f"{message}; {hint}")
     vars(explained)["_inner"] = message, names

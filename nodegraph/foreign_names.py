@@ -121,6 +121,10 @@ _OF_MODE = (
 )
 _OF_VERBOSE = "callbacks get a run per stage, and `with trace() as span` records the stages"
 _OF_RERANKER = "write NodeGraphRetriever(RerankRetriever(retriever, reranker))"
+_OF_CUTS = (
+    "write RerankRetriever(retriever, Reranker(name, model=..., min_score=...)), whose reranker "
+    "cuts the results"
+)
 _OF_FUSION = "write NodeGraphRetriever(FusionRetriever(retrievers, weights=...))"
 _OF_STRATEGY = 'write strategy="multi_query", "rewrite" or another one, with llm='
 _OF_PASSAGES = "passages are numbered, for citations, and show= adds metadata fields"
@@ -256,6 +260,7 @@ _REMEDIES: dict[str, str] = {
     "where_document": 'quote the text in the query, with phrases="required"',
     "filter_policy": "a filter of a call is added to the filter of the retriever; leave it out",
     # Retrievers around retrievers, and strategies
+    **dict.fromkeys(("min_score", "relative_cut"), _OF_CUTS),
     **dict.fromkeys(("base_compressor", "base_retriever"), _OF_RERANKER),
     **dict.fromkeys(("retrievers", "weights", "c", "retriever_weights"), _OF_FUSION),
     **dict.fromkeys(("llm", "llm_chain", "query_transform"), _OF_STRATEGY),
@@ -315,6 +320,38 @@ _REMEDIES: dict[str, str] = {
 
 
 _SEARCH_KWARGS = ("k", "filter", "score_threshold", "fetch_k")
+
+
+_ATTRIBUTES = {
+    "get_text": "text",
+    "get_content": "text",
+    "page_content": "text",
+    "node_id": "id",
+    "id_": "id",
+    "uid": "id",
+    "meta": "metadata",
+    "global_metadata": "metadata",
+    "similarity_score": "score",
+    "relevance_score": "score",
+}
+"""Attributes of nodes and documents of other libraries, with the attributes in nodekin."""
+
+
+def missing_attribute(item: object, name: str, inner: str = "") -> AttributeError:
+    """Return the error for a missing attribute, which names nodekin's attribute.
+
+    Args:
+        item: The object.
+        name: The name of the missing attribute.
+        inner: The attribute of the object whose attributes may be meant instead.
+    """
+    message = f"{type(item).__name__!r} object has no attribute {name!r}"
+    ours = _ATTRIBUTES.get(name, name)
+    if ours != name and hasattr(type(item), ours):
+        message += f"; write .{ours}"
+    elif inner and name != ours:
+        message += f"; write .{inner}.{ours}"
+    return AttributeError(message, name=name, obj=item)
 
 
 def advice(name: str, allowed: Collection[str]) -> str:

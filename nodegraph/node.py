@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from .foreign_names import missing_attribute
 from .search_text import DEFAULT, SearchText, as_stored_search_text, file_name_of, headings_of
 
 if TYPE_CHECKING:
@@ -80,6 +81,11 @@ class Node:
             object.__setattr__(self, "search_text", as_stored_search_text(self.search_text))
         if self.content is None:
             object.__setattr__(self, "content", self.text)
+
+    if not TYPE_CHECKING:  # a type checker reports missing attributes itself
+
+        def __getattr__(self, name):
+            raise missing_attribute(self, name)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Node):

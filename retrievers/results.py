@@ -7,8 +7,9 @@ import html
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
+from ..nodegraph.foreign_names import missing_attribute
 from ..nodegraph.node import Node
 from .conditions import SEVERAL, plain
 from .filters import Filters
@@ -106,6 +107,11 @@ class ScoredNode:
     node: Node
     score: float
     evidence: tuple[Evidence, ...] = ()
+
+    if not TYPE_CHECKING:  # a type checker reports missing attributes itself
+
+        def __getattr__(self, name):
+            raise missing_attribute(self, name, "node")
 
     @property
     def text(self) -> str:

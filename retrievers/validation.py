@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from ..nodegraph.errors import check_integer, nearest_names
+from ..nodegraph.foreign_names import advice
 
 ChoiceT = TypeVar("ChoiceT")
 
@@ -111,7 +112,8 @@ def check_settings(
     unknown = [name for name in settings if name not in allowed]
     if unknown and not takes_any_keyword(function):
         name = unknown[0]
-        raise TypeError(f"{owner} has no setting {name!r}; it has {nearest_names(name, allowed)}")
+        hint = advice(name, allowed) or f"it has {nearest_names(name, allowed)}"
+        raise TypeError(f"{owner} has no setting {name!r}; {hint}")
 
 
 def refuse_settings(settings: Iterable[str], owner: object, kind: str) -> None:

@@ -63,7 +63,7 @@ def test_unknown_argument_names_valid_ones(retriever) -> None:
         Retriever(retriever.graphs[0], "ROOT", embed_ky=["e5"])
     with pytest.raises(TypeError, match=r"'k1'; settings of a similarity go to the similarity"):
         Retriever(retriever.graphs[0], "ROOT", k1=1.2)
-    with pytest.raises(TypeError, match=r"'promt'; valid names are 'prompt', .* 'max_queries'$"):
+    with pytest.raises(TypeError, match=r"'promt'; valid names are 'prompt', .*'max_queries'"):
         MultiQueryRetriever(retriever, str, promt="x")
     with pytest.raises(TypeError, match=r"'merge'; valid names are 'merge_by', .*'output_format'"):
         FusionRetriever([retriever], merge="id")

@@ -5,14 +5,26 @@ from functools import partial
 import pytest
 from support.foreign_names import unanswered
 
-from nodekin.nodegraph import NodeGraph
+from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.foreign_names import advice
-from nodekin.retrievers import DefaultRetriever, Reranker, Retriever
+from nodekin.retrievers import (
+    DefaultRetriever,
+    FusionRetriever,
+    HyDERetriever,
+    Reranker,
+    RerankRetriever,
+    Retriever,
+)
 
 REQUIRED = {
     Retriever: [NodeGraph(), "ROOT"],
     DefaultRetriever: [NodeGraph()],
     Reranker: ["KeywordFilter"],
+}
+
+ARGUMENTS = {
+    HyDERetriever: [NodeGraph(), str],
+    FusionRetriever: [[NodeGraph()]],
 }
 
 # Parameters of LazyLLM 0.6 and haystack 2.20, which the tests do not install.
@@ -63,3 +75,42 @@ def test_names_of_haystack_are_answered(cls):
 def test_advice_names_what_to_write(name, allowed, says):
     assert advice(name, allowed).startswith(says)
     assert bool(advice(name, allowed)) == bool(says)
+
+
+@pytest.mark.parametrize(
+    ("read", "says"),
+    [
+        (lambda result: result.get_text(), r"'get_text'; write \.text$"),
+        (lambda result: result.get_content(), r"'get_content'; write \.text$"),
+        (lambda result: result.meta, r"'meta'; write \.metadata$"),
+        (lambda result: result.node_id, r"'node_id'; write \.node\.id$"),
+        (lambda result: result.relevance_score, r"write \.score$"),
+        (lambda result: result.node.get_content(), r"'Node' .*'get_content'; write \.text$"),
+        (lambda result: result.node.page_content, r"write \.text$"),
+        (lambda result: result.node.colour, r"no attribute 'colour'$"),
+        (lambda result: result.colour, r"no attribute 'colour'$"),
+    ],
+)
+def test_missing_attribute_names_ours(read, says):
+    graph = NodeGraph(progress=False)
+    graph.add("green tea")
+    with pytest.raises(AttributeError, match=says):
+        read(graph.search("tea")[0])
+
+
+def test_predefined_groups_are_named_as_in_lazyllm():
+    graph = NodeGraph(progress=False)
+    graph.add("green tea")
+    for group in (Document.CoarseChunk, Document.MediumChunk, Document.FineChunk):
+        assert Retriever(graph, group, "bm25")("tea")[0].node.group == group
+
+
+@pytest.mark.parametrize("cls", [HyDERetriever, DefaultRetriever, FusionRetriever, Retriever])
+def test_error_names_the_class_that_was_called(cls):
+    with pytest.raises(TypeError, match=rf"^{cls.__name__}\(\) got an unexpected keyword"):
+        cls(*ARGUMENTS.get(cls, REQUIRED.get(cls, ())), colour="green")
+
+
+def test_setting_of_a_reranker_is_answered():
+    with pytest.raises(TypeError, match=r"'min_score'; write RerankRetriever\(retriever, Reranker"):
+        RerankRetriever(REQUIRED[Retriever][0], "ModuleReranker", model=max, min_score=0.5)
