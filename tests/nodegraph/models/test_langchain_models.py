@@ -36,7 +36,7 @@ async def test_async_embeddings_equal_langchain_store():
     model = AsyncLetters()
     theirs = InMemoryVectorStore(AsyncLetters())
     await theirs.aadd_documents(LOADED)
-    store = NodeGraphVectorStore(NodeGraph(embed=model))
+    store = NodeGraphVectorStore(model)
     await store.aadd_documents(LOADED)
     with blockbuster_ctx():
         assert await store.asimilarity_search("tea") == await theirs.asimilarity_search("tea")
