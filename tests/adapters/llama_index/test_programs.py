@@ -124,3 +124,35 @@ def test_tutorial_runs_with_the_class_name_changed(
         plain = index.as_query_engine(llm=llm, similarity_top_k=2).retrieve(QUESTION)
         outcomes.append((str(response), best.node_id, best.text, len(plain)))
     assert outcomes[0] == outcomes[1]
+
+
+# Migration pages
+
+
+@pytest.mark.parametrize("form", ["before", "after"])
+@pytest.mark.parametrize(
+    ("page", "program"),
+    [
+        ("auto_merging_retriever", "auto_merging"),
+        ("query_fusion_retriever", "query_fusion"),
+        ("sub_question_query_engine", "sub_questions"),
+    ],
+)
+def test_migration_page_shows_the_example(page: str, program: str, form: str) -> None:
+    text = (EXAMPLES.parent / "docs" / "migration" / f"{page}.md").read_text("utf-8")
+    code = (EXAMPLES / "migration" / f"{program}.py").read_text("utf-8")
+    start = code.index(f"def {form}():")
+    assert code[start:].partition("\n\n\n")[0] in text
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(
+    ("program", "is_equal"),
+    [("auto_merging", False), ("query_fusion", True), ("sub_questions", True)],
+)
+def test_example_before_and_after_answers(program: str, is_equal: bool) -> None:
+    names = runpy.run_path(str(EXAMPLES / "migration" / f"{program}.py"))
+    before, after = names["before"](), names["after"]()
+    assert before
+    assert (before == after) is is_equal
+    assert after[0][:20] == before[0][:20]
