@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 import re
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 from xml.etree import ElementTree
-from xml.etree.ElementTree import Element, SubElement
+from xml.etree.ElementTree import Element
 
 from ...nodegraph.document import Document
 from ...nodegraph.readers.source_files import SourceFile
@@ -21,29 +21,30 @@ from .hidden_text import (
     remove_hidden_parts,
     remove_hidden_runs,
     remove_hidden_shapes,
-    without_hidden_rich_text,
 )
 from .markup import TextRun, joined_runs
+from .office_passes import (
+    CHINESE_NUMBER,
+    HEAD_SHAPES,
+    URN,
+    chinese_number,
+    replaced,
+    replaced_open,
+    rewrite,
+)
 from .office_xml import (
     attribute,
-    equation,
-    integer,
-    is_line_through,
     local_name,
     named,
     note_left_out,
-    open_object,
     opened_zip,
     parser,
-    raised,
     running_heads,
     texts,
     title_and_author,
     xml_part,
 )
-
-_MARK = "\ue030"
-"""The first character of each slide and of each running head of a rich text."""
+from .rich_text import HEAD_MARK, rewritten_rich_text
 
 _NOTE = re.compile("\ue033(.*?)\ue034")
 """The place of a note, with its id."""
@@ -74,7 +75,7 @@ def read_office(source: SourceFile) -> Document:
                 metadata.update(title_and_author(xml_part(archive, part).iter()))
             data = _rewritten_file(archive, source, roots, heads)
     else:
-        data = _rewritten_rtf(source)
+        data = rewritten_rich_text(source)
     try:
         document = to_document(data)
     except UnsupportedError as error:
@@ -82,14 +83,14 @@ def read_office(source: SourceFile) -> Document:
     notes: dict[str, str] = {}
     for note in document.notes:
         text = _markdown(note.blocks)
-        if text.startswith(_MARK):
+        if text.startswith(HEAD_MARK):
             kind, _, head = text[1:].partition(" ")
             heads.append((kind, head))
         elif text:
             notes[note.id] = f" ({text})"
     pages: list[list[Any]] = [[]]
     for block in document.blocks:
-        if block.content and block.content[0].text == _MARK:
+        if block.content and block.content[0].text == HEAD_MARK:
             pages.append([])
         else:
             pages[-1].append(block)
@@ -98,7 +99,7 @@ def read_office(source: SourceFile) -> Document:
     text = join_pages(_markdown(page, is_slide=bool(slides)) for page in slides or pages)
     text = "\n\n".join(filter(None, [text, *running_heads(heads)]))
     text = _SHOWN_LABEL.sub(_label_text, text)
-    text = _CHINESE_NUMBER.sub(_chinese, _NOTE.sub(lambda mark: notes.get(mark[1], ""), text))
+    text = CHINESE_NUMBER.sub(chinese_number, _NOTE.sub(lambda mark: notes.get(mark[1], ""), text))
     _note_lost_words(source, roots, text)
     return source.document(text, metadata)
 
@@ -141,7 +142,7 @@ def _rewritten_file(
         heads: Receives the running heads.
     """
     is_open = "content.xml" in archive.namelist()
-    replaced = partial(_replaced_open, archive) if is_open else _replaced
+    replace = partial(replaced_open, archive) if is_open else replaced
     style_parts = ("content.xml", "styles.xml") if is_open else ("word/styles.xml",)
     hidden = hidden_styles(
         [xml_part(archive, name) for name in style_parts],
@@ -162,7 +163,7 @@ def _rewritten_file(
                 heads += _running_heads(name, root)
                 if _TEXT_PARTS.fullmatch(name) or re.match(_NOTED_PARTS, name):
                     note_left_out(source, root, name.partition("/")[2])
-                _rewrite(root, replaced)
+                rewrite(root, replace)
                 if name.startswith(("ppt/slides/", "content")):
                     _mark_slides(root, source)
                 if _TEXT_PARTS.fullmatch(name):
@@ -179,14 +180,12 @@ def _running_heads(name: str, root: Element) -> Iterator[tuple[str, str]]:
     for path in named(root, "textpath"):
         yield "watermark" if match else "word art", path.get("string", "")
     for shape in named(root, "sp") if name.startswith("ppt/slides/") else ():
-        if any(inner.get("type") in _HEAD_SHAPES[1:] for inner in named(shape, "ph")):
+        if any(inner.get("type") in HEAD_SHAPES[1:] for inner in named(shape, "ph")):
             yield "footer", texts(shape, "t")
     if name == "styles.xml":
         for head in named(root, *_HEADS):
             yield local_name(head).partition("-")[0], "".join(head.itertext())
 
-
-_HEAD_SHAPES = ("sldNum", "ftr", "dt", "hdr")
 
 _HEADS = ("header", "footer", "header-first", "header-left", "footer-left")
 
@@ -207,222 +206,17 @@ def _mark_slides(root: Element, source: SourceFile) -> None:
             tree.insert(2, ElementTree.fromstring(_MARKED_SHAPE))
 
 
-_URN = "urn:oasis:names:tc:opendocument:xmlns:"
-
 _MARKED_FRAME = (
-    f'<d:frame xmlns:d="{_URN}drawing:1.0" xmlns:p="{_URN}presentation:1.0" p:class="title">'
-    f'<d:text-box><t:p xmlns:t="{_URN}text:1.0">{_MARK}</t:p></d:text-box></d:frame>'
+    f'<d:frame xmlns:d="{URN}drawing:1.0" xmlns:p="{URN}presentation:1.0" p:class="title">'
+    f'<d:text-box><t:p xmlns:t="{URN}text:1.0">{HEAD_MARK}</t:p></d:text-box></d:frame>'
 )
 
 _MAIN = "http://schemas.openxmlformats.org/{}/2006/main"
 
 _MARKED_SHAPE = (
     f'<p:sp xmlns:p="{_MAIN.format("presentationml")}" xmlns:a="{_MAIN.format("drawingml")}">'
-    f"<p:txBody><a:p><a:r><a:t>{_MARK}</a:t></a:r></a:p></p:txBody></p:sp>"
+    f"<p:txBody><a:p><a:r><a:t>{HEAD_MARK}</a:t></a:r></a:p></p:txBody></p:sp>"
 )
-
-_Replace = Callable[[Element, Element], list[Element]]
-"""A function from an element and its parent to the elements that replace it."""
-
-
-def _rewrite(element: Element, replace: _Replace) -> None:
-    """Replace the elements below an element."""
-    children: list[Element] = []
-    for child in element:
-        new = replace(child, element)
-        for inner in new:
-            _rewrite(inner, replace)
-        if new:
-            new[-1].tail = child.tail
-        children += new
-    element[:] = children
-
-
-def _replaced(child: Element, parent: Element) -> list[Element]:
-    """Return the replacement of an element of Word documents and PowerPoint slides."""
-    name, space = local_name(child), parent.tag.rpartition("}")[0] + "}"
-    match name:
-        case "oMath" | "oMathPara" | "m":
-            return [_run(space, equation(math)) for math in named(child, "oMath")]
-        case "AlternateContent" if next(named(child, "oMath"), None) is not None:
-            choices = (inner for choice in list(child)[:1] for inner in choice)
-            return [new for choice in choices for new in _replaced(choice, parent)]
-        case "r" if re.fullmatch(r"[\d+−-]+", texts(child, "t")):
-            for position in named(child, "position"):
-                height = integer(attribute(position, "val"))
-                position.tag = f"{space}vertAlign"
-                position.set(f"{space}val", _HEIGHTS[(height > 0) - (height < 0)])
-        case "sp" if any(inner.get("type") in _HEAD_SHAPES for inner in named(child, "ph")):
-            return []
-        case "ruby":
-            base = next(named(child, "rubyBase"), child)
-            reading = texts(next(named(child, "rt"), child), "t")
-            return [_run(space, f"{texts(base, 't')}({reading})")[0]]
-        case "lvlText" if any(
-            attribute(kind, "val").startswith(_CHINESE) for kind in named(parent, "numFmt")
-        ):
-            number = f"%{integer(attribute(parent, 'ilvl')) + 1}"
-            marked = attribute(child, "val").replace(number, f"\ue031{number}\ue032")
-            child.set(f"{space}val", marked)
-        case "noBreakHyphen":
-            return [_run(space, "\u2011")[0]]
-        case "sym":
-            code = chr(int(attribute(child, "char"), 16) % 256)
-            is_known = attribute(child, "font") == "Symbol"
-            return [_run(space, code.translate(_SYMBOL_FONT) if is_known else "\ufffd")[0]]
-        case "i" if local_name(parent) == "rPr":
-            return []
-        case "strike" | "dstrike" if local_name(parent) == "rPr":
-            return _struck_marks(child, parent, space)
-        case "vertAlign":
-            mark = {"superscript": "strike", "subscript": "i"}.get(attribute(child, "val"))
-            return [Element(f"{space}{mark}")] if mark else []
-    if name.endswith("rPr") or name.endswith("RPr"):
-        height = integer(child.attrib.pop("baseline", ""))
-        child.attrib.pop("i", "")
-        strike = child.attrib.get("strike", "noStrike")
-        is_struck = strike != "noStrike"
-        if is_struck or height > 0:
-            child.set("strike", "sngStrike")
-        if is_struck or height < 0:
-            child.set("i", "1")
-    return [child]
-
-
-def _struck_marks(strike: Element, properties: Element, space: str) -> list[Element]:
-    """Return the marks of struck text in Word: struck and italic, or neither."""
-    is_raised = any(local_name(other) == "vertAlign" for other in properties)
-    is_off = attribute(strike, "val") in ("0", "false", "off")
-    if is_off and is_raised:
-        return []
-    return [Element(f"{space}{mark}", strike.attrib) for mark in ("strike", "i")]
-
-
-_HEIGHTS = ("baseline", "superscript", "subscript")
-
-_SYMBOL_FONT = str.maketrans(
-    "abcdefghiklmnopqrstuwxyzCDFGJLPQSUWXY\xa3\xa5\xae\xb0\xb1\xb3\xb4\xb6\xb7\xb8\xb9\xbb\xce\xd6\xe5\xf2",
-    "αβχδεφγηικλμνοπθρστυωξψζΧΔΦΓϑΛΠΘΣΥΩΞΨ≤∞→°±≥×∂•÷≠≈∈√∑∫",
-)
-"""The letters and signs of the font Symbol by their codes."""
-
-_CHINESE = ("chinese", "japanese", "taiwanese", "ideograph")
-"""The beginnings of formats of list numbers that the library writes as 1, 2, 3."""
-
-_CHINESE_NUMBER = re.compile("\ue031([^\ue032]*)\ue032")
-
-
-def _chinese(match: re.Match[str]) -> str:
-    if not re.fullmatch(r"\d\d?", match[1]):
-        return match[1]
-    tens, ones = divmod(int(match[1]), 10)
-    digits = " 一二三四五六七八九"
-    return f"{digits[tens] if tens > 1 else ''}{'十' if tens else ''}{digits[ones]}".strip()
-
-
-def _run(space: str, text: str) -> Element:
-    run = Element(f"{space}r")
-    SubElement(run, f"{space}t").text = text
-    return run
-
-
-_STRUCK = (f"{{{_URN}style:1.0}}text-line-through-style", "solid")
-
-_LINES_THROUGH = [f"{{{_URN}style:1.0}}text-line-through-{part}" for part in ("style", "type")]
-
-_ITALIC = (f"{{{_URN}xsl-fo-compatible:1.0}}font-style", "italic")
-
-_TEXT = f"{{{_URN}text:1.0}}"
-
-
-def _replaced_open(archive: zipfile.ZipFile, child: Element, parent: Element) -> list[Element]:
-    """Return the replacement of an element of an OpenDocument file."""
-    name = local_name(child)
-    if name in ("annotation", "tracked-changes"):
-        return [Element(f"{_TEXT}span")]
-    if name == "frame" and local_name(parent) == "text":  # of a page, not of a paragraph
-        paragraph = Element(f"{_TEXT}p")
-        paragraph.append(child)
-        return [paragraph]
-    targets = [attribute(inner, "href") for inner in child if local_name(inner) == "object"]
-    if name == "frame" and targets:
-        paragraph = Element(f"{_TEXT}p")
-        for line in open_object(archive, targets[0]):
-            SubElement(paragraph, f"{_TEXT}span").text = line
-            SubElement(paragraph, f"{_TEXT}line-break")
-        paragraph[-1:] = []
-        if local_name(parent) in ("p", "span"):
-            paragraph.tag = f"{_TEXT}span"
-            return [paragraph]
-        child[:] = [Element(f"{{{_URN}drawing:1.0}}text-box")]
-        child[0].append(paragraph)
-    if name == "list-level-style-number" and attribute(child, "num-format").startswith("一"):
-        for key, mark in (("num-prefix", "{}\ue031"), ("num-suffix", "\ue032{}")):
-            child.set(f"{{{_URN}style:1.0}}{key}", mark.format(attribute(child, key)))
-    if name == "text-properties":
-        is_struck = is_line_through(parent)
-        height = raised(parent)
-        for name in (*_LINES_THROUGH, _ITALIC[0]):
-            child.attrib.pop(name, "")
-        if is_struck or height > 0:
-            child.set(*_STRUCK)
-        if is_struck or height < 0:
-            child.set(*_ITALIC)
-        if is_struck is False and not height:
-            child.set(_STRUCK[0], "none")
-            child.set(_ITALIC[0], "normal")
-    return [child]
-
-
-_NUMBER = r"(?=(?:\\[a-z]+-?\d*){0,9}\s\d)"  # after the other properties of its text
-
-_DELETED = r"(?<!\\)\{(?:\\(?!deleted)[a-z]+-?\d*\s?)*\\deleted\b(?:[^{}\\]|\\(?!deleted0).)*\}"
-
-_RTF_MARKS = (
-    (r"\\i(?![a-z])", r"\\shad"),  # an effect that changes nothing
-    (r"\\striked?1?(?![a-z\d])", r"\\strike\\i"),
-    (r"\\striked?0", r"\\strike0\\i0"),
-    (r"\\super(?![a-z])", r"\\strike"),
-    (r"\\sub(?![a-z])", r"\\i"),
-    (rf"\\up[1-9]\d*{_NUMBER}", r"\\strike"),
-    (rf"\\dn[1-9]\d*{_NUMBER}", r"\\i"),
-    (r"\\(?:nosupersub(?![a-z\d])|(?:up|dn)0)", r"\\strike0\\i0"),
-    (_DELETED, ""),
-    (r"\{\\listtext(?![a-z])(?:\\pard|\\plain|\s)*([^{}]*)\}", r"{\\u57397?\1\\u57398?}"),
-    (r"\{\\(header|footer)[lrf]?(?![a-z])", rf"{{\\footnote\\u{ord(_MARK)}?\1 "),
-)
-"""Patterns of a rich text and their replacements: scripts, labels of items, running heads."""
-
-
-_RTF_LEFT_OUT = {
-    "pictures left out": r"\\pict(?![a-z])",
-    "comments left out": r"\\atnid(?![a-z])",
-    "embedded objects left out": r"\\object(?![a-z])",
-    "deleted passages left out": _DELETED,
-    "deleted passages read as text": r"\\deleted\b(?![^{}]{0,500}\})",
-}
-
-
-_RTF_BRACE = re.compile(r"\\.|([{}])", re.S)
-
-
-def _rewritten_rtf(source: SourceFile) -> bytes:
-    data = source.path.read_bytes().decode("latin-1")
-    depth = 0
-    for brace in _RTF_BRACE.findall(data.rstrip("\0\r\n ")):
-        depth += (brace == "{") - (brace == "}")
-        if depth < 0:
-            break
-    if depth and "\\bin" not in data:  # binary pictures may contain braces
-        source.note("unbalanced groups, so that text may be missing", "", abs(depth))
-    data = without_hidden_rich_text(data, source)
-    for kind, pattern in _RTF_LEFT_OUT.items():
-        if found := list(re.finditer(pattern, data)):
-            before = re.findall(r"\\par(?![a-z])", data[: found[0].start()])
-            source.note(kind, f"paragraph {len(before) + 1}", len(found))
-    for pattern, replacement in _RTF_MARKS:
-        data = re.sub(rf"(?<!\\){pattern}", replacement, data)
-    return data.encode("latin-1")
 
 
 def _markdown(blocks: Iterable[Any], *, is_slide: bool = False) -> str:
