@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from ...nodegraph.models.output.free_text import parse_passage
+from ...nodegraph.models.output.imagined_passage import parse_passage
 from .model_prompt import QueryTransform, QueryVariants
 from .strategy_prompts import PASSAGE
 from .transform_retriever import TransformRetriever

@@ -11,9 +11,9 @@ from nodekin.nodegraph.models.output.free_text import (
     is_yes,
     parse_final_answer,
     parse_partial_answer,
-    parse_passage,
     read_verdict,
 )
+from nodekin.nodegraph.models.output.imagined_passage import parse_passage
 from nodekin.nodegraph.models.output.items import read_items
 from nodekin.nodegraph.models.output.json_values import find_json
 from nodekin.nodegraph.models.output.lines import strip_markup

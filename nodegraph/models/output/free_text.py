@@ -6,17 +6,16 @@ import ast
 import json
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from ..templates import Language
-from .answer_text import clean, is_no_answer, normalize, read_text
+from .answer_text import clean, is_no_answer, read_text
 from .failures import MAX_REFUSAL_LENGTH, failure_in, is_blank_value, is_error_value, is_refusal
 from .json_values import TEXT_KEYS
 from .lines import unwrap, without_label
-from .tags import check_no_tag
 from .thoughts import CONTROL_TOKEN, may_begin_with_thoughts, without_leading_thoughts
 
 MAX_PASSAGE_LENGTH = 2000
@@ -41,28 +40,6 @@ _UNKNOWN = re.compile(
 _NO = re.compile(r"[\s*_\"'“”「」`]*(?:no|没有)[\s*_\"'“”「」`.。!！]*", re.I)
 
 
-def parse_passage(answer: str, query: str) -> str:
-    """Return the passage that a model wrote for a query.
-
-    Raises:
-        ValueError: If the answer is empty, or a question.
-
-    Example:
-        >>> parse_passage("Passage: The Nile is 6,650 km long.", "How long is the Nile?")
-        'The Nile is 6,650 km long.'
-    """
-    text = _content(answer, query)
-    check_no_tag(text, query)
-    if failure_in(text, query) is not None:
-        raise ValueError(f"the answer is {failure_in(text, query)}")
-    if not re.search(r"[^\W\d_]{2}|[\u3400-\u9fff]", text):
-        raise ValueError("the answer has no words")
-    is_query = normalize(text).strip("?？") == normalize(query).strip("?？")
-    if is_query or ("\n" not in text and text.endswith(("?", "？"))):
-        raise ValueError("the answer is a question and no passage")
-    return text[:MAX_PASSAGE_LENGTH].rstrip()
-
-
 def parse_partial_answer(answer: str) -> str | None:
     """Return the model's answer to a question from passages, None if it is unknown.
 
@@ -78,7 +55,7 @@ def parse_partial_answer(answer: str) -> str | None:
     if _NO.fullmatch(text):
         return text
     try:
-        text = _content(answer)[:MAX_PASSAGE_LENGTH].rstrip()
+        text = content_of(answer)[:MAX_PASSAGE_LENGTH].rstrip()
     except ValueError:  # the answer is a refusal
         return None
     return None if not text or is_unknown(text) else text
@@ -100,10 +77,10 @@ def is_unknown(text: str) -> bool:
     return is_no_answer(text) or _UNKNOWN.match(text) is not None
 
 
-def _content(answer: str, query: str = "") -> str:
+def content_of(answer: str, query: str = "", keys: Sequence[str] = TEXT_KEYS) -> str:
     """Return an answer without label and quotes. Raises the errors of ``read_json``."""
-    text = read_text(answer, TEXT_KEYS, query)
-    return unwrap(without_label(text).strip().strip("*`"))
+    text = read_text(answer, keys, query)
+    return unwrap(without_label(text).strip().removeprefix("**").strip("`")).removesuffix("**")
 
 
 _VERDICT = re.compile(

@@ -2,7 +2,8 @@
 
 import pytest
 
-from nodekin.nodegraph.models.output.free_text import parse_final_answer, parse_passage
+from nodekin.nodegraph.models.output.free_text import parse_final_answer
+from nodekin.nodegraph.models.output.imagined_passage import parse_passage
 from nodekin.nodegraph.models.output.queries import parse_query, parse_sub_questions
 
 QUERIES = """

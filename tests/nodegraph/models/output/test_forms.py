@@ -6,7 +6,8 @@ No row is deleted without a measurement of how often models write its form.
 
 import pytest
 
-from nodekin.nodegraph.models.output.free_text import parse_final_answer, parse_passage
+from nodekin.nodegraph.models.output.free_text import parse_final_answer
+from nodekin.nodegraph.models.output.imagined_passage import parse_passage
 from nodekin.nodegraph.models.output.queries import (
     parse_phrasings,
     parse_query,

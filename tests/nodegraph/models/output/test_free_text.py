@@ -7,9 +7,9 @@ from nodekin.nodegraph.models.output.free_text import (
     is_unknown,
     is_yes,
     parse_partial_answer,
-    parse_passage,
     read_verdict,
 )
+from nodekin.nodegraph.models.output.imagined_passage import parse_passage
 
 NILE = "How long is the Nile?"
 

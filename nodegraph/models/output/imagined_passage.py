@@ -1,0 +1,72 @@
+"""Parse the passage that a model imagines for a query."""
+
+from __future__ import annotations
+
+import re
+
+from .answer_text import normalize
+from .bullets import split_bullet
+from .failures import failure_in
+from .free_text import MAX_PASSAGE_LENGTH, content_of
+from .lines import unwrap
+from .tags import check_no_tag
+
+_PASSAGE_KEYS = (
+    *("passage", "hypothetical_passage", "hypothetical_document", "hypothetical_answer"),
+    *("document", "paragraph", "text", "answer", "response", "content", "result", "output"),
+    *("段落", "答案", "回答"),
+)
+
+_PASSAGE_WORDS = (
+    r"(?:(?:hypothetical|short|imagined)\s)?(?:passage|document|answer|text|paragraph|response)"
+    r"(?:\s\([^()\n]{1,60}\))?|段落|答案|回答"
+)
+
+# A heading or a label before a passage, and the question above it.
+_PASSAGE_HEAD = re.compile(
+    rf"""\s{{0,9}}(?:(?:question|问题)\s?[:：][^\n]{{1,400}}\n\s{{0,9}})?
+    (?:(?:\#{{1,6}}\s|\*\*|【)?(?:{_PASSAGE_WORDS})(?:\*\*|】)?\s{{0,4}}\n|
+      (?:\*\*)?(?:{_PASSAGE_WORDS})(?:\*\*)?\s?[:：](?:\*\*)?)\s{{0,9}}(?=\S)""",
+    re.I | re.X,
+)
+
+_PASSAGE_TAIL = re.compile(
+    r"\n\s{0,9}[(（*_]{0,2}(?:note\b|this\sis\sa|this\spassage|注[:：]|说明[:：])[^\n]{0,300}\Z",
+    re.I,
+)
+
+
+def _without_frame(text: str) -> str:
+    """Return a passage without heading, label, bullet, the question before it and a remark."""
+    head = _PASSAGE_HEAD.match(text)
+    if head is not None:
+        text = text[head.end() :]
+    first, _, rest = text.partition("\n")
+    if first.rstrip().endswith(("?", "？")) and rest.strip() and not re.search("[?？]", rest):
+        text = rest
+        head = _PASSAGE_HEAD.match(text)
+        text = text[head.end() if head else 0 :]
+    text = _PASSAGE_TAIL.sub("", text).strip()
+    return unwrap(split_bullet(text)[0]) if "\n" not in text else text
+
+
+def parse_passage(answer: str, query: str) -> str:
+    """Return the passage that a model wrote for a query.
+
+    Raises:
+        ValueError: If the answer is empty, or a question.
+
+    Example:
+        >>> parse_passage("Passage: The Nile is 6,650 km long.", "How long is the Nile?")
+        'The Nile is 6,650 km long.'
+    """
+    text = _without_frame(content_of(answer, query, _PASSAGE_KEYS))
+    check_no_tag(text, query)
+    if failure_in(text, query) is not None:
+        raise ValueError(f"the answer is {failure_in(text, query)}")
+    if not re.search(r"[^\W\d_]{2}|[\u3400-\u9fff]", text):
+        raise ValueError("the answer has no words")
+    is_query = normalize(text).strip("?？") == normalize(query).strip("?？")
+    if is_query or ("\n" not in text and text.endswith(("?", "？"))):
+        raise ValueError("the answer is a question and no passage")
+    return text[:MAX_PASSAGE_LENGTH].rstrip()
