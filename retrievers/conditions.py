@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -24,6 +25,8 @@ MISSING = object()
 """The value of a missing field."""
 
 _NUMBER = re.compile(r"\s*[+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,3})?\s*$")
+
+logger = logging.getLogger(__name__)
 
 _BY_TEXT = (str, int, float, bool, bytes, date, datetime, Decimal, UUID, type(None))
 
@@ -123,8 +126,17 @@ def _is_date(value: Any, dates: Sequence[tuple[CalendarTime, bool]]) -> bool:
 def in_range(bounds: Sequence[tuple[str, Any]]) -> Decide:
     """Return a test whether a value, or any item of a list, is within all bounds."""
     checks = [(_HOLDS[name], bound, read_date(bound)) for name, bound in bounds]
+    undated = [bound for _, bound, date in checks if isinstance(bound, str) and date is None]
 
     def within(value: Any) -> bool:
+        if undated and isinstance(value, str) and _DAY.match(value):
+            logger.warning(
+                "a filter compares the date %r with %r as texts; dates must be written as in ISO "
+                "8601, like 2024-01-31",
+                value[:40],
+                undated[0][:40],
+            )
+            undated.clear()  # one line per filter
         when = read_date(value) if any(date for _, _, date in checks) else None
         return all(
             (order := _order(value, when, bound, date)) is not None and holds(order)
@@ -166,6 +178,8 @@ def _number(value: Any) -> Any:
         return value
     return float(value) if re.search("[.eE]", value) else int(value)
 
+
+_DAY = re.compile(r"\d{4}-\d\d-\d\d(?!\w)")
 
 _ISO_DATE = re.compile(
     r"\s*([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2})(?:[Tt ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})"

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.nodegraph import Node
+from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers.conditions import plain
 from nodekin.retrievers.filters import parse_filters
 from nodekin.retrievers.indexes.node_table import NodeTable
@@ -261,3 +261,20 @@ def test_like_equals_regular_expression(pattern: str, text: str) -> None:
 
 def test_like_takes_linear_time() -> None:
     assert not meets({"like": "%a" * 2_000 + "b"}, "a" * 200_000)
+
+
+@pytest.mark.parametrize("bound", ["last year", "31.01.2024", "now"])
+def test_date_compared_with_other_text_is_logged_once(bound, caplog):
+    graph = NodeGraph(progress=False)
+    graph.add([Document(f"tea {n}", {"date": f"2024-01-3{n}"}) for n in range(2)])
+    graph.search("tea", filters={"date": {"gte": bound}})
+    (line,) = [text for text in caplog.messages if "dates must be written" in text]
+    assert repr(bound) in line
+
+
+@pytest.mark.parametrize(("field", "bound"), [("2024-01-30", "2024"), ("b", "a"), (3, 2)])
+def test_usual_bounds_are_not_logged(field, bound, caplog):
+    graph = NodeGraph(progress=False)
+    graph.add([Document("tea", {"field": field})])
+    assert graph.search("tea", filters={"field": {"gte": bound}})
+    assert not caplog.messages
