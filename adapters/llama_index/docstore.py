@@ -40,7 +40,7 @@ class GraphRecords(BaseKVStore):
     """
 
     def __init__(self, graph: NodeGraph) -> None:
-        self._reader = graph.reader
+        self._graph = graph
 
     def put(self, key: str, val: dict[str, Any], collection: str = DEFAULT_COLLECTION) -> None:
         """Store a record."""
@@ -54,9 +54,9 @@ class GraphRecords(BaseKVStore):
     ) -> None:
         """Store new and changed records in one transaction."""
         rows = {key: json.dumps(value, default=str).encode() for key, value in kv_pairs}
-        stored = self._reader.values(_kind(collection), list(rows))
+        stored = self._graph.reader.values(_kind(collection), list(rows))
         changed = {key: row for key, row in rows.items() if stored.get(key) != row}
-        self._reader.save(_kind(collection), changed)
+        self._graph.reader.save(_kind(collection), changed)
 
     def get(self, key: str, collection: str = DEFAULT_COLLECTION) -> dict[str, Any] | None:
         """Return a record."""
@@ -68,12 +68,12 @@ class GraphRecords(BaseKVStore):
 
     def get_many(self, keys: Sequence[str] | None, collection: str) -> dict[str, dict[str, Any]]:
         """Return the existing records of some keys. None: all records."""
-        rows = self._reader.values(_kind(collection), keys)
+        rows = self._graph.reader.values(_kind(collection), keys)
         return {key: json.loads(value) for key, value in rows.items()}
 
     def delete_many(self, keys: Sequence[str], collection: str) -> None:
         """Delete records. Unknown keys are ignored."""
-        self._reader.delete_values(_kind(collection), keys)
+        self._graph.reader.delete_values(_kind(collection), keys)
 
     def delete(self, key: str, collection: str = DEFAULT_COLLECTION) -> bool:
         """Delete a record."""

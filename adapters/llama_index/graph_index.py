@@ -197,6 +197,15 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         if index_struct is not None and context.docstore is not self._own:
             self._load(context)
 
+    def __getstate__(self) -> dict[str, Any]:
+        state = vars(self).copy()
+        del state["_lock"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._lock = self.graph.reader.shared("llama_index lock", threading.RLock)
+
     def _open(self, context: StorageContext, similarity: str | Similarity | None) -> None:
         """Set what searches need."""
         self._lock: Any = self.graph.reader.shared("llama_index lock", threading.RLock)

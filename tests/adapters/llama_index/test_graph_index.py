@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import pickle
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -381,3 +382,14 @@ def test_failing_model_adds_no_nodes() -> None:
         index.insert_nodes([TextNode(text="Tea.")])
     assert index.graph.nodes("ROOT") == []
     assert index.docstore.docs == {}
+
+
+def test_index_comes_back_from_pickle(tmp_path: Path) -> None:
+    nodes = [TextNode(text="Green tea."), TextNode(text="Black tea.")]
+    for store in (None, tmp_path / "tea.nodekin"):
+        index = NodeGraphIndex(nodes, embed_model=Words(texts=[]), store=store)
+        again: NodeGraphIndex = pickle.loads(pickle.dumps(index))
+        again.insert_nodes([TextNode(text="Mate tea.", id_="mate")])
+        (result,) = again.as_retriever(similarity_top_k=1).retrieve("mate")
+        assert result.node_id == "mate"
+        assert len(again.vector_store.get_nodes()) == 3
