@@ -204,11 +204,15 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._lock = self.graph.reader.shared("llama_index lock", threading.RLock)
+        self._share_lock()
+
+    def _share_lock(self) -> None:
+        """Set the lock, which all indexes of the graph share."""
+        self._lock: Any = self.graph.reader.shared("llama_index lock", threading.RLock)
 
     def _open(self, context: StorageContext, similarity: str | Similarity | None) -> None:
         """Set what searches need."""
-        self._lock: Any = self.graph.reader.shared("llama_index lock", threading.RLock)
+        self._share_lock()
         is_simple = type(context.vector_store) is SimpleVectorStore
         self._index: Any = (
             {} if is_simple else {"index": as_index(context.vector_store, name=NODES)}
