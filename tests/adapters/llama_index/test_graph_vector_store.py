@@ -17,6 +17,7 @@ from llama_index.core.vector_stores import (
     VectorStoreInfo,
     VectorStoreQuery,
 )
+from llama_index.core.vector_stores import utils as vector_store_utils
 from support.llama_index_drinks import QUERY, Indexes, filters, found, nodes
 from support.llama_index_models import ScriptedLLM, Words
 
@@ -48,10 +49,21 @@ FILTERS = [
 ]
 
 
+# Early versions of LlamaIndex's store drop nodes without the field, and know fewer operators.
+IS_EARLY = not hasattr(vector_store_utils, "build_metadata_filter_fn")
+OF_LATER_VERSIONS = ("!=", "nin", "text_match_insensitive", "not")
+
+
+def skip_in_early_versions(operator: str) -> None:
+    if IS_EARLY and operator in OF_LATER_VERSIONS:
+        pytest.skip(f"this version of SimpleVectorStore has another {operator!r}")
+
+
 @pytest.mark.parametrize("condition", FILTERS)
 def test_filter_selects_nodes_of_simple_store(
     indexes: Indexes, condition: tuple[str, str, Any]
 ) -> None:
+    skip_in_early_versions(condition[1])
     options: Any = {"similarity_top_k": 6, "filters": filters(condition)}
     theirs, ours = (found(VectorIndexRetriever(index, **options)) for index in indexes)
     assert ours == theirs
@@ -60,6 +72,7 @@ def test_filter_selects_nodes_of_simple_store(
 
 @pytest.mark.parametrize("how", ["and", "or", "not"])
 def test_joined_filters_select_nodes_of_simple_store(indexes: Indexes, how: str) -> None:
+    skip_in_early_versions(how)
     joined = filters(("kind", "==", "tea"), ("year", ">", 2000), how=how)
     theirs, ours = (
         found(VectorIndexRetriever(index, similarity_top_k=6, filters=joined)) for index in indexes
