@@ -218,7 +218,8 @@ shape (1, 2); it must return an array (2 texts, dimension) of numbers
     """
     import numpy as np
 
-    rows, returned = _plain(output), ""
+    rows = _plain(output)
+    returned = ""
     if isinstance(rows, list) and rows and isinstance(rows[0], Mapping):
         returned = "sparse vectors (use a dense model, and search words by similarity='bm25')"
     # Large numbers become infinite.
@@ -320,7 +321,8 @@ class Embedder:
         Raises:
             EmbeddingError: If the model fails or returns invalid vectors.
         """
-        keys, passages = list(texts), list(texts.values())
+        keys = list(texts)
+        passages = list(texts.values())
         with self._failing(passages):
             for batch, vectors in (self.embed_batches and self.embed_batches(passages)) or ():
                 yield [keys[at] for at in batch], check_vectors(vectors, batch, self.name)

@@ -238,7 +238,8 @@ class EmbeddingCache:
         Raises:
             VectorLengthError: If vectors stored under the model's name have another dimension.
         """
-        expected, dimension = self._dimension(embedder), vectors.shape[1]
+        expected = self._dimension(embedder)
+        dimension = vectors.shape[1]
         if expected not in (0, dimension):
             raise VectorLengthError(
                 f"the embedding model {embedder.name!r} returns vectors of {dimension} numbers, "

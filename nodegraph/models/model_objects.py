@@ -121,7 +121,8 @@ def _describe(value: Any, depth: int) -> Any:
         return value
     if has(value, "named_parameters"):
         return _weights(value)
-    cls, settings = type(value), attributes(value)
+    cls = type(value)
+    settings = attributes(value)
     if isinstance(fields := getattr(cls, "model_fields", None), Mapping):  # of pydantic
         current = {name: attribute(value, name) for name in fields}
         settings = {n: v for n, v in current.items() if v != fields[n].default}

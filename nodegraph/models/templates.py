@@ -214,7 +214,8 @@ def language_of(text: str, default: Language | None = None) -> Language:
         >>> language_of("鲁迅 biography", default="en")
         'en'
     """
-    han, kana = len(_HAN.findall(text)), len(_KANA.findall(text))
+    han = len(_HAN.findall(text))
+    kana = len(_KANA.findall(text))
     if not han or 4 * kana > han:
         return "en"
     outside = _QUOTED.sub(" ", text)

@@ -207,7 +207,8 @@ class Answer:
             >>> Answer.from_dict(Answer("Old [1].", "?", (source,)).to_dict()).sources[0].text
             'Tea'
         """
-        preset, filters = values["preset"], values["filters"]
+        preset = values["preset"]
+        filters = values["filters"]
         usage = values.get("usage")
         return cls(
             **{

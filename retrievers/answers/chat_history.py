@@ -39,7 +39,8 @@ async def condense(context: AnswerContext, pairs: Sequence[Pair]) -> str:
     If the model fails, or the prompt has no space for the conversation, the question is unchanged.
     Failures and omitted parts of the conversation are added to the notes.
     """
-    question, engine = context.question, context.engine
+    question = context.question
+    engine = context.engine
     instruction = json_instruction(_FORM, context.language) if engine.llm.structured else ""
 
     def prompt_of(history: str) -> str:
@@ -60,7 +61,10 @@ async def condense(context: AnswerContext, pairs: Sequence[Pair]) -> str:
         parse = partial(parse_query, query=question)
         try:
             condensed = await ask_and_parse(
-                *(engine.llm, prompt, parse, context.language),
+                engine.llm,
+                prompt,
+                parse,
+                context.language,
                 schema=schema_of(_FORM),
                 timeout=engine.timeout,
             )
@@ -121,7 +125,8 @@ def _message(item: Any) -> tuple[str, str]:
     get: Callable[[str], Any] = (
         item.get if isinstance(item, Mapping) else lambda name: getattr(item, name, None)
     )
-    role, content = get("role") or get("type"), get("content")
+    role = get("role") or get("type")
+    content = get("content")
     role = getattr(role, "value", role)
     # The message has non-text parts.
     if isinstance(content, Sequence) and not isinstance(content, str):

@@ -63,7 +63,8 @@ def cited_numbers(text: str) -> list[int]:
     numbers: dict[int, None] = {}
     for citation in CITATION.finditer(CODE.sub(" ", text)):
         for span in _RANGE.finditer(_DAGGER.sub("", citation[1])):
-            first, last = int(span[1]), int(span[2] or span[1])
+            first = int(span[1])
+            last = int(span[2] or span[1])
             numbers.update(
                 dict.fromkeys(range(first, last + 1) if first <= last else (first, last))
             )

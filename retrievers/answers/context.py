@@ -243,7 +243,8 @@ class AnswerContext:
 
     def remaining_text(self) -> str:
         """Return the part of the answer that was not streamed."""
-        text, streamed = self.current_answer().text, "".join(self.streamed)
+        text = self.current_answer().text
+        streamed = "".join(self.streamed)
         if text.startswith(streamed):
             return text[len(streamed) :]
         return "" if streamed.endswith(text) else f"\n\n{text}"

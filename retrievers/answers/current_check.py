@@ -83,7 +83,8 @@ def compare_sources(
         existing = graph.reader.existing_nodes(ids)
         documents |= {node.id: (graph, node) for node in existing if allowed.matches(node)}
     found = {_key(result) for result in results}
-    changed, removed = [], []
+    changed = []
+    removed = []
     for source in answer.cited:
         missing = [r for r in source.results if r.node.document_id and _key(r) not in found]
         if any(result.node.document_id not in documents for result in missing):

@@ -49,7 +49,8 @@ def window_of(llm: LLM) -> int:
     objects with a ``context_window``.
     """
     model = llm.model
-    metadata, profile = attribute(model, "metadata"), attribute(model, "profile")
+    metadata = attribute(model, "metadata")
+    profile = attribute(model, "profile")
     windows = (
         attribute(model, "context_window"),
         attribute(metadata, "context_window"),
@@ -292,7 +293,8 @@ class QueryEngine(PromptMixin):
 
     async def _check_plan(self, answer: Answer) -> SourceChanges:
         context = self._context(answer.question, answer.top_k, answer.filters)
-        context.min_score, context.searched = answer.min_score, answer.searched
+        context.min_score = answer.min_score
+        context.searched = answer.searched
         results: Sequence[ScoredNode] = []
         if answer.preset is None and answer.searched.strip():
             results = await answer_results(context, without_strategies(self.retriever))

@@ -109,9 +109,11 @@ def _pack_parts(
     context: AnswerContext, parts: Sequence[Source], earlier: str | None
 ) -> tuple[str, list[Source]]:
     """Return a prompt with an earlier answer and the first parts that fit, and these parts."""
-    name, values = "answer", dict[str, str]()
+    name = "answer"
+    values = dict[str, str]()
     if earlier is not None:
-        name, next_part = "refine", [parts[0]]
+        name = "refine"
+        next_part = [parts[0]]
         short = cut(earlier, lambda text: context.has_space("refine", next_part, answer=text))
         values["answer"] = short
         if short != earlier:
@@ -221,11 +223,15 @@ async def map_rerank(context: AnswerContext) -> FinalAnswer:
         ModelError: If all calls fail.
     """
     parts, prompts = await Do(partial(_single_prompts, context, "rank"), kind="work")
-    engine, schema = context.engine, schema_of(_RANK_FORM)
+    engine = context.engine
+    schema = schema_of(_RANK_FORM)
 
     async def rank(prompt: str) -> RankedAnswer:
         return await ask_and_parse(
-            *(engine.llm, prompt, parse_ranked_answer, context.language),
+            engine.llm,
+            prompt,
+            parse_ranked_answer,
+            context.language,
             schema=schema,
             timeout=engine.timeout,
         )
@@ -240,7 +246,8 @@ async def map_rerank(context: AnswerContext) -> FinalAnswer:
             context.notes.append(f"the answer from [{part.number}] came without a confidence")
         ranks = [-1.0 if sure is None else sure for sure in (candidate[1], best[1])]
         if not best[0].answered or ranks[0] > ranks[1]:
-            best, context.certain = candidate, (part.number,)
+            best = candidate
+            context.certain = (part.number,)
     context.confidence = best[1]
     return best[0]
 
@@ -257,7 +264,8 @@ def parse_ranked_answer(answer: str) -> RankedAnswer:
         >>> parse_ranked_answer("回答：茶[1]。\\n**把握：** 90")[1]
         90.0
     """
-    text, said = answer, ""
+    text = answer
+    said = ""
     cleaned = clean(answer)
     value = find_json(cleaned) if cleaned.startswith("{") else None
     if isinstance(value, Mapping):

@@ -97,9 +97,11 @@ class NormalText:
     def __init__(self, text: str) -> None:
         self.text = text
         self._spans: list[Span] = []  # the span of each character of the normalized text
-        parts, last = [""], ""
+        parts = [""]
+        last = ""
         for match in _UNIT.finditer(text):
-            unit, (start, stop) = match[0], match.span()
+            unit = match[0]
+            start, stop = match.span()
             if unit.isspace():
                 behind = _normal(text[stop]) if stop < len(text) else " "
                 normal = " " if _IS_SPACED(last) and _IS_SPACED(behind or "x") else ""

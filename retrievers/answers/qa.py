@@ -180,7 +180,8 @@ class QaRetriever(BaseRetriever):
                 pairs = [(r, s) for r, s in rated if s >= self.min_score and answer_of(r.node)]
                 if pairs:
                     best, score = max(pairs, key=itemgetter(1))  # on ties, the first pair
-                    pair, said = replace(with_answer(best), score=score), answer_of(best.node)
+                    pair = replace(with_answer(best), score=score)
+                    said = answer_of(best.node)
                     preset = PresetAnswer(best.node.text, said or "", score, False, pair)
             span.attributes["match"] = preset and preset.question
             if preset is not None:
@@ -235,7 +236,8 @@ def overlap(several: Iterable[str], others: Iterable[str]) -> float:
         >>> overlap(["what", "is", "tea"], ["what", "is", "ice"])
         0.6666666666666666
     """
-    first, second = Counter(several), Counter(others)
+    first = Counter(several)
+    second = Counter(others)
     total = sum(first.values()) + sum(second.values())
     return 2 * sum((first & second).values()) / total if total else 0.0
 

@@ -121,12 +121,14 @@ class QuoteIndex:
         if not any(shared):
             return None
         at = shared.index(max(shared))
-        best, nearest = (max(1, _MIN_SHARE * len(terms)), -math.inf), None
+        best = (max(1, _MIN_SHARE * len(terms)), -math.inf)
+        nearest = None
         for start, stop in sentence_spans(self.texts[at]):
             others = NormalText(self.texts[at][start:stop]).terms
             alike = len(terms & others), -len(others)
             if alike > best:
-                best, nearest = alike, (at, (start, stop))
+                best = alike
+                nearest = (at, (start, stop))
         return nearest
 
     def _normal_text(self, at: int) -> NormalText:

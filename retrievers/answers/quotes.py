@@ -93,7 +93,8 @@ def check_quotes(answer: Any, evidence: Iterable[Any] | None = None) -> Answer:
 
 def _checked(statement: CheckedQuote, index: QuoteIndex, sources: Sequence[Source]) -> CheckedQuote:
     """Return a statement with its status and its spans in the sources."""
-    text, cited = statement.text, statement.cited
+    text = statement.text
+    cited = statement.cited
     first = [at for at, source in enumerate(sources) if source.number in cited]
     plain = _CITED.sub("", text)
     wordings = dict.fromkeys([text, plain, _EMPHASIS.sub("", plain)])
@@ -112,7 +113,9 @@ def _checked(statement: CheckedQuote, index: QuoteIndex, sources: Sequence[Sourc
 
 def _span_node(source: Source, span: Span) -> Node:
     """Return a part of a source as a node with its position in the document."""
-    node, text, first = source.result.node, source.text[slice(*span)], _start_of(source)
+    node = source.result.node
+    text = source.text[slice(*span)]
+    first = _start_of(source)
     start = None if first is None else first + span[0]
     end = None if start is None else start + len(text)
     return replace(
@@ -149,7 +152,8 @@ def _note(quote: CheckedQuote, language: Language) -> str:
 
 
 def _uncited_note(sentences: Sequence[str], language: Language) -> str:
-    count, excerpts = len(sentences), list(map(_excerpt, sentences[:_LISTED]))
+    count = len(sentences)
+    excerpts = list(map(_excerpt, sentences[:_LISTED]))
     if language == "zh":
         return f"{count} 句没有标来源：{'、'.join(excerpts)}{'……' if count > _LISTED else ''}"
     more = f" and {count - _LISTED} more" if count > _LISTED else ""
@@ -300,7 +304,8 @@ def _start_of(source: Source) -> int | None:
     known = [start for start in starts if start is not None]
     if len(known) < len(starts):
         return None
-    first, text = min(known), nodes[0].text
+    first = min(known)
+    text = nodes[0].text
     if len(nodes) > 1:
         try:
             text = nodes[0].root.text[first:]

@@ -37,7 +37,8 @@ def passage_title(node: Node) -> str:
         del lines[-1]
     path = " › ".join(dict.fromkeys(line for line in lines if line))
     if pages := node.pages:
-        unit, (first, last) = metadata.get("page_unit", "page"), pages
+        unit = metadata.get("page_unit", "page")
+        first, last = pages
         path += f" ({unit} {first})" if first == last else f" ({unit}s {first}-{last})"
     return path if len(path) <= _MAX_TITLE else f"{path[: _MAX_TITLE - 1]}…"
 
@@ -119,7 +120,8 @@ def merge_results(
         at = len(placed) - 1
         while union := _union_with_another(placed, at, has_space):
             at, worse, merged = union
-            absorbed, kept = placed.pop(worse)[0], placed[at][0]
+            absorbed = placed.pop(worse)[0]
+            kept = placed[at][0]
             if merged[0].text == kept.text and not absorbed.merged:
                 omitted.append(OmittedResult(absorbed.result, "contained", kept.result))
             else:
@@ -140,7 +142,8 @@ def _union_with_another(
     """
     for other in range(len(placed)):
         better, worse = sorted((at, other))
-        (kept, place), (absorbed, its_place) = placed[better], placed[worse]
+        kept, place = placed[better]
+        absorbed, its_place = placed[worse]
         if other == at or not place or not its_place or place[:2] != its_place[:2]:
             continue
         texts = (place[2:], kept.text), (its_place[2:], absorbed.text)
@@ -187,7 +190,8 @@ def cut(text: str, is_short: LengthCheck, at: int = 0) -> str:
     middle = max((n for n, (start, _) in enumerate(spans) if start <= at), default=0)
 
     def sentences(before: int, after: int) -> str:
-        first, last = max(0, middle - before), min(len(spans) - 1, middle + after)
+        first = max(0, middle - before)
+        last = min(len(spans) - 1, middle + after)
         return text[spans[first][0] : spans[last][1]]
 
     if not is_short(sentences(0, 0)):

@@ -230,7 +230,8 @@ def parse_final_answer(answer: str, query: str = "") -> FinalAnswer:
     if problem is not None:
         body = "" if is_blank_value(text) else text.strip()
         return FinalAnswer(body, False, problem)
-    body, signal = text, _TRAILING_SIGNAL.search(text, max(0, len(text) - _MAX_SIGNAL))
+    body = text
+    signal = _TRAILING_SIGNAL.search(text, max(0, len(text) - _MAX_SIGNAL))
     if signal is not None:
         before = text[: signal.start()].rstrip()
         is_sentence = (

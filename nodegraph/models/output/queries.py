@@ -47,9 +47,25 @@ _WORD = re.compile(r"\w")
 
 QUERY_KEYS = (
     *TEXT_KEYS,
-    *("rewritten_query", "search_query", "new_question", "new_query", "rewritten", "rewrite"),
-    *("next_question", "standalone_question", "phrasings", "alternatives", "variants", "output"),
-    *("input", "arguments", "parameters", "action_input", "改写", "查询", "问法"),
+    "rewritten_query",
+    "search_query",
+    "new_question",
+    "new_query",
+    "rewritten",
+    "rewrite",
+    "next_question",
+    "standalone_question",
+    "phrasings",
+    "alternatives",
+    "variants",
+    "output",
+    "input",
+    "arguments",
+    "parameters",
+    "action_input",
+    "改写",
+    "查询",
+    "问法",
 )
 """The keys of queries in JSON or tags."""
 
@@ -314,8 +330,22 @@ def _same(text: str) -> str:
 
 
 _ROUTE_KEYS = (
-    *("names", "name", "routes", "route", "choice", "tool", "tool_name", "source", "datasource"),
-    *("destination", "selected", "selection", "index", "选择", "工具", "名称"),
+    "names",
+    "name",
+    "routes",
+    "route",
+    "choice",
+    "tool",
+    "tool_name",
+    "source",
+    "datasource",
+    "destination",
+    "selected",
+    "selection",
+    "index",
+    "选择",
+    "工具",
+    "名称",
 )
 
 

@@ -153,7 +153,7 @@ def _parsed(text: str, is_wrapper: Callable[[str], bool]) -> _Element:
         if not tag["empty"] and len(path) < _MAX_DEPTH:
             path.append(element)
     path[-1].text += text[end:]
-    if len(path) > 2 and path[-1].name in closed and not _IS_COMPLETE.search(path[-1].text):
+    if len(path) > 1 and path[-1].name in closed and not _IS_COMPLETE.search(path[-1].text):
         path[-2].children.pop()  # cut off behind elements with an end
     return root
 

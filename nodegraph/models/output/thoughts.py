@@ -136,10 +136,24 @@ CONTROL_TOKEN = re.compile(
 
 # The first characters of thoughts. Later chunks of a stream may complete them.
 _FIRST_WORDS = (
-    *("assistantanalysis", "analysis", "assistantfinal", "thinking...\n", "thinking…\n"),
-    *("here's my thought process:", "here is my thought process:"),
-    *("thinking:", "thought:", "thoughts:", "thought process:", "thinking process:", "reasoning:"),
-    *("思考：", "思考过程：", "推理过程：", "思考:", "思考过程:"),
+    "assistantanalysis",
+    "analysis",
+    "assistantfinal",
+    "thinking...\n",
+    "thinking…\n",
+    "here's my thought process:",
+    "here is my thought process:",
+    "thinking:",
+    "thought:",
+    "thoughts:",
+    "thought process:",
+    "thinking process:",
+    "reasoning:",
+    "思考：",
+    "思考过程：",
+    "推理过程：",
+    "思考:",
+    "思考过程:",
 )
 
 _OPEN_MARK = re.compile(

@@ -19,9 +19,25 @@ ToolQuestions = list[tuple[str, str]]
 """Pairs of a tool's name and a question for it."""
 
 _TOOL_KEYS = (
-    *("tool", "tool_name", "name", "source", "engine", "retriever", "index", "datasource"),
-    *("data_source", "action", "function", "工具", "工具名", "工具名称", "数据源", "来源"),
-    *("tools", "tool_names", "sources"),
+    "tool",
+    "tool_name",
+    "name",
+    "source",
+    "engine",
+    "retriever",
+    "index",
+    "datasource",
+    "data_source",
+    "action",
+    "function",
+    "工具",
+    "工具名",
+    "工具名称",
+    "数据源",
+    "来源",
+    "tools",
+    "tool_names",
+    "sources",
 )
 
 _QUESTION_KEYS = (
