@@ -269,6 +269,8 @@ def _explained(
     # A constructor passes unknown arguments on, so an inner call may have raised the error.
     own = str(error).partition(". Did you mean ")[0]  # Python 3.13 knows only some of the names
     message, inner = getattr(error, "_inner", (own, []))
+    if "has no argument" in message:  # the function has checked the names itself
+        return None
     names = [*inner, *_names_of(function)]
     hint = _hint(names, given, message)
     if not hint:

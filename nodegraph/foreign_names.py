@@ -260,6 +260,10 @@ _REMEDIES: dict[str, str] = {
     "where_document": 'quote the text in the query, with phrases="required"',
     "filter_policy": "a filter of a call is added to the filter of the retriever; leave it out",
     # Retrievers around retrievers, and strategies
+    **dict.fromkeys(
+        ("words", "collapse", "vectors"),
+        "write NodeGraphRetriever(DefaultRetriever(graph, words=..., vectors=...))",
+    ),
     **dict.fromkeys(("min_score", "relative_cut"), _OF_CUTS),
     **dict.fromkeys(("base_compressor", "base_retriever"), _OF_RERANKER),
     **dict.fromkeys(("retrievers", "weights", "c", "retriever_weights"), _OF_FUSION),

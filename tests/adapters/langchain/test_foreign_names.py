@@ -126,7 +126,9 @@ def test_every_name_of_a_component_is_answered(call, theirs):
     [
         (lambda: NodeGraphRetriever(WORDS, search_type="mmr"), r'as_retriever\(search_type="mmr"'),
         (lambda: NodeGraphRetriever(WORDS, vectorstore=STORE), r"index=as_index\(vector_store\)"),
-        (lambda: NodeGraphRetriever(WORDS, top_k=3), "use k="),
+        (lambda: NodeGraphRetriever(WORDS, top_k=3), "use k=$"),
+        (lambda: NodeGraphReranker("KeywordFilter", top_k=3), "use top_n=$"),
+        (lambda: NodeGraphRetriever.from_texts([], words="bm25"), r"\(DefaultRetriever\(graph"),
         (lambda: NodeGraphRetriever.from_documents([], bm25_params={}), r"similarity=Bm25\(k1="),
         (lambda: NodeGraphVectorStore.from_texts([], host="x"), "runs in this process"),
         (lambda: NodeGraphVectorStore.from_texts([], client=1), r"index=as_index\(vector_store\)"),
