@@ -134,4 +134,4 @@ GARBAGE = (
 def test_long_answers_are_read(name: str) -> None:
     for unit in GARBAGE:
         with contextlib.suppress(ValueError):
-            READERS[name](unit * 50_000)
+            READERS[name]((unit * 50_000)[:100_000])
