@@ -1,8 +1,10 @@
 """Runs of a retriever, of its stages, and of the models inside."""
 
+import ast
 import asyncio
 import threading
 import uuid
+from pathlib import Path
 
 import pytest
 from blockbuster import blockbuster_ctx
@@ -200,3 +202,16 @@ async def test_handler_of_context_is_used(retriever, mode):
     with collect_runs() as heard:
         await call(retriever, mode, "tea")
     assert [run.name for run in heard.traced_runs] == ["NodeGraphRetriever"]
+
+
+def test_private_interfaces_of_langchain_are_used_in_one_function():
+    folder = Path(__file__).parents[3] / "adapters" / "langchain"
+    users = []
+    for path in folder.glob("*.py"):
+        tree = ast.parse(path.read_text("utf-8"))
+        for function in ast.walk(tree):
+            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+                code = ast.unparse(function)
+                if "var_child_runnable_config" in code or "_call_with_config" in code:
+                    users.append((path.name, function.name))
+    assert users == [("callbacks.py", "set_config")]
