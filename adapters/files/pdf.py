@@ -10,7 +10,7 @@ from ctypes import addressof, c_double, c_int, c_void_p, cast, create_string_buf
 from functools import partial
 from itertools import repeat
 from math import atan2, degrees, hypot
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -326,6 +326,15 @@ def _png(page: Any) -> bytes:
 _MAX_SLOPE = 0.1  # radians
 
 
+class Measured(NamedTuple):
+    """The position of a line. ``turn`` is 1 if it runs downwards, -1 if upwards, as in TextLine."""
+
+    x0: float
+    right: float
+    baseline: float
+    turn: int = 0
+
+
 def _lines(textpage: Any, text: str, page: int) -> tuple[list[TextLine], list[TextLine]]:
     """Return the lines of a page with positions, measured at their first and last characters.
 
@@ -335,9 +344,12 @@ def _lines(textpage: Any, text: str, page: int) -> tuple[list[TextLine], list[Te
     Returns:
         All lines, and the lines turned against the page, such as stamps and watermarks.
     """
-    handle = cast(textpage.raw, c_void_p).value
-    measures = raw.FS_RECTF(), raw.FS_MATRIX(), c_double(), c_double()
-    (box, matrix, x, y), (at_box, at_matrix, *at_point) = measures, map(addressof, measures)
+    handle = cast(textpage.raw, c_void_p).value or 0
+    box = raw.FS_RECTF()  # these buffers are used again for each line
+    matrix = raw.FS_MATRIX()
+    x = c_double()
+    y = c_double()
+    at_box, at_matrix, at_x, at_y = map(addressof, (box, matrix, x, y))
     has_outline = bool(raw.FPDFBookmark_GetFirstChild(textpage.page.pdf, None))
     lines: list[TextLine] = []
     turned: list[TextLine] = []
@@ -345,34 +357,62 @@ def _lines(textpage: Any, text: str, page: int) -> tuple[list[TextLine], list[Te
     pending = [match.span() for match in _LINE.finditer(text)][::-1]
     while pending:
         start, stop = pending.pop()
-        _origin(handle, start, *at_point)
-        x0, baseline, turn = x.value, y.value, 0
+        _origin(handle, start, at_x, at_y)
         size = abs(_font_size(handle, start))
         if _matrix(handle, start, at_matrix):
             size *= hypot(matrix.c, matrix.d)
         is_turned = matrix.b != 0 and abs(atan2(matrix.b, matrix.a)) > _MAX_SLOPE
         _loose_box(handle, stop - 1, at_box)
-        right, width = box.right, abs(box.left - x0)
-        if not 0 <= baseline - box.bottom <= 0.5 * size:  # not the usual descent of letters
+        measured = Measured(x.value, box.right, y.value)
+        if not 0 <= measured.baseline - box.bottom <= 0.5 * size:  # not the usual descent
             if at := _parting(textpage.raw, text, start, stop, size):
                 pending += [(at, stop), (start, start + len(text[start:at].rstrip()))]
                 continue
-            if baseline - box.top > width:
-                x0, right, baseline, turn = -baseline, -box.bottom, x0, 1
-            elif is_turned and box.bottom - baseline > width:
-                x0, right, baseline, turn = baseline, box.top, -x0, -1
-        if right <= x0 and not turn and not _RIGHT_TO_LEFT.search(text, start, stop):
-            # A page number may be displayed before the text that precedes it.
-            for index in range(start, stop):
-                _loose_box(handle, index, at_box)
-                x0, right = min(x0, box.left), max(right, box.right)
-        line, is_bold = text[start:stop], False
-        if not has_outline and line[0].isdigit() and HEADING_NUMBER.match(line):
-            is_bold = _is_bold(textpage.raw, start)
+            measured = _turned(measured, box, is_turned=is_turned)
+        if measured.right <= measured.x0 and not measured.turn:
+            measured = _widened(handle, text, start, stop, measured)
+        line = text[start:stop]
+        may_be_heading = not has_outline and line[0].isdigit() and HEADING_NUMBER.match(line)
+        is_bold = bool(may_be_heading) and _is_bold(textpage.raw, start)
+        x0, right, baseline, turn = measured
         lines.append(TextLine(line, start, x0, right, baseline, size, turn, (), is_bold, page))
         if is_turned and right > x0:
             turned.append(lines[-1])
     return lines, turned
+
+
+def _turned(measured: Measured, last: Any, *, is_turned: bool) -> Measured:
+    """Return the position of a line that may run downwards or upwards.
+
+    Args:
+        measured: Its position as a level line.
+        last: The box of its last character.
+        is_turned: Whether its letters are turned.
+    """
+    x0, _, baseline, _ = measured
+    width = abs(last.left - x0)
+    if baseline - last.top > width:
+        return Measured(-baseline, -last.bottom, x0, 1)
+    if is_turned and last.bottom - baseline > width:
+        return Measured(baseline, last.top, -x0, -1)
+    return measured
+
+
+def _widened(handle: int, text: str, start: int, stop: int, measured: Measured) -> Measured:
+    """Return the position of a line whose last character is before its first one.
+
+    A page number may be displayed before the text that precedes it. Right-to-left lines keep
+    their unknown position.
+    """
+    if _RIGHT_TO_LEFT.search(text, start, stop):
+        return measured
+    box = raw.FS_RECTF()
+    x0, right, baseline, turn = measured
+    for index in range(start, stop):
+        _loose_box(handle, index, addressof(box))
+        x0 = min(x0, box.left)
+        right = max(right, box.right)
+    return Measured(x0, right, baseline, turn)
 
 
 _BOLD = re.compile("bold|black|heavy|cmbx|cmb10|-bd|demi", re.I)

@@ -147,10 +147,15 @@ def garbage_share(text: str) -> float:
 def with_parts_joined(lines: Lines) -> Lines:
     """Join the parts of lines, which PDFium splits at superscripts and subscripts."""
     result: list[TextLine] = []
+    above = 0.0
+    size = 0.0
     for line in lines:
-        if result and _is_part(result[-1], line):
+        is_near = abs(above - line.baseline) < max(size, line.size)  # most lines are not
+        if is_near and result and _is_part(result[-1], line):
             line = _joined_part(result.pop(), line)
         result.append(line)
+        above = line.baseline
+        size = line.size
     return result
 
 
@@ -795,13 +800,15 @@ def _hyphens_resolved(text: str) -> tuple[str, list[int]]:
 
     @cache
     def words() -> set[str]:
-        words = {word.strip(_MARKS) for word in set(text.casefold().split())}
-        others = " ".join(word for word in words if not word.isalnum())
+        found = set(text.casefold().split())
+        plain = {word for word in found if word.isalnum()}
+        stripped = {word.strip(_MARKS) for word in found - plain}
+        others = " ".join(word for word in stripped if not word.isalnum())
         whole = _WORD.findall(re.sub(rf"(?<![\w-])[\w-]*{HYPHEN}[\w-]*", " ", others))
         # The parts of "low-cost" and "high-dose" show that "low-dose" has a hyphen.
         compounds = [word.split("-") for word in whole if word.strip("-").count("-") == 1]
         parts = [part for compound in compounds for part in compound if len(part) > 2]
-        return words.union(whole, parts)
+        return plain.union(stripped, whole, parts)
 
     removed: list[int] = []
 
