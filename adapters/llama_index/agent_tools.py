@@ -53,8 +53,10 @@ def _function_tool(tools: CorpusTools, name: str, prefix: str) -> FunctionTool:
             result: Any = tools.call(name, arguments)
             text = result.text
         except ToolError as error:
-            result, text = error, str(error)
-        raw, is_error = {"kwargs": arguments}, isinstance(result, ToolError)
+            result = error
+            text = str(error)
+        raw = {"kwargs": arguments}
+        is_error = isinstance(result, ToolError)
         return ToolOutput(tool_name, text, raw_input=raw, raw_output=result, is_error=is_error)
 
     acall = partial(asyncio.to_thread, call)

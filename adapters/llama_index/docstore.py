@@ -18,7 +18,9 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
 from ..frameworks import in_thread
 
-_NODES, _HASHES, _SOURCES = "docstore/data", "docstore/metadata", "docstore/ref_doc_info"
+_NODES = "docstore/data"
+_HASHES = "docstore/metadata"
+_SOURCES = "docstore/ref_doc_info"
 
 _MEDIA = ("image_resource", "audio_resource", "video_resource")
 

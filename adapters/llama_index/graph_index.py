@@ -58,7 +58,9 @@ from .vector_store_backend import as_index
 
 logger = logging.getLogger(__name__)
 
-NODES, SENTENCES = "node", "sentence"
+NODES = "node"
+
+SENTENCES = "sentence"
 
 _TOP_K = 2  # LlamaIndex's default
 
@@ -403,8 +405,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         if node_ids is not None:
             retriever = retriever.narrowed({DOCUMENT_ID: {"in": [*node_ids]}})
         if doc_ids is not None:
-            ids = [node_id for name in doc_ids for node_id in self.nodes_of(name)]
-            retriever = retriever.narrowed({DOCUMENT_ID: {"in": ids}})
+            retriever = retriever.narrowed({DOCUMENT_ID: {"in": self.nodes_of(*doc_ids)}})
         return retriever
 
     def search_of_mode(
@@ -430,9 +431,12 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
             **self._index,
         )
 
-    def nodes_of(self, ref_doc_id: str) -> list[str]:
-        """Return the ids of a source document's nodes."""
-        return self._own.nodes_of(ref_doc_id)
+    def nodes_of(self, *ref_doc_ids: str) -> list[str]:
+        """Return the ids of the nodes of source documents."""
+        ids: list[str] = []
+        for ref_doc_id in ref_doc_ids:
+            ids += self._own.nodes_of(ref_doc_id)
+        return ids
 
     def as_query_engine(  # type: ignore[override]
         self, llm: LanguageModel | None = None, **kwargs: Unpack[IndexEngineOptions]
@@ -500,7 +504,8 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         return engine
 
     def _search(self, group: str, similarity: str | Similarity | None) -> RetrieverProtocol:
-        graph, keys = self.graph, self.graph.embeddings.embedders
+        graph = self.graph
+        keys = graph.embeddings.embedders
         if similarity is None and not keys:
             return DocumentRetriever(DefaultRetriever(graph, ROOT, top_k=_TOP_K), graph)
         if similarity is None and group == SENTENCES:

@@ -41,8 +41,8 @@ class IndexOfNodes(Protocol):
     def docstore(self) -> BaseDocumentStore:
         """The docstore of the nodes."""
 
-    def nodes_of(self, ref_doc_id: str) -> list[str]:
-        """Return the ids of a source document's nodes."""
+    def nodes_of(self, *ref_doc_ids: str) -> list[str]:
+        """Return the ids of the nodes of source documents."""
 
     def search_of_mode(
         self,
@@ -179,7 +179,7 @@ class NodeGraphVectorStore(NamedByClass, BasePydanticVectorStore):
         if node_ids is not None:
             conditions = {DOCUMENT_ID: {"in": [*node_ids]}}
         if doc_ids is not None:
-            of_sources = [node_id for name in doc_ids for node_id in self.index.nodes_of(name)]
+            of_sources = self.index.nodes_of(*doc_ids)
             conditions = all_of(conditions, {DOCUMENT_ID: {"in": of_sources}})
         return conditions
 

@@ -232,7 +232,8 @@ def _node(chunk: BaseNode, parent: Node) -> Node:
 
     The graph finds the start: a parser's start may be that of an earlier equal text.
     """
-    declared, own = parent.search_text or parent.inherited_search_text, None
+    declared = parent.search_text or parent.inherited_search_text
+    own = None
     if declared is not None and declared.fields is None:  # a LlamaIndex document
         own = replace(
             declared,

@@ -70,7 +70,9 @@ def _source_condition(part: MetadataFilter, nodes_of: NodesOf) -> Filters:
     """Return the condition of a source document, or of a metadata field with that name."""
     own = _condition(part)
     values = part.value if isinstance(part.value, list) else [part.value]
-    ids = [node_id for value in values for node_id in nodes_of(str(value))]
+    ids: list[str] = []
+    for value in values:
+        ids += nodes_of(str(value))
     if part.operator in (FilterOperator.EQ, FilterOperator.IN):
         return joined("or", [own, {DOCUMENT_ID: {"in": ids}}])
     if part.operator in (FilterOperator.NE, FilterOperator.NIN):
@@ -79,7 +81,9 @@ def _source_condition(part: MetadataFilter, nodes_of: NodesOf) -> Filters:
 
 
 def _condition(part: MetadataFilter) -> dict[str, Any]:
-    operator, value, field = part.operator.value, part.value, metadata_key(part.key)
+    operator = part.operator.value
+    value = part.value
+    field = metadata_key(part.key)
     if operator == "is_empty":
         return {field: {"empty": True}}
     if value is None:

@@ -200,7 +200,8 @@ def to_results(results: Iterable[ScoredNode]) -> list[NodeWithEvidence]:
             given = GraphDocstore(graph).given_nodes(roots)
         for result in group:
             node = given.get(result.node.id) or _original(result.node) or to_text_node(result.node)
-            score, evidence = float(result.score), evidence_dicts(result)
+            score = float(result.score)
+            evidence = evidence_dicts(result)
             converted.append(NodeWithEvidence(node=node, score=score, evidence=evidence))
     return converted
 

@@ -100,7 +100,8 @@ class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
         is_comparable = query.strip() or isinstance(reranker.reranker, KeywordFilter)
         if not nodes or not is_comparable:
             return [copy_result(node) for node in nodes[: self.top_n]]
-        top_n, name = self.top_n or len(nodes), reranker.name
+        top_n = self.top_n or len(nodes)
+        name = reranker.name
         dispatcher.event(
             ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=top_n, model_name=name)
         )
@@ -117,7 +118,8 @@ class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
                 results += to_results([ranked])
                 continue
             evidence = evidence_dicts(ranked) + evidence_of(hit)
-            node, score = hit.node.model_copy(deep=True), float(ranked.score)
+            node = hit.node.model_copy(deep=True)
+            score = float(ranked.score)
             results.append(NodeWithEvidence(node=node, score=score, evidence=evidence))
         dispatcher.event(ReRankEndEvent(nodes=results))
         return results

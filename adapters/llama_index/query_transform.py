@@ -168,7 +168,8 @@ class NodeGraphQuestionGenerator(_NativePrompts, BaseQuestionGenerator):
             ValueError: If the list of tools is empty.
             ModelError: If the model fails, with ``on_error="raise"``.
         """
-        query_str, descriptions = as_bundle(query).query_str, _descriptions(tools)
+        query_str = as_bundle(query).query_str
+        descriptions = _descriptions(tools)
         found = self._native.with_tools(descriptions)(query_str)
         return _sub_questions(found, descriptions, query_str)
 
@@ -176,7 +177,8 @@ class NodeGraphQuestionGenerator(_NativePrompts, BaseQuestionGenerator):
         self, tools: Sequence[ToolMetadata], query: QueryBundle
     ) -> list[SubQuestion]:
         """Async version of ``generate``."""
-        query_str, descriptions = as_bundle(query).query_str, _descriptions(tools)
+        query_str = as_bundle(query).query_str
+        descriptions = _descriptions(tools)
         found = await self._native.with_tools(descriptions).acall(query_str)
         return _sub_questions(found, descriptions, query_str)
 
