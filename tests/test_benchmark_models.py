@@ -135,14 +135,16 @@ def test_table_has_rows_of_sets(quality):
     ]
 
 
-def test_summary_averages_pairs_of_languages(quality):
+def test_summary_averages_complete_rows_only(quality):
+    pairs = [each.name for each in quality.selected(["??-??"])]
     one = quality.Record("de-ru", "e5", 240, 300, "nodekin, default", 0.5, 0.6, 1.0)
-    two = one._replace(questions="ru-de", first=0.7, all_gold=0.8)
-    alone = one._replace(system="nodekin, words")
-    header, rows = quality.summary([one, two, alone, one._replace(questions="unlisted")])
+    of_default = [one._replace(questions=name, first=at / 20) for at, name in enumerate(pairs)]
+    of_words = [record._replace(system="nodekin, words") for record in of_default[:-1]]
+    header, rows = quality.summary([*of_default, *of_words, one._replace(questions="unlisted")])
     assert header[:3] == ["questions", "**nodekin**, default", "words"]
     assert [row[:3] for row in rows] == [
-        ["XQuAD, passages in another language (12 pairs)", "0.600 / 0.70", ""]
+        ["XQuAD, German about Russian passages", "0.000 / 0.60", "0.000 / 0.60"],
+        ["XQuAD, about another language (12 pairs)", "0.275 / 0.60", ""],
     ]
 
 
