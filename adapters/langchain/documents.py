@@ -8,12 +8,13 @@ from typing import Any
 
 from langchain_core.documents import Document
 
+from ...nodegraph.document import Document as SourceDocument
 from ...nodegraph.document import as_document
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
-from ...nodegraph.search_text import file_name_of, source_title
+from ...nodegraph.search_text import SearchText, file_name_of, source_title
 from ...retrievers.results import ScoredNode
-from ..frameworks import evidence_dicts, page_fields
+from ..frameworks import evidence_dicts, node_of, page_fields
 
 SCORE_KEY = "relevance_score"
 """The metadata field that other LangChain components use for scores."""
@@ -108,10 +109,11 @@ def put_documents(
     documents: Iterable[Document],
     ids: Sequence[str | None] | None = None,
     score_key: str | None = SCORE_KEY,
+    embed_keys: Sequence[str] = (),
 ) -> list[str]:
     """Add documents, or replace documents with existing ids, and return the ids.
 
-    Either all documents are added or none.
+    Either all documents are added or none. They are embedded first.
 
     A retrieved document is stored without the fields that the retrieval added. A retrieved chunk
     is already part of its document, so it is not added.
@@ -122,8 +124,10 @@ def put_documents(
         ids: Replacements for the ids of the documents. None: a document's id, or a hash of its
             text and metadata.
         score_key: The metadata field of the score.
+        embed_keys: The embeddings of documents that searches compare.
 
     Raises:
+        EmbeddingError: If a model fails. No document is added.
         TypeError: If ``documents`` is not a list of LangChain documents.
         ValueError: If the numbers of documents and ids differ, two documents have one id, or an id
             belongs to a chunk with another text.
@@ -152,8 +156,31 @@ def put_documents(
         if not is_chunk or new_id:
             sources.append(source)
         stored_ids.append(source.id)
+    _embed(graph, sources, embed_keys)
     graph.add(sources)
     return stored_ids
+
+
+def _embed(graph: NodeGraph, documents: Sequence[SourceDocument], keys: Sequence[str]) -> None:
+    """Embed documents that are not in the graph yet.
+
+    Documents whose search text depends on the graph are embedded at the first search.
+    """
+    if not keys:
+        return
+    nodes = [
+        node_of(document)
+        for document in documents
+        if _is_known(graph.reader.search_rule(ROOT) or document.search_text)
+    ]
+    texts = graph.reader.searched_texts(nodes)
+    for key in keys:
+        graph.embeddings.embed(texts, key, "documents")
+
+
+def _is_known(rule: object) -> bool:
+    """Return whether a search text needs no graph."""
+    return rule is None or (isinstance(rule, SearchText) and not rule.groups)
 
 
 def remove_documents(graph: NodeGraph, ids: Sequence[str] | None) -> bool:

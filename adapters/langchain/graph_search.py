@@ -7,12 +7,13 @@ from typing import Any
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT
+from ...retrievers.base_retriever import with_all_inner
 from ...retrievers.composite.default_retriever import DefaultRetriever
 from ...retrievers.composite.document_retriever import DocumentRetriever
 from ...retrievers.protocols import RetrieverProtocol, Similarity
 from ...retrievers.ranking import Lift
 from ...retrievers.retriever import Retriever
-from ...retrievers.similarities.registry import MakeIndex, get_similarity
+from ...retrievers.similarities.registry import MakeIndex, get_similarity, has_other_index
 from ..argument_types import Splitter
 from .documents import default_similarity
 
@@ -37,10 +38,38 @@ def declare_group(
     return name
 
 
+def required_keys(graph: NodeGraph) -> list[str] | None:
+    """Return the embeddings that a default search requires. None: the graph has no model.
+
+    A search that requires vectors computes missing vectors, as users of LangChain expect.
+    """
+    return list(graph.embeddings.embedders) or None
+
+
+def search_passages(graph: NodeGraph) -> RetrieverProtocol:
+    """Return the default search of the passages of a graph."""
+    return DefaultRetriever(graph, embed_keys=required_keys(graph))
+
+
+def document_keys(retriever: RetrieverProtocol, graph: NodeGraph) -> list[str]:
+    """Return the keys of the embeddings of whole documents that a retriever compares.
+
+    An external index embeds documents that it does not have yet.
+    """
+    keys: dict[str, None] = {}
+    for inner in with_all_inner(retriever):
+        if not isinstance(inner, Retriever) or has_other_index(inner.similarity):
+            continue
+        if inner.group == ROOT and graph in inner.graphs:
+            keys.update(dict.fromkeys(inner.embed_keys))
+    return list(keys)
+
+
 def default_search(
     graph: NodeGraph, target: str, *, follow_links: bool | None, **options: Any
 ) -> RetrieverProtocol:
     """Return the default search of a graph."""
+    options.setdefault("embed_keys", required_keys(graph))
     if follow_links is not None:
         options["follow_links"] = follow_links
     retriever = DefaultRetriever(graph, target, top_k=TOP_K, **options)

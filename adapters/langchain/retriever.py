@@ -41,7 +41,13 @@ from .documents import (
     to_document,
 )
 from .filter_translation import as_filters
-from .graph_search import TOP_K, declare_group, given_search
+from .graph_search import (
+    TOP_K,
+    declare_group,
+    document_keys,
+    given_search,
+    search_passages,
+)
 
 _CALL_OPTIONS = ("k", "fetch_k", "filter", "score_threshold", "max_tokens", "phrases")
 
@@ -67,7 +73,8 @@ class NodeGraphRetriever(BaseRetriever):
 
     Key init args:
         retriever: Any nodekin retriever, a retriever of LangChain or LlamaIndex, or a function.
-            None: the default search of ``graph``.
+            None: the default search of ``graph``, which embeds what has no vector yet. A given
+            retriever is used unchanged.
         k: The maximum number of documents, counted after lifting. If None, the retriever's
             ``top_k``, or with ``max_tokens`` as many as fit.
         max_tokens: The maximum number of tokens of all documents together. The default search then
@@ -198,6 +205,8 @@ class NodeGraphRetriever(BaseRetriever):
         values.update(kwargs)
         check_names(type(self).__name__, values, type(self).model_fields)
         source: object = graph if retriever is None else retriever
+        if isinstance(source, NodeGraph):
+            source = search_passages(source)
         values["retriever"] = as_retriever(source, "retriever")
         check_min_score(values.get("score_threshold"), values["retriever"], "score_threshold")
         as_filters(values.get("filter"))
@@ -240,12 +249,14 @@ class NodeGraphRetriever(BaseRetriever):
     ) -> Self:
         """Create a retriever of documents. See ``from_graph`` for the other arguments.
 
-        The documents are copied. Without an ``embedding`` model, words are searched. ``ids`` are
-        used instead of the documents' own. The default id is a hash of text and metadata, so a
+        The documents are copied and embedded. Their sentences are embedded at the first search.
+        Without an ``embedding`` model, words are searched. ``ids`` are used instead of the
+        documents' own. The default id is a hash of text and metadata, so a
         document that is added twice is stored once. ``store`` is the path of a file for the graph,
         which keeps its documents if it exists. Without a path, the graph is in memory.
 
         Raises:
+            EmbeddingError: If the embedding model fails.
             TypeError: If an argument is unknown.
             ValueError: If the numbers of documents and ids differ, or two documents have one id.
         """
@@ -379,8 +390,9 @@ class NodeGraphRetriever(BaseRetriever):
     ) -> Self:
         """Create a retriever of the documents of a graph, including later documents.
 
-        By default, the words of documents and of sentences are searched, and the vectors of
-        sentences if the graph has an embedding model (``DefaultRetriever``). A ``similarity``, a
+        By default, the words and, if the graph has an embedding model, the vectors of documents
+        and of sentences are searched (``DefaultRetriever``). Missing vectors are computed at the
+        first search; ``embed_keys=[]`` searches words alone. A ``similarity``, a
         group or a splitter selects a single search (``Retriever``): of the group, of the vectors of
         sentences, or of the words of documents.
 
@@ -416,8 +428,9 @@ class NodeGraphRetriever(BaseRetriever):
             metadata: The metadata of the retriever's runs.
 
         Raises:
-            TypeError: If an argument is unknown, only one of ``strategy`` and ``llm`` is given, or
-                an option does not belong to the selected search.
+            TypeError: If ``graph`` is not a NodeGraph, an argument is unknown, only one of
+                ``strategy`` and ``llm`` is given, or an option does not belong to the selected
+                search.
             UnknownGroupError: If the graph has no such group.
             ValueError: If both a splitter and its group are given.
 
@@ -430,6 +443,8 @@ class NodeGraphRetriever(BaseRetriever):
         """
         if (strategy is None) != (llm is None):
             raise TypeError("strategy= and llm= must be given together")
+        if not isinstance(graph, NodeGraph):
+            raise TypeError(f"graph must be a NodeGraph, got {graph!r:.80}")
         target = declare_group(graph, "parent", parent_splitter, target, ROOT) or ROOT
         retriever = given_search(
             graph,
@@ -467,13 +482,22 @@ class NodeGraphRetriever(BaseRetriever):
     ) -> list[str]:
         """Add documents, or update documents with an existing id, all or none. Return their ids.
 
+        Documents are embedded first, if the retriever compares their vectors.
+
         Raises:
+            EmbeddingError: If the embedding model fails. No document is added.
             ValueError: If the numbers of documents and ids differ, two documents have one id, or
                 the retriever has no graph.
         """
         if self.graph is None:
             raise ValueError("add_documents requires a graph: NodeGraphRetriever(..., graph=graph)")
-        return put_documents(self.graph, documents, ids, self.score_key or SCORE_KEY)
+        return put_documents(
+            self.graph,
+            documents,
+            ids,
+            self.score_key or SCORE_KEY,
+            document_keys(self.retriever, self.graph),
+        )
 
     aadd_documents = in_thread(add_documents)
 

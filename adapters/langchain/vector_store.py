@@ -34,6 +34,7 @@ from .documents import (
     to_document,
 )
 from .filter_translation import as_filters
+from .graph_search import document_keys
 
 SearchType = Literal["similarity", "mmr", "similarity_score_threshold"]
 """The kinds of search of LangChain's ``VectorStoreRetriever``."""
@@ -46,7 +47,8 @@ class NodeGraphVectorStore(VectorStore):
 
     Documents are added. With a group below them, such as ``"MediumChunk"``, the nodes of this group
     are searched and returned, or their documents with ``target="ROOT"``. A changed document is
-    updated in all groups. Texts are embedded at the first search, each once.
+    updated in all groups. Documents are embedded when they are added, and nodes of other groups at
+    the first search, each text once.
 
     Setup:
         ``pip install "nodekin[langchain]"``
@@ -388,11 +390,13 @@ class NodeGraphVectorStore(VectorStore):
                 retriever, whose documents have the time in their metadata.
 
         Raises:
+            EmbeddingError: If the embedding model fails. No document is added.
             TypeError: If an argument is unknown.
             ValueError: If the numbers of documents and ids differ, or two documents have one id.
         """
         check_names("add_documents", kwargs, ("current_time",))
-        return put_documents(self.graph, documents, ids)
+        keys = document_keys(self.retriever, self.graph)
+        return put_documents(self.graph, documents, ids, embed_keys=keys)
 
     def add_texts(
         self,

@@ -236,6 +236,11 @@ def with_index(similarity: Similarity, index: str | MakeIndex) -> Similarity:
     return _Indexed(similarity, index, similarity.name, similarity.mode)
 
 
+def has_other_index(similarity: Similarity) -> bool:
+    """Return whether a similarity opens an index that ``with_index`` selected."""
+    return isinstance(similarity, _Indexed)
+
+
 @dataclass(frozen=True, eq=False)
 class _Indexed:
     """A similarity with another index."""

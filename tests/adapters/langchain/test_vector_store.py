@@ -178,10 +178,10 @@ def test_custom_similarity_requires_relevance_score_fn():
     assert [s for _, s in store.similarity_search_with_relevance_scores("te")] == [0.5]
 
 
-def test_texts_are_embedded_once_at_first_search():
+def test_texts_are_embedded_once_when_added():
     model = Letters()
     store = NodeGraphVectorStore.from_documents(DOCUMENTS, model)
-    assert model.passages == []
+    assert len(model.passages) == len(DOCUMENTS)
     store.similarity_search("tea")
     store.add_documents([*DOCUMENTS, Document("New.", id="new")])
     store.similarity_search("tea")
