@@ -510,7 +510,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
             return DocumentRetriever(DefaultRetriever(graph, ROOT, top_k=_TOP_K), graph)
         if similarity is None and group == SENTENCES:
             whole = DefaultRetriever(graph, ROOT, top_k=_TOP_K, embed_keys=[*keys], **self._index)
-            return DocumentRetriever(whole, graph, **self._index)
+            return DocumentRetriever(whole, graph, embed_keys=[*keys], **self._index)
         words = DefaultRetriever(graph, ROOT, embed_keys=[])
         names = {NODES: ROOT, SENTENCES: words.sentences}
         options: dict[str, Any] = {"target": ROOT, "top_k": _TOP_K}
@@ -520,7 +520,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         if similarity is not None:
             return single
         fusion = FusionRetriever([words, single], "relative", [2, 1], top_k=_TOP_K)
-        return DocumentRetriever(fusion, graph, **self._index)
+        return DocumentRetriever(fusion, graph, embed_keys=[*keys], **self._index)
 
     # Nodes and documents
 

@@ -94,6 +94,16 @@ def test_first_search_of_any_kind_uses_vectors(first: str) -> None:
     assert "cosine" in {match["similarity"] for match in matches}
 
 
+def test_windows_of_many_documents_are_searched_by_vectors(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    retriever = make_evidence(NodeGraphRetriever.from_documents(numbered(MANY), Letters()))
+    windows = retriever.invoke("tea 7", max_tokens=20)
+    matches = [match for document in windows for match in document.metadata["evidence"]]
+    assert "cosine" in {match["similarity"] for match in matches}
+    assert caplog.messages == []
+
+
 def test_retriever_of_a_graph_uses_vectors() -> None:
     graph = NodeGraph(embed=Letters(), progress=False)
     graph.add([document.page_content for document in numbered(MANY)])

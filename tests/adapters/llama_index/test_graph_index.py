@@ -376,6 +376,18 @@ def test_index_of_many_documents_searches_vectors() -> None:
     assert len(model.texts) == 900  # and their sentences
 
 
+@pytest.mark.parametrize("group", ["node", "sentence"])
+def test_windows_of_many_nodes_are_searched_by_vectors(
+    group: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    nodes = [TextNode(text=f"Tea {n} is green. Rivers {n} run.") for n in range(300)]
+    index = NodeGraphIndex(nodes, embed_model=Words(texts=[]), group=group)
+    results = index.as_retriever(max_tokens=20).retrieve("tea 7")
+    similarities = {match["similarity"] for result in results for match in result.evidence}
+    assert "cosine" in similarities
+    assert caplog.messages == []
+
+
 def test_failing_model_adds_no_nodes() -> None:
     index = NodeGraphIndex([], embed_model=lambda texts: [[1.0]][:0])
     with pytest.raises(EmbeddingError):
