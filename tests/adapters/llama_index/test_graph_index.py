@@ -77,6 +77,7 @@ def no_models(monkeypatch: pytest.MonkeyPatch) -> None:
         chunk_size=64, chunk_overlap=0, chunking_tokenizer_fn=split_sentences
     )
     monkeypatch.setattr(Settings, "_node_parser", splitter)
+    monkeypatch.setattr(Settings, "_transformations", None)
 
 
 def found(index: Any, query: str, **options: Any) -> list[str]:
