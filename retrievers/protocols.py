@@ -81,12 +81,15 @@ class Snapshot:
             each term, (nodes, terms). None for other indexes.
         size: The number of nodes, for words. A small number is searched while the graph is locked.
             Infinite for other indexes, which are searched without the lock.
+        siblings: For words, a function from ids to the numbers of nodes with the same parent. None
+            for other indexes.
     """
 
     search: Callable[[Sequence[int], int | None], list[Hits]]
     parents: Callable[[Sequence[str]], Sequence[str | None]]
     term_scores: Any = None
     size: float = math.inf
+    siblings: Any = None
 
 
 class Similarity(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
@@ -36,6 +36,7 @@ from ..token_budget import BUDGET, TokenBudget
 from ..tracing import start_span, summarize_queries
 from ..validation import check_min_score, check_top_k, choice
 from . import relevance
+from .branch_weights import parse_weights
 from .budget_windows import passages_within, search_windows
 from .default_settings import (
     MeasuredSettings,
@@ -44,8 +45,7 @@ from .default_settings import (
     read_settings,
     sentence_group,
 )
-from .evidence_fusion import SENTENCES, WHOLE, Branch, EvidenceFusion, with_note
-from .fusion import FusionRetriever
+from .evidence_fusion import SENTENCES, WHOLE, Branch, EvidenceFusion, HitsForLinks, with_note
 from .link_retriever import LinkRetriever
 from .trust import mean_scores
 
@@ -61,6 +61,8 @@ MISSING = 200
 """The maximum number of vectors that a search computes. Above, only words are compared."""
 
 _MAX_WEIGHT = 3.0  # of vectors, for links and windows
+
+_ALONE = 10.0  # weight of vectors compared with words, if vectors decide alone
 
 _SPARE = 4  # additional results, since texts may repeat
 
@@ -143,6 +145,9 @@ class DefaultRetriever(BaseRetriever):
         vectors: The texts whose vectors are compared: targets and their sentences (``"both"``),
             ``"sentences"`` or targets (``"passages"``). Both find more, above all across
             languages. One of them needs about half the embedding calls.
+        weights: The weights of ``"words"`` and of ``"vectors"`` (or of names of embeddings), such
+            as ``{"words": 1, "vectors": 3}``. They are used for all questions. 0 switches a part
+            off. None: words and vectors count by their evidence in each question.
         **output: ``output_format`` and ``join``, see ``BaseRetriever``.
 
     Raises:
@@ -184,6 +189,7 @@ class DefaultRetriever(BaseRetriever):
         phrases: Phrases = "first",
         min_score: float | None = None,
         vectors: Literal["both", "sentences", "passages"] = "both",
+        weights: Mapping[str, float] | None = None,
         **output: Unpack[OutputOptions],
     ) -> None:
         super().__init__(top_k=check_top_k(top_k), **output)
@@ -206,6 +212,9 @@ class DefaultRetriever(BaseRetriever):
         self.sentences, self.entities = sentence_group(graph, target), f"{target} entity"
         self._needs_vectors = embed_keys is not None
         keys = list(graph.embeddings.embedders) if embed_keys is None else list(embed_keys)
+        self.weights = None if weights is None else parse_weights(weights, keys)
+        if self.weights is not None:
+            keys = [key for key in keys if self.weights.vectors[key]]
         if index != DEFAULT and not keys:
             raise ValueError(
                 f"index={index!r:.80} is an index of embeddings, and none are searched; give the "
@@ -413,7 +422,7 @@ class DefaultRetriever(BaseRetriever):
         def rank(
             number: int, rankings: Sequence[Ranking], sources: Sequence[TakenIndex]
         ) -> Ranking:
-            ranking = fusion.rank(number, rankings, sources)
+            ranking, trust = fusion.fuse(number, rankings, sources)
             keys = [*ranking.scores]
             words = sources[1]  # the index of the target group
             term_scores = words.snapshot.term_scores(number, [node_id for _, node_id in keys])
@@ -429,7 +438,8 @@ class DefaultRetriever(BaseRetriever):
                     near.append(
                         relevance.vector_scores(cosines, query, background, deviation, size)
                     )
-            scores = relevance.joined(scores, near)
+            if near:
+                scores = relevance.joined(scores * trust, near)
             return ranking._replace(scores=dict(zip(keys, scores.tolist(), strict=True)))
 
         def select(reader: Reader) -> Results | None:
@@ -451,9 +461,29 @@ class DefaultRetriever(BaseRetriever):
         return await search_together(fusion.retrievers, queries, limits, filters, rank, select)
 
     def _fusion(self, measured: MeasuredSettings) -> EvidenceFusion:
-        """Return the fusion of words and of vectors that are reliable."""
+        """Return the fusion of words and of vectors that are reliable or have a given weight."""
         reliability = measured.reliability(self._embed_keys)
-        return EvidenceFusion(self._words, self._vectors, reliability, DEPTH)
+        if self.weights is not None:
+            reliability = dict.fromkeys(self._embed_keys, 1.0)
+        return EvidenceFusion(
+            self._words,
+            self._vectors,
+            reliability,
+            measured.deviations,
+            DEPTH,
+            self.weights,
+        )
+
+    def _fixed_weights(self, measured: Sequence[float]) -> dict[str, float]:
+        """Return the weights of vectors beside words with the weights 1 and 3."""
+        if self.weights is None:
+            limited = [min(_MAX_WEIGHT, weight) for weight in measured]
+            return dict(zip(self._embed_keys, limited, strict=True))
+        words = self.weights.words
+        ratios = {
+            key: self.weights.vectors[key] / words if words else _ALONE for key in self._embed_keys
+        }
+        return {key: (SENTENCES + WHOLE) * min(_ALONE, ratio) for key, ratio in ratios.items()}
 
     async def _find_linked(
         self,
@@ -522,21 +552,14 @@ class DefaultRetriever(BaseRetriever):
                 found.append(_Words(results, ids, terms, index.term_scores(ids, terms)))
         return found
 
-    def _hits_for_links(self, measured: MeasuredSettings) -> FusionRetriever:
-        """Return the first hits of links, with fixed weights.
-
-        Links complete what words have found: a question of several hops is often covered by several
-        passages together, so that the evidence of each is low.
-        """
-        retrievers = [branch.retriever for branch in self._words]
-        weights = [SENTENCES, WHOLE]
+    def _hits_for_links(self, measured: MeasuredSettings) -> HitsForLinks:
+        """Return the retriever of the first hits of links."""
         group = self.target if self.vectors == "passages" else self.sentences
-        by_key = dict(zip(self._embed_keys, measured.weights, strict=True))
-        for branch in self._vectors:
-            if branch.retriever.group == group:
-                retrievers.append(branch.retriever)
-                weights.append(min(_MAX_WEIGHT, by_key[str(branch.key)]))
-        return FusionRetriever(retrievers, "relative", weights, top_k=DEPTH)
+        vectors = [branch for branch in self._vectors if branch.retriever.group == group]
+        by_key = self._fixed_weights(measured.weights)
+        weights = [by_key[str(branch.key)] for branch in vectors]
+        trust = None if self.weights is None else float(self.weights.words > 0)
+        return HitsForLinks(self._words, vectors, weights, DEPTH, trust)
 
     def _near(self, query: str, results: Results, measured: MeasuredSettings) -> Iterator[Floats]:
         """Yield the vector scores of results, for each embedding that found some of them."""
@@ -557,8 +580,7 @@ class DefaultRetriever(BaseRetriever):
     ) -> list[Results]:
         """Return windows of the passages that were found for each query."""
         words, full = (self.bm25.open(self.graph, group) for group in (self.sentences, self.target))
-        limited = [min(_MAX_WEIGHT, weight) for weight in weights]
-        vectors = dict(zip(self._embed_keys, limited, strict=True))
+        vectors = self._fixed_weights(weights)
         with self.graph.reader.reading(self.sentences, self.target):
             words.sync()
             full.sync()

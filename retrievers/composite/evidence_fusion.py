@@ -13,12 +13,14 @@ from ..indexes.bm25_scores import Floats, TermWeights
 from ..results import QueryVariant, Results
 from ..retriever import Retriever
 from ..search import Part, Ranking, Reader, TakenIndex, fused
-from .trust import PassageHits, vector_evidence, word_evidence
+from .branch_weights import BranchWeights
+from .fusion import FusionRetriever
+from .trust import PassageHits, probability, vector_evidence, word_evidence
 
 SENTENCES, WHOLE = 1.0, 3.0
 """The weights of the words of sentences and of their targets."""
 
-_VECTORS = 0.7  # weight of the evidence of a good model; the evidence of words has 1
+_VECTORS = 0.9  # weight of the evidence of a good model; the evidence of words has 1
 
 _COMPLETE = 6.0  # nats; a passage with all words of a question is rarely a match by chance
 
@@ -39,6 +41,19 @@ class Branch(NamedTuple):
     key: str | None = None
 
 
+class Fused(NamedTuple):
+    """The fused ranking of a query.
+
+    Attributes:
+        ranking: The ranking.
+        trust: The probabilities that the words of the passages do not match by chance, in the order
+            of the ranking.
+    """
+
+    ranking: Ranking
+    trust: Floats
+
+
 class EvidenceFusion:
     """The fusion of the branches of the default search.
 
@@ -46,7 +61,9 @@ class EvidenceFusion:
         words: The words of sentences, and of their targets.
         vectors: The vectors of sentences and of targets.
         reliability: How good the vectors of each embedding are, from 0 (ignored) to 1.
+        deviations: The standard deviation of the cosines of unrelated texts, by embedding.
         limit: The number of targets per branch.
+        weights: The given weights. None: words and vectors count by their evidence.
     """
 
     def __init__(
@@ -54,42 +71,52 @@ class EvidenceFusion:
         words: Sequence[Branch],
         vectors: Sequence[Branch],
         reliability: Mapping[str, float],
+        deviations: Mapping[str, float],
         limit: int,
+        weights: BranchWeights | None = None,
     ) -> None:
+        self.weights = weights
         self.reliability = reliability
+        self.deviations = deviations
         self.limit = limit
         self.branches = [*words, *(each for each in vectors if reliability[str(each.key)])]
         self.retrievers = [branch.retriever for branch in self.branches]
 
-    def rank(
+    def fuse(
         self, number: int, rankings: Sequence[Ranking], sources: Sequence[TakenIndex]
-    ) -> Ranking:
+    ) -> Fused:
         """Fuse the rankings of the branches for one query. See ``Rank``."""
+        if self.weights is not None and self._keys():
+            return self._by_weights(self.weights, rankings)
         if not self._keys():
-            return fused(rankings, "relative", [SENTENCES, WHOLE])
+            ranking = fused(rankings, "relative", [SENTENCES, WHOLE])
+            return Fused(ranking, np.ones(len(ranking.scores)))
         keys = [*dict.fromkeys(key for ranking in rankings for key in ranking.scores)]
         query: TermWeights = sources[1].queries[number]
         size = int(sources[1].snapshot.size)
-        limit = self.limit
         words = word_evidence(
-            PassageHits(rankings[0].scores, rankings[1].scores), keys, limit, size, query.total
+            PassageHits(rankings[0].scores, rankings[1].scores),
+            keys,
+            self.limit,
+            size,
+            query.total,
         )
         shares = [words.values * words.of_sentences, words.values * (1 - words.of_sentences)]
         total_reliability = sum(self.reliability[key] for key in self._keys())
         by_vectors = 0.0
         for key in self._keys():
-            hits = self._hits(key, rankings)
-            found = vector_evidence(hits, keys, limit, size)
+            hits = self._hits(key, rankings, sources[0])
+            deviation = self.deviations.get(key, 0.0)
+            found = vector_evidence(hits, keys, self.limit, size, deviation)
             weight = _VECTORS * self.reliability[key] ** 2 / total_reliability
             by_vectors += weight * found.highest
             for branch in self.branches:
                 if branch.key == key:
-                    is_part = branch.retriever.group != branch.retriever.target
-                    part = found.of_sentences if is_part else 1 - found.of_sentences
+                    part = found.of_sentences if _is_of_parts(branch) else 1 - found.of_sentences
                     shares.append(weight * found.values * part)
         of_terms = sources[1].snapshot.term_scores(number, [node_id for _, node_id in keys])
-        scores = np.sum(shares, axis=0)
-        scores = _with_lead(scores, query, of_terms > 0)
+        lead = _lead(query, of_terms > 0)
+        scores = _with_phrases(np.sum(shares, axis=0) + lead, query, of_terms > 0)
         order = np.argsort(-scores, kind="stable")
         ranked = {keys[at]: float(scores[at]) for at in order}
         parts = [
@@ -97,38 +124,129 @@ class EvidenceFusion:
             for ranking, share in zip(rankings, shares, strict=True)
             for part in ranking.parts
         ]
-        return Ranking(ranked, parts, describe(words.highest, by_vectors))
+        ranking = Ranking(ranked, parts, describe(words.highest, by_vectors))
+        return Fused(ranking, probability(words.values + lead)[order])
+
+    def _by_weights(self, weights: BranchWeights, rankings: Sequence[Ranking]) -> Fused:
+        """Fuse the rankings with given weights."""
+        of_branches = []
+        for branch in self.branches:
+            if branch.key is None:
+                part = SENTENCES if _is_of_parts(branch) else WHOLE
+                of_branches.append(weights.words * part / (SENTENCES + WHOLE))
+            else:
+                count = sum(other.key == branch.key for other in self.branches)
+                of_branches.append(weights.vectors[branch.key] / count)
+        ranking = fused(rankings, "relative", of_branches)._replace(note=weights.note)
+        return Fused(ranking, np.full(len(ranking.scores), float(weights.words > 0)))
 
     def _keys(self) -> list[str]:
         """Return the embeddings that are searched."""
         return [*dict.fromkeys(branch.key for branch in self.branches if branch.key is not None)]
 
-    def _hits(self, key: str, rankings: Sequence[Ranking]) -> PassageHits:
-        """Return the hits of an embedding."""
+    def _hits(self, key: str, rankings: Sequence[Ranking], words: TakenIndex) -> PassageHits:
+        """Return the hits of an embedding.
+
+        Args:
+            key: The embedding.
+            rankings: The rankings of the branches.
+            words: The words of sentences.
+        """
         hits = PassageHits({}, {})
         for branch, ranking in zip(self.branches, rankings, strict=True):
-            if branch.key == key and branch.retriever.group == branch.retriever.target:
+            if branch.key == key and not _is_of_parts(branch):
                 hits = hits._replace(passages=ranking.scores)
             elif branch.key == key:
-                hits = hits._replace(sentences=ranking.scores)
+                best = {target: of[0][2][1] for target, of in ranking.parts[0].hits.items()}
+                counts = words.snapshot.siblings([*best.values()])
+                hits = hits._replace(
+                    sentences=ranking.scores, counts=dict(zip(best, counts, strict=True))
+                )
         return hits
 
 
-def _with_lead(scores: Floats, query: TermWeights, matches: npt.NDArray[np.bool_]) -> Floats:
-    """Return the evidence with that of complete matches. Passages with a phrase are first.
+def _is_of_parts(branch: Branch) -> bool:
+    """Return whether a branch searches the sentences of targets."""
+    return branch.retriever.group != branch.retriever.target
+
+
+def _lead(query: TermWeights, matches: npt.NDArray[np.bool_]) -> Floats:
+    """Return the additional evidence of passages with all words of a question.
 
     Args:
-        scores: The evidence of passages.
         query: The question's terms.
         matches: Whether each passage has each term, shape (passages, terms).
     """
     weights = np.array([*query.weights.values()])
     is_complete = matches @ weights >= _ALL_WORDS * query.total
-    with_lead: Floats = scores + _COMPLETE * (is_complete & matches.any(axis=1))
-    if query.phrases:
-        columns = [at for at, term in enumerate(query.weights) if term in query.phrases]
-        with_lead += matches[:, columns].sum(axis=1) * (1 + with_lead.max(initial=0.0))
-    return with_lead
+    lead: Floats = _COMPLETE * (is_complete & matches.any(axis=1))
+    return lead
+
+
+def _with_phrases(scores: Floats, query: TermWeights, matches: npt.NDArray[np.bool_]) -> Floats:
+    """Return the scores with passages that have a phrase of the question first."""
+    if not query.phrases:
+        return scores
+    columns = [at for at, term in enumerate(query.weights) if term in query.phrases]
+    counts = matches[:, columns].sum(axis=1)
+    with_phrases: Floats = scores + counts * (1 + scores.max(initial=0.0))
+    return with_phrases
+
+
+class HitsForLinks(FusionRetriever):
+    """The first hits of a search with links.
+
+    Links complete what words have found: a question of several hops is often covered by several
+    passages together, so that the evidence of each is low. So the branches have fixed weights,
+    unless the words of a question match by chance.
+
+    Args:
+        words: The words of sentences, and of their targets.
+        vectors: The vectors of each embedding.
+        weights: The weights of the vectors, beside words with the weights 1 and 3.
+        limit: The number of targets per branch.
+        trust: The share of the words' weights that counts, from 0 to 1. None: the probability that
+            the words of the question do not match by chance.
+    """
+
+    def __init__(
+        self,
+        words: Sequence[Branch],
+        vectors: Sequence[Branch],
+        weights: Sequence[float],
+        limit: int,
+        trust: float | None = None,
+    ) -> None:
+        retrievers = [branch.retriever for branch in [*words, *vectors]]
+        super().__init__(retrievers, "relative", [SENTENCES, WHOLE, *weights], top_k=limit)
+        self.trust = trust
+        self.has_vectors = any(weights)
+        self.limit = limit
+
+    def _rank(
+        self, number: int, rankings: Sequence[Ranking], sources: Sequence[TakenIndex]
+    ) -> Ranking:
+        """Fuse the rankings of the branches for one query. See ``Rank``."""
+        weights = [weight for weight in self.weights if weight]
+        if self.has_vectors:
+            trust = self.trust
+            if trust is None:
+                trust = self._trust(number, rankings, sources)
+            weights[:2] = [SENTENCES * trust, WHOLE * trust]
+        return fused(rankings, "relative", weights)
+
+    def _trust(
+        self, number: int, rankings: Sequence[Ranking], sources: Sequence[TakenIndex]
+    ) -> float:
+        """Return the probability that the best words of a query do not match by chance."""
+        hits = PassageHits(rankings[0].scores, rankings[1].scores)
+        keys = [*{**hits.sentences, **hits.passages}]
+        query: TermWeights = sources[1].queries[number]
+        size = int(sources[1].snapshot.size)
+        words = word_evidence(hits, keys, self.limit, size, query.total)
+        of_terms = sources[1].snapshot.term_scores(number, [node_id for _, node_id in keys])
+        evidence = words.values + _lead(query, of_terms > 0)
+        return float(probability(evidence).max(initial=0.0))
 
 
 _FEW, _MANY = 0.25, 0.75  # shares of evidence

@@ -16,7 +16,7 @@ from ..protocols import RetrieverLike, RetrieverProtocol
 from ..ranking import RANK_CONSTANT, Mode, check_mode, fuse
 from ..results import OutputOptions, Results
 from ..retriever import Retriever, search_together
-from ..search import Ranking, Reader, first_results, fused
+from ..search import Ranking, Reader, TakenIndex, first_results, fused
 from ..tracing import start_span
 from ..validation import check_top_k, choice, number
 
@@ -133,13 +133,12 @@ class FusionRetriever(BaseRetriever):
         with start_span(self.name, mode=self.mode, queries=queries) as span:
             if is_plain and all(map(str.strip, queries)) and _are_local(retrievers):
 
-                def rank(_: int, rankings: Sequence[Ranking], *__: object) -> Ranking:
-                    return fused(rankings, self.mode, weights, self.rank_constant)
-
                 def select(reader: Reader) -> Results:
                     return first_results(reader, top_k)
 
-                results = await search_together(retrievers, queries, limits, filters, rank, select)
+                results = await search_together(
+                    retrievers, queries, limits, filters, self._rank, select
+                )
             else:
                 outcomes = await All(
                     [
@@ -164,6 +163,13 @@ class FusionRetriever(BaseRetriever):
                 results = await Do(lambda: [fuse(r, *options) for r in per_query], kind="work")
             span.set_results(results)
         return results
+
+    def _rank(
+        self, number: int, rankings: Sequence[Ranking], sources: Sequence[TakenIndex]
+    ) -> Ranking:
+        """Fuse the rankings of one query. See ``Rank``."""
+        weights = [weight for weight in self.weights if weight]
+        return fused(rankings, self.mode, weights, self.rank_constant)
 
     def check_limit(self, top_k: int | None, filters: Filters | None) -> int | None:
         """Return the ``top_k`` of a call: without one every retriever returns its own."""

@@ -35,11 +35,13 @@ _MORE = 0.5
 _EXPONENT = 0.57  # a score of 0.5 separates questions with and without an answer best
 
 # Relevance by vectors, in standard deviations above the highest cosine that is expected by chance.
-_HALF, _STEEPNESS = 0.4, 1.5
+_HALF, _STEEPNESS = 0.45, 1.5
 
 _DOUBT = 8  # unrelated texts that are added as a prior, since few have an uncertain deviation
 
 _FARTHEST = 30.0  # exponent; further passages are equally far
+
+_LEAST_ROWS = 3  # vectors; fewer have no deviation
 
 _LEAST_DEVIATION = 1e-3  # of cosines; smaller differences are noise
 
@@ -139,10 +141,13 @@ def mean_cosine(result: ScoredNode, key: str) -> float:
 
 
 def usual_deviation(background: Vectors) -> float:
-    """Return the standard deviation of the cosines of different vectors."""
+    """Return the standard deviation of the cosines of one vector with others, on average."""
+    count = len(background)
+    if count < _LEAST_ROWS:
+        return 0.0
     cosines = background @ background.T
-    different = cosines[np.triu_indices(len(background), 1)]
-    return float(different.std()) if len(different) else 0.0
+    others = cosines[~np.eye(count, dtype=bool)].reshape(count, count - 1)
+    return float(others.std(axis=1).mean())
 
 
 def highest_by_chance(count: int) -> float:

@@ -9,6 +9,7 @@ A score in units of this scale is evidence in nats: one unit more is e times les
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -23,14 +24,19 @@ _FIRST = 10
 _CHANCE = 2.0
 """PassageEvidence of the best words that is expected by chance, in nats."""
 
-_COVERAGE = 0.45
+_COVERAGE = 0.5
 """The least share of a question's weight that an answer in its words usually covers."""
 
-# BM25 scores of a small corpus have few ranks after the first. The scale of independent terms is 1
-# nat. Terms that depend on each other, such as a character and its pairs, count about twice.
-_USUAL_SCALE, _USUAL_RANKS = 2.0, 10
+# A small corpus has few ranks after the first, so the usual scale of chance counts as some ranks.
+# The scale of independent terms is 1 nat. Terms that depend on each other, such as a character and
+# its pairs, count about twice.
+_USUAL_SCALE = 2.0
+
+_RANKS_OF_WORDS, _RANKS_OF_VECTORS = 10, 30
 
 _LEAST_WORDS, _LEAST_COSINES = 1e-6, 1e-3  # smaller differences are noise
+
+_SMALLEST = 3  # passages; for fewer, the logarithm is too small
 
 _SENTENCES = 0.5  # share of sentences in the scores of words and vectors, the rest is of passages
 
@@ -41,10 +47,12 @@ class PassageHits(NamedTuple):
     Attributes:
         sentences: The scores of passages by their best sentence.
         passages: The scores of the passages' own texts.
+        counts: The numbers of sentences of the passages in ``sentences``. Empty if unknown.
     """
 
     sentences: Mapping[Key, float]
     passages: Mapping[Key, float]
+    counts: Mapping[Key, int] = {}
 
 
 class PassageEvidence(NamedTuple):
@@ -79,10 +87,8 @@ def word_evidence(
     sentences = _filled(hits.sentences, keys, limit, missing=0.0)
     passages = _filled(hits.passages, keys, limit, missing=0.0)
     scores = _SENTENCES * sentences + (1 - _SENTENCES) * passages
-    best = np.zeros(min(limit, size))
-    highest = np.sort(scores)[::-1][: len(best)]
-    best[: len(highest)] = highest
-    base, scale = _chance(best, size, _USUAL_SCALE, _USUAL_RANKS)
+    highest = np.sort(scores[scores > 0])[::-1][: min(limit, size)]
+    base, scale = _chance(highest, size, _USUAL_SCALE, _RANKS_OF_WORDS)
     scale = max(scale, _LEAST_WORDS)
     beyond_chance = (scores - base) / scale - _CHANCE
     beyond_coverage = (scores - _COVERAGE * total) / scale
@@ -92,26 +98,53 @@ def word_evidence(
 
 
 def vector_evidence(
-    hits: PassageHits, keys: Sequence[Key], limit: int, size: int
+    hits: PassageHits, keys: Sequence[Key], limit: int, size: int, deviation: float
 ) -> PassageEvidence:
     """Return the evidence by vectors. The last passage has none.
+
+    A passage with many sentences has as many chances that one of them is near. By chance, the best
+    of ``n`` sentences is higher by ``log(n)`` units, which are subtracted.
 
     Args:
         hits: The cosines, of sentences, of passages, or of both.
         keys: The keys of the passages.
         limit: The number of hits that were requested.
         size: The number of passages in the corpus.
+        deviation: The standard deviation of the cosines of unrelated texts.
     """
-    found = [ranking for ranking in hits if ranking]
+    # The highest of many normal values fall exponentially, with this scale (Cramér, 1946).
+    usual = deviation / math.sqrt(2 * math.log(max(size, _SMALLEST)))
+    sentences = _without_chances(hits, limit, size, usual)
+    found = [ranking for ranking in (sentences, hits.passages) if ranking]
     if not found:
         return PassageEvidence(np.zeros(len(keys)), 0.0, np.zeros(len(keys)))
     cosines = mean_scores(found, keys, limit)
     best = np.sort(cosines)[::-1][:limit]
-    base, scale = _chance(best, size)
+    base, scale = _chance(best, size, usual, _RANKS_OF_VECTORS)
     scale = max(scale, _LEAST_COSINES)
     values: Floats = (cosines - cosines.min()) / scale
-    of_sentences = np.full(len(keys), len([*filter(None, [hits.sentences])]) / len(found))
+    of_sentences = np.full(len(keys), bool(sentences) / len(found))
     return PassageEvidence(values, float((best[0] - base) / scale), of_sentences)
+
+
+def _without_chances(
+    hits: PassageHits, limit: int, size: int, usual_scale: float
+) -> Mapping[Key, float]:
+    """Return the cosines of best sentences without what the number of sentences gives by chance."""
+    if not hits.counts:
+        return hits.sentences
+    best = np.sort([*hits.sentences.values()])[::-1][:limit]
+    _, scale = _chance(best, size, usual_scale, _RANKS_OF_VECTORS)
+    return {
+        key: cosine - scale * math.log(max(1, hits.counts[key]))
+        for key, cosine in hits.sentences.items()
+    }
+
+
+def probability(evidence: Floats) -> Floats:
+    """Return the probability that a match is not by chance, for its evidence in nats."""
+    values: Floats = -np.expm1(-evidence)
+    return values
 
 
 def mean_scores(rankings: Sequence[Mapping[Key, float]], keys: Sequence[Key], limit: int) -> Floats:
@@ -141,24 +174,19 @@ def _share(part: Floats, whole: Floats) -> Floats:
     return shares
 
 
-def _chance(
-    best: Floats, size: int, usual_scale: float = 0.0, usual_ranks: int = 0
-) -> tuple[float, float]:
+def _chance(best: Floats, size: int, usual_scale: float, usual_ranks: int) -> tuple[float, float]:
     """Return the score that chance reaches, and the scale of scores by chance.
 
     Args:
         best: The best scores, best first.
         size: The number of passages in the corpus.
-        usual_scale: The scale if no rank is known.
+        usual_scale: The scale that is expected without the scores.
         usual_ranks: The number of ranks that the usual scale counts as.
     """
-    hits = np.count_nonzero(best > 0) if usual_ranks else len(best)
-    last = max(0, min(len(best), hits) - 1)
-    last = min(last, size // 3)
+    last = min(max(0, len(best) - 1), size // 3)
     first = min(_FIRST, last // 3)
     count = last - first
-    scale = float(best[first:last].mean() - best[last]) if count else 0.0
-    if count + usual_ranks:
-        scale = (scale * count + usual_scale * usual_ranks) / (count + usual_ranks)
+    measured = float(best[first:last].mean() - best[last]) if count else 0.0
+    scale = (measured * count + usual_scale * usual_ranks) / (count + usual_ranks)
     base = float(best[_FIRST]) if len(best) > _FIRST else 0.0
     return base, scale

@@ -70,6 +70,19 @@ class Runs(Generic[T]):
         """Return the values of rows."""
         return [*map(self.values.__getitem__, self.codes[rows].tolist())]
 
+    def run_lengths(self, rows: Rows, size: int) -> list[int]:
+        """Return the lengths of the runs with some rows.
+
+        Args:
+            rows: The rows.
+            size: The number of rows of the column.
+        """
+        codes = self.codes[:size]
+        first = np.searchsorted(codes, codes[rows], side="left")
+        after = np.searchsorted(codes, codes[rows], side="right")
+        lengths: list[int] = (after - first).tolist()
+        return lengths
+
     def arrays(self, name: str, size: int, write: Callable[[T], str]) -> Arrays:
         """Return arrays for a file.
 
@@ -172,6 +185,14 @@ class TableSnapshot(NamedTuple):
             MissingNodeError: If a node was removed or changed.
         """
         return self.parents.take(self.rows_of(ids))
+
+    def count_siblings(self, ids: Iterable[str]) -> list[int]:
+        """Return how many nodes have the parent of each node, including itself.
+
+        Raises:
+            MissingNodeError: If a node was removed or changed.
+        """
+        return self.parents.run_lengths(self.rows_of(ids), len(self.orders))
 
 
 class NodeTable:

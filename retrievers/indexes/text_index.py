@@ -111,7 +111,7 @@ class TextIndex(FilterIndex):
         def term_scores(number: int, ids: Sequence[str]) -> Floats:
             return of_queries[number].looked_up(table.rows_of(ids)).T
 
-        return Snapshot(search, table.parents_of, term_scores, self.size)
+        return Snapshot(search, table.parents_of, term_scores, self.size, table.count_siblings)
 
     def meeting(self, filter: Filter) -> Meets | None:
         """Return a function from a node to whether it meets a filter; None if all do."""

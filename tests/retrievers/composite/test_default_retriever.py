@@ -354,7 +354,7 @@ def test_linked_search_declares_and_creates_nothing_again(monkeypatch) -> None:
     monkeypatch.setattr(BaseRetriever, "__init__", counted)
     retriever = DefaultRetriever(graph, follow_links=True)
     first = retriever.retrieve("tea number 1")
-    assert {"FusionRetriever", "LinkRetriever"} <= {*created}
+    assert {"HitsForLinks", "LinkRetriever"} <= {*created}
     created.clear()
     state = graph.reader.held_state()
     for question in ("tea number 1", "rivers of kind 2", "chess"):
@@ -363,7 +363,7 @@ def test_linked_search_declares_and_creates_nothing_again(monkeypatch) -> None:
     assert graph.reader.held_state() is state  # a declared group changes the state
     copy = retriever.with_fetch_k(1)
     assert [result.node.id for result in copy.retrieve("tea number 1")]
-    assert created == ["FusionRetriever", "LinkRetriever"]
+    assert created == ["HitsForLinks", "LinkRetriever"]
     assert retriever.retrieve("tea number 1") == first
     assert graph.reader.held_state() is state
 

@@ -37,12 +37,32 @@ def test_word_evidence_requires_distance_from_chance() -> None:
 @pytest.mark.parametrize("scale", [0.01, 0.1])
 def test_vector_evidence_ignores_scale_of_model(scale: float) -> None:
     hits = hits_of(falling(8 * scale, scale=scale))
-    found = vector_evidence(hits, [*hits.passages], LIMIT, 1_000)
+    deviation = 3.7  # of 1,000 values whose highest fall with the scale 1
+    found = vector_evidence(hits, [*hits.passages], LIMIT, 1_000, deviation * scale)
     whole = hits_of(falling(8.0))
-    expected = vector_evidence(whole, [*whole.passages], LIMIT, 1_000)
+    expected = vector_evidence(whole, [*whole.passages], LIMIT, 1_000, deviation)
     assert found.highest == pytest.approx(expected.highest)
 
 
-def test_equal_cosines_have_no_evidence() -> None:
+@pytest.mark.parametrize("deviation", [0.0, 0.02])
+def test_equal_cosines_have_no_evidence(deviation: float) -> None:
     hits = hits_of([0.5 + 1e-7 * n for n in range(LIMIT)])
-    assert vector_evidence(hits, [*hits.passages], LIMIT, 1_000).values.max() < 0.01
+    found = vector_evidence(hits, [*hits.passages], LIMIT, 1_000, deviation)
+    assert found.values.max() < 0.01
+
+
+def test_one_different_cosine_has_limited_evidence() -> None:
+    hits = hits_of([0.5] + [0.48] * (LIMIT - 1))
+    found = vector_evidence(hits, [*hits.passages], LIMIT, 1_000, 0.02)
+    assert found.values[0] < 10  # the deviation of the model, not the equal cosines, is the unit
+
+
+def test_best_of_many_sentences_has_less_evidence() -> None:
+    ranked = {(0, str(number)): 0.9 - 0.01 * number for number in range(LIMIT)}
+    few = PassageHits(ranked, {}, dict.fromkeys(ranked, 1))
+    many = PassageHits(ranked, {}, {**few.counts, (0, "0"): 50})
+    keys = [*ranked]
+    of_few = vector_evidence(few, keys, LIMIT, 1_000, 0.05).values
+    of_many = vector_evidence(many, keys, LIMIT, 1_000, 0.05).values
+    assert of_few.argmax() == 0
+    assert of_many.argmax() == 1

@@ -1,0 +1,61 @@
+"""The weights of words and vectors that a user gives to the default search."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ..validation import number
+
+WORDS, VECTORS = "words", "vectors"
+"""The names of all words and of all vectors in weights."""
+
+
+class BranchWeights(NamedTuple):
+    """The given weights of words and vectors.
+
+    Attributes:
+        words: The weight of words.
+        vectors: The weight of each embedding.
+    """
+
+    words: float
+    vectors: Mapping[str, float]
+
+    @property
+    def note(self) -> str:
+        """The weights in words."""
+        parts = [f"words {self.words:g}"]
+        parts += [f"vectors of {key!r} {weight:g}" for key, weight in self.vectors.items()]
+        return f"given weights: {', '.join(parts)}"
+
+
+def parse_weights(weights: Mapping[str, float], keys: Sequence[str]) -> BranchWeights:
+    """Return the weights of words and of each embedding.
+
+    Args:
+        weights: The weights of ``"words"``, of ``"vectors"`` or of names of embeddings. Words that
+            are not named have weight 1. Embeddings that are not named have the weight of
+            ``"vectors"``: by default 1, or 0 if other embeddings are named.
+        keys: The names of the embeddings.
+
+    Raises:
+        TypeError: If the weights are not a mapping of numbers.
+        ValueError: If a name is unknown, a number is negative, or all numbers are 0.
+    """
+    if not isinstance(weights, Mapping):
+        raise TypeError(
+            f"weights must be a dictionary, {{'words': 1, 'vectors': 3}}, got {weights!r:.80}"
+        )
+    allowed = [WORDS, *keys] if VECTORS in keys else [WORDS, VECTORS, *keys]
+    for name in weights:
+        if name not in allowed:
+            raise ValueError(f"weights must have names of {allowed}, got {name!r:.80}")
+    checked = {name: number(weight, f"weights[{name!r}]") for name, weight in weights.items()}
+    words = checked.get(WORDS, 1.0)
+    is_named = any(key in checked for key in keys)
+    others = checked.get(VECTORS, 0.0 if is_named else 1.0)
+    vectors = {key: checked.get(key, others) for key in keys}
+    if not words and not any(vectors.values()):
+        raise ValueError(f"weights must have a number above 0, got {dict(weights)!r:.80}")
+    return BranchWeights(words, vectors)
