@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, get_args, overload
@@ -169,13 +169,35 @@ class BaseRetriever:
             ValueError: If the value is unknown, or no inner retriever is a default search.
         """
         choice(phrases, "phrases", get_args(Phrases))
+        return self._with_default_searches("phrases", lambda inner: inner.with_phrases(phrases))
+
+    def with_weights(self, weights: Mapping[str, float]) -> Self:
+        """Return a copy in which each default search has these weights of words and vectors.
+
+        Args:
+            weights: The weights, see ``DefaultRetriever``.
+
+        Raises:
+            TypeError: If the weights are not a mapping of numbers.
+            ValueError: If a weight is invalid, or no inner retriever is a default search.
+        """
+        return self._with_default_searches("weights", lambda inner: inner.with_weights(weights))
+
+    def _with_default_searches(
+        self, option: str, change: Callable[[BaseRetriever], BaseRetriever]
+    ) -> Self:
+        """Return a copy in which each default search is changed.
+
+        Raises:
+            ValueError: If no inner retriever is a default search.
+        """
         changed: dict[str, RetrieverProtocol] = {}
         for name, inner in self.inner_retrievers:
             if isinstance(inner, BaseRetriever) and searches_phrases(inner):
-                changed[name] = inner.with_phrases(phrases)
+                changed[name] = change(inner)
         if not changed:
             raise ValueError(
-                f"phrases= requires a default search, got {self!r:.120}; use as_retriever(graph)"
+                f"{option}= requires a default search, got {self!r:.120}; use as_retriever(graph)"
             )
         return self.with_inner_retrievers(changed)
 

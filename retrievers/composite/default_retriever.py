@@ -36,7 +36,7 @@ from ..token_budget import BUDGET, TokenBudget
 from ..tracing import start_span, summarize_queries
 from ..validation import check_min_score, check_top_k, choice
 from . import relevance
-from .branch_weights import parse_weights
+from .branch_weights import BranchWeights, parse_weights
 from .budget_windows import passages_within, search_windows
 from .default_settings import (
     MeasuredSettings,
@@ -212,9 +212,6 @@ class DefaultRetriever(BaseRetriever):
         self.sentences, self.entities = sentence_group(graph, target), f"{target} entity"
         self._needs_vectors = embed_keys is not None
         keys = list(graph.embeddings.embedders) if embed_keys is None else list(embed_keys)
-        self.weights = None if weights is None else parse_weights(weights, keys)
-        if self.weights is not None:
-            keys = [key for key in keys if self.weights.vectors[key]]
         if index != DEFAULT and not keys:
             raise ValueError(
                 f"index={index!r:.80} is an index of embeddings, and none are searched; give the "
@@ -245,12 +242,25 @@ class DefaultRetriever(BaseRetriever):
             for group in dict.fromkeys(groups)
         ]
         self._embed_keys = keys
+        self._known_keys = keys  # also those with weight 0
+        self._known_vectors = self._vectors
+        self.weights: BranchWeights | None = None
+        if weights is not None:
+            self._set_weights(weights)
+
+    def _set_weights(self, weights: Mapping[str, float]) -> None:
+        """Set the weights of words and vectors. Vectors with weight 0 are not searched."""
+        self.weights = parse_weights(weights, self._known_keys)
+        of_vectors = self.weights.vectors
+        self._embed_keys = [key for key in self._known_keys if of_vectors[key]]
+        self._vectors = [branch for branch in self._known_vectors if of_vectors[str(branch.key)]]
 
     def with_fetch_k(self, fetch_k: int) -> DefaultRetriever:
         """Return a copy with another number of hits before lifting."""
         other = copy.copy(self)
         other._words = [_with_fetch_k(branch, fetch_k) for branch in self._words]
         other._vectors = [_with_fetch_k(branch, fetch_k) for branch in self._vectors]
+        other._known_vectors = [_with_fetch_k(branch, fetch_k) for branch in self._known_vectors]
         other._linked = {}
         return other
 
@@ -258,6 +268,13 @@ class DefaultRetriever(BaseRetriever):
         """Return a copy that returns results with quoted phrases first, or only such results."""
         other = copy.copy(self)
         other.phrases = choice(phrases, "phrases", get_args(Phrases))
+        return other
+
+    def with_weights(self, weights: Mapping[str, float]) -> DefaultRetriever:
+        """Return a copy with given weights of words and vectors."""
+        other = copy.copy(self)
+        other._set_weights(weights)
+        other._linked = {}
         return other
 
     def with_min_score(self, min_score: float) -> DefaultRetriever:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -33,7 +33,14 @@ Request = Callable[[str, int | None, Filters | None], Do[Any]]
 
 
 def as_retriever(
-    source: Any, what: str = "a retriever", *, name: str | None = None
+    source: Any,
+    what: str = "a retriever",
+    *,
+    name: str | None = None,
+    min_score: float | None = None,
+    max_tokens: int | None = None,
+    phrases: Phrases | None = None,
+    weights: Mapping[str, float] | None = None,
 ) -> RetrieverProtocol:
     """Convert a retriever of any framework to a retriever of this package.
 
@@ -59,9 +66,18 @@ def as_retriever(
         what: The description of the source in errors.
         name: The name of a foreign retriever in evidence and traces. Defaults to its own name or
             the name of its class.
+        min_score: The minimum score.
+        max_tokens: The maximum number of tokens of all results together, unless a call has a
+            budget. A graph then returns windows: runs of whole sentences.
+        phrases: ``"first"`` or ``"required"``: how the default search of a graph treats results
+            with the phrases in quotation marks of a query.
+        weights: The weights of words and vectors in the default search of a graph, see
+            ``DefaultRetriever``.
 
     Raises:
         TypeError: If the source has none of these types.
+        ValueError: If an option is out of range, or the source has no default search and
+            ``phrases`` or ``weights`` is given.
 
     Example:
         >>> texts = {"Tea": 0.5, "Tee": 0.25}
@@ -71,6 +87,17 @@ def as_retriever(
         0.5000    "Tea"
           0.5000    search for "tea?": itself
     """
+    return configured(
+        _converted(source, what, name),
+        min_score=min_score,
+        max_tokens=max_tokens,
+        phrases=phrases,
+        weights=weights,
+    )
+
+
+def _converted(source: Any, what: str, name: str | None) -> RetrieverProtocol:
+    """Convert a retriever. See ``as_retriever``."""
     # A Runnable may forward attributes of its inner object, so the class is asked.
     if hasattr(type(source), NATIVE) and not _replaces_search(type(source)):
         native: RetrieverProtocol = getattr(source, NATIVE)
@@ -363,6 +390,7 @@ class ConfiguredRetriever(BaseRetriever):
         max_tokens: Maximum number of tokens of all results together, unless a call has a budget.
             ``top_k`` limits these results only if it is given.
         phrases: How each inner default search treats quoted phrases.
+        weights: The weights of words and vectors in each inner default search.
     """
 
     name = "configured"
@@ -377,12 +405,17 @@ class ConfiguredRetriever(BaseRetriever):
         min_score: float | None = None,
         max_tokens: int | None = None,
         phrases: Phrases | None = None,
+        weights: Mapping[str, float] | None = None,
     ) -> None:
         super().__init__(top_k=top_k)
         TokenBudget(max_tokens)  # checks
         if fetch_k is not None and isinstance(inner, BaseRetriever):
             inner = inner.with_fetch_k(fetch_k)
-        self.inner = inner if phrases is None else _with_phrases(inner, phrases)
+        if phrases is not None:
+            inner = _default_search(inner, "phrases").with_phrases(phrases)
+        if weights is not None:
+            inner = _default_search(inner, "weights").with_weights(weights)
+        self.inner = inner
         parse_filters(filters)
         self.filters = filters
         self.min_score = check_min_score(min_score, inner)
@@ -415,10 +448,15 @@ class ConfiguredRetriever(BaseRetriever):
         return kept
 
 
-def _with_phrases(inner: RetrieverProtocol, phrases: Phrases) -> RetrieverProtocol:
+def _default_search(inner: RetrieverProtocol, option: str) -> BaseRetriever:
+    """Return a retriever that may contain default searches.
+
+    Raises:
+        ValueError: If it is a foreign retriever.
+    """
     if not isinstance(inner, BaseRetriever):
-        raise ValueError(f"phrases= requires a default search, got {inner!r:.120}")
-    return inner.with_phrases(phrases)
+        raise ValueError(f"{option}= requires a default search, got {inner!r:.120}")
+    return inner
 
 
 def configured(inner: RetrieverProtocol, **settings: Any) -> RetrieverProtocol:

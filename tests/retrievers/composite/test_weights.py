@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from nodekin.nodegraph import NodeGraph
-from nodekin.retrievers import DefaultRetriever
+from nodekin.retrievers import DefaultRetriever, as_retriever
 
 TEXTS = [
     "Green tea is steamed.",
@@ -104,3 +104,26 @@ def test_given_weights_hold_with_links_and_windows() -> None:
 def test_wrong_weights_raise(weights: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         DefaultRetriever(graph_of(), weights=weights)
+
+
+def test_a_copy_gets_other_weights() -> None:
+    retriever = DefaultRetriever(graph_of(), weights={"vectors": 0})
+    other = retriever.with_weights({"words": 0})
+    assert other.retrieve("green tea steamed?")[0].node.text == MEANING
+    assert retriever.retrieve("green tea steamed?")[0].node.text == TEXTS[0]
+
+
+def test_as_retriever_sets_options_of_the_default_search() -> None:
+    graph = graph_of()
+    assert as_retriever(graph, weights={"words": 0}).retrieve("green?")[0].node.text == MEANING
+    assert as_retriever(graph, min_score=1.0).retrieve("green rivers?") == []
+    windows = as_retriever(graph, max_tokens=6).retrieve("green tea")
+    assert windows == as_retriever(graph).retrieve("green tea", max_tokens=6)
+    required = as_retriever(graph, phrases="required").retrieve('"green tea"')
+    assert [result.node.text for result in required] == [TEXTS[0]]
+
+
+@pytest.mark.parametrize("option", [{"weights": {"words": 1}}, {"phrases": "required"}])
+def test_options_of_the_default_search_need_one(option: Any) -> None:
+    with pytest.raises(ValueError, match="requires a default search"):
+        as_retriever(lambda query: [query], **option)
