@@ -24,6 +24,10 @@ _VECTORS = 0.9  # weight of the evidence of a good model; the evidence of words 
 
 _COMPLETE = 6.0  # nats; a passage with all words of a question is rarely a match by chance
 
+_CODES = 10.0  # nats; a passage with all codes of a question is even rarer by chance
+
+_RARE = 0.8  # weight of a code, as a share of the highest weight of a term
+
 _ALL_WORDS = 0.99  # share of the weight of a question
 
 
@@ -171,7 +175,9 @@ def _is_of_parts(branch: Branch) -> bool:
 
 
 def _lead(query: TermWeights, matches: npt.NDArray[np.bool_]) -> Floats:
-    """Return the additional evidence of passages with all words of a question.
+    """Return the additional evidence of passages with all words or all codes of a question.
+
+    A code is a rare term with a digit, such as a version, a part number or a date.
 
     Args:
         query: The question's terms.
@@ -180,7 +186,16 @@ def _lead(query: TermWeights, matches: npt.NDArray[np.bool_]) -> Floats:
     weights = np.array([*query.weights.values()])
     is_complete = matches @ weights >= _ALL_WORDS * query.total
     lead: Floats = _COMPLETE * (is_complete & matches.any(axis=1))
+    rare = _RARE * weights.max(initial=0.0)
+    is_code = [weight >= rare and _has_digit(term) for term, weight in query.weights.items()]
+    if any(is_code):
+        has_codes = matches[:, np.array(is_code)].all(axis=1)
+        lead = np.maximum(lead, _CODES * has_codes)
     return lead
+
+
+def _has_digit(term: str) -> bool:
+    return any(character.isdigit() for character in term)
 
 
 def _with_phrases(scores: Floats, query: TermWeights, matches: npt.NDArray[np.bool_]) -> Floats:
