@@ -103,7 +103,7 @@ class EvidenceFusion:
             keys,
             self.limit,
             size,
-            query.total,
+            query,
         )
         shares = [words.values * words.of_sentences, words.values * (1 - words.of_sentences)]
         total_reliability = sum(self.reliability[key] for key in self._keys())
@@ -128,7 +128,8 @@ class EvidenceFusion:
             for ranking, share in zip(rankings, shares, strict=True)
             for part in ranking.parts
         ]
-        ranking = Ranking(ranked, parts, describe(words.highest, by_vectors))
+        by_words = float((words.values + lead).max(initial=0.0))
+        ranking = Ranking(ranked, parts, describe(by_words, by_vectors))
         return Fused(ranking, probability(words.values + lead)[order])
 
     def _by_weights(self, weights: BranchWeights, rankings: Sequence[Ranking]) -> Fused:
@@ -258,7 +259,7 @@ class HitsForLinks(FusionRetriever):
         keys = [*{**hits.sentences, **hits.passages}]
         query: TermWeights = sources[1].queries[number]
         size = int(sources[1].snapshot.size)
-        words = word_evidence(hits, keys, self.limit, size, query.total)
+        words = word_evidence(hits, keys, self.limit, size, query)
         of_terms = sources[1].snapshot.term_scores(number, [node_id for _, node_id in keys])
         evidence = words.values + _lead(query, of_terms > 0)
         return float(probability(evidence).max(initial=0.0))

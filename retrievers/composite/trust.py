@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..indexes.bm25_scores import Floats
+from ..indexes.bm25_scores import Floats, TermWeights
 from ..search import Key
 
 _FIRST = 10
@@ -24,8 +24,12 @@ _FIRST = 10
 _CHANCE = 2.0
 """PassageEvidence of the best words that is expected by chance, in nats."""
 
-_COVERAGE = 0.5
-"""The least share of a question's weight that an answer in its words usually covers."""
+_MOST_COVERAGE = 0.6
+"""The share of a question's weight that is evidence, however short the question is."""
+
+_COVERAGE = 1.2
+"""The share that is evidence, for a question of one term. It falls with the root of their number:
+the more terms, the less does the share that a passage covers by chance deviate."""
 
 # A small corpus has few ranks after the first, so the usual scale of chance counts as some ranks.
 # The scale of independent terms is 1 nat. Terms that depend on each other, such as a character and
@@ -70,7 +74,7 @@ class PassageEvidence(NamedTuple):
 
 
 def word_evidence(
-    hits: PassageHits, keys: Sequence[Key], limit: int, size: int, total: float
+    hits: PassageHits, keys: Sequence[Key], limit: int, size: int, query: TermWeights
 ) -> PassageEvidence:
     """Return the evidence by words.
 
@@ -82,7 +86,7 @@ def word_evidence(
         keys: The keys of the passages.
         limit: The number of hits that were requested.
         size: The number of passages in the corpus.
-        total: The weight of all terms of the question, including missing terms.
+        query: The terms of the question.
     """
     sentences = _filled(hits.sentences, keys, limit, missing=0.0)
     passages = _filled(hits.passages, keys, limit, missing=0.0)
@@ -91,10 +95,24 @@ def word_evidence(
     base, scale = _chance(highest, size, _USUAL_SCALE, _RANKS_OF_WORDS)
     scale = max(scale, _LEAST_WORDS)
     beyond_chance = (scores - base) / scale - _CHANCE
-    beyond_coverage = (scores - _COVERAGE * total) / scale
+    beyond_coverage = (scores - _least_coverage(query) * query.total) / scale
     values: Floats = np.logaddexp(0.0, np.minimum(beyond_chance, beyond_coverage))
     of_sentences = _share(_SENTENCES * sentences, scores)
     return PassageEvidence(values, float(values.max(initial=0.0)), of_sentences)
+
+
+def _least_coverage(query: TermWeights) -> float:
+    """Return the least share of a question's weight that is evidence.
+
+    A few heavy terms count as the number of terms of equal weight with the same deviation (Kish,
+    "Survey Sampling", 1965).
+    """
+    squares = sum(weight**2 for weight in query.weights.values())
+    squares += query.missing * query.highest
+    if not squares:
+        return _MOST_COVERAGE
+    terms = query.total**2 / squares
+    return min(_MOST_COVERAGE, _COVERAGE / math.sqrt(terms))
 
 
 def vector_evidence(

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from nodekin.retrievers.composite.trust import PassageHits, vector_evidence, word_evidence
+from nodekin.retrievers.indexes.bm25_scores import Saturation, TermWeights
 
 LIMIT = 32
 
@@ -11,6 +12,12 @@ LIMIT = 32
 def hits_of(scores: list[float]) -> PassageHits:
     ranked = {(0, str(number)): score for number, score in enumerate(scores)}
     return PassageHits(ranked, ranked)
+
+
+def question(count: int, total: float) -> TermWeights:
+    """Return a question of terms with equal weights."""
+    weights = {str(number): total / count for number in range(count)}
+    return TermWeights(weights, Saturation(1.5, 0.75, 8.0), highest=total / count)
 
 
 def falling(first: float, count: int = LIMIT, scale: float = 1.0) -> list[float]:
@@ -24,13 +31,22 @@ def falling(first: float, count: int = LIMIT, scale: float = 1.0) -> list[float]
 )
 def test_word_evidence_requires_coverage(total: float, is_evidence: bool) -> None:
     hits = hits_of(falling(15.0))
-    found = word_evidence(hits, [*hits.passages], LIMIT, 1_000, total)
+    found = word_evidence(hits, [*hits.passages], LIMIT, 1_000, question(4, total))
     assert (found.values[0] > 3) == is_evidence
+
+
+def test_longer_questions_require_less_coverage() -> None:
+    hits = hits_of(falling(15.0))
+    total = 35.0  # the first passage covers .43
+    of_few = word_evidence(hits, [*hits.passages], LIMIT, 1_000, question(4, total))
+    of_many = word_evidence(hits, [*hits.passages], LIMIT, 1_000, question(16, total))
+    assert of_few.highest < 1
+    assert of_many.highest > 2
 
 
 def test_word_evidence_requires_distance_from_chance() -> None:
     hits = hits_of(falling(4.7))
-    found = word_evidence(hits, [*hits.passages], LIMIT, 1_000, total=5.0)
+    found = word_evidence(hits, [*hits.passages], LIMIT, 1_000, question(4, 5.0))
     assert found.highest < 1.5
 
 
