@@ -49,7 +49,15 @@ from .graph_search import (
     search_passages,
 )
 
-_CALL_OPTIONS = ("k", "fetch_k", "filter", "score_threshold", "max_tokens", "phrases")
+_CALL_OPTIONS = (
+    "k",
+    "fetch_k",
+    "filter",
+    "score_threshold",
+    "max_tokens",
+    "phrases",
+    "weights",
+)
 
 
 async def _search_in_thread(
@@ -82,6 +90,9 @@ class NodeGraphRetriever(BaseRetriever):
             metadata of its document, and its ``place``, ``start`` and ``end``.
         phrases: ``"first"`` or ``"required"``: how the default search treats results with the
             phrases in quotation marks of a query. If None, the retriever decides.
+        weights: The weights of words and vectors in the default search, such as ``{"words": 1,
+            "vectors": 3}``. If None, the retriever decides: by default, words and vectors count by
+            their evidence in each question.
         fetch_k: The number of hits in smaller groups to consider before lifting. None: as many as
             ``k`` documents need.
         filter: Additional conditions on metadata, checked before ranking.
@@ -93,8 +104,8 @@ class NodeGraphRetriever(BaseRetriever):
             Results``.
         evidence: Whether the metadata lists the matches of smaller groups as ``evidence``.
         graph: The graph for ``add_documents`` and ``delete``. ``from_documents`` sets it.
-        search_kwargs: ``k``, ``fetch_k``, ``filter``, ``score_threshold``, ``max_tokens`` and
-            ``phrases`` as a mapping.
+        search_kwargs: ``k``, ``fetch_k``, ``filter``, ``score_threshold``, ``max_tokens``,
+            ``phrases`` and ``weights`` as a mapping.
 
     Instantiate:
         >>> from langchain_core.documents import Document
@@ -120,8 +131,8 @@ class NodeGraphRetriever(BaseRetriever):
         >>> document.metadata["evidence"][0]["text"]
         'Black tea is not.'
 
-        A call takes ``k``, ``fetch_k``, ``filter``, ``score_threshold``, ``max_tokens`` and
-        ``phrases``. The call's filter is added to the retriever's:
+        A call takes ``k``, ``fetch_k``, ``filter``, ``score_threshold``, ``max_tokens``,
+        ``phrases`` and ``weights``. The call's filter is added to the retriever's:
 
         >>> retriever.invoke("tea", k=1, filter={"language": "en"})
         []
@@ -150,6 +161,7 @@ class NodeGraphRetriever(BaseRetriever):
     score_threshold: float | None = Field(default=None, allow_inf_nan=False)
     max_tokens: int | None = Field(default=None, ge=1, strict=True)
     phrases: Phrases | None = None
+    weights: Mapping[str, float] | None = None
     score_key: str | None = None
     place: bool = False
     evidence: bool = False
@@ -176,6 +188,7 @@ class NodeGraphRetriever(BaseRetriever):
         score_threshold: float | None = None,
         max_tokens: int | None = None,
         phrases: Phrases | None = None,
+        weights: Mapping[str, float] | None = None,
         score_key: str | None = None,
         place: bool | None = None,
         evidence: bool | None = None,
@@ -193,6 +206,7 @@ class NodeGraphRetriever(BaseRetriever):
             score_threshold=score_threshold,
             max_tokens=max_tokens,
             phrases=phrases,
+            weights=weights,
             score_key=score_key,
             place=place,
             evidence=evidence,
@@ -210,7 +224,8 @@ class NodeGraphRetriever(BaseRetriever):
         values["retriever"] = as_retriever(source, "retriever")
         check_min_score(values.get("score_threshold"), values["retriever"], "score_threshold")
         as_filters(values.get("filter"))
-        configured(values["retriever"], phrases=values.get("phrases"))  # checks
+        of_default_search = {name: values.get(name) for name in ("phrases", "weights")}
+        configured(values["retriever"], **of_default_search)  # checks
         super().__init__(**values)
 
     @classmethod
@@ -239,6 +254,7 @@ class NodeGraphRetriever(BaseRetriever):
         score_threshold: float | None = None,
         max_tokens: int | None = None,
         phrases: Phrases | None = None,
+        weights: Mapping[str, float] | None = None,
         score_key: str | None = None,
         place: bool | None = None,
         evidence: bool | None = None,
@@ -279,6 +295,7 @@ class NodeGraphRetriever(BaseRetriever):
             score_threshold=score_threshold,
             max_tokens=max_tokens,
             phrases=phrases,
+            weights=weights,
             score_key=score_key,
             place=place,
             evidence=evidence,
@@ -317,6 +334,7 @@ class NodeGraphRetriever(BaseRetriever):
         score_threshold: float | None = None,
         max_tokens: int | None = None,
         phrases: Phrases | None = None,
+        weights: Mapping[str, float] | None = None,
         score_key: str | None = None,
         place: bool | None = None,
         evidence: bool | None = None,
@@ -348,6 +366,7 @@ class NodeGraphRetriever(BaseRetriever):
             score_threshold=score_threshold,
             max_tokens=max_tokens,
             phrases=phrases,
+            weights=weights,
             score_key=score_key,
             place=place,
             evidence=evidence,
@@ -380,6 +399,7 @@ class NodeGraphRetriever(BaseRetriever):
         score_threshold: float | None = None,
         max_tokens: int | None = None,
         phrases: Phrases | None = None,
+        weights: Mapping[str, float] | None = None,
         score_key: str | None = None,
         place: bool | None = None,
         evidence: bool | None = None,
@@ -419,6 +439,7 @@ class NodeGraphRetriever(BaseRetriever):
             score_threshold: The minimum score.
             max_tokens: The maximum number of tokens of all documents together.
             phrases: How results with quoted phrases are treated.
+            weights: The weights of words and vectors.
             score_key: The metadata field for the score.
             place: Whether the metadata has the place of the best match.
             evidence: Whether the metadata lists the matches.
@@ -467,6 +488,7 @@ class NodeGraphRetriever(BaseRetriever):
             score_threshold=score_threshold,
             max_tokens=max_tokens,
             phrases=phrases,
+            weights=weights,
             score_key=score_key,
             place=place,
             evidence=evidence,
@@ -496,7 +518,7 @@ class NodeGraphRetriever(BaseRetriever):
             documents,
             ids,
             self.score_key or SCORE_KEY,
-            document_keys(self.retriever, self.graph),
+            document_keys(self.native_retriever, self.graph),
         )
 
     aadd_documents = in_thread(add_documents)
@@ -527,6 +549,7 @@ class NodeGraphRetriever(BaseRetriever):
         score_threshold: float | None = None,
         max_tokens: int | None = None,
         phrases: Phrases | None = None,
+        weights: Mapping[str, float] | None = None,
     ) -> RetrieverProtocol:
         """Return the nodekin retriever of a call. Options that are not given are the fields."""
         threshold = self.score_threshold if score_threshold is None else score_threshold
@@ -538,6 +561,7 @@ class NodeGraphRetriever(BaseRetriever):
             min_score=check_min_score(threshold, self.retriever, "score_threshold"),
             max_tokens=self.max_tokens if max_tokens is None else max_tokens,
             phrases=self.phrases if phrases is None else phrases,
+            weights=self.weights if weights is None else weights,
         )
 
     def invoke(
@@ -548,8 +572,9 @@ class NodeGraphRetriever(BaseRetriever):
         Args:
             input: The query. A blank query lists the documents that meet a filter.
             config: The config. Its ``run_id`` is the id of the retriever's run.
-            **kwargs: ``k``, ``fetch_k``, ``score_threshold``, ``max_tokens`` and ``phrases``
-                replace the fields of the retriever. ``filter`` is added to the retriever's filter.
+            **kwargs: ``k``, ``fetch_k``, ``score_threshold``, ``max_tokens``, ``phrases`` and
+                ``weights`` replace the fields of the retriever. ``filter`` is added to the
+                retriever's filter.
 
         Raises:
             TypeError: If an argument is unknown, or ``_get_relevant_documents`` of a subclass does

@@ -99,6 +99,7 @@ class EngineOptions(SynthesisOptions, EngineStrategyOptions, total=False):
     max_tokens: OptionalCount
     min_score: OptionalNumber
     phrases: Phrases | None
+    weights: Mapping[str, float] | None
     node_postprocessors: Sequence[BaseNodePostprocessor] | None
     callback_manager: CallbackManager | None
 

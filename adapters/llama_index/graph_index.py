@@ -50,6 +50,7 @@ from .engine_options import IndexEngineOptions
 from .graph_embedding import embedding_of
 from .graph_vector_store import NodeGraphVectorStore
 from .metadata_filters import as_filters
+from .node_search import NodeSearch
 from .prompt_templates import default_llm
 from .query_engine import ENGINE_OPTIONS, NodeGraphQueryEngine
 from .query_modes import QueryModeRetriever
@@ -336,6 +337,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         max_tokens: int | None = None,
         min_score: float | None = None,
         phrases: Phrases | None = None,
+        weights: Mapping[str, float] | None = None,
         similarity: str | Similarity | None = None,
         group: str | None = None,
         node_ids: Sequence[str] | None = None,
@@ -356,6 +358,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
             max_tokens: As for ``NodeGraphRetriever``.
             min_score: As for ``NodeGraphRetriever``.
             phrases: As for ``NodeGraphRetriever``.
+            weights: As for ``NodeGraphRetriever``.
             similarity: Another similarity than the index's.
             group: Another group than the index's.
             node_ids: The only nodes to search.
@@ -398,6 +401,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
             max_tokens=max_tokens,
             min_score=min_score,
             phrases=phrases,
+            weights=weights,
             callback_manager=callback_manager or self._callback_manager,
             object_map=self._object_map,
             verbose=verbose,
@@ -516,11 +520,12 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         options: dict[str, Any] = {"target": ROOT, "top_k": _TOP_K}
         if keys and _compares_vectors(similarity):
             options |= self._index
-        single = Retriever(graph, names.get(group, group), similarity or "cosine", **options)
+        searched = names.get(group, group)
+        single = Retriever(graph, searched, similarity or "cosine", **options)
         if similarity is not None:
             return single
         fusion = FusionRetriever([words, single], "relative", [2, 1], top_k=_TOP_K)
-        return DocumentRetriever(fusion, graph, embed_keys=[*keys], **self._index)
+        return NodeSearch(fusion, graph, searched, embed_keys=[*keys], **self._index)
 
     # Nodes and documents
 

@@ -99,6 +99,7 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
         max_tokens: As for ``NodeGraphRetriever``. With a strategy, for all its results together.
         min_score: As for ``NodeGraphRetriever``.
         phrases: As for ``NodeGraphRetriever``.
+        weights: As for ``NodeGraphRetriever``.
         node_postprocessors: Postprocessors, in this order. They apply to the result, and to each
             retrieval whose passages the model of a strategy reads, for each sub-question or step.
         callback_manager: As in LlamaIndex.
@@ -142,6 +143,7 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
         max_tokens: OptionalCount = None,
         min_score: OptionalNumber = None,
         phrases: Phrases | None = None,
+        weights: Mapping[str, float] | None = None,
         node_postprocessors: Sequence[BaseNodePostprocessor] | None = None,
         callback_manager: CallbackManager | None = None,
         verbose: OptionalFlag = None,
@@ -437,7 +439,12 @@ def _retriever_of(
     max_tokens = arguments["max_tokens"]
     if max_tokens is None:
         max_tokens = getattr(source, "max_tokens", None)
-    return retriever.with_settings(max_tokens, arguments["min_score"], arguments["phrases"])
+    return retriever.with_settings(
+        max_tokens=max_tokens,
+        min_score=arguments["min_score"],
+        phrases=arguments["phrases"],
+        weights=arguments["weights"],
+    )
 
 
 def _passages(

@@ -62,6 +62,9 @@ class NodeGraphRetriever(BaseRetriever):
         min_score: The minimum score.
         phrases: ``"first"`` or ``"required"``: how the default search treats results with the
             phrases in quotation marks of a query. If None, the retriever decides.
+        weights: The weights of words and vectors in the default search, such as ``{"words": 1,
+            "vectors": 3}``. If None, the retriever decides: by default, words and vectors count by
+            their evidence in each question.
         callback_manager: As in LlamaIndex.
         object_map: As in LlamaIndex.
         objects: As in LlamaIndex.
@@ -100,6 +103,7 @@ class NodeGraphRetriever(BaseRetriever):
         max_tokens: int | None = None,
         min_score: float | None = None,
         phrases: Phrases | None = None,
+        weights: Mapping[str, float] | None = None,
         callback_manager: CallbackManager | None = None,
         object_map: dict[str, NamedObject] | None = None,
         objects: list[IndexNode] | None = None,
@@ -119,6 +123,7 @@ class NodeGraphRetriever(BaseRetriever):
         self.max_tokens = max_tokens
         self.min_score = min_score
         self.phrases = phrases
+        self.weights = weights
         self.native_retriever  # noqa: B018 # checks
 
     @property
@@ -131,6 +136,7 @@ class NodeGraphRetriever(BaseRetriever):
             max_tokens=self.max_tokens,
             min_score=self.min_score,
             phrases=self.phrases,
+            weights=self.weights,
         )
 
     def retrieve(
@@ -141,6 +147,7 @@ class NodeGraphRetriever(BaseRetriever):
         max_tokens: int | None = None,
         min_score: float | None = None,
         phrases: Phrases | None = None,
+        weights: Mapping[str, float] | None = None,
     ) -> list[NodeWithScore]:
         """Return the results of a query, best first.
 
@@ -150,8 +157,11 @@ class NodeGraphRetriever(BaseRetriever):
             max_tokens: The maximum number of tokens of all results, instead of the retriever's.
             min_score: The minimum score, instead of the retriever's.
             phrases: How quoted phrases are treated, instead of the retriever's setting.
+            weights: The weights of words and vectors, instead of the retriever's.
         """
-        search = self.narrowed(filters).with_settings(max_tokens, min_score, phrases)
+        search = self.narrowed(filters).with_settings(
+            max_tokens=max_tokens, min_score=min_score, phrases=phrases, weights=weights
+        )
         bundle = as_bundle(str_or_query_bundle)
         with retrieval(self.callback_manager, str_or_query_bundle) as found:
             nodes = search._retrieve(bundle)
@@ -168,9 +178,12 @@ class NodeGraphRetriever(BaseRetriever):
         max_tokens: int | None = None,
         min_score: float | None = None,
         phrases: Phrases | None = None,
+        weights: Mapping[str, float] | None = None,
     ) -> list[NodeWithScore]:
         """Async version of ``retrieve``."""
-        search = self.narrowed(filters).with_settings(max_tokens, min_score, phrases)
+        search = self.narrowed(filters).with_settings(
+            max_tokens=max_tokens, min_score=min_score, phrases=phrases, weights=weights
+        )
         bundle = as_bundle(str_or_query_bundle)
         with retrieval(self.callback_manager, str_or_query_bundle) as found:
             nodes = await search._aretrieve(query_bundle=bundle)
@@ -188,10 +201,20 @@ class NodeGraphRetriever(BaseRetriever):
         return other
 
     def with_settings(
-        self, max_tokens: int | None, min_score: float | None, phrases: Phrases | None
+        self,
+        *,
+        max_tokens: int | None,
+        min_score: float | None,
+        phrases: Phrases | None,
+        weights: Mapping[str, float] | None,
     ) -> NodeGraphRetriever:
         """Return a copy with the settings of a call. None keeps a setting."""
-        given = {"max_tokens": max_tokens, "min_score": min_score, "phrases": phrases}
+        given = {
+            "max_tokens": max_tokens,
+            "min_score": min_score,
+            "phrases": phrases,
+            "weights": weights,
+        }
         changed = {name: value for name, value in given.items() if value is not None}
         if not changed:
             return self

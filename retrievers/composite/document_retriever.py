@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from typing_extensions import Self
@@ -39,7 +40,7 @@ class DocumentRetriever(BaseRetriever):
         super().__init__(top_k=inner.top_k if isinstance(inner, BaseRetriever) else None)
         self.inner = inner
         self.graph = graph
-        self._options = options
+        self.options = options
         self._passages: DefaultRetriever | None = None
 
     @property
@@ -58,8 +59,16 @@ class DocumentRetriever(BaseRetriever):
 
     def with_phrases(self, phrases: Phrases) -> Self:
         """Return a copy that returns results with quoted phrases first, or only such results."""
-        other = super().with_phrases(phrases)
-        other._options = {**self._options, "phrases": phrases}
+        return super().with_phrases(phrases).with_option(phrases=phrases)
+
+    def with_weights(self, weights: Mapping[str, float]) -> Self:
+        """Return a copy with given weights of words and vectors, also for windows."""
+        return super().with_weights(weights).with_option(weights=weights)
+
+    def with_option(self, **option: Any) -> Self:
+        """Return a copy with another option of the search of passages."""
+        other = copy.copy(self)
+        other.options = {**self.options, **option}
         other._passages = None
         return other
 
@@ -70,5 +79,5 @@ class DocumentRetriever(BaseRetriever):
         if BUDGET.get() is None:
             return await find_all(self.inner, queries, limit, filters)
         if self._passages is None:
-            self._passages = DefaultRetriever(self.graph, **self._options)
+            self._passages = DefaultRetriever(self.graph, **self.options)
         return await find_all(self._passages, queries, limit, filters)
