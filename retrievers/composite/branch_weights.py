@@ -45,7 +45,8 @@ def parse_weights(weights: Mapping[str, float], keys: Sequence[str]) -> BranchWe
     """
     if not isinstance(weights, Mapping):
         raise TypeError(
-            f"weights must be a dictionary, {{'words': 1, 'vectors': 3}}, got {weights!r:.80}"
+            f"weights must be a dictionary, {{'words': 1, 'vectors': 3}}, got {weights!r:.80}; "
+            "for weights of retrievers, use FusionRetriever(retrievers, weights=...)"
         )
     allowed = [WORDS, *keys] if VECTORS in keys else [WORDS, VECTORS, *keys]
     for name in weights:

@@ -235,7 +235,7 @@ def test_llama_index_weights_and_phrases_apply_together() -> None:
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ([1, 3], "weights must be a dictionary"),
+        ([1, 3], r"weights must be a dictionary, .*got \[1, 3\].*FusionRetriever\(retrievers"),
         ({"word": 1}, "weights must have names of"),
         ({"words": -1}, r"weights\['words'\] must be"),
         ({"words": "much"}, r"weights\['words'\] must be"),
