@@ -19,7 +19,7 @@ def harness(monkeypatch):
 
     assert Path(harness.__file__).parent == BENCHMARKS
     yield harness
-    del sys.modules["harness"]
+    sys.modules.pop("harness", None)
 
 
 @pytest.mark.parametrize("path", sorted(BENCHMARKS.glob("*.py")), ids=lambda path: path.stem)
@@ -86,4 +86,4 @@ def test_dumps_differ_by_order_scores_and_evidence(dumps, new, difference):
 def test_benchmark_page_matches_results(harness):
     page = (BENCHMARKS / "README.md").read_text(encoding="utf-8")
     assert page == harness.page(), "run python benchmarks/harness.py"
-    assert len(page.encode()) <= 15_000
+    assert len(page.encode()) <= 24_000

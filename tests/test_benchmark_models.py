@@ -47,11 +47,17 @@ def vectors_by_subject(texts):
 def quality(monkeypatch):
     monkeypatch.setenv("TQDM_DISABLE", "1")  # which the benchmarks set
     monkeypatch.syspath_prepend(str(BENCHMARKS))
+    forget_benchmarks()
     import model_quality
 
     yield model_quality
+    forget_benchmarks()
+
+
+def forget_benchmarks():
+    """Remove the modules, which other tests may have imported."""
     for name in MODULES:
-        del sys.modules[name]
+        sys.modules.pop(name, None)
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
 import threading
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,12 @@ def test_files_without_reader_are_named(nodekin, here):
     assert nodekin("index", "docs", "--quiet", "--rebuild").err == ""
 
 
+needs_files = pytest.mark.skipif(
+    not entry_points(group="nodekin.readers"), reason="the component for files is missing"
+)
+
+
+@needs_files
 def test_index_prints_a_line_per_kind_of_note(nodekin, here):
     for number in range(3):
         (here / "docs" / f"{number}.html").write_text("<p>Tea.</p><nav>Home</nav><img src=a>")
@@ -87,6 +94,7 @@ def test_index_prints_a_line_per_kind_of_note(nodekin, here):
     assert "was read with changes" not in error
 
 
+@needs_files
 def test_scan_is_told_option_of_command_line(nodekin, here):
     (here / "docs" / "scan.pdf").write_bytes(pdf_of(b"q 200 0 0 200 20 20 cm /I Do Q"))
     error = nodekin("index", "docs").err
