@@ -146,8 +146,8 @@ class DefaultRetriever(BaseRetriever):
             ``"sentences"`` or targets (``"passages"``). Both find more, above all across
             languages. One of them needs about half the embedding calls.
         weights: The weights of ``"words"`` and of ``"vectors"`` (or of names of embeddings), such
-            as ``{"words": 1, "vectors": 3}``. They are used for all questions. 0 switches a part
-            off. None: words and vectors count by their evidence in each question.
+            as ``{"words": 1, "vectors": 3}``. All questions use them, and 0 switches a part off.
+            None: words and vectors count by their evidence in each question.
         **output: ``output_format`` and ``join``, see ``BaseRetriever``.
 
     Raises:

@@ -210,19 +210,18 @@ def _with_phrases(scores: Floats, query: TermWeights, matches: npt.NDArray[np.bo
 
 
 class HitsForLinks(FusionRetriever):
-    """The first hits of a search with links.
+    """A retriever of the first hits, from which links are followed.
 
-    Links complete what words have found: a question of several hops is often covered by several
-    passages together, so that the evidence of each is low. So the branches have fixed weights,
-    unless the words of a question match by chance.
+    The words of a question of several hops are spread over several passages, and each passage has
+    little evidence. So the branches have fixed weights. Words count less if they match by chance.
 
     Args:
         words: The words of sentences, and of their targets.
         vectors: The vectors of each embedding.
         weights: The weights of the vectors, beside words with the weights 1 and 3.
         limit: The number of targets per branch.
-        trust: The share of the words' weights that counts, from 0 to 1. None: the probability that
-            the words of the question do not match by chance.
+        trust: The factor of the weights of words, from 0 to 1. None: the probability that the words
+            of the question do not match by chance.
     """
 
     def __init__(
