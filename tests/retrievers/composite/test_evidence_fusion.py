@@ -113,3 +113,20 @@ def test_batch_and_single_searches_agree() -> None:
     questions = [question for *_, question in ANSWERS]
     single = [retriever.retrieve(question) for question in questions]
     assert retriever.batch(questions) == single
+
+
+def test_many_sentences_do_not_outweigh_a_near_document() -> None:
+    answer = "It costs nothing to send things back."
+    notes = [f"Note {number} of the archive." for number in range(100)]
+    cosines = dict.fromkeys([answer], 0.60)
+    cosines.update(zip(notes, np.random.default_rng(7).normal(0, 0.1, 100), strict=True))
+    cosines[notes[0]] = 0.61  # by chance, since its document has 50 sentences
+
+    def embed(texts: list[str]) -> list[list[float]]:
+        found = [cosines.get(text, 1.0) for text in texts]
+        return [[cosine, float(np.sqrt(1 - cosine**2))] for cosine in found]
+
+    graph = NodeGraph(embed=embed, progress=False)
+    graph.add([" ".join(notes[:50]), answer, *notes[50:]])
+    retriever = DefaultRetriever(graph, "ROOT", vectors="sentences")
+    assert retriever.retrieve("Are returns free?")[0].node.text == answer
