@@ -255,7 +255,7 @@ _REMEDIES: dict[str, str] = {
     # Kinds of search
     **dict.fromkeys(("search_type", "vector_store_query_mode", "alpha"), _OF_MODE),
     **dict.fromkeys(("lambda_mult", "mmr_threshold"), _OF_MODE),
-    "return_embedding": "graph.embedding(node) returns the vector of a node; leave it out",
+    "return_embedding": "node.embedding() returns the vector of a node; leave it out",
     "fetch_k": "conditions are checked before ranking, so no result is lost; leave it out",
     "where_document": 'quote the text in the query, with phrases="required"',
     "filter_policy": "a filter of a call is added to the filter of the retriever; leave it out",
@@ -319,6 +319,9 @@ _REMEDIES: dict[str, str] = {
     # Calls
     "verbose": _OF_VERBOSE,
     **dict.fromkeys(("use_async", "async_executor"), "await aretrieve(); leave it out"),
+    **dict.fromkeys(
+        ("output_format", "join"), 'write it in the call: retriever(query, output_format="content")'
+    ),
     "show_progress": "progress is an argument of NodeGraph(progress=...)",
 }
 

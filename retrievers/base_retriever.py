@@ -43,14 +43,11 @@ class BaseRetriever:
     the second search sees the new revision.
 
     Args:
-        top_k: Maximum number of results. None: the inner retrievers decide.
-        output_format: The results of a call: None (scored nodes), ``"content"`` or ``"dict"``.
-        join: Join contents to one text: True with line breaks, or the separator.
+        top_k: Maximum number of results. If None, the inner retrievers decide.
 
     Raises:
         TypeError: If ``top_k`` is not an integer.
-        ValueError: If ``top_k`` is below 1, the format is unknown, or ``join`` is used without
-            ``"content"``.
+        ValueError: If ``top_k`` is below 1.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -86,15 +83,12 @@ class BaseRetriever:
             cls.__init__ = explain_names(cls.__init__)  # type: ignore[method-assign]
 
     @explain_names
-    def __init__(
-        self,
-        *,
-        top_k: int | None = None,
-        output_format: OutputFormat | None = None,
-        join: bool | str = False,
-    ) -> None:
-        check_output(output_format, join)
+    def __init__(self, *, top_k: int | None = None) -> None:
         self.top_k = None if top_k is None else check_top_k(top_k)
+
+    def _set_output(self, output_format: OutputFormat | None, join: bool | str) -> None:
+        """Set the format of calls that name none."""
+        check_output(output_format, join)
         self.output_format = output_format
         self.join = join
 

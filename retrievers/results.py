@@ -7,7 +7,7 @@ import html
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ..nodegraph.foreign_names import missing_attribute
 from ..nodegraph.node import Node
@@ -280,19 +280,6 @@ class Hits(NamedTuple):
 
 
 OutputFormat = Literal["content", "dict"]
-
-
-class OutputOptions(TypedDict, total=False):
-    """The options of every retriever for the format of results, to type ``**options``.
-
-    Attributes:
-        output_format: None for scored nodes, ``"content"`` for their contents, ``"dict"`` for
-            plain dicts.
-        join: Join contents to one text: True with line breaks, or the separator.
-    """
-
-    output_format: OutputFormat | None
-    join: bool | str
 
 
 def formatted(

@@ -106,7 +106,8 @@ class Retriever(BaseRetriever):
         output_format: OutputFormat | None = None,
         join: bool | str = False,
     ) -> None:
-        super().__init__(top_k=check_top_k(top_k), output_format=output_format, join=join)
+        super().__init__(top_k=check_top_k(top_k))
+        self._set_output(output_format, join)
         graphs = graph if isinstance(graph, Sequence) else [graph]
         if not graphs or not all(isinstance(item, NodeGraph) for item in graphs):
             raise TypeError(f"graph must be a NodeGraph or a list of them, got {graph!r:.80}")

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+import pydoc
 import re
 from graphlib import TopologicalSorter
 
 import pytest
 from support import source_tree
+
+from nodekin import nodegraph, retrievers
+from nodekin.retrievers import DefaultRetriever, QaRetriever, Reranker, RerankRetriever, Retriever
 
 # Equal names in both frameworks' adapters. All other names are unique.
 _IN_BOTH_FRAMEWORKS = re.compile(r"NodeGraph\w+")
@@ -74,6 +79,38 @@ def test_public_names_stay_within_budget() -> None:
     assert len(names) <= 150, f"{len(names)} public names, at most 150: {remedy}"
     methods = source_tree.methods("NodeGraph")
     assert len(methods) <= 24, f"{len(methods)} methods of NodeGraph, at most 24: {remedy}"
+
+
+def public_constructors() -> dict[type, inspect.Signature]:
+    named = [getattr(package, name) for package in (nodegraph, retrievers) for name in dir(package)]
+    classes = [item for item in named if inspect.isclass(item) and "__init__" in vars(item)]
+    return {item: inspect.signature(item.__init__) for item in classes}
+
+
+def test_public_classes_name_their_options() -> None:
+    unnamed = {
+        cls
+        for cls, signature in public_constructors().items()
+        for parameter in signature.parameters.values()
+        if parameter.kind is parameter.VAR_KEYWORD and not getattr(cls, "_is_protocol", False)
+    }
+    assert unnamed == {Reranker, RerankRetriever}, "settings of a registered reranker"
+
+
+def test_help_of_default_retriever_shows_typed_options() -> None:
+    shown = pydoc.render_doc(DefaultRetriever, renderer=pydoc.plaintext)
+    assert "weights: 'Mapping[str, float] | None' = None" in shown
+    parameters = inspect.signature(DefaultRetriever).parameters.values()
+    assert not [item.name for item in parameters if item.annotation is item.empty]
+
+
+def test_output_format_is_option_of_four_classes() -> None:
+    formats = {
+        cls
+        for cls, signature in public_constructors().items()
+        if "output_format" in signature.parameters
+    }
+    assert formats == {QaRetriever, Reranker, RerankRetriever, Retriever}
 
 
 def test_test_files_mirror_source_files() -> None:

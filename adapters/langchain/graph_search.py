@@ -75,7 +75,7 @@ def default_search(
     retriever = DefaultRetriever(graph, target, top_k=TOP_K, **options)
     if target != ROOT:
         return retriever
-    return DocumentRetriever(retriever, graph, **options)
+    return DocumentRetriever(retriever, graph, options)
 
 
 def single_search(

@@ -512,9 +512,10 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         keys = graph.embeddings.embedders
         if similarity is None and not keys:
             return DocumentRetriever(DefaultRetriever(graph, ROOT, top_k=_TOP_K), graph)
+        vectors: dict[str, Any] = {"embed_keys": list(keys), **self._index}
         if similarity is None and group == SENTENCES:
-            whole = DefaultRetriever(graph, ROOT, top_k=_TOP_K, embed_keys=[*keys], **self._index)
-            return DocumentRetriever(whole, graph, embed_keys=[*keys], **self._index)
+            whole = DefaultRetriever(graph, ROOT, top_k=_TOP_K, **vectors)
+            return DocumentRetriever(whole, graph, vectors)
         words = DefaultRetriever(graph, ROOT, embed_keys=[])
         names = {NODES: ROOT, SENTENCES: words.sentences}
         options: dict[str, Any] = {"target": ROOT, "top_k": _TOP_K}
@@ -525,7 +526,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         if similarity is not None:
             return single
         fusion = FusionRetriever([words, single], "relative", [2, 1], top_k=_TOP_K)
-        return NodeSearch(fusion, graph, searched, embed_keys=[*keys], **self._index)
+        return NodeSearch(fusion, graph, searched, vectors)
 
     # Nodes and documents
 

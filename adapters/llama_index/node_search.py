@@ -23,13 +23,13 @@ class NodeSearch(DocumentRetriever):
         fusion: The retriever of words and vectors.
         graph: The graph, whose documents are the nodes.
         group: The group whose vectors are compared.
-        **options: Options of the default search, such as ``index``.
+        options: Options of the default search, such as ``index``.
     """
 
     def __init__(
-        self, fusion: FusionRetriever, graph: NodeGraph, group: str, **options: Any
+        self, fusion: FusionRetriever, graph: NodeGraph, group: str, options: Mapping[str, Any]
     ) -> None:
-        super().__init__(fusion, graph, **options)
+        super().__init__(fusion, graph, options)
         self.group = group
 
     def with_weights(self, weights: Mapping[str, float]) -> Self:

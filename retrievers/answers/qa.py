@@ -18,13 +18,13 @@ from ..indexes.exact_index import Exact, normal_text
 from ..plans.effects import find_all
 from ..plans.plan import Do, arun, run
 from ..protocols import Similarity
-from ..results import Evidence, OutputOptions, Results, ScoredNode
+from ..results import Evidence, OutputFormat, Results, ScoredNode
 from ..retriever import Retriever
 from ..tracing import start_span
 from ..validation import check_number, check_top_k
 
 if TYPE_CHECKING:
-    from typing_extensions import Self, Unpack
+    from typing_extensions import Self
 
 _CANDIDATES = 10  # results of a search for a preset answer
 
@@ -75,7 +75,8 @@ class QaRetriever(BaseRetriever):
         top_k: The number of pairs that ``retrieve`` returns.
         embed_keys: The embeddings to search. See ``Retriever``.
         filters: Conditions on metadata, for all three methods.
-        **output: ``output_format`` and ``join``, see ``BaseRetriever``.
+        output_format: The results of a call: None (scored nodes), ``"content"`` or ``"dict"``.
+        join: Join contents to one text: True with line breaks, or the separator.
 
     Raises:
         UnknownGroupError: If a graph has no such group.
@@ -108,9 +109,11 @@ class QaRetriever(BaseRetriever):
         top_k: int = 6,
         embed_keys: Sequence[str] | None = None,
         filters: Filters | None = None,
-        **output: Unpack[OutputOptions],
+        output_format: OutputFormat | None = None,
+        join: bool | str = False,
     ) -> None:
-        super().__init__(top_k=top_k, **output)
+        super().__init__(top_k=top_k)
+        self._set_output(output_format, join)
         if similarity is None:
             similarity = "bm25" if embed_keys is None else "cosine"
         self.inner = Retriever(

@@ -11,15 +11,13 @@ from ...nodegraph.navigation import path_to
 from ...nodegraph.node import ROOT, Node
 from ..protocols import RetrieverLike, by_score
 from ..ranking import Lift, lifted_score, merge
-from ..results import OutputOptions, Results
+from ..results import Results
 from ..retrieval_conditions import HitConditions
 from ..search import reading
 from ..validation import check_number, choice
 from .window import PostprocessRetriever
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
     from ...nodegraph.graph import NodeGraph
 
 Key = tuple[int, str]
@@ -49,7 +47,6 @@ class AutoMergeRetriever(PostprocessRetriever):
         top_k: The maximum number of results. Four times as many hits are retrieved, and read in
             order of score until enough results exist. None: the results of all hits of the inner
             retriever.
-        **output: ``output_format`` and ``join``, see ``BaseRetriever``.
 
     Raises:
         TypeError: If ``inner`` is not a retriever, or a number has a wrong type.
@@ -82,9 +79,8 @@ class AutoMergeRetriever(PostprocessRetriever):
         target: str | None = None,
         lift: Lift = "max",
         top_k: int | None = None,
-        **output: Unpack[OutputOptions],
     ) -> None:
-        super().__init__(inner, top_k=top_k, **output)
+        super().__init__(inner, top_k=top_k)
         check_number(ratio, "ratio")
         if not 0 <= ratio < 1:
             raise ValueError(

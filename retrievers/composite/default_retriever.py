@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice, repeat
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from ..plans.effects import find_all, find_one
 from ..plans.plan import Do
 from ..protocols import Index, RetrieverProtocol
 from ..ranking import cut_scores, in_document_order, with_variant
-from ..results import OutputOptions, QueryVariant, Results
+from ..results import QueryVariant, Results
 from ..retriever import Retriever, search_together
 from ..search import Ranking, Reader, TakenIndex
 from ..similarities.bm25 import Bm25
@@ -48,9 +48,6 @@ from .default_settings import (
 from .evidence_fusion import SENTENCES, WHOLE, Branch, EvidenceFusion, HitsForLinks, with_note
 from .link_retriever import LinkRetriever
 from .trust import mean_scores
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 logger = logging.getLogger(__name__)
 
@@ -148,7 +145,6 @@ class DefaultRetriever(BaseRetriever):
         weights: The weights of ``"words"`` and of ``"vectors"`` (or of names of embeddings), such
             as ``{"words": 1, "vectors": 3}``. All questions use them, and 0 switches a part off.
             None: words and vectors count by their evidence in each question.
-        **output: ``output_format`` and ``join``, see ``BaseRetriever``.
 
     Raises:
         UnknownGroupError: If the graph has no such target.
@@ -190,9 +186,8 @@ class DefaultRetriever(BaseRetriever):
         min_score: float | None = None,
         vectors: Literal["both", "sentences", "passages"] = "both",
         weights: Mapping[str, float] | None = None,
-        **output: Unpack[OutputOptions],
     ) -> None:
-        super().__init__(top_k=check_top_k(top_k), **output)
+        super().__init__(top_k=check_top_k(top_k))
         if not isinstance(graph, NodeGraph):
             raise TypeError(f"graph must be a NodeGraph, got {graph!r:.80}")
         if target is None:

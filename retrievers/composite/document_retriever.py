@@ -29,18 +29,20 @@ class DocumentRetriever(BaseRetriever):
     Args:
         inner: The retriever of whole documents.
         graph: The graph.
-        **options: Options of the default search of passages, such as ``index``.
+        options: Options of the default search of passages, such as ``index``.
     """
 
     name = "documents"
 
     has_windows = True
 
-    def __init__(self, inner: RetrieverProtocol, graph: NodeGraph, **options: Any) -> None:
+    def __init__(
+        self, inner: RetrieverProtocol, graph: NodeGraph, options: Mapping[str, Any] | None = None
+    ) -> None:
         super().__init__(top_k=inner.top_k if isinstance(inner, BaseRetriever) else None)
         self.inner = inner
         self.graph = graph
-        self.options = options
+        self.options = dict(options or {})
         self._passages: DefaultRetriever | None = None
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from ..base_retriever import BaseRetriever
 from ..filters import Filters
@@ -14,15 +14,11 @@ from ..plans.effects import find_all
 from ..plans.plan import All, Do
 from ..protocols import RetrieverLike, RetrieverProtocol
 from ..ranking import RANK_CONSTANT, Mode, check_mode, fuse
-from ..results import OutputOptions, Results
+from ..results import Results
 from ..retriever import Retriever, search_together
 from ..search import Ranking, Reader, TakenIndex, first_results, fused
 from ..tracing import start_span
 from ..validation import check_top_k, choice, number
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +49,6 @@ class FusionRetriever(BaseRetriever):
         on_error: ``"raise"`` the error of a failed retriever, or ``"skip"`` the retriever, with a
             warning in the log and a failed span in the trace. If all retrievers fail, the first
             error is raised.
-        **output: ``output_format`` and ``join``, see ``BaseRetriever``.
 
     Raises:
         TypeError: If a retriever or a number has a wrong type.
@@ -85,9 +80,8 @@ class FusionRetriever(BaseRetriever):
         *,
         merge_by: str | None = None,
         on_error: Literal["raise", "skip"] = "raise",
-        **output: Unpack[OutputOptions],
     ) -> None:
-        super().__init__(top_k=check_top_k(top_k), **output)
+        super().__init__(top_k=check_top_k(top_k))
         self.on_error = choice(on_error, "on_error", ("raise", "skip"))
         if not isinstance(retrievers, Iterable) or isinstance(retrievers, str):
             raise TypeError(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from heapq import nlargest, nsmallest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from ..foreign.foreign_retriever import as_retriever, check_in_graph
 from ..plans.effects import find_all
 from ..plans.plan import Do
 from ..protocols import RetrieverLike
-from ..results import Evidence, OutputOptions, Results, ScoredNode
+from ..results import Evidence, Results, ScoredNode
 from ..retrieval_conditions import Conditions, HitConditions
 from ..similarities.bm25 import Bm25
 from ..token_budget import without_budget
@@ -25,10 +25,6 @@ from ..tracing import start_span
 from ..validation import check_top_k, number, whole
 from .link_index import Entity, LinkIndex
 from .link_scores import Pair, QueryWords, best_pairs, connect, least_repeating, score_scale
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
 
 NAMED = "named"
 """The ``similarity`` of evidence for a passage whose title the query names."""
@@ -91,7 +87,6 @@ class LinkRetriever(BaseRetriever):
         bm25: The weights of the query's words. None: the inner retriever's ``Bm25`` if it has one.
         filters: Conditions on metadata, for hits and linked passages. Linked passages also meet
             the conditions of the retrievers that found the hits.
-        **output: ``output_format`` and ``join``, see ``BaseRetriever``.
 
     Raises:
         UnknownGroupError: If the graph has no group ``via``.
@@ -123,9 +118,8 @@ class LinkRetriever(BaseRetriever):
         repetition: float = 0.15,
         bm25: Bm25 | None = None,
         filters: Filters | None = None,
-        **output: Unpack[OutputOptions],
     ) -> None:
-        super().__init__(top_k=check_top_k(top_k), **output)
+        super().__init__(top_k=check_top_k(top_k))
         if not isinstance(graph, NodeGraph):
             raise TypeError(f"graph must be a NodeGraph, got {graph!r:.80}")
         if via is not None:

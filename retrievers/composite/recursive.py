@@ -19,7 +19,7 @@ from ..foreign.foreign_retriever import as_retriever
 from ..plans.effects import find_all, find_one
 from ..protocols import RetrieverLike, RetrieverProtocol, Similarity
 from ..ranking import Lift, by_node, merge
-from ..results import Evidence, OutputOptions, Results, ScoredNode
+from ..results import Evidence, Results, ScoredNode
 from ..retriever import Retriever
 from ..search import Search
 from ..similarities.registry import DEFAULT, MakeIndex
@@ -27,7 +27,7 @@ from ..tracing import start_span
 from ..validation import check_top_k, whole
 
 if TYPE_CHECKING:
-    from typing_extensions import Self, Unpack
+    from typing_extensions import Self
 
 
 FIELD = "retriever"
@@ -72,7 +72,6 @@ class RecursiveRetriever(BaseRetriever):
         lift: How the scores of hits form the score of their target: ``"max"``, ``"sum"`` or
             ``"mean"``. See ``Retriever``.
         fetch_k: The number of hits before lifting. None: as many as ``top_k`` targets need.
-        **output: ``output_format`` and ``join``, see ``BaseRetriever``.
 
     Raises:
         UnknownGroupError: If a graph lacks a group or the target.
@@ -113,9 +112,8 @@ class RecursiveRetriever(BaseRetriever):
         embed_keys: Sequence[str] | None = None,
         lift: Lift = "max",
         fetch_k: int | None = None,
-        **output: Unpack[OutputOptions],
     ) -> None:
-        super().__init__(top_k=check_top_k(top_k), **output)
+        super().__init__(top_k=check_top_k(top_k))
         if isinstance(groups, str) or not isinstance(groups, Sequence):
             raise TypeError(f"groups must be a list of names, got {groups!r:.80}")
         if not groups:

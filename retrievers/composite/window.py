@@ -17,15 +17,13 @@ from ..plans.effects import fetch_until_full, find_all
 from ..plans.plan import Do
 from ..protocols import RetrieverLike
 from ..ranking import joined_span, merge
-from ..results import OutputOptions, Results, ScoredNode, without_removed
+from ..results import Results, ScoredNode, without_removed
 from ..retrieval_conditions import Conditions, HitConditions
 from ..token_budget import without_budget
 from ..tracing import start_span
 from ..validation import whole
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
     from ...nodegraph.graph import NodeGraph
 
 _OVER_FETCH = 4  # retrieved hits per result
@@ -41,17 +39,14 @@ class PostprocessRetriever(BaseRetriever):
         inner: Any retriever.
         top_k: The maximum number of results. None: the results of all hits of the inner
             retriever.
-        **output: ``output_format`` and ``join``, see ``BaseRetriever``.
     """
 
     name = "postprocess"
     fetches_on = False
     """Whether more hits are retrieved if the hits yield fewer than ``top_k`` results."""
 
-    def __init__(
-        self, inner: RetrieverLike, *, top_k: int | None = None, **output: Unpack[OutputOptions]
-    ) -> None:
-        super().__init__(top_k=top_k, **output)
+    def __init__(self, inner: RetrieverLike, *, top_k: int | None = None) -> None:
+        super().__init__(top_k=top_k)
         self.inner = as_retriever(inner, "inner")
         check_in_graph(self.inner, type(self).__name__)
 
@@ -121,7 +116,6 @@ class WindowRetriever(PostprocessRetriever):
             order of score until enough windows exist. If the hits do not suffice, more are
             retrieved, unless an inner retriever calls a model. None: the
             windows of all hits of the inner retriever.
-        **output: ``output_format`` and ``join``, see ``BaseRetriever``.
 
     Raises:
         TypeError: If ``inner`` is not a retriever, or a number is not an integer.
@@ -151,9 +145,8 @@ class WindowRetriever(PostprocessRetriever):
         after: int = 1,
         *,
         top_k: int | None = None,
-        **output: Unpack[OutputOptions],
     ) -> None:
-        super().__init__(inner, top_k=top_k, **output)
+        super().__init__(inner, top_k=top_k)
         self.before = whole(before, "before", 0)
         self.after = whole(after, "after", 0)
 

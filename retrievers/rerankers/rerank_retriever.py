@@ -88,7 +88,8 @@ class RerankRetriever(BaseRetriever):
         join: bool | str = False,
         **settings: object,
     ) -> None:
-        super().__init__(top_k=check_top_k(top_k), output_format=output_format, join=join)
+        super().__init__(top_k=check_top_k(top_k))
+        self._set_output(output_format, join)
         self.inner = as_retriever(inner)
         self.reranker = (
             reranker

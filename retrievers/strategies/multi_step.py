@@ -31,7 +31,7 @@ from ..plans.plan import Do, gather, run
 from ..plans.prompting import PromptMixin, PromptReplacement
 from ..protocols import RetrieverLike
 from ..ranking import with_variant
-from ..results import OutputFormat, QueryVariant, Results
+from ..results import QueryVariant, Results
 from ..tracing import start_span
 from ..validation import check_top_k, seconds, whole
 from .model_prompt import ModelPrompt, OnError, describe_error
@@ -272,8 +272,6 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
         max_tokens: The maximum number of tokens of the passages in a prompt.
         length: Measures the passages: ``count_tokens``, or a model's own counter.
         top_k: The number of results. None: all results.
-        output_format: See ``BaseRetriever``.
-        join: See ``BaseRetriever``.
         prompt: Replaces the prompt, with ``{question}``, ``{passages}`` and optionally ``{steps}``.
         prompts: Prompts by role instead of the one prompt: ``"answer"`` (``{question}`` and
             ``{passages}``), ``"judge"`` (``{question}`` and ``{answer}``) and ``"rewrite"``
@@ -323,8 +321,6 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
         max_tokens: int = MAX_TOKENS,
         length: Callable[[str], int] = count_tokens,
         top_k: int | None = None,
-        output_format: OutputFormat | None = None,
-        join: bool | str = False,
         prompt: PromptReplacement | None = None,
         prompts: Mapping[str, PromptReplacement] | None = None,
         language: Language | None = None,
@@ -332,7 +328,7 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
         timeout: float | None = None,
         on_error: OnError = "keep",
     ) -> None:
-        super().__init__(top_k=top_k, output_format=output_format, join=join)
+        super().__init__(top_k=top_k)
         if prompt is not None and prompts is not None:
             raise ValueError("prompt and prompts exclude each other; give the prompts by role")
         self.inner = as_retriever(inner)

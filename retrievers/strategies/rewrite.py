@@ -8,7 +8,6 @@ from ...nodegraph.models.output.queries import parse_phrasings, parse_query
 from ...nodegraph.models.templates import Language
 from ..plans.prompting import PromptReplacement
 from ..protocols import RetrieverLike
-from ..results import OutputFormat
 from ..validation import whole
 from .model_prompt import OnError, QueryTransform, QueryVariants
 from .strategy_prompts import EXPANSION, REWRITE
@@ -132,8 +131,6 @@ class MultiQueryRetriever(TransformRetriever):
         max_queries: The number of phrasings. None: 3.
         mode: See ``TransformRetriever``. If None, ``"share"``.
         top_k: See ``TransformRetriever``.
-        output_format: See ``BaseRetriever``.
-        join: See ``BaseRetriever``.
         include_query: See ``QueryTransform``.
         prompt: See ``ModelPrompt``.
         language: See ``ModelPrompt``.
@@ -171,8 +168,6 @@ class MultiQueryRetriever(TransformRetriever):
         max_queries: int | None = None,
         mode: StrategyMode | None = None,
         top_k: int | None = None,
-        output_format: OutputFormat | None = None,
-        join: bool | str = False,
         include_query: bool | None = None,
         prompt: PromptReplacement | None = None,
         language: Language | None = None,
@@ -195,6 +190,4 @@ class MultiQueryRetriever(TransformRetriever):
             transform,
             mode=mode,
             top_k=top_k,
-            output_format=output_format,
-            join=join,
         )

@@ -11,7 +11,6 @@ from ...nodegraph.models.output.queries import parse_route
 from ...nodegraph.models.templates import Language, schema_of
 from ..filters import Filters
 from ..plans.prompting import PromptReplacement
-from ..results import OutputFormat
 from .model_prompt import OnError, QueryTransform, QueryVariants
 from .strategy_prompts import ROUTE
 from .transform_retriever import (
@@ -120,8 +119,6 @@ class RouterRetriever(TransformRetriever):
             ``on_error="raise"``). None: the first route.
         mode: See ``TransformRetriever``.
         top_k: See ``TransformRetriever``.
-        output_format: See ``BaseRetriever``.
-        join: See ``BaseRetriever``.
         prompt: See ``ModelPrompt``.
         language: See ``ModelPrompt``.
         retries: See ``ModelPrompt``.
@@ -158,8 +155,6 @@ class RouterRetriever(TransformRetriever):
         default: str | None = None,
         mode: StrategyMode | None = None,
         top_k: int | None = None,
-        output_format: OutputFormat | None = None,
-        join: bool | str = False,
         prompt: PromptReplacement | None = None,
         language: Language | None = None,
         retries: int | None = None,
@@ -183,8 +178,6 @@ class RouterRetriever(TransformRetriever):
             transform,
             mode=mode,
             top_k=top_k,
-            output_format=output_format,
-            join=join,
         )
         self.default = next(iter(tools)) if default is None else default
 

@@ -18,7 +18,7 @@ from ..plans.plan import Do, gather
 from ..plans.prompting import PromptMixin, PromptReplacement
 from ..protocols import RetrieverLike
 from ..ranking import with_variant
-from ..results import OutputFormat, QueryVariant, Results
+from ..results import QueryVariant, Results
 from ..tracing import start_span
 from .metadata_fields import (
     MAX_VALUE_LENGTH,
@@ -173,8 +173,6 @@ class SelfQueryRetriever(PromptMixin, BaseRetriever):
         now: The date to which "last year" refers, or a function that returns it. If None, it is
             today.
         top_k: The number of results. If None, the inner retriever decides.
-        output_format: See ``BaseRetriever``.
-        join: See ``BaseRetriever``.
         prompt: Replaces the prompt, with ``{query}``, ``{fields}`` and optionally ``{today}``.
         language: The language of the prompt, see ``ModelPrompt``.
         retries: The number of repeated calls if a reply cannot be parsed.
@@ -208,15 +206,13 @@ class SelfQueryRetriever(PromptMixin, BaseRetriever):
         *,
         now: Now | None = None,
         top_k: int | None = None,
-        output_format: OutputFormat | None = None,
-        join: bool | str = False,
         prompt: PromptReplacement | None = None,
         language: Language | None = None,
         retries: int = 1,
         timeout: float | None = None,
         on_error: OnError = "keep",
     ) -> None:
-        super().__init__(top_k=top_k, output_format=output_format, join=join)
+        super().__init__(top_k=top_k)
         self.inner = as_retriever(inner)
         _check_applies_filters(self.inner)
         self.fields = checked_fields(fields)

@@ -21,7 +21,7 @@ from ..filters import Filters
 from ..plans.plan import MAX_PARALLEL, gather, run
 from ..plans.prompting import Prompt, PromptReplacement, ask_and_parse
 from ..protocols import RetrieverLike
-from ..results import OutputFormat, ScoredNode
+from ..results import ScoredNode
 from ..tracing import start_span
 from ..validation import whole
 from .model_prompt import OnError, QueryTransform, QueryVariants, describe_error
@@ -207,8 +207,6 @@ class SubQuestionRetriever(TransformRetriever):
             ``{context}``, or texts by language.
         mode: See ``TransformRetriever``. If None, ``"share"``, and ``"relative"`` for tools.
         top_k: See ``TransformRetriever``. If None, all results of all parts are returned.
-        output_format: See ``BaseRetriever``.
-        join: See ``BaseRetriever``.
         include_query: See ``QueryTransform``.
         prompt: See ``ModelPrompt``.
         language: See ``ModelPrompt``.
@@ -258,8 +256,6 @@ class SubQuestionRetriever(TransformRetriever):
         answer_prompt: PromptReplacement | None = None,
         mode: StrategyMode | None = None,
         top_k: int | None = None,
-        output_format: OutputFormat | None = None,
-        join: bool | str = False,
         include_query: bool | None = None,
         prompt: PromptReplacement | None = None,
         language: Language | None = None,
@@ -290,8 +286,6 @@ class SubQuestionRetriever(TransformRetriever):
             transform,
             mode=mode,
             top_k=top_k,
-            output_format=output_format,
-            join=join,
         )
         self.answers = answers
         self._prompts = {PARTIAL_NAME: PARTIAL_ANSWER.replaced(answer_prompt)}

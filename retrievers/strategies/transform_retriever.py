@@ -19,7 +19,7 @@ from ..plans.plan import All, Do, gather
 from ..plans.prompting import PromptMixin, PromptReplacement
 from ..protocols import RetrieverLike, RetrieverProtocol
 from ..ranking import Mode, fuse, with_variant
-from ..results import OutputFormat, QueryVariant, Results, ScoredNode
+from ..results import QueryVariant, Results, ScoredNode
 from ..tracing import start_span
 from ..validation import choice
 from .model_prompt import OnError, QueryTransform, QueryVariants, describe_error
@@ -134,8 +134,6 @@ class TransformRetriever(PromptMixin, BaseRetriever):
             which the question weighs as much as all its variants together, and a variant that
             finds nothing new does not change the order. If None, the class decides.
         top_k: The number of results, overall and per variant. None: the inner retriever's own.
-        output_format: See ``BaseRetriever``.
-        join: See ``BaseRetriever``.
         include_query: See ``QueryTransform``. This and the following options require a model as
             ``llm``. If None, the transform decides.
         prompt: See ``ModelPrompt``.
@@ -179,8 +177,6 @@ class TransformRetriever(PromptMixin, BaseRetriever):
         *,
         mode: StrategyMode | None = None,
         top_k: int | None = None,
-        output_format: OutputFormat | None = None,
-        join: bool | str = False,
         include_query: bool | None = None,
         prompt: PromptReplacement | None = None,
         language: Language | None = None,
@@ -188,7 +184,7 @@ class TransformRetriever(PromptMixin, BaseRetriever):
         timeout: float | None = None,
         on_error: OnError | None = None,
     ) -> None:
-        super().__init__(top_k=top_k, output_format=output_format, join=join)
+        super().__init__(top_k=top_k)
         self.tools = named_tools(inner) if isinstance(inner, Mapping) else {}
         self.inner = None if self.tools else as_retriever(inner)
         self.query_transform = self.transform_of(

@@ -65,8 +65,10 @@ def test_unknown_argument_names_valid_ones(retriever) -> None:
         Retriever(retriever.graphs[0], "ROOT", k1=1.2)
     with pytest.raises(TypeError, match=r"'promt'; valid names are 'prompt', .*'max_queries'"):
         MultiQueryRetriever(retriever, str, promt="x")
-    with pytest.raises(TypeError, match=r"'merge'; valid names are 'merge_by', .*'output_format'"):
+    with pytest.raises(TypeError, match=r"'merge'; valid names are 'merge_by', .*'mode'"):
         FusionRetriever([retriever], merge="id")
+    with pytest.raises(TypeError, match=r"write it in the call: retriever\(query, output_format="):
+        FusionRetriever([retriever], output_format="content")
     with pytest.raises(TypeError, match="leave out 'doc_fields'"):
         NodeGraph(doc_fields={})
 

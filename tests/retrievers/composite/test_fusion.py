@@ -119,7 +119,7 @@ def test_nested_fusion_of_graph_can_be_pickled() -> None:
     assert fusion("") == []
     with graph.reader.reading("line"):
         assert len(fusion("tea")) == 2
-    text = FusionRetriever([lines], output_format="content", join=True)("tea green")
+    text = FusionRetriever([lines])("tea green", output_format="content", join=True)
     assert text == "green tea\nriver\ntea"
     assert "'rrf', top_k=6" in repr(
         pickle.loads(pickle.dumps(FusionRetriever([FixedRetriever(ONE)])))
