@@ -17,7 +17,7 @@ from .groups import GroupSummary, NodeGroup, Scope, make_group
 from .hashing import digest
 from .models.embedder import as_embedders
 from .models.embedding_cache import EmbeddingCache
-from .navigation import as_node, find, pages_of
+from .navigation import as_node, find
 from .node import ROOT, Link, Node
 from .readers.source_files import ReadOptions, ReadReport
 from .search_text import SearchTextOption, as_search_text
@@ -28,7 +28,6 @@ from .transforms import check_model_names
 if TYPE_CHECKING:
     from ..retrievers import DefaultRetriever
     from ..retrievers.results import ScoredNode
-    from .models.embedder import Vectors
 
 # Texts are embedded in windows of this size, to limit memory.
 _EMBEDDED_TEXTS = 16_384
@@ -547,29 +546,6 @@ class NodeGraph:
         self.reader.lineage(group)
         return lambda nodes: find(self, group, flatten(nodes))
 
-    def children(self, node: Node) -> dict[str, list[Node]]:
-        """Return the children of a node, keyed by group.
-
-        Only groups that were built before are included, and stale groups are rebuilt. Inside a
-        transform, stale groups are left out, since waiting could deadlock.
-
-        Raises:
-            LookupError: If the node was removed or changed.
-        """
-        below = [
-            group.name
-            for group in list(self._groups.values())
-            if group.parent == node.group and self._builder.builds(group.name)
-        ]
-        in_transform = bool(self._builder.running)
-        with self.reader.reading(*(() if in_transform else below)):
-            current = self.node(node.id)
-            return {
-                name: self.reader.children_in(name, current)
-                for name in below
-                if self.reader.is_fresh(name)
-            }
-
     def neighbors(self, node: Node) -> tuple[Node | None, Node | None]:
         """Return the previous and next node in the group and document.
 
@@ -636,13 +612,6 @@ class NodeGraph:
         self._check_outside()
         self._store.unlink(_links(source, target, type))
 
-    def links(self, node: Node | str, *, incoming: bool = False) -> list[Link]:
-        """Return the outgoing links of a node, or the incoming links.
-
-        A removed node has no links.
-        """
-        return self.reader.links_of([_id(node)], incoming=incoming)[0]
-
     def linked(
         self, node: Node | str, type: str | None = None, *, incoming: bool = False
     ) -> list[Node]:
@@ -653,28 +622,10 @@ class NodeGraph:
             type: The type of the links. None: all types.
             incoming: Whether to follow incoming links instead of outgoing links.
         """
-        links = (x for x in self.links(node, incoming=incoming) if type in (None, x.type))
+        (found,) = self.reader.links_of([_id(node)], incoming=incoming)
+        links = [link for link in found if type in (None, link.type)]
         ids = dict.fromkeys(link.source if incoming else link.target for link in links)
         return sorted(self.reader.existing_nodes([*ids]), key=lambda other: other.order)
-
-    def pages(self, node: Node) -> tuple[int, int] | None:
-        """Return the first and last page number of a node, from 1, or None. See ``Node.pages``."""
-        return pages_of(node)
-
-    def embedding(self, node: Node, key: str | None = None) -> Vectors:
-        """Return the vector of a node, shape (dimension,), float32. A missing vector is computed.
-
-        Args:
-            node: The node.
-            key: The key of the model. Optional in a graph with one model.
-
-        Raises:
-            LookupError: If the key is unknown, or missing in a graph with several models.
-            EmbeddingError: If the model fails.
-        """
-        texts = self.reader.searched_texts([node])
-        vector: Vectors = self.embeddings.vectors(texts, self.embeddings.key(key))[0]
-        return vector
 
     def _searched_digests(self) -> set[str]:
         """Return the hashes of all searched texts, without building groups."""

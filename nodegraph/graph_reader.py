@@ -16,7 +16,7 @@ from .errors import MissingNodeError, OnError, StoreError
 from .groups import Lineage, NodeGroup, declare, lineage_of, make_group
 from .hashing import digest
 from .locations import LAYOUTS, Location, unpack_layout
-from .navigation import headings_at, locations_of, place_of, read_outline
+from .navigation import headings_at, locations_of, pages_of, place_of, read_outline
 from .node import MEMBER, ROOT, Node
 from .search_text import (
     DEFAULT,
@@ -231,11 +231,33 @@ class GraphReader:
         """Return the existing nodes. Removed and changed nodes are left out."""
         return [node for node in self._store.get(ids) if node is not None]
 
+    def children(self, node: Node) -> dict[str, list[Node]]:
+        """Return the children of a node, keyed by group. See ``Node.children``.
+
+        Inside a transform, stale groups are left out, since waiting could deadlock.
+
+        Raises:
+            LookupError: If the node was removed or changed.
+        """
+        below = [
+            group.name
+            for group in list(self._groups.values())
+            if group.parent == node.group and self._builder.builds(group.name)
+        ]
+        in_transform = bool(self._builder.running)
+        with self.reading(*(() if in_transform else below)):
+            (current,) = self.nodes_by_id([node.id])
+            return {name: self.children_in(name, current) for name in below if self.is_fresh(name)}
+
     def children_in(self, group: str, node: Node) -> list[Node]:
         """Return a node's children in one child group."""
         if self.lineage(group)[-1].scope == "group":
             return [n for n in self._graph.linked(node, MEMBER, incoming=True) if n.group == group]
         return self._store.children(group, node)
+
+    def pages(self, node: Node) -> tuple[int, int] | None:
+        """Return the first and the last page of a node. See ``Node.pages``."""
+        return pages_of(node)
 
     def locations(self, node: Node) -> list[Location]:
         """Return the locations of a node in its file. See ``Node.locations``."""

@@ -177,7 +177,7 @@ class Node:
         Slides, sheets, cells and chapters count as pages. None: the file has no pages, or the
         node is a document, has no offsets or has no graph.
         """
-        return None if self.graph is None else self.graph.pages(self)
+        return None if self.graph is None else self.graph.reader.pages(self)
 
     @property
     def locations(self) -> list[Location]:
@@ -192,15 +192,22 @@ class Node:
     def children(self) -> dict[str, list[Node]]:
         """The children in document order, keyed by group.
 
-        Only groups that have been built before are included.
+        Only groups that have been built before are included, and stale groups are rebuilt.
         ``graph.find("sentence")(node)`` builds a missing group.
+
+        Raises:
+            LookupError: If the node was removed or changed.
+            ValueError: If the node has no graph.
         """
-        return self._graph().children(self)
+        return self._graph().reader.children(self)
 
     @property
     def links(self) -> list[Link]:
-        """The outgoing links, in insertion order. ``graph.linked`` returns the linked nodes."""
-        return self._graph().links(self)
+        """The outgoing links, in insertion order. ``graph.linked`` returns the linked nodes.
+
+        A removed node has no links.
+        """
+        return self._graph().reader.links_of([self.id])[0]
 
     def embedding(self, key: str | None = None) -> npt.NDArray[np.float32]:
         """Return the vector of the searched text, shape (dimension,), float32.
@@ -216,7 +223,12 @@ class Node:
                 or no model.
             ValueError: If the node has no graph.
         """
-        return self._graph().embedding(self, key)
+        graph = self._graph()
+        texts = graph.reader.searched_texts([self])
+        vector: npt.NDArray[np.float32] = graph.embeddings.vectors(
+            texts, graph.embeddings.key(key)
+        )[0]
+        return vector
 
     def _graph(self) -> NodeGraph:
         if self.graph is None:
@@ -248,7 +260,7 @@ class Link:
         >>> graph = NodeGraph()
         >>> ids = graph.add([Document("See Brewing.", id="tea"), Document("Brewing", id="brewing")])
         >>> graph.link("tea", "brewing", "cites")
-        >>> graph.links("tea")
+        >>> graph.node("tea").links
         [Link(source='tea', target='brewing', type='cites', weight=1.0, metadata={})]
     """
 

@@ -521,7 +521,7 @@ class NodeGraphVectorStore(VectorStore):
         results = self._nearest(embedding, max(k, fetch_k), filter)
         key = self._embed_key()
         matches = [result.evidence[0].node for result in results]
-        vectors: Any = [self.graph.embedding(match, key) for match in matches]
+        vectors: Any = [match.embedding(key) for match in matches]
         positions = maximal_marginal_relevance(np.asarray(embedding), vectors, lambda_mult, k)
         return _documents(self._scored([results[at] for at in positions]))
 

@@ -207,7 +207,7 @@ def facts(graph: NodeGraph) -> list[Any]:
         [
             (
                 *(n.id, n.text, n.content, n.metadata, n.start, n.end, n.offset, n.parent_id),
-                [(link.source, link.target, link.type) for link in graph.links(n)],
+                [(link.source, link.target, link.type) for link in n.links],
             )
             for group in GROUPS
             for n in graph.nodes(group)

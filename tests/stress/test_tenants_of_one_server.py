@@ -82,16 +82,16 @@ class Tenant:
 
     def read(self, other: Tenant, rng: random.Random) -> None:
         node = self.graph.node(rng.choice(("d0", "d1")))
-        self.check([node.text, dict(node.metadata), self.graph.links(node)])
+        self.check([node.text, dict(node.metadata), node.links])
         self.check([kin.text for kin in self.graph.find("line")(node)])
-        self.check(self.graph.embedding(node).tolist())
+        self.check(node.embedding().tolist())
         foreign = rng.choice(other.ids)
         with pytest.raises(LookupError) as caught:
             self.graph.node(foreign)
         self.check(str(caught.value))
         with pytest.raises(LookupError):
             self.graph.link("d0", foreign)
-        assert self.graph.links(foreign) == []
+        assert self.graph.linked(foreign) == []
 
     def change(self, other: Tenant, rng: random.Random) -> None:
         name = f"more{rng.randrange(3)}"

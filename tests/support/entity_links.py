@@ -20,7 +20,7 @@ def opened(store: str) -> NodeGraph:
 def of_anna(graph: NodeGraph) -> list[str]:
     """Return the ids of the documents that mention Anna."""
     (anna,) = graph.nodes("entity")
-    return [link.target for link in graph.links(anna)]
+    return [link.target for link in anna.links]
 
 
 def fill(graph: NodeGraph, third: str = WITH_ANNA) -> None:

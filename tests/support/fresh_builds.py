@@ -98,7 +98,8 @@ def facts(graph: NodeGraph, group: str) -> list[dict[str, Any]]:
                 "links": [(k.target, k.type, k.weight) for k in node.links],
                 "linked": [linked.text for linked in graph.linked(node)],
                 "incoming": sorted(
-                    (k.source, k.type, k.weight) for k in graph.links(node, incoming=True)
+                    (k.source, k.type, k.weight)
+                    for k in graph.reader.links_of([node.id], incoming=True)[0]
                 ),
             }
             for node in nodes

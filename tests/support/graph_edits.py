@@ -91,8 +91,8 @@ class GraphEdits(RuleBasedStateMachine):
     @invariant()
     def links_connect_existing_documents(self) -> None:
         for i in self.documents:
-            assert {k.target for k in self.graph.links(i)} == {t for s, t in self.links if s == i}
-            sources = {k.source for k in self.graph.links(i, incoming=True)}
+            assert {k.id for k in self.graph.linked(i)} == {t for s, t in self.links if s == i}
+            sources = {k.id for k in self.graph.linked(i, incoming=True)}
             assert sources == {s for s, t in self.links if t == i}
 
     @rule(name=st.sampled_from(list(RULES)), number=st.integers(0, 2))
