@@ -113,6 +113,16 @@ def test_output_format_is_option_of_four_classes() -> None:
     assert formats == {QaRetriever, Reranker, RerankRetriever, Retriever}
 
 
+def test_public_docstrings_name_importable_classes() -> None:
+    private = {node.name for _, node in source_tree.classes()} - source_tree.importable_classes()
+    named = {
+        name
+        for docstring in source_tree.public_docstrings()
+        for name in re.findall(r"``(\w+)(?:\([^`]*)?``", docstring)
+    }
+    assert not named & private
+
+
 def test_test_files_mirror_source_files() -> None:
     tests = source_tree.REPO / "tests"
     without = [

@@ -8,4 +8,5 @@ from .tools import corpus_toolkit as corpus_toolkit
 from .tools import retriever_tool as retriever_tool
 from .transform_query import transform_query as transform_query
 from .vector_store import NodeGraphVectorStore as NodeGraphVectorStore
+from .vector_store_backend import GraphEmbeddings as GraphEmbeddings
 from .vector_store_backend import as_index as as_index

@@ -19,8 +19,8 @@ def corpus_toolkit(tools: CorpusTools, *, prefix: str = "") -> list[FunctionTool
     """Convert the six tools of a corpus to LlamaIndex tools.
 
     Names, descriptions, arguments and texts equal the tools of ``CorpusTools`` and of the MCP
-    server. An invalid call returns an error text for the model. ``raw_output`` is nodekin's
-    ``ToolOutput``.
+    server. An invalid call returns an error text for the model. ``raw_output`` is the return value
+    of ``CorpusTools.call``.
 
     Args:
         tools: The tools.

@@ -422,7 +422,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         sparse_top_k: int | None = None,
         hybrid_top_k: int | None = None,
     ) -> QueryModeRetriever:
-        """Return the search in a query mode of vector stores. See ``QueryModeRetriever``."""
+        """Return the search in a query mode of vector stores, such as ``"hybrid"`` or ``"mmr"``."""
         return QueryModeRetriever(
             self.graph,
             self._retriever,

@@ -47,8 +47,8 @@ class NodeGraphRetriever(BaseRetriever):
     """A LlamaIndex retriever around any nodekin retriever.
 
     Given nodes of a ``NodeGraphIndex`` are returned unchanged, with their class. Derived nodes are
-    ``TextNode`` objects. Each result is a ``NodeWithEvidence``, and each node is returned once,
-    with its best score.
+    ``TextNode`` objects. Each result is a ``NodeWithScore`` with the attribute ``evidence``, and
+    each node is returned once, with its best score.
 
     Args:
         retriever: A nodekin retriever, or any argument of ``as_retriever``, such as a graph.

@@ -114,6 +114,27 @@ def public_names() -> dict[str, list[str]]:
     }
 
 
+def public_docstrings() -> Iterator[str]:
+    """Yield the docstrings of public functions, of public classes and of their public methods."""
+    public = {name for names in public_names().values() for name in names}
+    kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    for path in files():
+        for node in tree(path).body:
+            if not isinstance(node, kinds) or node.name not in public:
+                continue
+            yield ast.get_docstring(node) or ""
+            for member in node.body:
+                if isinstance(member, kinds) and not member.name.startswith("_"):
+                    yield ast.get_docstring(member) or ""
+
+
+def importable_classes() -> set[str]:
+    """Return the classes of packages and of files like ``nodekin/adapters/openai.py``."""
+    exported = {name for names in public_names().values() for name in names}
+    adapters = REPO / "adapters"
+    return exported | {node.name for path, node in classes() if path.parent == adapters}
+
+
 def methods(name: str) -> list[str]:
     """Return the public methods and properties of a class."""
     (node,) = (node for _, node in classes() if node.name == name)
