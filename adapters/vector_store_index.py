@@ -18,8 +18,9 @@ from ..nodegraph.hashing import digest
 from ..nodegraph.node import Node
 from ..retrievers.filters import Filter
 from ..retrievers.indexes.array_files import Arrays
+from ..retrievers.indexes.filter_index import FilterIndex
 from ..retrievers.indexes.nearest_vectors import unit
-from ..retrievers.indexes.node_table import FilterIndex, NodeTable
+from ..retrievers.indexes.node_table import NodeTable
 from ..retrievers.indexes.vector_index import check_dimension
 from ..retrievers.protocols import Similarity, Snapshot
 from ..retrievers.results import Hits

@@ -128,7 +128,8 @@ def _mapped(data: npt.NDArray[np.uint8], start: int, described: Mapping[str, Any
         dtype = np.dtype(str(kind))
         if dtype.kind not in _KINDS or not dtype.isnative:
             raise ValueError(f"the array {name!r:.40} has the type {kind!r:.40}")
-        if len(shape) > _MAX_DIMENSIONS or not all(type(n) is int and n >= 0 for n in shape):
+        is_counted = all(type(length) is int and length >= 0 for length in shape)
+        if len(shape) > _MAX_DIMENSIONS or not is_counted:
             raise ValueError(f"the array {name!r:.40} has the shape {shape!r:.40}")
         size = math.prod(shape) * dtype.itemsize
         if start + size > len(data):
@@ -184,15 +185,16 @@ def check_ascending(array: npt.NDArray[Any], name: str, last: int) -> None:
     Raises:
         ValueError: If the positions are wrong.
     """
-    is_ascending = not len(array) or (array[0] >= 0 and bool((array[1:] >= array[:-1]).all()))
-    if not is_ascending or (int(array[-1]) if len(array) else 0) != last:
+    positions = np.append(0, array)
+    is_ascending = (positions[1:] >= positions[:-1]).all()
+    if not is_ascending or positions[-1] != last:
         raise ValueError(f"the positions {name!r} must ascend to {last}")
 
 
 def pack_texts(name: str, texts: Sequence[str]) -> Arrays:
     """Return a list of texts as arrays for a file."""
     data = "".join(texts).encode("utf-8", "surrogatepass")
-    ends = np.cumsum([*map(len, texts)], dtype=np.int64)
+    ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
     return {name: np.frombuffer(data, np.uint8), f"{name}_ends": ends}
 
 

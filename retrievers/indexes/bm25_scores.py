@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -23,7 +23,9 @@ _TERM = 256  # memory of a cached term, in postings
 _FREQUENCY = 32  # memory of a cached frequency, in postings
 
 # A frequent term has at least this number of rows and this share of all rows.
-_FREQUENT, _FREQUENT_SHARE = 4_096, 1 / 8
+_FREQUENT = 4_096
+
+_FREQUENT_SHARE = 1 / 8
 
 _LOOK_UP = 24  # postings that are added in the time of looking up one row in a term
 
@@ -73,7 +75,8 @@ class LengthNorms:
     """
 
     def __init__(self, saturation: Saturation, lengths: Ints) -> None:
-        self._saturation, self._lengths = saturation, lengths
+        self._saturation = saturation
+        self._lengths = lengths
         self._used = 0
         self._all: Floats | None = None
 
@@ -135,7 +138,9 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
 
     def __init__(self, postings: Postings, lengths: Ints, total_length: int, alive: Mask) -> None:
         super().__init__()
-        self._postings, self._lengths, self.total_length = postings, lengths, total_length
+        self._postings = postings
+        self._lengths = lengths
+        self.total_length = total_length
         self.size = int(np.count_nonzero(alive))
         self._alive = None if self.size == len(alive) else alive
         self._norms: dict[Saturation, LengthNorms] = {}
@@ -146,7 +151,8 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
         rows, counts, is_copied = self._postings.of_term(term)
         if self._alive is not None:
             living = self._alive[rows]
-            rows, counts = rows[living], counts[living]
+            rows = rows[living]
+            counts = counts[living]
             is_copied = True
         self.held += _TERM + is_copied * len(rows)
         self[term] = rows, counts
@@ -160,6 +166,10 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
             self._frequencies[term] = count
             self.held += _FREQUENCY
         return count
+
+    def rows_of(self, terms: Iterable[str]) -> Ints:
+        """Return the rows with any of some terms."""
+        return np.concatenate([self[term][0] for term in terms])
 
     def of_query(self, weights: Mapping[str, float], saturation: Saturation) -> QueryPostings:
         """Return the postings of weighed terms."""
@@ -254,18 +264,20 @@ def best_rows(
         scores = sums.take(rows)
     if limit is not None and len(rows) > 4 * limit:
         best = scores >= _highest(scores, limit)
-        rows, scores = rows[best], scores[best]
+        rows = rows[best]
+        scores = scores[best]
     ranking = np.lexsort((orders.take(rows), -scores))[:limit]
     return rows.take(ranking), scores.take(ranking)
 
 
 def _least(sums: Floats, limit: int | None) -> float:
     """Return a positive lower bound of the sums of the best rows."""
-    least, width = 0.0, len(sums) // _COLUMNS
-    if limit is not None and width >= 2 * limit:  # maxima of columns belong to different rows
-        columns = sums[: width * _COLUMNS].reshape(_COLUMNS, width)
-        least = _highest(columns.max(axis=0), limit) / _ROUNDING
-    return max(least, LEAST)
+    width = len(sums) // _COLUMNS
+    if limit is None or width < 2 * limit:
+        return LEAST
+    columns = sums[: width * _COLUMNS].reshape(_COLUMNS, width)
+    maxima = columns.max(axis=0)  # of different rows
+    return max(_highest(maxima, limit) / _ROUNDING, LEAST)
 
 
 def _highest(scores: Floats, limit: int) -> float:

@@ -26,12 +26,18 @@ EXACT = 200_000
 
 _GROWTH = 4  # rebuild the HNSW graph after adding 1/4 of its vectors
 
-# Settings of HNSW: neighbors per vector, candidates during the build, and candidates of a search:
-# minimum, and per hit. The recall of the best ten is 0.994 to 1.0.
-M, EF_CONSTRUCTION, EF_SEARCH, EF_SEARCH_PER_HIT = 16, 100, 256, 4
+# Settings of HNSW. The recall of the best ten is 0.994 to 1.0.
+M = 16  # neighbors per vector
 
-# The cost of a candidate and of a copied vector, in compared vectors.
-_FOLLOW_COST, _GATHER_COST = 60, 4
+EF_CONSTRUCTION = 100  # candidates during the build
+
+EF_SEARCH = 256  # minimum candidates of a search
+
+EF_SEARCH_PER_HIT = 4
+
+_FOLLOW_COST = 60  # of a candidate, in compared vectors
+
+_GATHER_COST = 4  # of a copied vector, in compared vectors
 
 _MAX_LEVELS = 8  # of a vector; FAISS makes no more for M = 16
 
@@ -197,7 +203,8 @@ def has_faiss() -> bool:
 
 def wants_hnsw(count: int, hnsw: Hnsw | None) -> bool:
     """Return whether a new graph of a number of vectors should be built."""
-    return count > EXACT and (hnsw is None or count > len(hnsw.numbers) * (1 + 1 / _GROWTH))
+    built = 0 if hnsw is None else len(hnsw.numbers)
+    return count > EXACT and count > built * (1 + 1 / _GROWTH)
 
 
 def nearest(
@@ -212,7 +219,8 @@ def nearest(
         allowed: Which rows count.
         hnsw: The graph of the first rows. It is used if that is faster than comparing all rows.
     """
-    size, count = len(vectors), int(np.count_nonzero(allowed))
+    size = len(vectors)
+    count = int(np.count_nonzero(allowed))
     if limit is None or limit >= count:
         rows = np.flatnonzero(allowed)
         return [(rows, cosines(vectors, rows, query)) for query in queries]

@@ -15,9 +15,8 @@ from ...nodegraph.node import Node
 from ...nodegraph.storage.columns import decode, encode
 from ..conditions import MISSING, Condition, identity
 from ..filters import Filter
-from ..results import Hits
 from .array_files import Arrays, checked, grown, pack_texts, unpack_texts
-from .synced_index import DamagedIndexError, SyncedIndex
+from .synced_index import DamagedIndexError
 
 logger = logging.getLogger(__name__)
 
@@ -30,8 +29,6 @@ Orders = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int64]
 
 _MAX_CACHED = 32  # cached conditions per field
-
-_GAPS = 1_000  # maximum empty rows of a table that is not compacted
 
 
 class Runs(Generic[T]):
@@ -68,7 +65,8 @@ class Runs(Generic[T]):
 
     def take(self, rows: Rows) -> list[T]:
         """Return the values of rows."""
-        return [*map(self.values.__getitem__, self.codes[rows].tolist())]
+        values = self.values
+        return [values[code] for code in self.codes[rows].tolist()]
 
     def run_lengths(self, rows: Rows, size: int) -> list[int]:
         """Return the lengths of the runs with some rows.
@@ -89,7 +87,7 @@ class Runs(Generic[T]):
         Raises:
             TypeError: If a value cannot be stored.
         """
-        texts = [*map(write, self.values)]
+        texts = [write(value) for value in self.values]
         return {**pack_texts(name, texts), f"{name}_codes": self.codes[:size]}
 
     @classmethod
@@ -100,7 +98,7 @@ class Runs(Generic[T]):
             ValueError: If the arrays are forged.
         """
         runs = cls()
-        runs.values = [*map(read, unpack_texts(name, arrays))]
+        runs.values = [read(text) for text in unpack_texts(name, arrays)]
         numbers = range(len(runs.values))
         runs.codes = checked(arrays, f"{name}_codes", np.int32, size, values=numbers)
         return runs
@@ -164,7 +162,8 @@ class TableSnapshot(NamedTuple):
 
     def ids_of(self, rows: Rows) -> list[str]:
         """Return the ids of nodes by row."""
-        return [*map(self.ids.__getitem__, rows.tolist())]
+        ids = self.ids
+        return [ids[row] for row in rows.tolist()]
 
     def rows_of(self, ids: Iterable[str]) -> Rows:
         """Return the rows of nodes.
@@ -172,9 +171,8 @@ class TableSnapshot(NamedTuple):
         Raises:
             MissingNodeError: If a node was removed or changed.
         """
-        numbers = [self.rows.get(node_id, -1) for node_id in ids]
-        rows = np.array(numbers, np.int64)
-        if numbers and (rows.min() < 0 or rows.max() >= len(self.orders)):
+        rows = np.array([self.rows.get(node_id, -1) for node_id in ids], np.int64)
+        if rows.min(initial=0) < 0 or rows.max(initial=-1) >= len(self.orders):
             raise MissingNodeError("a node was removed or changed")
         return rows
 
@@ -218,7 +216,8 @@ class NodeTable:
 
     def ids_of(self, rows: Rows) -> list[str]:
         """Return the ids of nodes by row."""
-        return [*map(self.ids.__getitem__, rows.tolist())]
+        ids = self.ids
+        return [ids[row] for row in rows.tolist()]
 
     @property
     def alive(self) -> Mask:
@@ -250,8 +249,9 @@ class NodeTable:
     ) -> None:
         first = len(self.ids)
         size = first + len(ids)
-        self._alive, self._orders = grown(self._alive, size), grown(self._orders, size)
+        self._alive = grown(self._alive, size)
         self._alive[first:size] = True
+        self._orders = grown(self._orders, size)
         self._orders[first:size] = orders
         self._parents.extend(first, parents)
         self._documents.extend(first, documents)
@@ -273,10 +273,15 @@ class NodeTable:
 
     def compacted(self) -> NodeTable:
         """Return a table without empty rows. The order of the remaining rows is kept."""
-        table, rows = NodeTable(), np.flatnonzero(self.alive)
-        parents, documents = self._parents.take(rows), self._documents.take(rows)
-        metadata = self._metadata.take(rows)
-        table._extend(self.ids_of(rows), self._orders[rows], parents, documents, metadata)
+        rows = np.flatnonzero(self.alive)
+        table = NodeTable()
+        table._extend(
+            self.ids_of(rows),
+            self._orders[rows],
+            self._parents.take(rows),
+            self._documents.take(rows),
+            self._metadata.take(rows),
+        )
         return table
 
     def metadata_of(self, rows: Rows) -> list[Mapping[str, Any]]:
@@ -303,23 +308,28 @@ class NodeTable:
     def _meets(self, field: str | None, condition: Condition) -> Mask:
         column: Runs[Any] = self._documents if field is None else self._metadata
         values = self._fields.setdefault(field, FieldValues())
-        is_new, first = not values.values, len(values.codes)
+        is_new = not values.values
+        first = len(values.codes)
         new = column.values[first:]
-        if field is not None and new:
+        if field is not None:
             new = [_decoded(data) if type(data) is str else data for data in new]
             column.values[first:] = new
-            values.extend(data.get(field, MISSING) for data in new)
-        else:
-            values.extend(new)
-        is_missing = len(values.values) == 1 and values.values[0] is MISSING
-        if is_new and is_missing and condition.compares:  # the field may be misspelled
-            fields = sorted({str(name) for data in column.values for name in data})
-            logger.warning(
-                "a filter compares the metadata field %r, which no searched node has; known "
-                "fields: %s",
-                *(field, nearest_names(str(field), fields)),
-            )
+            new = [data.get(field, MISSING) for data in new]
+        values.extend(new)
+        if is_new and condition.compares and values.values == [MISSING]:
+            self._warn_missing(field)
         return values.meets(condition)[column.codes[: len(self.ids)]]
+
+    def _warn_missing(self, field: str | None) -> None:
+        """Log that no node has a field, whose name may be misspelled."""
+        fields: set[str] = set()
+        for metadata in self._metadata.values:
+            fields.update(str(name) for name in metadata)
+        logger.warning(
+            "a filter compares the metadata field %r, which no searched node has; known fields: %s",
+            field,
+            nearest_names(str(field), sorted(fields)),
+        )
 
     def arrays(self) -> Arrays:
         """Return arrays for a file.
@@ -373,44 +383,3 @@ def _decoded(text: str) -> Mapping[str, Any]:
     if not isinstance(metadata, Mapping):
         raise DamagedIndexError(f"metadata must be a mapping, got {metadata!r:.40}")
     return metadata
-
-
-class FilterIndex(SyncedIndex):
-    """An index of nodes in a table, which lists nodes by filters alone.
-
-    Attributes:
-        table: The nodes by row.
-    """
-
-    def clear(self) -> None:
-        """Remove everything."""
-        self.table = NodeTable()
-
-    @property
-    def size(self) -> int:
-        """The number of nodes."""
-        return len(self.table.rows)
-
-    def remove(self, ids: Sequence[str]) -> None:
-        """Remove nodes; their rows stay until the index is compacted."""
-        self.table.remove(ids)
-
-    def add(self, nodes: Sequence[Node]) -> None:
-        """Add nodes."""
-        self.table.add(nodes)
-
-    def finish(self) -> None:
-        """Compact the index if most rows are empty."""
-        if len(self.table) > 2 * self.size + _GAPS:
-            self.compact()
-
-    def compact(self) -> None:
-        """Remove empty rows."""
-        self.table = self.table.compacted()
-
-    def search(self, query: Any, limit: int | None, filter: Filter) -> Hits:
-        """Return the first nodes in document order that meet a filter, with the score 0."""
-        rows = np.flatnonzero(self.table.allowed(filter))
-        order = np.argsort(self.table.orders[rows], kind="stable")[:limit]
-        ids = self.table.ids_of(rows[order])
-        return Hits(ids, [0.0] * len(ids))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
-from operator import add
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -110,12 +109,14 @@ class Postings:
         start = stop = 0
         if 0 <= number < len(starts) - 1:
             start, stop = starts[number : number + 2].tolist()
-        rows, counts = rows[start:stop], counts[start:stop]
+        rows = rows[start:stop]
+        counts = counts[start:stop]
         if number not in self.later:
             return rows, counts, False
         later_rows, later_counts = _unpacked(np.array(self.later[number]))
         later_counts = later_counts.astype(np.min_scalar_type(later_counts.max()))
-        rows, counts = np.concatenate([rows, later_rows]), np.concatenate([counts, later_counts])
+        rows = np.concatenate([rows, later_rows])
+        counts = np.concatenate([counts, later_counts])
         return rows, counts, True
 
     def extend(self, first_row: int, count: int, batches: Iterable[Sequence[TextTerms]]) -> None:
@@ -143,10 +144,10 @@ class Postings:
         counts = Counter(terms)
         for run in runs:
             counts.update(run)
-            counts.update(map(add, run, run[1:]))
-        vocabulary, later = self.vocabulary, self.later
+            counts.update([first + second for first, second in pairwise(run)])
+        later = self.later
         for term, count in counts.items():
-            number = vocabulary[term]
+            number = self.vocabulary[term]
             if number not in later:
                 later[number] = array("q")
             later[number].append(row << 32 | count)
@@ -154,19 +155,20 @@ class Postings:
 
     def _blocks(self, first_row: int, texts: Sequence[TextTerms]) -> Iterator[_Block]:
         """Yield the sorted and counted terms of texts, then the terms of their runs."""
-        tokens, sizes = array("q"), []
+        vocabulary = self.vocabulary
+        tokens = array("q")
+        sizes = []
         for terms, _ in texts:
-            before = len(tokens)
-            tokens.extend(map(self.vocabulary.__getitem__, terms))
-            sizes.append(len(tokens) - before)
+            numbers = [vocabulary[term] for term in terms]
+            tokens.extend(numbers)
+            sizes.append(len(numbers))
         rows = np.repeat(np.arange(len(sizes)), sizes)
         yield _counted(np.frombuffer(tokens, np.int64), rows, first_row)
         codes, rows = _characters_and_pairs(["\0".join(runs) for _, runs in texts])
         of_runs = _counted(codes, rows, first_row)
         characters = np.stack([of_runs.terms >> _CODE_BITS, of_runs.terms & _CODE], axis=1)
         names = characters.astype(np.uint32).view("U2").ravel().tolist()
-        numbers = np.array([*map(self.vocabulary.__getitem__, names)], np.int64)
-        yield of_runs._replace(terms=numbers)
+        yield of_runs._replace(terms=np.array([vocabulary[name] for name in names], np.int64))
 
     def _merge(self, blocks: list[_Block]) -> None:
         """Merge later postings and blocks into the lists. Empties ``blocks``."""
@@ -192,12 +194,15 @@ class Postings:
             _place(merged, free, block)
         while blocks:
             _place(merged, free, blocks.pop(0))
-        self.lists, self.later, self._later_size = merged, {}, 0
+        self.lists = merged
+        self.later = {}
+        self._later_size = 0
 
     def _later_block(self) -> _Block:
-        sizes = np.array([*map(len, self.later.values())], np.int32)
-        entries = np.concatenate([*map(np.array, self.later.values())])
-        return _Block(np.array([*self.later], np.int32), sizes, *_unpacked(entries))
+        terms = np.array([*self.later], np.int32)
+        sizes = np.array([len(entries) for entries in self.later.values()], np.int32)
+        rows, counts = _unpacked(np.concatenate([*self.later.values()]))
+        return _Block(terms, sizes, rows, counts)
 
     def compacted(self, alive: Mask) -> Postings:
         """Return postings without empty rows. The remaining rows are renumbered in order."""
@@ -292,7 +297,8 @@ def _numbered(terms: Iterable[str]) -> Vocabulary:
 
 def _blocks_of(lists: PostingLists) -> Iterator[_Block]:
     """Yield postings in portions of whole terms."""
-    first, terms = 0, len(lists.starts) - 1
+    terms = len(lists.starts) - 1
+    first = 0
     while first < terms:
         limit = lists.starts[first] + BATCH_SIZE
         last = max(first + 1, int(np.searchsorted(lists.starts, limit, "right")) - 1)
@@ -311,5 +317,6 @@ def _place(merged: PostingLists, free: _Starts, block: _Block) -> None:
     sizes = block.sizes.astype(np.int64)
     at = np.repeat(free[block.terms] - (np.cumsum(sizes) - sizes), sizes)
     at += np.arange(len(at))
-    merged.rows[at], merged.counts[at] = block.rows, block.counts
+    merged.rows[at] = block.rows
+    merged.counts[at] = block.counts
     free[block.terms] += sizes

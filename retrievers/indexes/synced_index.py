@@ -261,7 +261,9 @@ class SyncedIndex:
             self.save()
 
     def _reset(self) -> None:
-        self._synced, self._seen_state, self._unsaved = (0, ()), None, 0
+        self._synced = 0, ()
+        self._seen_state = None
+        self._unsaved = 0
         self.clear()
 
     # The file
@@ -319,11 +321,12 @@ class SyncedIndex:
             if path is None or (stored := load_arrays(path)) is None:
                 return
             header, arrays = stored
-            revision, version = header.pop("revision"), tuple(header.pop("search_text"))
-            if header == self.header() and version == self._version()[1]:
+            revision = header.pop("revision")
+            search_version = tuple(header.pop("search_text"))
+            if (header, search_version) == (self.header(), self._version()[1]):
                 self._check_revision(revision)
                 self.restore(arrays)
-                self._synced = revision, version
+                self._synced = revision, search_version
                 self._restored_from = path
                 self._is_verified = False
         except Exception as error:  # the file may contain anything: the index is rebuilt
@@ -336,5 +339,6 @@ class SyncedIndex:
         Raises:
             ValueError: If the revision is not a number that the group had.
         """
-        if type(revision) is not int or not 0 < revision <= self._version()[0]:
+        current, _ = self._version()
+        if type(revision) is not int or not 0 < revision <= current:
             raise ValueError(f"its revision must be one of the group, got {revision!r:.40}")

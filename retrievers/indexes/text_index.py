@@ -22,7 +22,8 @@ from ..protocols import Snapshot
 from ..results import Hits
 from .array_files import Arrays, checked, grown
 from .bm25_scores import Floats, QueryPostings, TermPostings, TermWeights, best_rows
-from .node_table import FilterIndex, NodeTable
+from .filter_index import FilterIndex
+from .node_table import NodeTable
 from .postings import MAX_TEXTS, Postings, TextTerms
 
 _LONG = 1_000  # minimum number of nodes for a progress bar
@@ -115,7 +116,8 @@ class TextIndex(FilterIndex):
 
     def meeting(self, filter: Filter) -> Meets | None:
         """Return a function from a node to whether it meets a filter; None if all do."""
-        mask, rows = self.table.matching(filter), self.table.rows
+        mask = self.table.matching(filter)
+        rows = self.table.rows
         return None if mask is None else lambda node_id: mask.item(rows[node_id])
 
     def term_scores(self, ids: Sequence[str], query: TermWeights) -> Floats:
@@ -135,8 +137,7 @@ class TextIndex(FilterIndex):
         """
         statistics = self.statistics()
         if phrase.text not in statistics:
-            of_words = [np.concatenate([statistics[form][0] for form in forms]) for forms in words]
-            rows = reduce(np.intersect1d, of_words).astype(np.int64)
+            rows = reduce(np.intersect1d, [statistics.rows_of(forms) for forms in words])
             found: list[int] = []
             reader = self._graph.reader
             for batch in portions(rows.tolist(), _PORTION):
@@ -168,7 +169,6 @@ class TextIndex(FilterIndex):
     def _added(self, nodes: Iterable[Node], lengths: list[int]) -> Iterator[list[TextTerms]]:
         """Number nodes. Yield the terms of their texts in batches, and append the lengths."""
         analyzer = self._analyzer
-        indexed = getattr(analyzer, "indexed", None)
         batch: list[TextTerms] = []
         size = 0
         for portion in portions(nodes, _PORTION):
@@ -180,17 +180,16 @@ class TextIndex(FilterIndex):
                 runs: list[str] = []
                 if isinstance(analyzer, TextAnalyzer):
                     terms, length = analyzer.indexed(text, runs)
-                elif indexed is not None:
-                    terms, length = indexed(text)
                 else:
                     terms = [*analyzer(text)]
                     length = len(terms)
                 batch.append((terms, runs))
                 lengths.append(length)
-                size += len(terms) + sum(map(len, runs)) // 2  # counted faster
+                size += len(terms) + sum([len(run) for run in runs]) // 2  # counted faster
                 if size > _BATCH or len(batch) == MAX_TEXTS:
                     yield batch
-                    batch, size = [], 0
+                    batch = []
+                    size = 0
         yield batch
 
     def finish(self) -> None:

@@ -19,8 +19,9 @@ from ..filters import Filter
 from ..protocols import Snapshot
 from ..results import Hits
 from .array_files import Arrays, checked, grown
+from .filter_index import FilterIndex
 from .nearest_vectors import Floats, Hnsw, has_faiss, nearest, unit, wants_hnsw
-from .node_table import FilterIndex, NodeTable
+from .node_table import NodeTable
 from .synced_index import Version
 
 logger = logging.getLogger(__name__)
@@ -68,7 +69,8 @@ class VectorIndex(FilterIndex):
             EmbeddingError: If the model fails, or returns no usable vectors.
             TransformError: If the group has to be built and its transform raises.
         """
-        reader, texts = self._graph.reader, list[str]()
+        reader = self._graph.reader
+        texts: list[str] = []
         if reader.held_state() is not self._seen_state:
             with reader.reading(*reader.searched_groups(self._group)):
                 added = [] if self.is_current() else self._missed().added
@@ -77,7 +79,9 @@ class VectorIndex(FilterIndex):
         for start in range(0, len(texts), _PORTION):
             self._vectors_of(texts[start : start + _PORTION])
         with reader.reading():
-            vectors, table, hnsw = self._vectors, self.table, self._hnsw
+            vectors = self._vectors
+            table = self.table
+            hnsw = self._hnsw
         if vectors is not None and wants_hnsw(len(vectors), hnsw):
             self._build_hnsw(vectors, table)
 
@@ -94,27 +98,35 @@ class VectorIndex(FilterIndex):
         with reader.reading(*reader.searched_groups(self._group)):
             if self.is_current():
                 return 0
-            changes, lacking = self._missed(self._counted), self._lacking
-            if changes.complete or self._counted < self._synced:
-                lacking.clear()
-            for node_id in changes.removed:
-                lacking.pop(node_id, None)
-            for nodes in portions(changes.added, _PORTION):
-                digests = [*map(digest, reader.searched_texts(nodes))]
-                missing = self._graph.embeddings.missing(digests, self._key)
-                pairs = zip(nodes, digests, strict=True)
-                lacking |= {node.id: key for node, key in pairs if key in missing}
-            self._counted = self._version()
+            self._update_lacking()
             # Any process may have stored some of these vectors since the last count.
-            counted, stored = set[str](), set[str]()
-            for keys in portions(lacking.values(), limit + 1):
+            counted: set[str] = set()
+            stored: set[str] = set()
+            for keys in portions(self._lacking.values(), limit + 1):
                 counted |= self._graph.embeddings.missing(keys, self._key)
                 stored |= {*keys} - counted
                 if len(counted) > limit:
                     break
             if stored:
-                self._lacking = {i: key for i, key in lacking.items() if key not in stored}
+                remaining = self._lacking.items()
+                self._lacking = {node: key for node, key in remaining if key not in stored}
             return len(counted) if len(counted) <= limit else len(self._lacking)
+
+    def _update_lacking(self) -> None:
+        """Add changed nodes without a vector to ``_lacking``. The graph is held."""
+        reader = self._graph.reader
+        changes = self._missed(self._counted)
+        lacking = self._lacking
+        if changes.complete or self._counted < self._synced:
+            lacking.clear()
+        for node_id in changes.removed:
+            lacking.pop(node_id, None)
+        for nodes in portions(changes.added, _PORTION):
+            digests = [digest(text) for text in reader.searched_texts(nodes)]
+            missing = self._graph.embeddings.missing(digests, self._key)
+            pairs = zip(nodes, digests, strict=True)
+            lacking |= {node.id: key for node, key in pairs if key in missing}
+        self._counted = self._version()
 
     def _build_hnsw(self, vectors: Floats, table: NodeTable) -> None:
         """Build a graph of many vectors; other threads search without it."""
@@ -123,7 +135,8 @@ class VectorIndex(FilterIndex):
                 logger.warning(
                     "%s vectors of %r are compared one by one; FAISS is faster: "
                     "pip install 'nodekin[faiss]'",
-                    *(len(vectors), self._group),
+                    len(vectors),
+                    self._group,
                 )
             self._is_slow_logged = True
         elif self._building_hnsw.acquire(blocking=False):
@@ -151,12 +164,14 @@ class VectorIndex(FilterIndex):
 
     def snapshot(self, queries: Sequence[Floats], filter: Filter) -> Snapshot:
         """Return the search for queries, which later changes of the index do not change."""
-        vectors, hnsw = self._vectors, self._hnsw
+        vectors = self._vectors
+        hnsw = self._hnsw
         if vectors is not None and self.size:
             for query in queries:
                 check_dimension(query, vectors.shape[1], self._group, self._model, self._key)
-        table, allowed = self.table.snapshot(filter), self.table.allowed(filter)
-        units = [*map(unit, queries)]
+        table = self.table.snapshot(filter)
+        allowed = self.table.allowed(filter)
+        units = [unit(query) for query in queries]
 
         def hits(rows: Any, scores: Any, limit: int | None) -> Hits:
             ranking = np.lexsort((table.orders.take(rows), -scores))[:limit]
@@ -260,7 +275,7 @@ def check_dimension(query: Floats, dimension: int, group: str, model: str, key: 
         VectorLengthError: If the lengths differ.
     """
     if dimension and query.shape != (dimension,):
-        numbers = " x ".join(map(str, query.shape))
+        numbers = " x ".join([str(length) for length in query.shape])
         raise VectorLengthError(
             f"the query's vector has {numbers} numbers, and those of group {group!r} have "
             f"{dimension}: the embedding model {model!r} (key {key!r}) must embed queries and "

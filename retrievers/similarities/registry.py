@@ -6,7 +6,6 @@ import inspect
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, overload
 
 import numpy as np
@@ -20,8 +19,9 @@ from ..validation import choice
 from .bm25 import Bm25
 
 if TYPE_CHECKING:
-    from ..indexes.exact_index import Exact, ScanIndex
-    from ..indexes.node_table import FilterIndex
+    from ..indexes.exact_index import Exact
+    from ..indexes.filter_index import FilterIndex
+    from ..indexes.scan_index import ScanIndex
 
 Scores = list[float | None]
 
@@ -90,7 +90,7 @@ def _exact() -> Exact:
 SIMILARITIES: dict[str, Callable[[], Similarity]] = {
     "bm25": Bm25,
     # One analysis serves all languages. The second name is an alias.
-    "bm25_chinese": partial(Bm25, name="bm25_chinese"),
+    "bm25_chinese": lambda: Bm25(name="bm25_chinese"),
     "cosine": Cosine,
     "exact": _exact,
 }
@@ -256,11 +256,10 @@ class _Indexed:
 
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> Index[Any]:
         """Return the index, shared by all retrievers with the same settings."""
-        similarity, make = self.similarity, self.make
+        similarity = self.similarity
         identity = similarity if isinstance(similarity, Hashable) else id(similarity)
-        return graph.reader.shared(
-            ("index", make, group, key, identity), lambda: make(graph, group, key, similarity)
-        )
+        name = ("index", self.make, group, key, identity)
+        return graph.reader.shared(name, lambda: self.make(graph, group, key, similarity))
 
 
 class Unranked:
@@ -274,7 +273,7 @@ class Unranked:
 
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> FilterIndex:
         """Return the group's index, shared by all retrievers."""
-        from ..indexes.node_table import FilterIndex
+        from ..indexes.filter_index import FilterIndex
 
         return graph.reader.shared(("filter index", group), lambda: FilterIndex(graph, group))
 
@@ -307,22 +306,26 @@ class CustomSimilarity:
 
     def __post_init__(self) -> None:
         choice(self.mode, "mode", ("text", "embedding"))
-        names = list(inspect.signature(self.function).parameters)
-        if len(names) < 2 or not (self._inputs & set(names) or len(names) == 2):
+        if not self._input_names():
             raise TypeError(
-                f"similarity {self.name!r} takes {names}; its first parameter is the query, others "
-                f"are called {' or '.join(sorted(self._inputs))}"
+                f"similarity {self.name!r} takes {[*inspect.signature(self.function).parameters]}; "
+                "its first parameter is the query, others are called "
+                f"{' or '.join(self._possible_inputs())}"
             )
 
-    @property
-    def _inputs(self) -> set[str]:
-        """The names of parameters for nodes or vectors."""
-        nodes, vectors = ("nodes", "vectors") if self.batch else ("node", "vector")
-        return {nodes, vectors} if self.mode == "embedding" else {nodes}
+    def _possible_inputs(self) -> list[str]:
+        names = ["nodes", "vectors"] if self.batch else ["node", "vector"]
+        return names if self.mode == "embedding" else names[:1]
+
+    def _input_names(self) -> list[str]:
+        """Return the parameters for nodes or vectors. A single parameter may have any name."""
+        names = [*inspect.signature(self.function).parameters][1:]
+        known = [name for name in names if name in self._possible_inputs()]
+        return names if len(names) == 1 else known
 
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> ScanIndex:
         """Return the index of a group's nodes, shared by all custom similarities."""
-        from ..indexes.exact_index import ScanIndex
+        from ..indexes.scan_index import ScanIndex
 
         return graph.reader.shared(("nodes", group, key), lambda: ScanIndex(graph, group, key))
 
@@ -330,40 +333,43 @@ class CustomSimilarity:
         self, query: Any, indexes: Sequence[ScanIndex]
     ) -> Callable[[Sequence[Node], Any], Scores]:
         """Return a function that scores nodes and their vectors for the query."""
-        parameters = list(inspect.signature(self.function).parameters)
-        names = [name for name in parameters[1:] if name in self._inputs] or parameters[1:2]
-        call = partial(self.function, query)
-        sign = 1 if self.higher_is_better else -1
+        names = self._input_names()
 
         def scores(nodes: Sequence[Node], vectors: Any) -> Scores:
+            inputs = [vectors if name in ("vector", "vectors") else [*nodes] for name in names]
             if self.batch:
-                inputs = {n: vectors if n == "vectors" else list(nodes) for n in names}
-                made = _aligned(call(**inputs), nodes, self.name)
+                made = self.function(query, **dict(zip(names, inputs, strict=True)))
+                made = _aligned(made, nodes, self.name)
             else:
-                made = [
-                    call(**{n: vectors[at] if n == "vector" else node for n in names})
-                    for at, node in enumerate(nodes)
-                ]
-            for node, score in zip(nodes, made, strict=True):
-                if score is not None and math.isnan(score):
-                    raise ValueError(
-                        f"similarity {self.name!r} returned NaN for {node!r}; return a number, or "
-                        "None for no match"
-                    )
-            return [None if score is None else sign * float(score) for score in made]
+                rows = zip(*inputs, strict=True)
+                made = [self.function(query, **dict(zip(names, row, strict=True))) for row in rows]
+            return [self._score(score, node) for score, node in zip(made, nodes, strict=True)]
 
         return scores
+
+    def _score(self, score: Any, node: Node) -> float | None:
+        """Return the score of a node in results."""
+        if score is None:
+            return None
+        if math.isnan(score):
+            raise ValueError(
+                f"similarity {self.name!r} returned NaN for {node!r}; return a number, or None "
+                "for no match"
+            )
+        return float(score) if self.higher_is_better else -float(score)
 
 
 def _aligned(scored: Any, nodes: Sequence[Node], name: str) -> list[Any]:
     """Return one score per node, None for no match, from scores or from (node, score) pairs."""
-    rows = list(scored)
-    if rows and all(isinstance(row, tuple) and len(row) == 2 for row in rows):
+    rows = [*scored]
+    if not rows:
+        return [None] * len(nodes)
+    if all(isinstance(row, tuple) and len(row) == 2 for row in rows):
         scores = {node.id: score for node, score in rows}
         return [scores.get(node.id) for node in nodes]
-    if rows and len(rows) != len(nodes):
+    if len(rows) != len(nodes):
         raise ValueError(
             f"similarity {name!r} returned {len(rows)} scores for {len(nodes)} nodes; "
             "return one for each, or pairs of a node and its score"
         )
-    return rows or [None] * len(nodes)
+    return rows

@@ -19,7 +19,7 @@ from ...nodegraph.search_text import SearchText
 from ..base_retriever import RESTRICTION, inner_retrievers
 from ..conditions import SEVERAL, CalendarTime, plain, read_date
 from ..filters import Filter, Filters, all_of, parse_filters
-from ..indexes.node_table import FilterIndex
+from ..indexes.filter_index import FilterIndex
 from ..restricted_retriever import RestrictedRetriever
 from ..retrieval_conditions import check_restriction
 from ..retriever import Retriever

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers.indexes import node_table, postings, text_index
+from nodekin.retrievers.indexes import filter_index, postings, text_index
 
 Ranking = list[tuple[int, float]]
 
@@ -52,7 +52,7 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postings, "_SMALL", 6)
     monkeypatch.setattr(postings, "BATCH_SIZE", 3)
     monkeypatch.setattr(text_index, "_BATCH", 5)
-    monkeypatch.setattr(node_table, "_GAPS", 2)
+    monkeypatch.setattr(filter_index, "_GAPS", 2)
 
 
 @pytest.fixture

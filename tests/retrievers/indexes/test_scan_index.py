@@ -6,7 +6,7 @@ import pytest
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.concurrency import with_deferred_work
 from nodekin.retrievers import Filter
-from nodekin.retrievers.indexes.exact_index import ScanIndex
+from nodekin.retrievers.indexes.scan_index import ScanIndex
 
 
 def held(index: ScanIndex, scores):

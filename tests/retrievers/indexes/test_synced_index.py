@@ -58,20 +58,14 @@ def kept_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(synced_index, "_WORTH_SAVING", 0)
 
 
-class Counted:
+class Counted(TextAnalyzer):
     """An analyzer that counts its texts in a class attribute."""
 
     texts = 0
 
-    def __call__(self, text: str) -> list[str]:
-        return self.indexed(text)[0]
-
-    def indexed(self, text: str) -> tuple[list[str], int]:
+    def indexed(self, text: str, runs: list[str] | None = None) -> tuple[list[str], int]:
         Counted.texts += 1
-        return TextAnalyzer().indexed(text)
-
-    def query(self, text: str) -> list[str]:
-        return TextAnalyzer().query(text)
+        return super().indexed(text, runs)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode
 from nodekin.retrievers.analysis.text_analyzer import TextAnalyzer
-from nodekin.retrievers.indexes import node_table
+from nodekin.retrievers.indexes import filter_index
 from nodekin.retrievers.similarities.bm25 import Bm25
 
 SIMILARITY = Bm25(analyzer=str.split)
@@ -34,7 +34,7 @@ def test_text_index_is_compacted() -> None:
         graph.add(Document("\n".join(["a b"] * 400), id="1"))
         graph.add(Document("\n".join([f"a {turn}"] * 400), id="2"))
         assert retriever(f"{turn}", top_k=400)[-1].node.text == f"a {turn}"
-        assert len(index.table) <= 2 * 800 + node_table._GAPS
+        assert len(index.table) <= 2 * 800 + filter_index._GAPS
         assert index.size == 800
         assert index.statistics().frequency("a") == 800
         assert index.statistics().frequency(str(turn - 1)) == 0

@@ -17,8 +17,8 @@ from nodekin.retrievers import Retriever
 from nodekin.retrievers.filters import Filter, parse_filters
 from nodekin.retrievers.indexes import (
     array_files,
+    filter_index,
     nearest_vectors,
-    node_table,
     synced_index,
     vector_index,
 )
@@ -122,7 +122,7 @@ def run(steps: list[tuple]) -> None:
 def test_vector_index_after_changes_equals_brute_force(steps: list[tuple], has_many: bool) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(nearest_vectors, "_BATCH", 4)
-        patched.setattr(node_table, "_GAPS", 2)
+        patched.setattr(filter_index, "_GAPS", 2)
         if has_many:
             patched.setattr(nearest_vectors, "EXACT", 6)
             patched.setattr(nearest_vectors, "_FOLLOW_COST", 0)
