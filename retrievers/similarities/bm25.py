@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from ...nodegraph.graph import NodeGraph
 from ..analysis.phrases import Phrase, quoted_phrases
 from ..analysis.text_analyzer import Analyzer, TextAnalyzer
+from ..indexes.bm25_scores import Saturation, TermWeights
 from ..validation import number
 
 if TYPE_CHECKING:
-    from ..indexes.bm25_scores import TermWeights
     from ..indexes.text_index import TextIndex
 
 Terms = Iterable[tuple[str | tuple[str, ...], float]]
@@ -94,58 +94,25 @@ class Bm25:
 
     def prepare(self, query: str, indexes: Sequence[TextIndex]) -> TermWeights:
         """Analyze a query and weight its terms by the statistics of all indexes together."""
-        from ..indexes.bm25_scores import Saturation, TermWeights
-
         statistics = [index.statistics() for index in indexes]
-        size = sum(batch.size for batch in statistics)
-        length = sum(batch.total_length for batch in statistics)
+        size = sum([batch.size for batch in statistics])
+        length = sum([batch.total_length for batch in statistics])
         frequency = statistics[0].frequency
         if len(statistics) > 1:
-            frequency = cache(lambda term: sum(batch.frequency(term) for batch in statistics))
-
-        def idf(count: int) -> float:
-            return math.log(1 + (size - count + 0.5) / (count + 0.5))
-
-        weights: dict[str, float] = {}
-        highest = idf(0) if size else 0.0
-        missing = 0.0
-        silent: set[str] = set()
-        others: set[str] = set()
-        found = True  # whether the last whole word occurs; its parts follow
-        for term, occurrences in self.weigh_terms(query, frequency, size):
-            # In another language, a form may be a different and rarer word. Its weight is capped by
-            # the form in the index's main language.
-            forms = (term,) if isinstance(term, str) else term
-            first = 0
-            for form in forms:
-                if count := frequency(form):
-                    first = first or count
-                    weight = occurrences * idf(count if count > first else first)
-                    weights[form] = weights.get(form, 0.0) + weight
-            if not first:
-                missing += occurrences * highest
-            if occurrences >= 1:
-                found = first > 0
-            (silent if found and occurrences < 1 else others).update(forms)
-        of_phrase = _PHRASE_WEIGHT * (sum(weights.values()) + missing)
-        phrases: set[str] = set()
-        for phrase in (Phrase(self.analyzer, text) for text in quoted_phrases(query)):
-            terms = self.weigh_terms(phrase.words, frequency, size)
-            words = [(t,) if isinstance(t, str) else t for t, weight in terms if weight >= 1]
-            if words and sum([index.find_phrase(phrase, words) for index in indexes]):
-                weights[phrase.text] = of_phrase
-                phrases.add(phrase.text)
-        heaviest_first = sorted(sorted(weights), key=weights.__getitem__, reverse=True)
-        weights = {term: weights[term] for term in heaviest_first}
+            frequency = cache(lambda term: sum([batch.frequency(term) for batch in statistics]))
         saturation = Saturation(self.k1, self.b, length / size if size else 0.0)
-        return TermWeights(
-            weights,
-            saturation,
-            missing,
-            highest,
-            silent=frozenset(silent - others),
-            phrases=frozenset(phrases),
-        )
+        terms = self.weigh_terms(query, frequency, size)
+        words = _weighted(terms, frequency, size, saturation)
+        phrases: set[str] = set()
+        for text in quoted_phrases(query):
+            phrase = Phrase(self.analyzer, text)
+            terms = self.weigh_terms(phrase.words, frequency, size)
+            forms = [_forms(term) for term, occurrences in terms if occurrences >= 1]
+            counts = [index.find_phrase(phrase, forms) for index in indexes if forms]
+            if any(counts):
+                phrases.add(phrase.text)
+        weights = words.weights | dict.fromkeys(phrases, _PHRASE_WEIGHT * words.total)
+        return words._replace(weights=_heaviest_first(weights), phrases=frozenset(phrases))
 
     def weigh_terms(self, query: str, frequency: Callable[[str], int], size: int) -> Terms:
         """Return the terms of a query and their weights."""
@@ -154,3 +121,52 @@ class Bm25:
             return weigh(query, frequency, size)
         analyze: Callable[[str], Iterable[str]] = getattr(self.analyzer, "query", self.analyzer)
         return Counter(analyze(query)).items()
+
+
+def _weighted(
+    terms: Terms,
+    frequency: Callable[[str], int],
+    size: int,
+    saturation: Saturation,
+) -> TermWeights:
+    """Return the terms of a query with their inverse document frequencies."""
+    weights: dict[str, float] = {}
+    highest = _idf(0, size) if size else 0.0
+    missing = 0.0
+    silent: set[str] = set()
+    others: set[str] = set()
+    is_found = True  # whether the last whole word occurs; its parts follow
+    for term, occurrences in terms:
+        # In another language, a form may be a different and rarer word. Its weight is capped by
+        # the form in the index's main language.
+        forms = _forms(term)
+        first = 0
+        for form in forms:
+            count = frequency(form)
+            if count:
+                first = first or count
+                weight = occurrences * _idf(max(count, first), size)
+                weights[form] = weights.get(form, 0.0) + weight
+        if not first:
+            missing += occurrences * highest
+        is_whole = occurrences >= 1
+        if is_whole:
+            is_found = first > 0
+        if is_found and not is_whole:
+            silent.update(forms)
+        else:
+            others.update(forms)
+    return TermWeights(weights, saturation, missing, highest, frozenset(silent - others))
+
+
+def _idf(count: int, size: int) -> float:
+    return math.log(1 + (size - count + 0.5) / (count + 0.5))
+
+
+def _forms(term: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (term,) if isinstance(term, str) else term
+
+
+def _heaviest_first(weights: dict[str, float]) -> dict[str, float]:
+    """Sort weights, equal weights by their terms."""
+    return dict(sorted(weights.items(), key=lambda item: (-item[1], item[0])))
