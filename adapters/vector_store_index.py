@@ -352,8 +352,7 @@ class StoreIndex(FilterIndex):
             return
         reader = self._graph.reader
         for _ in range(_MAX_UPDATES):
-            with reader.reading(*reader.searched_groups(self._group)):
-                self.sync()
+            with self.current():
                 before = self._written
                 new = self._state()
                 if before == new:

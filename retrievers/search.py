@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice, repeat, takewhile
 from typing import Any, NamedTuple, TypeVar, cast
 
 from ..nodegraph.concurrency import with_deferred_work
-from ..nodegraph.errors import MissingNodeError, StoreError
+from ..nodegraph.errors import MissingNodeError
 from ..nodegraph.graph import NodeGraph
 from ..nodegraph.graph_reader import GraphReader
 from ..nodegraph.models.embedder import Vectors
 from ..nodegraph.navigation import kin, path_to
 from ..nodegraph.node import ROOT, Node
 from .filters import Filter
+from .indexes.current import current, reading
 from .protocols import Index, Similarity, Snapshot
 from .ranking import (
     RANK_CONSTANT,
@@ -57,46 +57,6 @@ _AT_ONCE = 100_000
 _ATTEMPTS = 2  # searches without the lock, before one that holds it
 
 _FETCH = 3  # hits per target, at first
-
-_MAX_BUILDS = 100  # attempts to find the groups of several graphs built
-
-
-def reading(groups: Mapping[NodeGraph, Iterable[str]]) -> AbstractContextManager[None]:
-    """Hold the locks of several graphs, with groups built, until the block ends.
-
-    All threads lock the graphs in the same order, to avoid deadlocks.
-
-    Args:
-        groups: The names of the groups to build, by graph.
-
-    Raises:
-        UnknownGroupError: If a graph has no such group.
-        TransformError: If a transform raises while a group is built.
-        StoreError: If documents repeatedly change before the groups are locked.
-    """
-    if len(groups) == 1:
-        ((graph, names),) = groups.items()
-        return graph.reader.reading(*names)
-    return _reading_all(groups)
-
-
-@contextmanager
-def _reading_all(groups: Mapping[NodeGraph, Iterable[str]]) -> Iterator[None]:
-    ordered = sorted(groups, key=lambda graph: graph.reader.lock_order)
-    for _ in range(_MAX_BUILDS):
-        for graph in ordered:  # built before any lock is held: transforms may read other graphs
-            with graph.reader.reading(*groups[graph]):
-                pass
-        with ExitStack() as locks:
-            for graph in ordered:
-                locks.enter_context(graph.reader.reading())
-            if all(graph.reader.is_fresh(name) for graph in ordered for name in groups[graph]):
-                yield
-                return
-    raise StoreError(
-        f"the groups of {len(ordered)} graphs were built {_MAX_BUILDS} times and are still "
-        "outdated: documents change faster than they are processed; retry later"
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,8 +304,6 @@ def _search(
     def take() -> None:
         for branch in chain.from_iterable(opened):
             for source in branch:
-                source.index.sync()
-            for source in branch:
                 source.take(branch, queries, vectors)
 
     def rankings() -> list[Ranking]:
@@ -360,7 +318,7 @@ def _search(
         return [select(Reader(graphs, *of_query, changed)) for of_query in of_queries]
 
     def attempt() -> list[T]:
-        with reading(groups):
+        with current(groups, indexes):
             take()
             sizes = [s.snapshot.size for s in chain.from_iterable(chain.from_iterable(opened))]
             if sum(sizes) * len(queries) <= _AT_ONCE and not is_observed():  # observers may wait
@@ -378,19 +336,20 @@ def _search(
             return selected(ranked, changed)
 
     pairs = [*zip(searches, opened, strict=True)]
+    indexes = {s.index: None for s in chain.from_iterable(chain.from_iterable(opened))}
     for _ in range(_ATTEMPTS):
         try:
             return attempt()
         except MissingNodeError:
             pass
-    with reading(groups):
+    with current(groups, indexes):
         try:
             take()
             return selected(rankings(), {})
         except MissingNodeError as error:  # the file of an index has other ids than the graph
-            indexes = {s.index: None for s in chain.from_iterable(chain.from_iterable(opened))}
             if not any([index.distrust(error) for index in indexes if hasattr(index, "distrust")]):
                 raise
+        with current(groups, indexes):
             take()
             return selected(rankings(), {})
 

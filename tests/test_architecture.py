@@ -140,3 +140,12 @@ def test_files_named_in_architecture_page_exist() -> None:
     named = re.findall(r"`((?:nodegraph|retrievers|adapters)/[\w/]*(?:\.py)?)`", page)
     assert named
     assert [name for name in named if not (source_tree.REPO / name).exists()] == []
+
+
+def test_one_file_updates_indexes() -> None:
+    with_sync = [
+        source_tree.short(path)
+        for path in source_tree.files()
+        if ".sync()" in path.read_text(encoding="utf-8")
+    ]
+    assert with_sync == ["retrievers/indexes/current.py"]

@@ -209,8 +209,7 @@ class QaRetriever(BaseRetriever):
         conditions = self.inner.conditions(filters)
         for graph in self.inner.graphs if query.strip() else ():
             index = _SAME_QUESTION.open(graph, self.group)
-            with graph.reader.reading(self.group):
-                index.sync()
+            with index.current():
                 key = _SAME_QUESTION.prepare(query, [index])
                 hits = index.search(key, None, conditions.filter)
                 nodes = graph.reader.nodes_by_id(hits.ids)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from ...nodegraph.navigation import path_to
 from ...nodegraph.node import ROOT, Node
+from ..indexes.current import reading
 from ..protocols import RetrieverLike, by_score
 from ..ranking import Lift, lifted_score, merge
 from ..results import Results
 from ..retrieval_conditions import HitConditions
-from ..search import reading
 from ..validation import check_number, choice
 from .window import PostprocessRetriever
 

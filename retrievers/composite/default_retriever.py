@@ -21,6 +21,7 @@ from ..analysis.phrases import Phrase, quoted_phrases
 from ..base_retriever import BaseRetriever, Phrases
 from ..filters import Filters, all_of, parse_filters
 from ..indexes.bm25_scores import Floats, TermWeights
+from ..indexes.current import current
 from ..indexes.nearest_vectors import unit
 from ..indexes.vector_index import VectorIndex
 from ..plans.effects import find_all, find_one
@@ -547,8 +548,7 @@ class DefaultRetriever(BaseRetriever):
         """
         index = self.bm25.open(self.graph, self.target)
         found = []
-        with self.graph.reader.reading(self.target):
-            index.sync()
+        with index.current():
             existing = index.table.rows.keys()
             for query, ranking in zip(queries, rankings, strict=True):
                 results = []
@@ -593,9 +593,8 @@ class DefaultRetriever(BaseRetriever):
         """Return windows of the passages that were found for each query."""
         words, full = (self.bm25.open(self.graph, group) for group in (self.sentences, self.target))
         vectors = self._fixed_weights(weights)
-        with self.graph.reader.reading(self.sentences, self.target):
-            words.sync()
-            full.sync()
+        groups = {self.graph: (self.sentences, self.target)}
+        with current(groups, [words, full]):
             windows = []
             for query, results in zip(queries, found, strict=True):
                 terms = self.bm25.prepare(query, [full])

@@ -25,6 +25,7 @@ from ...nodegraph.node import ROOT, Node
 from ...nodegraph.splitters.passage_splitter import PassageSplitter
 from ...nodegraph.splitters.sentences import split_sentences
 from ..filters import parse_filters
+from ..indexes.current import current
 from ..indexes.nearest_vectors import unit
 from ..indexes.text_index import TextIndex
 from ..protocols import Index, Snapshot
@@ -232,7 +233,8 @@ def _measure(
 ) -> MeasuredSettings:
     """Take a sample of one state of the graph, and compare its vectors without the lock."""
     reader = graph.reader
-    with reader.reading(target, *reader.searched_groups(sentences)):
+    groups = {graph: [target, *reader.searched_groups(sentences)]}
+    with current(groups, [words, *vectors.values()]):
         sample = _take_sample(graph, target, sentences, words, vectors, is_of_targets)
     by_words = _share(graph, sample.probes, sample.by_words)
     weights = []
@@ -254,13 +256,12 @@ def _take_sample(
     vectors: Mapping[str, Index[Any]],
     is_of_targets: bool,
 ) -> _Sample:
-    """Update the indexes and take a sample. The graph's lock must be held.
+    """Take a sample. The graph's lock must be held, with current indexes.
 
     Raises:
         DeferredWork: If vectors are missing.
     """
     reader = graph.reader
-    words.sync()
     targets = reader.nodes_by_id(sample(reader.ids(target), _SAMPLE))
     children = [reader.children_in(sentences, node) for node in targets if vectors]
     middles = [of_target[len(of_target) // 2] for of_target in children if len(of_target) > 2]
@@ -275,7 +276,6 @@ def _take_sample(
     by_vectors = dict[str, Snapshot]()
     backgrounds = dict[str, Vectors]()
     for key, index in vectors.items():
-        index.sync()
         by_vectors[key] = take_snapshot(index, reader, [*_unit_vectors(probes, key)], _ALL)
         if rows:
             background = _unit_vectors(rows, key).astype(np.float16).astype(np.float32)

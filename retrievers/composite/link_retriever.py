@@ -14,6 +14,9 @@ from ...nodegraph.graph import NodeGraph
 from ..base_retriever import BaseRetriever
 from ..filters import Filters, all_of, parse_filters
 from ..foreign.foreign_retriever import as_retriever, check_in_graph
+from ..indexes.current import current
+from ..indexes.synced_index import SyncedIndex
+from ..indexes.text_index import TextIndex
 from ..plans.effects import find_all
 from ..plans.plan import Do
 from ..protocols import RetrieverLike
@@ -165,8 +168,14 @@ class LinkRetriever(BaseRetriever):
                         f"{group!r}; set target={parent!r} in the inner retriever"
                     )
                 met = conditions(own)
-                with self.graph.reader.reading(*filter(None, [group, self.via])):
-                    results = self._ranked(query, hits, group, limit, met, span.attributes)
+                passages = self.bm25.open(self.graph, group)
+                links = None if self.via is None else LinkIndex.open(self.graph, self.via)
+                groups = [group] if self.via is None else [group, self.via]
+                indexes: list[SyncedIndex] = [passages] if links is None else [passages, links]
+                with current({self.graph: groups}, indexes):
+                    results = self._ranked(
+                        query, hits, passages, links, limit, met, span.attributes
+                    )
             span.attributes["results"] = len(results)
         return results
 
@@ -174,7 +183,8 @@ class LinkRetriever(BaseRetriever):
         self,
         query: str,
         hits: Results,
-        group: str,
+        passages: TextIndex,
+        index: LinkIndex | None,
         limit: int,
         conditions: Conditions,
         attributes: dict[str, Any],
@@ -184,17 +194,14 @@ class LinkRetriever(BaseRetriever):
         Args:
             query: The query.
             hits: The hits.
-            group: The group of the hits in the graph.
+            passages: The words of the passages.
+            index: The names in the passages.
             limit: The maximum number of results.
             conditions: The conditions of seeds and of linked passages.
             attributes: The attributes of the span.
         """
-        passages = self.bm25.open(self.graph, group)
-        passages.sync()
-        index = None if self.via is None else LinkIndex.open(self.graph, self.via)
         titles: list[Entity] = []
         if index is not None:
-            index.sync()
             titles = index.named(query)
         allowed, existing = passages.meeting(conditions.filter), passages.table.rows
 

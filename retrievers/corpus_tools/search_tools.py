@@ -244,8 +244,7 @@ def _with_shared_names(view: CorpusView, current: Sequence[Node]) -> list[tuple[
     current_ids = {node.id for node in current}
     shared: dict[str, tuple[Node, list[str]]] = {}
     weights: dict[str, float] = {}
-    with view.graph.reader.reading(view.target, group):
-        index.sync()
+    with index.current():
         names = {}
         for passage in current:
             of_passage = sorted(index.entities([passage.id]), key=lambda name: name.rank)

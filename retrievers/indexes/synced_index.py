@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...nodegraph.errors import MissingNodeError, StoreError
 from ...nodegraph.graph import NodeGraph
@@ -13,6 +14,10 @@ from ...nodegraph.hashing import digest
 from ...nodegraph.node import Node
 from ...nodegraph.storage.graph_store import Changes
 from .array_files import Arrays, load_arrays, save_arrays
+from .current import current
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 logger = logging.getLogger(__name__)
 
@@ -175,6 +180,25 @@ class SyncedIndex:
 
     # Following the graph
 
+    @contextmanager
+    def current(self) -> Iterator[Self]:
+        """Hold the graph with the group built and the index up to date, until the block ends.
+
+        Example:
+            >>> from nodekin.nodegraph import NodeGraph
+            >>> from nodekin.retrievers.similarities.bm25 import Bm25
+            >>> graph = NodeGraph()
+            >>> ids = graph.add(["Green tea.", "Black tea."])
+            >>> with Bm25().open(graph, "ROOT").current() as index:
+            ...     index.frequency("tea")
+            2
+        """
+        groups: Sequence[str] = [self._group]
+        if self.uses_search_text:
+            groups = self._graph.reader.searched_groups(self._group)
+        with current({self._graph: groups}, [self]):
+            yield self
+
     def is_current(self) -> bool:
         """Return whether the index has the last change of the group."""
         state = self._graph.reader.held_state()
@@ -206,8 +230,8 @@ class SyncedIndex:
         """
         if not self._graph.reader.is_held:
             raise RuntimeError(
-                f"the index of group {self._group!r} is updated without the graph's lock; call "
-                "sync() and search() inside `with graph.reader.reading(group):`"
+                f"the index of group {self._group!r} is updated without the graph's lock; search "
+                "it inside `with index.current():`"
             )
         if self.is_current():
             return

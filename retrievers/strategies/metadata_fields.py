@@ -204,8 +204,7 @@ def read_fields(
     joined: dict[str, _Summary] = {}
     for graph, filters in sources:
         index = graph.reader.shared("document fields", partial(DocumentFields, graph))
-        with graph.reader.reading():
-            index.sync()
+        with index.current():
             summaries = index.summaries(parse_filters(filters), names)
         for name, summary in summaries.items():
             if name in joined:

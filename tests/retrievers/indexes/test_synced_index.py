@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.stress import amount
 
-from nodekin.nodegraph import Document, NodeGraph
+from nodekin.nodegraph import Document, NodeGraph, split_sentences
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.analysis.text_analyzer import TextAnalyzer
 from nodekin.retrievers.indexes import synced_index, text_index
@@ -224,8 +224,21 @@ def test_sync_without_lock_raises(similarity: Any) -> None:
     graph.add("Green tea.")
     index = similarity.open(graph, "ROOT")
     for _ in range(2):  # the second time, the index is current
-        with pytest.raises(RuntimeError, match="without the graph's lock; call sync"):
+        with pytest.raises(RuntimeError, match="without the graph's lock; search"):
             index.sync()
         index.ready()
-        with graph.reader.reading("ROOT"):
+        with index.current():
             index.sync()
+
+
+def test_current_index_has_built_and_changed_group() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add("Green tea. Black tea.")
+    graph.create_node_group("sentence", split_sentences)
+    words = Bm25().open(graph, "sentence")
+    with words.current() as index:
+        assert index.frequency("tea") == 2
+        assert graph.reader.is_held
+    graph.add("White tea.")
+    with words.current() as index:
+        assert index.frequency("tea") == 3
