@@ -14,13 +14,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from ...nodegraph.concurrency import with_deferred_work
-from ...nodegraph.extractors.entity_extractor import (
-    is_written_as_name,
-    name_key,
-    names_in,
-    split_title,
-)
 from ...nodegraph.graph import NodeGraph
+from ...nodegraph.names import name_key, split_title
 from ...nodegraph.node import ROOT, Node
 from ...nodegraph.splitters.passage_splitter import PassageSplitter
 from ...nodegraph.splitters.sentences import split_sentences
@@ -32,6 +27,7 @@ from ..protocols import Index, Snapshot
 from ..results import Hits
 from ..search import take_snapshot
 from ..similarities.bm25 import Bm25
+from .link_names import is_written_as_name, names_in
 from .relevance import Vectors, usual_deviation
 
 _logger = logging.getLogger(__name__)

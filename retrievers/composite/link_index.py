@@ -13,21 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...nodegraph.derivation import CORPUS
-from ...nodegraph.extractors.entity_extractor import (
-    ARTICLES,
-    EntityExtractor,
-    Mentions,
-    Run,
-    is_unspaced,
-    name_key,
-    names_in,
-    runs_of,
-)
+from ...nodegraph.extractors.entity_extractor import EntityExtractor
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import digest
+from ...nodegraph.names import ARTICLES, Mentions, is_unspaced, name_key
 from ...nodegraph.node import Node
 from ..indexes.array_files import Arrays, checked
 from ..indexes.synced_index import SyncedIndex
+from .link_names import Run, names_in, runs_of
 
 _MIN_PASSAGES = 2  # minimum number of passages of an entity that is not a title
 

@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...nodegraph.extractors.entity_extractor import has_name
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import MEMBER
 from ..indexes.bm25_scores import Floats
@@ -20,6 +19,7 @@ from ..indexes.text_index import Meets, TextIndex
 from ..results import Results
 from ..similarities.bm25 import Bm25
 from .link_index import Entity, LinkIndex
+from .link_names import has_name
 
 STRENGTH_EXPONENT = 0.5
 """The effect of weak connections on the score of a pair: 0 for none, 1 for proportional."""
