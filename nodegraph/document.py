@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from .hashing import digest, metadata_digest
@@ -102,98 +99,3 @@ def _check_depth(field: str, value: object) -> None:
         f"metadata must be nested at most {_MAX_DEPTH} levels deep, and the field {field!r:.80} is "
         "deeper; give a flatter value, or a JSON text"
     )
-
-
-HEADINGS_ONLY = SearchText("headings")
-"""The search text of LangChain documents: only the headings that nodekin's splitters add."""
-
-
-def declared_search_text(item: object) -> SearchText | None:
-    """Return the search text that a LangChain or LlamaIndex object declares, or None.
-
-    LlamaIndex embeds the metadata of a node except ``excluded_embed_metadata_keys``, formatted with
-    its templates (``MetadataMode.EMBED``). LangChain embeds ``page_content`` only.
-    """
-    if isinstance(getattr(item, "page_content", None), str):
-        return HEADINGS_ONLY
-    if not isinstance(template := getattr(item, "metadata_template", None), str):
-        return None
-    return SearchText(
-        None,
-        excluded=getattr(item, "excluded_embed_metadata_keys", ()),
-        field_template=template,
-        separator=getattr(item, "metadata_separator", "\n"),
-        list_separator=None,
-        template=getattr(item, "text_template", "{metadata_str}\n\n{content}"),
-        excluded_llm=getattr(item, "excluded_llm_metadata_keys", ()),
-    )
-
-
-def as_document(item: object) -> Document:
-    """Convert a text, or a LangChain or LlamaIndex document, to a ``Document``.
-
-    Objects of the frameworks are recognized by their attributes.
-
-    Raises:
-        TypeError: If the item has an unsupported type.
-        ValueError: If a text is the path of an existing file or folder.
-    """
-    if isinstance(item, Document):
-        return item
-    if isinstance(item, str):
-        is_line = len(item) <= 400 and item.isprintable()
-        if is_line and _LIKE_A_PATH.search(item) and os.path.exists(item):
-            kind = "folder" if os.path.isdir(item) else "file"
-            raise ValueError(
-                f"{item!r:.200} is an existing {kind}; pass Path({item!r:.200}) to read it, or "
-                f"Document({item!r:.200}) to add the text"
-            )
-        return Document(item)
-    metadata = getattr(item, "metadata", None)
-    if isinstance(metadata, Mapping):
-        search_text = declared_search_text(item)
-        if isinstance(text := getattr(item, "page_content", None), str):  # LangChain
-            id = getattr(item, "id", None) or None
-            return Document(text, metadata, id=id, search_text=search_text)
-        if callable(content := getattr(item, "get_content", None)):  # LlamaIndex
-            id = getattr(item, "node_id", None)
-            return Document(content(), metadata, id=id, search_text=search_text)
-    raise TypeError(
-        "a document must be a text (str), a pathlib.Path, a nodekin Document, or a LangChain or "
-        f"LlamaIndex document, got {type(item).__name__} {item!r:.80}"
-    )
-
-
-_RANDOM = re.compile(
-    "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
-)  # UUID 4
-
-
-def stable_document(item: object) -> Document:
-    """Convert an item to a ``Document`` and replace a random id of a file's document.
-
-    The ``SimpleDirectoryReader`` of LlamaIndex sets ``file_path`` and, without
-    ``filename_as_id=True``, a new id in each run. A folder that is read twice would be duplicated.
-    The new id is a hash of path, text and metadata. Other documents and nodekin's ``Document``
-    objects are unchanged.
-    """
-    document = as_document(item)
-    path = document.metadata.get("file_path")
-    if document is item or not isinstance(path, str) or not _RANDOM.fullmatch(document.id):
-        return document
-    own = metadata_digest(document.metadata)
-    return replace(document, id=digest("file", path, document.text, own))
-
-
-_LIKE_A_PATH = re.compile(r"[/\\]|\.\w{1,8}$")
-
-
-def flatten(items: object) -> Iterator[object]:
-    """Yield a single item, the items of an iterable, or the documents of a loader."""
-    single = isinstance(items, str | bytes | Path | Mapping | Document)
-    if callable(load := getattr(items, "lazy_load", None)):  # LangChain
-        yield from load()
-    elif single or hasattr(items, "metadata") or not isinstance(items, Iterable):
-        yield items
-    else:
-        yield from items

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from .builder import GroupBuilder
 from .corpus import Corpus, Refresh
-from .document import flatten, stable_document
 from .errors import Failure, OnError, explain_names, nearest_names
+from .foreign_documents import flatten, stable_document
 from .graph_reader import GraphReader
 from .groups import GroupSummary, NodeGroup, Scope, make_group
 from .hashing import digest

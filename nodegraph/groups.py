@@ -1,18 +1,16 @@
-"""Node groups, the registry of a graph's groups, and the splitters of predefined groups."""
+"""Node groups, and the registry of a graph's groups."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from .errors import UnknownGroupError, check_integer, nearest_names
 from .hashing import digest, fingerprint
-from .node import ROOT, Node
-from .readers.text import PAGE_BREAK
-from .search_text import SearchTextRule, as_search_text, file_name_of, rule_version
-from .splitters.chunking import strip_span
-from .splitters.headings import TABLE, columns_of, headings_in, sections_of
+from .node import ROOT
+from .search_text import SearchTextRule, as_search_text, rule_version
+from .splitters.structure import PREDEFINED_STRUCTURE
 from .transforms import Rule, as_rule
 
 Scope = Literal["node", "group"]
@@ -154,8 +152,8 @@ def lineage_of(groups: dict[str, NodeGroup], name: str) -> list[NodeGroup]:
     lineage: list[NodeGroup] = []
     while name != ROOT:
         if name not in groups and name in PREDEFINED_STRUCTURE:
-            version, transform = f"nodekin {name} 1", PREDEFINED_STRUCTURE[name]
-            group = make_group(name, transform, ROOT, None, 0, version, {})
+            transform = PREDEFINED_STRUCTURE[name]
+            group = make_group(name, transform, ROOT, None, 0, f"nodekin {name} 1", {})
             groups.setdefault(name, replace(group, by_span=True))
         if name not in groups:
             names = [*groups, ROOT, *PREDEFINED_STRUCTURE]
@@ -166,90 +164,3 @@ def lineage_of(groups: dict[str, NodeGroup], name: str) -> list[NodeGroup]:
         lineage.insert(0, groups[name])
         name = groups[name].parent
     return lineage
-
-
-def split_sections(node: Node) -> list[Node]:
-    """Split a document into sections: a heading with the text up to the next heading.
-
-    Metadata: ``heading``; ``headings``, the path from the top heading down to this heading;
-    ``level``, 0 before the first heading; ``page``, for documents with pages. The markup of
-    headings depends on the file name: Markdown (and formats that are converted to Markdown),
-    reStructuredText, AsciiDoc, LaTeX, Org, TOML and INI. Source code is one section.
-    """
-    text, sections = node.text, []
-    headings = headings_in(text, file_name_of(node.metadata) or "")
-    for section in sections_of(text, headings):
-        start, end = strip_span(text, (section.start, section.end))
-        if start < end:
-            metadata = {**section.metadata, **_page_metadata(node, start)}
-            sections.append(Node(text[start:end], metadata, start=start, end=end))
-    return sections
-
-
-def split_pages(node: Node) -> Iterator[Node]:
-    """Split a document at page breaks: into pages, slides, sheets, cells or chapters.
-
-    Metadata: ``page``, from 1. A document without pages is one node without ``page``. Blank pages
-    are left out.
-    """
-    start, text = 0, node.text
-    has_pages = PAGE_BREAK in text or "page_unit" in node.metadata
-    for number, page in enumerate(text.split(PAGE_BREAK), start=1):
-        at, after = strip_span(text, (start, start + len(page)))
-        if at < after:
-            yield Node(text[at:after], {"page": number} if has_pages else {}, start=at, end=after)
-        start += len(page) + 1
-
-
-def find_tables(node: Node) -> Iterator[Node]:
-    """Yield the Markdown tables of a document.
-
-    Metadata: ``columns``, the cells of the first row; ``rows``, the number of rows below;
-    ``headings``; ``page``, for documents with pages.
-    """
-    sections = split_sections(node)
-    for match in TABLE.finditer(node.text):
-        at, after = strip_span(node.text, match.span())
-        head, *lines = node.text[at:after].split("\n")
-        above = [s for s in sections if s.start is not None and s.start <= at]
-        metadata = {
-            "columns": columns_of(head),
-            "rows": len(lines) - 1,
-            "headings": above[-1].own_metadata["headings"] if above else [],
-            **_page_metadata(node, at),
-        }
-        yield Node(node.text[at:after], metadata, start=at, end=after)
-
-
-def find_symbols(node: Node) -> Iterator[Node]:
-    """Yield the functions, classes and methods of source code. Other texts have no symbols.
-
-    Metadata: ``symbol`` (``Corpus.refresh``) and ``kind`` (``"method"``).
-
-    Raises:
-        ImportError: If the grammar of the language is not installed.
-    """
-    from .readers.formats import symbol_finder
-
-    name = file_name_of(node.metadata) or ""
-    symbols_in = symbol_finder(name)
-    for symbol in symbols_in(node.text, name) if symbols_in else ():
-        metadata = {"symbol": symbol.name, "kind": symbol.kind}
-        start, end = symbol.start, symbol.end
-        yield Node(node.text[start:end], metadata, start=start, end=end)
-
-
-PREDEFINED_STRUCTURE: dict[str, Callable[[Node], Any]] = {
-    "section": split_sections,
-    "page": split_pages,
-    "table": find_tables,
-    "symbol": find_symbols,
-}
-"""The transforms of predefined groups, by group name. A user's group has priority."""
-
-
-def _page_metadata(node: Node, offset: int) -> dict[str, int]:
-    """Return the page number at an offset of a document. Empty without pages."""
-    if "page_unit" not in node.metadata or node.parent_id is not None:
-        return {}
-    return {"page": node.text.count(PAGE_BREAK, 0, offset) + 1}

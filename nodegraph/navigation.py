@@ -10,7 +10,7 @@ from .errors import StoreError
 from .locations import Layout, Location, locations_in
 from .node import MEMBER, ROOT, Node
 from .readers.text import PAGE_BREAK
-from .search_text import file_name_of, headings_of, source_title
+from .source_names import file_name_of, headings_of, source_title
 from .splitters.headings import headings_in, sections_of
 from .storage.columns import DAMAGED
 

@@ -8,7 +8,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from .foreign_names import missing_attribute
-from .search_text import DEFAULT, SearchText, as_stored_search_text, file_name_of, headings_of
+from .search_text import DEFAULT, SearchText, as_stored_search_text
+from .source_names import file_name_of, headings_of
 
 if TYPE_CHECKING:
     import numpy as np

@@ -2,89 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, astuple, dataclass, fields
 from functools import lru_cache
 from typing import Any, Literal
-from urllib.parse import unquote, urlsplit
 
 from .hashing import digest, fingerprint
-
-_SOURCES = ("source", "file_path", "url")
-"""Fields with a path or a URL, in the metadata of LangChain loaders and LlamaIndex readers."""
-
-_HEADER = re.compile(r"(?:header|heading|h)[ _-]?([1-6])", re.I)
-
-
-def source_of(metadata: Mapping[str, Any]) -> str | None:
-    """Return the path or URL in the metadata of a loader, or None.
-
-    Example:
-        >>> source_of({"source": "docs/tea.md", "page": 3})
-        'docs/tea.md'
-    """
-    values = (metadata.get(field) for field in _SOURCES)
-    return next((str(value) for value in values if value and not isinstance(value, dict)), None)
-
-
-def file_name_of(metadata: Mapping[str, Any]) -> str | None:
-    r"""Return the file name of a document, or None.
-
-    Example:
-        >>> file_name_of({"source": "C:\\docs\\tea.md"}), file_name_of({"file_name": "tea.md"})
-        ('tea.md', 'tea.md')
-        >>> file_name_of({"source": "https://example.com/docs/tea.md?raw=1#green"})
-        'tea.md'
-    """
-    if name := metadata.get("file_name"):
-        return str(name)
-    source = source_of(metadata)
-    if source is None:
-        return None
-    path = unquote(urlsplit(source).path) if "://" in source else source
-    return re.split(r"[/\\]", path.rstrip("/\\"))[-1] or source
-
-
-def source_title(metadata: Mapping[str, Any]) -> str:
-    """Return the title of a document, else its URL, else its file name, else an empty text.
-
-    Example:
-        >>> source_title({"source": "docs/tea.md"}), source_title({"title": "Tea"})
-        ('tea.md', 'Tea')
-        >>> source_title({"source": "https://example.com/tea"})
-        'https://example.com/tea'
-    """
-    if title := metadata.get("title"):
-        return str(title)
-    source = source_of(metadata)
-    if source is not None and "://" in source and not metadata.get("file_name"):
-        return source
-    return file_name_of(metadata) or ""
-
-
-def headings_of(metadata: Mapping[str, Any]) -> list[str]:
-    """Return the path of the enclosing headings, outermost first.
-
-    The path is in ``headings`` or ``heading``, or in the fields ``Header 1``, ``Header 2`` of
-    LangChain's ``MarkdownHeaderTextSplitter`` and ``HTMLHeaderTextSplitter``.
-
-    Example:
-        >>> headings_of({"Header 2": "Green", "Header 1": "Tea"})
-        ['Tea', 'Green']
-    """
-    headings = metadata.get("headings") or metadata.get("heading")
-    if isinstance(headings, str):
-        return [headings]
-    if isinstance(headings, list | tuple):
-        return [str(heading) for heading in headings]
-    levels = {
-        int(match[1]): str(value)
-        for field, value in metadata.items()
-        if field[:1] in "Hh" and value and (match := _HEADER.fullmatch(field))
-    }
-    return [levels[level] for level in sorted(levels)]
-
+from .source_names import headings_of
 
 DEFAULT_FIELDS = ("title", "headings", "table_head")
 """The metadata fields that are searched with the text by default."""
@@ -150,7 +74,7 @@ class SearchText:
 
     def __post_init__(self) -> None:
         _check_template("field_template", self.field_template, ("key", "value"))
-        _check_template("template", self.template, _PLACES)
+        _check_template("template", self.template, ("metadata", "text"))
         for option in ("fields", "excluded", "groups", "excluded_llm"):
             if (given := getattr(self, option)) is not None:
                 names = _names(option, given)
@@ -184,8 +108,7 @@ class SearchText:
         """Return an added text and a node's text, joined by the template."""
         if not added:
             return text
-        positions = {"metadata": added, "text": text, "metadata_str": added, "content": text}
-        return self.template.format(**positions).strip()
+        return self.template.format(metadata=added, text=text).strip()
 
     def sources(self, node: Any) -> tuple[str, ...]:
         """Return the names of the groups and of the node's fields that are added to its text."""
@@ -224,10 +147,6 @@ class SearchText:
     def from_row(cls, row: Sequence[Any]) -> SearchText:
         """Restore a search text from ``to_row``."""
         return cls(**dict(zip((field.name for field in fields(cls)), row, strict=True)))
-
-
-# The last two are LlamaIndex's names for the first two.
-_PLACES = ("metadata", "text", "metadata_str", "content")
 
 
 SearchTextRule = Callable[[Any], str]
@@ -319,7 +238,7 @@ def _check_template(what: str, template: str, names: tuple[str, ...]) -> None:
     except (KeyError, IndexError, ValueError, AttributeError) as error:
         raise ValueError(
             f"{what} {template!r:.80} is invalid ({type(error).__name__}: {error}); use "
-            f"{' and '.join(f'{{{name}}}' for name in names[:2])}, and {{{{ for a brace"
+            f"{' and '.join(f'{{{name}}}' for name in names)}, and {{{{ for a brace"
         ) from None
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .document import declared_search_text
+from .foreign_documents import ALL_METADATA, HEADINGS_ONLY, read_foreign
 from .models.model_objects import check_named
 from .node import LinkedText, Node
 from .search_text import SearchText
@@ -208,24 +208,13 @@ def _draft(item: object) -> Draft:
         span = (None, None) if item.id else (item.start, item.end)
         metadata = dict(item.own_metadata)
         return Draft(item.text, content, metadata, *span, search_text=item.search_text)
-    metadata = getattr(item, "metadata", {})
-    if isinstance(text := getattr(item, "page_content", None), str):  # LangChain
-        return Draft(text, None, metadata)
-    if callable(content := getattr(item, "get_content", None)):  # LlamaIndex
-        declared = declared_search_text(item)
-        own = None if declared == _ALL_METADATA else declared
-        return Draft(content(), None, metadata, search_text=own)
+    foreign = read_foreign(item)
+    if foreign is not None:
+        is_usual = foreign.search_text in (HEADINGS_ONLY, ALL_METADATA)
+        search_text = None if is_usual else foreign.search_text
+        return Draft(foreign.text, None, foreign.metadata, search_text=search_text)
     if isinstance(item, bytes):
         raise TypeError("transform must return texts or nodes, got bytes; decode them to a str")
     if item is None:
         raise TypeError("transform must return texts or nodes, got a list with None; omit None")
     return Draft(str(item), item if isinstance(item, bool | int | float) else None)
-
-
-_ALL_METADATA = SearchText(
-    None,
-    field_template="{key}: {value}",
-    list_separator=None,
-    template="{metadata_str}\n\n{content}",
-)
-"""The default search text of LlamaIndex nodes."""

@@ -17,7 +17,7 @@ from rich.text import Text
 from ...nodegraph.node import Node
 from ...nodegraph.readers.formats import PROGRAM, has_lines
 from ...nodegraph.readers.source_files import file_id_of
-from ...nodegraph.search_text import file_name_of
+from ...nodegraph.source_names import file_name_of
 from ...nodegraph.splitters.chunking import UNSPACED
 from ...nodegraph.splitters.sentences import sentence_spans
 from ...retrievers.analysis.identifiers import identifiers

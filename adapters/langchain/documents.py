@@ -9,10 +9,11 @@ from typing import Any
 from langchain_core.documents import Document
 
 from ...nodegraph.document import Document as SourceDocument
-from ...nodegraph.document import as_document
+from ...nodegraph.foreign_documents import as_document
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
-from ...nodegraph.search_text import SearchText, file_name_of, source_title
+from ...nodegraph.search_text import SearchText
+from ...nodegraph.source_names import file_name_of, source_title
 from ...retrievers.results import ScoredNode
 from ..frameworks import evidence_dicts, node_of, page_fields
 

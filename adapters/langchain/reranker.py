@@ -10,8 +10,8 @@ from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from pydantic import ConfigDict, Field, SkipValidation
 
-from ...nodegraph.document import as_document
 from ...nodegraph.errors import explain_names
+from ...nodegraph.foreign_documents import as_document
 from ...retrievers.protocols import RerankerProtocol
 from ...retrievers.rerankers.reranker import Reranker
 from ...retrievers.results import ScoredNode

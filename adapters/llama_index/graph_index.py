@@ -30,8 +30,8 @@ from llama_index.core.vector_stores import MetadataFilters, SimpleVectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQueryMode
 from typing_extensions import Unpack
 
-from ...nodegraph.document import as_document
 from ...nodegraph.errors import explain_names
+from ...nodegraph.foreign_documents import as_document
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT
 from ...retrievers.base_retriever import Phrases

@@ -14,8 +14,8 @@ from llama_index.core.readers.base import BaseReader
 from llama_index.core.schema import BaseNode, NodeRelationship, TextNode, TransformComponent
 from llama_index.core.schema import Document as LlamaIndexDocument
 
-from ...nodegraph.document import as_document
 from ...nodegraph.errors import OnError, explain_names
+from ...nodegraph.foreign_documents import as_document
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import fingerprint
 from ...nodegraph.node import ROOT, Node

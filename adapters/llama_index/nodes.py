@@ -20,6 +20,7 @@ from llama_index.core.schema import (
 )
 from llama_index.core.schema import Document as LlamaIndexDocument
 
+from ...nodegraph.foreign_documents import their_template
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
 from ...retrievers.results import ScoredNode
@@ -102,13 +103,12 @@ def shown_metadata(node: Node, metadata: Iterable[str]) -> dict[str, Any]:
     if searched is None or searched.fields is not None:
         hidden = [field for field in metadata if field in _FILE_FIELDS]
         return {"excluded_embed_metadata_keys": hidden, "excluded_llm_metadata_keys": [*hidden]}
-    template = searched.template.replace("{metadata}", "{metadata_str}")
     return {
         "excluded_embed_metadata_keys": [*searched.excluded],
         "excluded_llm_metadata_keys": [*searched.excluded_llm],
         "metadata_template": searched.field_template,
         "metadata_separator": searched.separator,
-        "text_template": template.replace("{text}", "{content}"),
+        "text_template": their_template(searched.template),
     }
 
 

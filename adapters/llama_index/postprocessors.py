@@ -12,8 +12,8 @@ from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRan
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from ...nodegraph.document import as_document
 from ...nodegraph.errors import explain_names
+from ...nodegraph.foreign_documents import as_document
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
 from ...retrievers.protocols import RerankerProtocol

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from ...nodegraph.search_text import source_title
+from ...nodegraph.source_names import source_title
 from ...retrievers.corpus_tools.tool_output import ToolError
 from ...retrievers.corpus_tools.toolset import CorpusTools
 from ..extras import extra

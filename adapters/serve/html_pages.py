@@ -10,7 +10,7 @@ from importlib.resources import files
 from urllib.parse import urlencode
 
 from ...nodegraph.node import Node
-from ...nodegraph.search_text import file_name_of, source_title
+from ...nodegraph.source_names import file_name_of, source_title
 from ...retrievers.answers.answer import Answer, CheckedQuote
 from ...retrievers.results import Evidence, ScoredNode
 from ..extras import extra

@@ -19,8 +19,9 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from ..document import Document, as_document
+from ..document import Document
 from ..errors import ReadError
+from ..foreign_documents import as_document
 from ..lazy_names import READERS, plugins
 from ..splitters.headings import PROGRAMS
 from .decoding import is_text

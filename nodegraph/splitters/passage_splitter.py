@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from ..errors import check_bool
 from ..node import Node
-from ..search_text import file_name_of
+from ..source_names import file_name_of
 from .chunking import (
     Length,
     Measure,

@@ -9,7 +9,8 @@ from functools import partial
 
 from ...nodegraph.models.templates import QuotedText
 from ...nodegraph.node import Node
-from ...nodegraph.search_text import MAX_HEADING, headings_of, source_title
+from ...nodegraph.search_text import MAX_HEADING
+from ...nodegraph.source_names import headings_of, source_title
 from ...nodegraph.splitters.sentences import sentence_spans
 from ..results import ScoredNode
 from ..strategies.passages import quote_passage

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import groupby
 
 from ...nodegraph.node import Node
-from ...nodegraph.search_text import source_title
+from ...nodegraph.source_names import source_title
 from ...nodegraph.splitters.chunking import count_tokens, shorten
 from ...nodegraph.splitters.headings import markdown_headings
 from .corpus_view import CorpusView, file_of

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...nodegraph.navigation import page_label, pages_between
 from ...nodegraph.node import Node
-from ...nodegraph.search_text import headings_of, source_title
+from ...nodegraph.source_names import headings_of, source_title
 from ...nodegraph.splitters.chunking import count_tokens
 
 

@@ -4,30 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nodekin.nodegraph import Document, Node, NodeGraph
-from nodekin.nodegraph.document import HEADINGS_ONLY, as_document
-
-
-def test_langchain_document_is_converted() -> None:
-    documents = pytest.importorskip("langchain_core.documents")
-    item = documents.Document("Tea.", metadata={"page": 1}, id="t1")
-    expected = Document("Tea.", {"page": 1}, id="t1", search_text=HEADINGS_ONLY)
-    assert as_document(item) == expected
-    assert as_document(documents.Document("Tea.")) == Document("Tea.", search_text=HEADINGS_ONLY)
-
-
-def test_llama_index_nodes_are_converted() -> None:
-    schema = pytest.importorskip("llama_index.core.schema")
-    for kind in (schema.Document, schema.TextNode):
-        item = kind(
-            text="Tea.",
-            metadata={"page": 1, "path": "/a"},
-            id_="t1",
-            excluded_embed_metadata_keys=["path"],
-        )
-        document = as_document(item)
-        assert (document.text, document.metadata, document.id) == ("Tea.", item.metadata, "t1")
-        assert document.search_text(Node("Tea.", document.metadata)) == "page: 1\n\nTea."
+from nodekin.nodegraph import Document, NodeGraph
 
 
 @pytest.mark.parametrize("item", [None, 3, b"Tea.", {"text": "Tea."}, object(), ["Tea.", 3]])

@@ -45,9 +45,7 @@ UBER = Document("It grew by 57%.", {"title": "Uber", "year": 2021}, id="u")
             "It grew by 57%. (['ride', 'us'])",
         ),
         (
-            SearchText(
-                ["title"], field_template="{key}={value}", template="{content}{metadata_str}"
-            ),
+            SearchText(["title"], field_template="{key}={value}", template="{text}{metadata}"),
             "It grew by 57%.title=Lyft",
         ),
         (lambda node: node.text.upper(), "IT GREW BY 57%."),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodekin.nodegraph.search_text import file_name_of, source_title
+from nodekin.nodegraph.source_names import file_name_of, source_title
 
 
 @pytest.mark.parametrize(
