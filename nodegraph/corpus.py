@@ -23,6 +23,7 @@ from .readers.skipped_files import describe_skipped
 from .readers.source_files import WITHOUT_READER, ReadOptions, ReadReport, documents_of
 from .storage.columns import decode, encode, from_text, reading_rows, to_text
 from .storage.graph_store import GraphStore
+from .text_forms import composed, other_forms, stored_path
 
 if TYPE_CHECKING:
     from .readers.folder_scan import FolderScan
@@ -197,8 +198,12 @@ class Corpus:
         if paths:
             self._read(reading, old, on_error)
         put: dict[str, Document] = {}
+        forms: dict[str, Document] = {}
         for document in (*documents, *reading.documents.values()):
-            if put.setdefault(document.id, document) != document:
+            same = put.setdefault(document.id, document)
+            if same == document and document.id not in reading.documents:
+                same = forms.setdefault(composed(document.id), document)
+            if same != document:
                 raise ValueError(
                     f"document ids must be unique, got two different documents with id "
                     f"{document.id!r}; set Document(text, id=...)"
@@ -224,7 +229,10 @@ class Corpus:
         """
         path = path.expanduser().absolute()
         sources = [Path(p) for p in self.store.get_values(_SOURCES)]
-        records = _below(self._records(), [path])
+        files = self._records()
+        places = (Path(file.path) for file in files.values())
+        path = stored_path(path, [*sources, *places]) or path
+        records = _below(files, [path])
         if not records and path not in sources:
             raise LookupError(
                 f"{path} is not a source of the graph; the sources: {', '.join(map(str, sources))}"
@@ -450,7 +458,8 @@ class Corpus:
         read = dict(chain.from_iterable(f.documents.items() for f in reading.records.values()))
         same = {i for i in reading.documents if i in stored and stored[i][:2] == read[i][:2]}
         changed = [i for i in documents if i not in same]
-        store.change_documents([documents[i] for i in changed])
+        replaced = self._in_other_forms(changed, {*documents, *read}, old.values())
+        store.change_documents([documents[i] for i in changed], remove=replaced)
         layouts = {i: d.layout for i, d in documents.items() if d.layout is not None}
         stamps = store.stamps(ROOT, {*layouts, *read})
         layouts = {i: stamps[i].key.encode() + b"\0" + layout for i, layout in layouts.items()}
@@ -463,6 +472,20 @@ class Corpus:
         # Records of unchanged documents only save hashing.
         store.put_values(_FILES, rows, derived=not changed)
         return changed
+
+    def _in_other_forms(
+        self, ids: Iterable[str], kept: Set[str], files: Iterable[_File]
+    ) -> list[str]:
+        """Return the ids of stored documents that equal new ids in another Unicode form.
+
+        Two files of one folder whose names differ in their form only are two documents.
+        """
+        others = {form for name in ids for form in other_forms(name)}
+        stored = self.store.stamps(ROOT, others - kept)
+        if not stored:
+            return []
+        of_files = {i for file in files if Path(file.path).exists() for i in file.documents}
+        return [name for name in stored if name not in of_files]
 
     def _documents_of(self, files: Iterable[_File]) -> list[str]:
         """Return the ids of the files' documents that are in the store."""

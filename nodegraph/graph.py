@@ -144,7 +144,7 @@ class NodeGraph:
     # Documents
 
     def add(self, items: object) -> list[str]:
-        """Add documents. A document with an existing id is replaced.
+        """Add documents. A document with an existing id, in any Unicode form, is replaced.
 
         Either all items are added or none.
 
@@ -213,11 +213,11 @@ class NodeGraph:
         self._check_outside()
 
         with self._store.changing(self.reader.change_lock):
-            self._check_documents(ids)
+            stored = self._check_documents(ids)
             for item in requested:
                 if isinstance(item, Path):
                     self._corpus.remove_source(item)
-            self._store.change_documents([], remove=ids)
+            self._store.change_documents([], remove=stored)
 
     def refresh(self) -> Refresh:
         """Synchronize documents with the source files and folders.
@@ -233,15 +233,17 @@ class NodeGraph:
         self._check_outside()
         return self._corpus.refresh(on_error=self.on_error)
 
-    def _check_documents(self, ids: Iterable[str]) -> None:
+    def _check_documents(self, ids: Iterable[str]) -> list[str]:
+        """Return the ids of documents as they are stored."""
         requested = list(ids)
-        existing = self._store.stamps(ROOT, requested)
+        existing = self.reader.stored_ids(requested)
         for i in requested:
             if i not in existing:
                 names = self._store.ids(ROOT)
                 raise LookupError(
                     f"unknown document id {i!r}, nearest ids: {nearest_names(i, names)}"
                 )
+        return list(existing.values())
 
     def _check_outside(self) -> None:
         if self._builder.running:
@@ -599,7 +601,7 @@ class NodeGraph:
             RuntimeError: If called inside a transform.
         """
         self._check_outside()
-        self._store.link(_links(source, target, type, float(weight), dict(metadata or {})))
+        self._store.link(self._links(source, target, type, float(weight), dict(metadata or {})))
 
     def unlink(
         self, source: Node | str, target: Node | str | Iterable[Node | str], type: str = "related"
@@ -610,7 +612,7 @@ class NodeGraph:
             RuntimeError: If called inside a transform.
         """
         self._check_outside()
-        self._store.unlink(_links(source, target, type))
+        self._store.unlink(self._links(source, target, type))
 
     def linked(
         self, node: Node | str, type: str | None = None, *, incoming: bool = False
@@ -622,10 +624,22 @@ class NodeGraph:
             type: The type of the links. None: all types.
             incoming: Whether to follow incoming links instead of outgoing links.
         """
-        (found,) = self.reader.links_of([_id(node)], incoming=incoming)
+        (found,) = self.reader.links_of([self._id(node)], incoming=incoming)
         links = [link for link in found if type in (None, link.type)]
         ids = dict.fromkeys(link.source if incoming else link.target for link in links)
         return sorted(self.reader.existing_nodes([*ids]), key=lambda other: other.order)
+
+    def _id(self, node: Node | str) -> str:
+        """Return the id of a node, or an id as it is stored."""
+        if not isinstance(node, str):
+            return as_node(node).id
+        return node if node.isascii() else self.reader.stored_ids([node]).get(node, node)
+
+    def _links(
+        self, source: Node | str, target: Node | str | Iterable[Node | str], *fields: Any
+    ) -> list[Link]:
+        targets = [target] if isinstance(target, str | Node) else target
+        return [Link(self._id(source), self._id(end), *fields) for end in targets]
 
     def _searched_digests(self) -> set[str]:
         """Return the hashes of all searched texts, without building groups."""
@@ -642,17 +656,6 @@ class NodeGraph:
                             for node in self._store.nodes(group)
                         )
         return digests
-
-
-def _id(node: Node | str) -> str:
-    return node if isinstance(node, str) else as_node(node).id
-
-
-def _links(
-    source: Node | str, target: Node | str | Iterable[Node | str], *fields: Any
-) -> list[Link]:
-    targets = [target] if isinstance(target, str | Node) else target
-    return [Link(_id(source), _id(end), *fields) for end in targets]
 
 
 def _source_paths(source: object) -> list[Path]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager, nullcontext
 from functools import lru_cache, partial
@@ -27,6 +27,7 @@ from .search_text import (
 )
 from .storage.columns import reading_rows
 from .storage.graph_store import GraphStore
+from .text_forms import composed
 
 if TYPE_CHECKING:
     from .graph import NodeGraph
@@ -204,16 +205,39 @@ class GraphReader:
         """Return the ids of all documents, in the order of insertion."""
         return self._store.ids(ROOT)
 
+    def stored_ids(self, ids: Iterable[str]) -> dict[str, str]:
+        """Return the ids of existing documents by the given ids, which may have another form.
+
+        The ids of documents are equal in any Unicode form. An id in its own form has priority.
+        """
+        requested = list(ids)
+        existing = self._store.stamps(ROOT, requested)
+        found = {name: name for name in requested if name in existing}
+        missing = [name for name in requested if name not in found and not name.isascii()]
+        if missing:
+            names = {composed(name): name for name in self.document_ids()}
+            forms = {name: names.get(composed(name)) for name in missing}
+            found |= {name: form for name, form in forms.items() if form is not None}
+        return found
+
     def nodes_by_id(self, ids: Sequence[str]) -> list[Node]:
         """Return nodes by their ids, in the order of the ids.
 
         Raises:
             LookupError: If a node does not exist or was removed.
         """
-        nodes = self._store.get(ids)
+        nodes = self._get(ids)
         if not all(nodes):
             raise _missing(ids[nodes.index(None)])
         return cast("list[Node]", nodes)
+
+    def _get(self, ids: Sequence[str]) -> list[Node | None]:
+        nodes = self._store.get(ids)
+        missing = [i for i, node in zip(ids, nodes, strict=True) if node is None]
+        if not any(not i.isascii() for i in missing):
+            return nodes
+        others = self.stored_ids(missing)
+        return self._store.get([others.get(i, i) for i in ids])
 
     def parent_ids(self, ids: Sequence[str]) -> list[str | None]:
         """Return the id of each node's parent, without reading the nodes. None: no parent.
@@ -229,7 +253,7 @@ class GraphReader:
 
     def existing_nodes(self, ids: Sequence[str]) -> list[Node]:
         """Return the existing nodes. Removed and changed nodes are left out."""
-        return [node for node in self._store.get(ids) if node is not None]
+        return [node for node in self._get(ids) if node is not None]
 
     def children(self, node: Node) -> dict[str, list[Node]]:
         """Return the children of a node, keyed by group. See ``Node.children``.
@@ -286,8 +310,8 @@ class GraphReader:
             return headings_at(node, partial(self._outline, state))
 
     def existing_documents(self, ids: Collection[str]) -> Collection[str]:
-        """Return the ids of the existing documents."""
-        return self._store.stamps(ROOT, ids).keys()
+        """Return the ids of the existing documents, as given."""
+        return self.stored_ids(ids).keys()
 
     # Searched texts
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
@@ -16,6 +15,7 @@ from uuid import UUID
 import numpy as np
 
 from ..nodegraph.errors import nearest_names
+from ..nodegraph.text_forms import composed
 
 SEVERAL = (list, tuple, set, frozenset)
 
@@ -43,12 +43,26 @@ def plain(value: Any) -> Any:
     return item
 
 
+def comparable(value: Any) -> Any:
+    """Convert a NumPy value to a Python value, and texts to their composed form."""
+    value = plain(value)
+    if isinstance(value, str):
+        return composed(value)
+    if not isinstance(value, SEVERAL):
+        return value
+    items = [comparable(item) for item in value]
+    if all(item is given for item, given in zip(items, value, strict=True)):
+        return value
+    kind = next(kind for kind in SEVERAL if isinstance(value, kind))
+    return kind(items)
+
+
 def identity(value: Any) -> Hashable:
     """Return a key. Values with equal keys meet the same conditions.
 
     Each value of an uncommon type, such as a mapping, has a unique key.
     """
-    value = plain(value)
+    value = comparable(value)
     if isinstance(value, SEVERAL):
         return type(value), tuple(map(identity, value))
     # By text, since -0.0 equals 0, and equal instants may have different calendar days.
@@ -60,7 +74,7 @@ def on_items(decide: Decide) -> Decide:
 
     def on_items(value: Any) -> bool:
         if isinstance(value, SEVERAL):
-            return any(decide(plain(item)) for item in value) or decide(value)
+            return any(decide(comparable(item)) for item in value) or decide(value)
         return value is not MISSING and decide(value)
 
     return on_items
@@ -263,7 +277,7 @@ def _offset(zone: str | None) -> timedelta | None:
 
 
 def _folded(text: str) -> str:
-    return unicodedata.normalize("NFC", text.casefold())
+    return composed(text.casefold())
 
 
 _LISTS = (np.ndarray, *SEVERAL)
@@ -302,7 +316,7 @@ class Condition:
 
     def __call__(self, value: Any) -> bool:
         """Return whether a value, or ``MISSING``, meets the condition. Never raises."""
-        return self._decide(plain(value))
+        return self._decide(comparable(value))
 
     @property
     def compares(self) -> bool:
@@ -348,7 +362,7 @@ def parse_conditions(name: str, requirement: Any) -> list[tuple[Condition, bool]
 
 def _condition(name: str, operator: str, operand: Any) -> tuple[Condition, bool]:
     if operator in ("eq", "ne"):
-        return Condition("in", [plain(operand)]), operator == "eq"
+        return Condition("in", [comparable(operand)]), operator == "eq"
     if operator in ("in", "nin"):
         return Condition("in", _values(name, operator, operand)), operator == "in"
     if operator in ("any", "all"):
@@ -356,18 +370,18 @@ def _condition(name: str, operator: str, operand: Any) -> tuple[Condition, bool]
     if operator == "contains":
         if isinstance(operand, (Mapping, *_LISTS)):
             raise _unfit(name, operator, operand, "one value; 'any' and 'all' take several")
-        return Condition(operator, plain(operand)), True
+        return Condition(operator, comparable(operand)), True
     if operator in ("like", "like_case"):
         if not isinstance(operand, str) or not operand:
             raise _unfit(name, operator, operand, "a pattern, in which % is any characters")
-        return Condition(operator, str(operand)), True
+        return Condition(operator, composed(str(operand))), True
     if not isinstance(operand, bool | np.bool_):
         raise _unfit(name, operator, operand, "True or False")
     return Condition(operator, None), bool(operand)
 
 
 def _bound(name: str, operator: str, bound: Any) -> Any:
-    bound = plain(bound)
+    bound = comparable(bound)
     is_nan = bound.is_nan() if isinstance(bound, Decimal) else not _same(bound, bound)  # or NaT
     if is_nan or bound is None or isinstance(bound, (bool, Mapping, *SEVERAL)):
         raise ValueError(
@@ -390,7 +404,7 @@ def _values(name: str, operator: str, operand: Any) -> list[Any]:
             f"the filter on {name!r} allows no value at all ({operator}={operand!r}); leave the "
             "field out to allow any"
         )
-    return [plain(value) for value in operand]
+    return [comparable(value) for value in operand]
 
 
 def _unfit(name: str, operator: str, operand: Any, allowed: str) -> ValueError:
@@ -407,7 +421,7 @@ def _contains(required: Any) -> Decide:
     def contains(value: Any) -> bool:
         if isinstance(value, str):
             return isinstance(required, str) and required in value
-        return isinstance(value, SEVERAL) and any(equal(plain(item)) for item in value)
+        return isinstance(value, SEVERAL) and any(equal(comparable(item)) for item in value)
 
     return contains
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..nodegraph.node import Node
+from ..nodegraph.text_forms import in_stored_form
 from .conditions import MISSING, Condition, parse_conditions
 
 Filters = Mapping[str, Any]
@@ -87,9 +88,18 @@ class Filter:
         """Return whether metadata and the id of a document meet the filter."""
         if self.condition is not None:
             is_field = self.join == "field"
-            return self.condition(metadata.get(self.field, MISSING) if is_field else document_id)
+            return self.condition(field_value(metadata, self.field) if is_field else document_id)
         holds = (part.holds(metadata, document_id) for part in self.parts)
         return any(holds) if self.join == "or" else all(holds) != (self.join == "not")
+
+
+def field_value(metadata: Mapping[str, Any], field: str) -> Any:
+    """Return the value of a field, or ``MISSING``. Names are equal in any Unicode form."""
+    value = metadata.get(field, MISSING)
+    if value is not MISSING or field.isascii():
+        return value
+    name = in_stored_form(field, [name for name in metadata if isinstance(name, str)])
+    return MISSING if name is None else metadata[name]
 
 
 def all_of(*filters: Filters | None) -> Filters | None:
@@ -156,9 +166,9 @@ def parse_filters(filters: Filters | None) -> Filter:
     A list in a field meets a condition with any item, or as a whole. A missing field meets no
     condition, except for ``ne``, ``nin`` and ``not``, which are negations. Values compare as in
     Python, with exceptions: bools are not numbers, NaN equals nothing, and values without an order
-    are outside any range. Dates, datetimes and texts with ISO dates compare as dates, with the
-    lower of both precisions: a datetime equals its day. A range compares a number with a numeric
-    text.
+    are outside any range. Texts and names are equal in any Unicode form (NFC, NFD). Dates,
+    datetimes and texts with ISO dates compare as dates, with the lower of both precisions: a
+    datetime equals its day. A range compares a number with a numeric text.
 
     Raises:
         TypeError: If filters are not a mapping from field names.

@@ -14,6 +14,7 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
 from ...nodegraph.readers.source_files import file_id_of
 from ...nodegraph.storage.sqlite import faults_of
+from ...nodegraph.text_forms import composed, stored_path
 from ...retrievers.corpus_tools.corpus_view import CorpusView
 from ...retrievers.corpus_tools.tool_output import ToolError
 from ..changed_files import newer_files
@@ -80,8 +81,9 @@ def show_command(document: str, store: Path | None, json: bool, quiet: bool) -> 
 def _records_of(graph: NodeGraph, name: str) -> list[Node]:
     """Return the records of a file, such as the lines of JSON lines, by its path or name."""
     view = CorpusView(graph, ROOT)
+    name = composed(name)
     path = Path(name).absolute().as_posix()
-    ids = [i for i in graph.reader.document_ids() if "#" in i]
+    ids = [composed(i) for i in graph.reader.document_ids() if "#" in i]
     starts = {i[: sign.start()] for i in ids for sign in re.finditer("#", i)}
     for file in sorted(starts):
         is_named = file == name or file.endswith(f"/{name}") or path.endswith(f"/{file}")
@@ -107,8 +109,8 @@ def _find_document(graph: NodeGraph, name: str) -> Node:
     Raises:
         CommandError: If the name is unknown or ambiguous.
     """
-    path = Path(name).absolute().as_posix()
-    below = [i for i in graph.reader.document_ids() if path.endswith(f"/{i}")]
+    path = composed(Path(name).absolute().as_posix())
+    below = [i for i in graph.reader.document_ids() if path.endswith(f"/{composed(i)}")]
     try:
         return CorpusView(graph, ROOT).document(max(below, key=len, default=name))
     except ToolError as error:
@@ -142,8 +144,9 @@ def _removable(graph: NodeGraph, name: str) -> Path | str:
     path = Path(name).absolute()
     documents = CorpusView(graph, ROOT).documents()
     files = (Path(str(file)) for node in documents if (file := node.metadata.get("file_path")))
-    if any(file.is_relative_to(path) for file in (*graph.sources, *files)):
-        return path
+    stored = stored_path(path, (*graph.sources, *files))
+    if stored is not None:
+        return stored
     node = _find_document(graph, name)
     file = node.metadata.get("file_path")
     is_record = file_id_of(node.id, str(file or "")) != node.id

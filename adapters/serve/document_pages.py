@@ -13,6 +13,7 @@ from ...nodegraph.node import ROOT, Node
 from ...nodegraph.readers.skipped_files import describe_skipped
 from ...nodegraph.readers.source_files import file_id_of
 from ...nodegraph.splitters.headings import markdown_headings
+from ...nodegraph.text_forms import composed
 from ...retrievers.corpus_tools.corpus_view import CorpusView
 from ...retrievers.filters import Filters
 from ..extras import extra
@@ -66,7 +67,8 @@ class DocumentPages:
         The records of a file are one line, unless ``like`` has a ``#``.
         """
         like = values.get("like", "")
-        ids = [i for i in self.ids() if like.strip().casefold() in i.casefold()]
+        wanted = composed(like.strip().casefold())
+        ids = [i for i in self.ids() if wanted in composed(i.casefold())]
         files = {i: [i] for i in ids} if "#" in like else self._by_file(ids)
         records = {ids[0]: (file, len(ids)) for file, ids in files.items()}
         nodes = self.graph.reader.nodes_by_id([*records][:_LISTED])

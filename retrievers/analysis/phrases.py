@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from ...nodegraph.lazy_names import lazy_pattern
 from ...nodegraph.splitters.chunking import UNSPACED
+from ...nodegraph.text_forms import composed
 from .text_analyzer import INVISIBLE, SIGNS, Analyzer, TextAnalyzer
 
 # Quotation marks open a phrase only before a word, so that 5" and a single mark are text.
@@ -65,7 +66,7 @@ class Phrase:
 
 
 def _spaced(text: str) -> str:
-    return _LETTER.sub(r"\g<0> ", _SEPARATOR.sub(" ", text))
+    return _LETTER.sub(r"\g<0> ", _SEPARATOR.sub(" ", composed(text)))
 
 
 def _joined(words: Iterable[str]) -> str:

@@ -11,6 +11,7 @@ from ...nodegraph.errors import nearest_names
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
 from ...nodegraph.readers.source_files import file_id_of
+from ...nodegraph.text_forms import composed, in_stored_form
 from ..composite.default_retriever import DefaultRetriever
 from ..composite.default_settings import sentence_group
 from ..filters import Filters, parse_filters
@@ -79,20 +80,20 @@ class CorpusView:
         Args:
             folder: Only the documents in this folder, or the document with this id.
         """
-        folder = folder.strip().rstrip("/")
+        folder = composed(folder.strip().rstrip("/"))
         ids = iter(self.graph.reader.document_ids())
         if folder:
-            inside = f"{folder}/"
-            ids = (name for name in ids if name == folder or name.startswith(inside))
+            ids = (name for name in ids if f"{composed(name)}/".startswith(f"{folder}/"))
         while subset := list(islice(ids, _AT_ONCE)):
             yield from (node for node in self.graph.reader.nodes_by_id(subset) if self.allows(node))
 
     def records(self, file: str) -> list[Node]:
         """Return the documents of a file with several, such as JSON lines, by the file's id."""
-        start = f"{file}#"
-        names = [name for name in self.graph.reader.document_ids() if name.startswith(start)]
+        file = composed(file)
+        ids = self.graph.reader.document_ids()
+        names = [name for name in ids if composed(name).startswith(f"{file}#")]
         nodes = self.graph.reader.nodes_by_id(names)
-        return [node for node in nodes if file_of(node) == file and self.allows(node)]
+        return [node for node in nodes if composed(file_of(node)) == file and self.allows(node)]
 
     def document(self, name: str) -> Node:
         """Return the document with an id, or the only document whose id ends with a path.
@@ -101,10 +102,12 @@ class CorpusView:
             ToolError: If no document or several documents match. The message lists similar names.
         """
         names = self.graph.reader.document_ids()
-        if name in set(names):
-            names = [name]
+        form = in_stored_form(name, set(names))
+        if form is not None:
+            names = [form]
         else:
-            names = [document_id for document_id in names if document_id.endswith(f"/{name}")]
+            end = f"/{composed(name)}"
+            names = [document_id for document_id in names if composed(document_id).endswith(end)]
         nodes = (self.graph.node(document_id) for document_id in names)
         matching = list(islice((node for node in nodes if self.allows(node)), 9))
         if len(matching) == 1:

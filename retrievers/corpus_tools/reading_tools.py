@@ -11,6 +11,7 @@ from ...nodegraph.node import Node
 from ...nodegraph.source_names import source_title
 from ...nodegraph.splitters.chunking import count_tokens, shorten
 from ...nodegraph.splitters.headings import markdown_headings
+from ...nodegraph.text_forms import composed, composed_matches
 from .corpus_view import CorpusView, file_of
 from .tool_output import (
     Entry,
@@ -39,7 +40,7 @@ def outline(view: CorpusView, max_tokens: int, *, document: str, skip: int) -> T
     if records:
         listed = (partial(_document_row, node) for node in records)
         return page_of(listed, max_tokens, skip, tool="outline", items="records", separator="\n")
-    if names_document and (first is None or first.id == document):
+    if names_document and (first is None or composed(first.id) == composed(document)):
         rows = _heading_rows(view, view.document(document))
         return page_of(rows, max_tokens, skip, tool="outline", items="headings", separator="\n")
     files = groupby(view.documents(document), file_of)
@@ -94,7 +95,7 @@ def grep(
     """Return the lines with a text, in any case."""
     if not pattern:
         raise ToolError("the pattern is empty; give the text to look for")
-    sought = re.compile(re.escape(pattern), re.IGNORECASE)
+    sought = re.compile(re.escape(composed(pattern)), re.IGNORECASE)
     rows = _match_rows(view.documents(document), sought)
     where = f" below {document!r}" if document else ""
     empty = (
@@ -156,11 +157,12 @@ def _match_rows(documents: Iterable[Node], pattern: re.Pattern[str]) -> Iterator
     """Yield a row for each match, except for matches in the text of the row above."""
     for node in documents:
         shown = 0
-        for match in pattern.finditer(node.text):
-            if match.start() >= shown:
-                excerpt = _excerpt(node.text, *match.span())
+        for match in composed_matches(pattern, node.text):
+            start, end = match
+            if start >= shown:
+                excerpt = _excerpt(node.text, start, end)
                 shown = excerpt[1]
-                yield partial(_match_row, node, match.span(), excerpt)
+                yield partial(_match_row, node, match, excerpt)
 
 
 def _excerpt(text: str, start: int, end: int) -> Interval:

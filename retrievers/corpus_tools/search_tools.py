@@ -12,6 +12,7 @@ from ...nodegraph.extractors.entity_extractor import EntityExtractor
 from ...nodegraph.node import Node
 from ...nodegraph.readers.skipped_files import describe_skipped
 from ...nodegraph.splitters.chunking import count_tokens, shorten
+from ...nodegraph.text_forms import composed, composed_matches
 from ..composite.link_index import LinkIndex
 from ..filters import parse_filters
 from ..results import COPY, ScoredNode
@@ -266,8 +267,9 @@ def _spelling(name: str, text: str) -> str:
 
     The stored spelling may come from a document that is not visible.
     """
-    match = re.search(rf"(?<![a-z]){re.escape(name)}(?![a-z])", text, re.IGNORECASE)
-    return match[0] if match else ""
+    pattern = re.compile(rf"(?<![a-z]){re.escape(composed(name))}(?![a-z])", re.IGNORECASE)
+    match = next(composed_matches(pattern, text), None)
+    return text[slice(*match)] if match else ""
 
 
 def _related_row(other: Node, shared: list[str]) -> tuple[str, Entry]:

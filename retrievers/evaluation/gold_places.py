@@ -15,6 +15,7 @@ from ...nodegraph.document import Document
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.splitters.chunking import count_tokens
 from ...nodegraph.splitters.sentences import split_paragraphs
+from ...nodegraph.text_forms import composed, in_stored_form
 from ..retriever import Retriever
 from .dataset import Dataset, Gold, GoldDocument, GoldPassage, GoldSpan
 from .metrics import RetrievedItem
@@ -99,10 +100,13 @@ class DocumentTexts:
 
     def resolve_id(self, name: str) -> str:
         """Return a document id, or the only id with the same file name, or an empty string."""
-        if name in self.documents:
-            return name
-        file = _file_of(name)
-        same = [other for other in self.documents if _file_of(other) == file] if "." in file else []
+        form = in_stored_form(name, self.documents)
+        if form is not None:
+            return form
+        file = composed(_file_of(name))
+        if "." not in file:
+            return ""
+        same = [other for other in self.documents if composed(_file_of(other)) == file]
         return same[0] if len(same) == 1 else ""
 
     def place(self, item: RetrievedItem) -> RetrievedItem:

@@ -25,6 +25,7 @@ from ...nodegraph.models.output.answer_text import normalize
 from ...nodegraph.models.output.free_text import is_unknown
 from ...nodegraph.splitters.chunking import UNSPACED, count_tokens
 from ...nodegraph.splitters.sentences import split_sentences
+from ...nodegraph.text_forms import composed
 from ..validation import choice
 from .dataset import Gold, GoldDocument, GoldPassage, GoldSpan, Question
 
@@ -108,7 +109,7 @@ class Matching:
             return bool(text) and (text in passage or passage in text)
         if not item.document_id:
             raise NotJudgedError(f"result {item.id!r} has no document id; set document_key")
-        if item.document_id != gold.document_id:
+        if composed(item.document_id) != composed(gold.document_id):
             return False
         return isinstance(gold, GoldDocument) or _overlaps(gold, item)
 

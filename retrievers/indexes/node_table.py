@@ -14,7 +14,7 @@ from ...nodegraph.errors import MissingNodeError, nearest_names
 from ...nodegraph.node import Node
 from ...nodegraph.storage.columns import decode, encode
 from ..conditions import MISSING, Condition, identity
-from ..filters import Filter
+from ..filters import Filter, field_value
 from .array_files import Arrays, checked, grown, pack_texts, unpack_texts
 from .synced_index import DamagedIndexError
 
@@ -314,7 +314,7 @@ class NodeTable:
         if field is not None:
             new = [_decoded(data) if type(data) is str else data for data in new]
             column.values[first:] = new
-            new = [data.get(field, MISSING) for data in new]
+            new = [field_value(data, field) for data in new]
         values.extend(new)
         if is_new and condition.compares and values.values == [MISSING]:
             self._warn_missing(field)

@@ -1,6 +1,8 @@
 import asyncio
 import copy
 import pickle
+import unicodedata
+from typing import Any
 
 import pytest
 
@@ -217,3 +219,48 @@ def test_deeply_nested_filters_raise(join):
         filters = {join: filters if join == "not" else [filters]}
     with pytest.raises(ValueError, match="at most 100 levels"):
         parse_filters(filters)
+
+
+@pytest.mark.parametrize(("stored", "asked"), [("NFC", "NFD"), ("NFD", "NFC")])
+@pytest.mark.parametrize(
+    ("operators", "expected"),
+    [
+        ({"eq": "José"}, True),
+        ({"in": ["Ann", "José"]}, True),
+        ({"ne": "José"}, False),
+        ({"nin": ["José"]}, False),
+        ({"contains": "sé"}, True),
+        ({"any": ["José", "Ann"]}, True),
+        ({"all": ["José"]}, True),
+        ({"like": "jos_"}, True),
+        ({"like": "%é"}, True),
+        ({"like_case": "Jos_"}, True),
+        ({"gte": "José", "lte": "José"}, True),
+        ({"eq": "Jose"}, False),
+    ],
+)
+def test_filters_ignore_unicode_form(
+    stored: str, asked: str, operators: dict[str, Any], expected: bool
+) -> None:
+    def form(value: Any) -> Any:
+        return (
+            unicodedata.normalize(asked, value) if isinstance(value, str) else [*map(form, value)]
+        )  # type: ignore[arg-type]
+
+    name = unicodedata.normalize(stored, "José")  # type: ignore[arg-type]
+    field = unicodedata.normalize(stored, "Verfasser/ä")  # type: ignore[arg-type]
+    conditions = {operator: form(operand) for operator, operand in operators.items()}
+    filters = parse_filters({form("Verfasser/ä"): conditions})
+    assert filters.matches(Node("", {field: name})) is expected
+    assert filters.matches(Node("", {field: [name]})) is expected or "contains" in operators
+    graph = NodeGraph(progress=False)
+    graph.add([Document("signed", {field: name}), Document("signed", {field: "Bob"}, id="b")])
+    found = graph.search("signed", filters={form("Verfasser/ä"): conditions})
+    assert any(each.node.metadata[field] == name for each in found) is expected
+
+
+def test_document_id_filter_ignores_unicode_form() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add([Document("signed", id="Jose\u0301.md"), Document("signed", id="b.md")])
+    results = graph.search("signed", filters={"document.id": {"ne": "José.md"}})
+    assert [each.node.document_id for each in results] == ["b.md"]

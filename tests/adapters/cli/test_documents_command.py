@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import unicodedata
 from contextlib import closing
 
 import pytest
@@ -207,3 +208,22 @@ def test_status_names_model_that_is_not_available(indexed, here, monkeypatch):
         in (ran.json["embeddings_error"])
     )
     assert "embedding model: the embedding model 'bge-m3'" in indexed("status").out
+
+
+@pytest.mark.parametrize(("stored", "asked"), [("NFC", "NFD"), ("NFD", "NFC")])
+def test_show_and_remove_ignore_unicode_form(nodekin, here, stored, asked):
+    folder = unicodedata.normalize(stored, "Verträge")
+    (here / folder).mkdir()
+    for name in ("José.md", "Zoé.md"):
+        (here / folder / unicodedata.normalize(stored, name)).write_text("Tea.", "utf-8")
+    records = json.dumps({"id": "x", "text": "Milk."})
+    (here / folder / unicodedata.normalize(stored, "é.jsonl")).write_text(records, "utf-8")
+    nodekin("index", folder)
+    for name in ("José.md", "Verträge/José.md"):
+        assert nodekin("show", unicodedata.normalize(asked, name)).out == "Tea.\n"
+    shown = nodekin("show", unicodedata.normalize(asked, "Verträge/é.jsonl"))
+    assert shown.out.endswith("#x\nMilk.\n\n")
+    removed = nodekin("remove", unicodedata.normalize(asked, "José.md"))
+    assert removed.out == "removed 1 document; 2 left\n"
+    removed = nodekin("remove", unicodedata.normalize(asked, "Verträge"))
+    assert removed.out == "removed 2 documents; 0 left\n"

@@ -1,3 +1,5 @@
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -95,3 +97,12 @@ def test_missing_required_phrase_returns_results_with_note(caplog) -> None:
 def test_unknown_way_of_phrases_is_an_error() -> None:
     with pytest.raises(ValueError, match="'first' or 'required', got 'all'"):
         DefaultRetriever(graph_of("tea"), phrases="all")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("stored", "asked"), [("NFC", "NFD"), ("NFD", "NFC")])
+@pytest.mark.parametrize("phrase", ["José García", "한국 음식", "がぎ ぐげ", "Việt Nam"])
+def test_phrase_ignores_unicode_form(stored: str, asked: str, phrase: str) -> None:
+    text = unicodedata.normalize(stored, f"It is called {phrase}.")  # type: ignore[arg-type]
+    wanted = unicodedata.normalize(asked, f'who is "{phrase}"')  # type: ignore[arg-type]
+    graph = graph_of(text, "It is called differently.")
+    assert [r.text for r in graph.search(wanted, phrases="required")] == [text]

@@ -1,6 +1,7 @@
 """The visible part of a graph: documents, passages, and the default search."""
 
 import json
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,30 @@ def test_outline_folds_records_of_a_file(tmp_path: Path) -> None:
     ]
     with pytest.raises(ToolError, match=r"has 30 records; give one: '.*/teas.jsonl#k0'"):
         tools.call("read", {"document": f"{folder}/teas.jsonl"})
+
+
+@pytest.mark.parametrize(("stored", "asked"), [("NFC", "NFD"), ("NFD", "NFC")])
+def test_tools_ignore_unicode_form(stored: str, asked: str) -> None:
+    def old(text: str) -> str:
+        return unicodedata.normalize(stored, text)  # type: ignore[arg-type]
+
+    def new(text: str) -> str:
+        return unicodedata.normalize(asked, text)  # type: ignore[arg-type]
+
+    graph = NodeGraph(progress=False)
+    text = old("# Über\n\nIn Köln: José García signed. 한국어도 있다.")
+    graph.add([Document(text, id=old("Verträge/José.md")), Document("Bob.", id="b.md")])
+    tools = CorpusTools(graph)
+    for pattern in ("José García", "KÖLN", "한국"):
+        (match,) = tools.call("grep", {"pattern": new(pattern)}).entries
+        assert text[match["start"] : match["end"]].casefold() == old(pattern).casefold()
+        assert match["text"].casefold() == old(pattern).casefold()
+    assert not tools.call("grep", {"pattern": "Jose"}).entries
+    for name in ("Verträge/José.md", "José.md"):
+        assert tools.call("read", {"document": new(name)}).entries[0]["text"] == text
+    (heading,) = tools.call("outline", {"document": new("Verträge/José.md")}).entries
+    assert heading["heading"] == old("Über")
+    (listed,) = tools.call("outline", {"document": new("Verträge/")}).entries
+    assert listed["document"] == old("Verträge/José.md")
+    (inside,) = tools.call("grep", {"pattern": "signed", "document": new("Verträge")}).entries
+    assert inside["document"] == old("Verträge/José.md")

@@ -210,3 +210,13 @@ def test_matching_by_place_works_for_all_splitters():
                 figures.setdefault(way, []).append(result.figure("search", "recall@1").value)
     assert figures["place"] == [1, 1, 1]
     assert min(figures["edit"]) < 0.5
+
+
+@pytest.mark.parametrize(("stored", "asked"), [("é.md", "e\u0301.md"), ("e\u0301.md", "é.md")])
+def test_gold_ids_ignore_unicode_form(stored, asked):
+    graph = NodeGraph(progress=False)
+    graph.add([Document("Tea is green.", id=f"a/{stored}"), Document("Milk.", id="b.md")])
+    assert DocumentTexts(graph).resolve_id(asked) == f"a/{stored}"
+    data = Dataset([Question("1", "tea?", (GoldDocument(f"a/{asked}"),))])
+    report = evaluate({"words": Retriever(graph, "ROOT")}, data, ["mrr@2"])
+    assert report.figure("words", "mrr@2").value == 1.0
