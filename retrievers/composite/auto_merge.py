@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from functools import cache
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ...nodegraph.navigation import path_to
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 Key = tuple[int, str]
 """The id of a graph object and of a node."""
+
+_DIRECT = 2  # groups from the documents to their direct children
 
 
 class AutoMergeRetriever(PostprocessRetriever):
@@ -97,61 +99,7 @@ class AutoMergeRetriever(PostprocessRetriever):
         for hit in hits:
             if hit.node.graph is not None:
                 groups[hit.node.graph].add(hit.node.group)
-        target = self.target
-        if target is not None:
-            for graph in groups:
-                graph.reader.lineage(target)  # raises if the group is unknown
-        elif all(len(path_to(graph, n)) < 3 for graph, names in groups.items() for n in names):
-            target = ROOT
-        nodes: dict[Key, Node] = {}
-        paths: dict[Key, list[Key]] = {}  # keys from a node to its document
-
-        def path_up(node: Node) -> list[Key]:
-            key = _key(node)
-            if key not in paths:
-                nodes[key] = node
-                try:
-                    parent = node.parent
-                except LookupError:  # removed after the retrieval
-                    parent = None
-                paths[key] = [key, *(path_up(parent) if parent is not None else ())]
-            return paths[key]
-
-        @cache
-        def least_count(key: Key, group: str) -> float:
-            """Return the exclusive minimum of hits among the children of a node in a group."""
-            parent = nodes[key]
-            assert parent.graph is not None
-            above = path_to(parent.graph, group)[:-1]
-            if not (len(above) > 1 if target is None else target in above):
-                return math.inf
-            below = [hit for hit in hits if key in path_up(hit.node)[1:]]
-            if not all(conditions([hit]).allow_whole(parent, [hit.node]) for hit in below):
-                return math.inf
-            return self.ratio * len(parent.graph.reader.children_in(group, parent))
-
-        def merged(some: Results) -> Results:
-            """Merge hits until nothing merges, without results inside other results."""
-            keys = {path_up(hit.node)[0] for hit in some}
-            new = keys
-            while new:
-                keys = keys | new
-                keys = {key for key in keys if keys.isdisjoint(paths[key][1:])}
-                pairs = ((up, nodes[key].group) for key in keys for up in paths[key][1:2])
-                new = {
-                    up for (up, group), n in Counter(pairs).items() if n > least_count(up, group)
-                }
-            by_top: dict[Key, Results] = defaultdict(list)
-            for hit in some:
-                by_top[next(key for key in path_up(hit.node)[::-1] if key in keys)].append(hit)
-            results = []
-            for key, below in by_top.items():
-                # If a node is a hit twice, its best score counts.
-                scores = {_key(hit.node): hit.score for hit in reversed(below)}
-                score = lifted_score([*scores.values()], self.lift)
-                results.append(merge(nodes[key], below, score))
-            return results if self.lift == "max" else by_score(results)
-
+        hierarchy = _Hierarchy(hits, self.ratio, self._highest_group(groups), conditions)
         results: Results = []
         enough = len(hits) if limit is None else limit
         read = 0
@@ -159,8 +107,107 @@ class AutoMergeRetriever(PostprocessRetriever):
             while len(results) < enough and read < len(hits):
                 # Each further hit adds at most one result, so no hit is read unnecessarily.
                 read += enough - len(results)
-                results = merged(hits[:read])
+                results = self._merged(hits[:read], hierarchy)
         return results
+
+    def _highest_group(self, groups: Mapping[NodeGraph, set[str]]) -> str | None:
+        """Return the highest group to merge into. If None, this is any group below documents."""
+        if self.target is not None:
+            for graph in groups:
+                graph.reader.lineage(self.target)  # raises if the group is unknown
+            return self.target
+        for graph, names in groups.items():
+            if any(len(path_to(graph, name)) > _DIRECT for name in names):
+                return None
+        return ROOT
+
+    def _merged(self, hits: Results, hierarchy: _Hierarchy) -> Results:
+        """Return one result for each merged node and each other hit."""
+        tops = hierarchy.merged(hits)
+        by_top: dict[Key, Results] = defaultdict(list)
+        for hit in hits:
+            by_top[hierarchy.highest(hit.node, tops)].append(hit)
+        results = []
+        for key, below in by_top.items():
+            # If a node is a hit twice, its best score counts.
+            scores = {_key(hit.node): hit.score for hit in reversed(below)}
+            score = lifted_score([*scores.values()], self.lift)
+            results.append(merge(hierarchy.nodes[key], below, score))
+        return results if self.lift == "max" else by_score(results)
+
+
+class _Hierarchy:
+    """The nodes above the hits of a query. The locks of their graphs must be held.
+
+    Attributes:
+        nodes: The hits and the nodes above them that were read.
+    """
+
+    def __init__(
+        self, hits: Results, ratio: float, target: str | None, conditions: HitConditions
+    ) -> None:
+        self.nodes: dict[Key, Node] = {}
+        self._paths: dict[Key, list[Key]] = {}  # keys from a node to its document
+        self._least_counts: dict[tuple[Key, str], float] = {}
+        self._hits = hits
+        self._ratio = ratio
+        self._target = target
+        self._conditions = conditions
+
+    def merged(self, hits: Results) -> set[Key]:
+        """Merge hits until nothing merges. Return nodes that are not inside each other."""
+        keys = {self._path(hit.node)[0] for hit in hits}
+        new = keys
+        while new:
+            keys = keys | new
+            keys = {key for key in keys if keys.isdisjoint(self._paths[key][1:])}
+            counts: Counter[tuple[Key, str]] = Counter()
+            for key in keys:
+                group = self.nodes[key].group
+                counts.update([(parent, group) for parent in self._paths[key][1:2]])
+            new = {
+                parent
+                for (parent, group), count in counts.items()
+                if count > self._least_count(parent, group)
+            }
+        return keys
+
+    def highest(self, node: Node, keys: set[Key]) -> Key:
+        """Return the highest of some keys on the path from a node to its document."""
+        return next(key for key in reversed(self._path(node)) if key in keys)
+
+    def _path(self, node: Node) -> list[Key]:
+        key = _key(node)
+        if key not in self._paths:
+            self.nodes[key] = node
+            try:
+                parent = node.parent
+            except LookupError:  # removed after the retrieval
+                parent = None
+            above = [] if parent is None else self._path(parent)
+            self._paths[key] = [key, *above]
+        return self._paths[key]
+
+    def _least_count(self, key: Key, group: str) -> float:
+        """Return the exclusive minimum of hits among the children of a node in a group."""
+        if (key, group) not in self._least_counts:
+            self._least_counts[key, group] = self._compute_least_count(key, group)
+        return self._least_counts[key, group]
+
+    def _compute_least_count(self, key: Key, group: str) -> float:
+        parent = self.nodes[key]
+        assert parent.graph is not None
+        above = path_to(parent.graph, group)[:-1]
+        is_in_target = len(above) > 1 if self._target is None else self._target in above
+        if not is_in_target or not self._allows(key):
+            return math.inf
+        return self._ratio * len(parent.graph.reader.children_in(group, parent))
+
+    def _allows(self, key: Key) -> bool:
+        """Return whether the conditions of all hits below a node allow the node as a result."""
+        below = [hit for hit in self._hits if key in self._path(hit.node)[1:]]
+        parent = self.nodes[key]
+        return all(self._conditions([hit]).allow_whole(parent, [hit.node]) for hit in below)
 
 
 def _key(node: Node) -> Key:
