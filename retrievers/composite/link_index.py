@@ -1,10 +1,10 @@
-"""An index of the names that link passages, which follows changes."""
+"""An incremental index of the names that link passages."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from sys import intern
@@ -72,6 +72,11 @@ class _KnownPassage:
     names: Mapping[str, str] = field(default_factory=dict)
     keys: list[str] = field(default_factory=list)
 
+    @property
+    def titles(self) -> list[str]:
+        """The key of the title, if there is one."""
+        return [self.title] if self.title else []
+
 
 Postings = dict[str, list[_KnownPassage]]
 """Passages by the key of a name, or by a word."""
@@ -129,9 +134,11 @@ class LinkIndex(SyncedIndex):
 
     def entities(self, passages: Iterable[str]) -> list[Entity]:
         """Return the entities of passages that have two passages or more."""
-        known = (self._passages[i] for i in passages if i in self._passages)
-        keys = dict.fromkeys(key for passage in known for key in passage.keys)
-        found = (self.entity(key) for key in keys if len(self._having[key]) > 1)
+        keys: dict[str, None] = {}
+        for passage_id in passages:
+            if passage_id in self._passages:
+                keys |= dict.fromkeys(self._passages[passage_id].keys)
+        found = [self.entity(key) for key in keys if len(self._having[key]) > 1]
         return [entity for entity in found if entity is not None]
 
     def node(self, key: str) -> Node:
@@ -148,7 +155,7 @@ class LinkIndex(SyncedIndex):
 
     def named(self, text: str) -> list[Entity]:
         """Return the entities whose titles a text names, the longest first."""
-        entities = map(self.entity, names_in(text, self._is_title))
+        entities = [self.entity(key) for key in names_in(text, self._is_title)]
         return [entity for entity in entities if entity is not None]
 
     def _is_title(self, key: str) -> bool:
@@ -158,26 +165,26 @@ class LinkIndex(SyncedIndex):
     def _make_entity(self, key: str) -> Entity | None:
         if not 0 < len(self._having.get(key, ())) <= MAX_PASSAGES_PER_ENTITY:
             return None
-        having, titled = _sorted(self._having, key), _sorted(self._about, key)
+        having = _sorted(self._having, key)
+        titled = _sorted(self._about, key)
         # A heading, such as "Overview": several passages have it, and others write its words in
         # lowercase.
-        is_heading = len(titled) > _FEW_TITLED and all(
-            self._is_small(word) and self._lower.get(word, 0) > 0 for word in key.split(" ")
-        )
+        is_heading = len(titled) > _FEW_TITLED and self._is_lowercase(key)
         about = [] if is_heading else [passage.id for passage in titled]
         if len(having) < _MIN_PASSAGES and not about:
             return None
-        sought, end = (key, "") if is_unspaced(key) else (f" {key} ", " ")
+        end = "" if is_unspaced(key) else " "  # around a whole word
         in_titles = [
             passage.id
             for passage in having
-            if passage.title != key and sought in f"{end}{passage.title}{end}"
+            if passage.title != key and f"{end}{key}{end}" in f"{end}{passage.title}{end}"
         ]
         if titled:
             name = titled[0].mentions.title
         else:
             name = _sorted(self._writers, key)[0].names[key]
-            name = name if name_key(name) == key else key
+            if name_key(name) != key:
+                name = key
         rank = (having[0].order, having[0].id not in about, key)
         return Entity(key, name, [passage.id for passage in having], about, in_titles, rank)
 
@@ -219,41 +226,67 @@ class LinkIndex(SyncedIndex):
         self._entities.clear()
         runs = cache(lambda passage: runs_of(passage.mentions.runs))
         # Restored passages are not listed by word.
-        unlisted = () if self._by_word else self._passages.values()
+        unlisted = [] if self._by_word else [*self._passages.values()]
         for passage in (*unlisted, *new):
             _add(self._by_word, _ends(passage, runs(passage)), passage)
-        words = {passage: _words(passage, runs(passage)) for passage in (*old, *new)}
-        every = {word for parts in words.values() for part in parts for word in part}
-        small = {word for word in every if self._is_small(word)}
         touched: set[str] = set()
         for passage in old:
             del self._passages[passage.id]
             touched |= self._withdraw(passage)
             _remove(self._by_word, _ends(passage, runs(passage)), passage)
-            for counter, part in zip((self._lower, self._upper), words[passage], strict=True):
-                counter.subtract(part)
-        for passage in new:
-            self._passages[passage.id] = passage
-            for counter, part in zip((self._lower, self._upper), words[passage], strict=True):
-                counter.update(part)
+        self._passages |= {passage.id: passage for passage in new}
         changed = dict.fromkeys(new)
-        for word in every:
-            if (word in small) != self._is_small(word):
-                for passage in self._by_word.get(word, ()):
-                    if passage not in changed:
-                        changed[passage] = None
-                        touched |= self._withdraw(passage)
+        for word in self._count_words(old, new, runs):
+            for passage in self._by_word.get(word, ()):
+                if passage not in changed:
+                    changed[passage] = None
+                    touched |= self._withdraw(passage)
         for passage in changed:
-            passage.names = {intern(key): name for key, name in passage.mentions.names.items()}
-            for run in runs(passage):
-                for key, name in run.names(self._is_small):
-                    passage.names.setdefault(intern(key), name)
-            touched.update(passage.names, filter(None, [passage.title]))
-            _add(self._writers, passage.names, passage)
-            _add(self._about, filter(None, [passage.title]), passage)
+            touched |= self._write(passage, runs(passage))
+        added = self._update_names(touched)
+        if len(changed) < len(self._passages):
+            changed |= dict.fromkeys(self._with_names(added))
+        for passage in changed:
+            self._recognize(passage, runs(passage))
+
+    def _count_words(
+        self,
+        old: Iterable[_KnownPassage],
+        new: Iterable[_KnownPassage],
+        runs: Callable[[_KnownPassage], Sequence[Run]],
+    ) -> list[str]:
+        """Count the words of passages. Return words that are now mostly written differently."""
+        removed = [_words(passage, runs(passage)) for passage in old]
+        added = [_words(passage, runs(passage)) for passage in new]
+        words: set[str] = set()
+        for lower, upper in (*removed, *added):
+            words.update(lower, upper)
+        was_small = {word: self._is_small(word) for word in words}
+        for lower, upper in removed:
+            self._lower.subtract(lower)
+            self._upper.subtract(upper)
+        for lower, upper in added:
+            self._lower.update(lower)
+            self._upper.update(upper)
+        return [word for word, small in was_small.items() if self._is_small(word) != small]
+
+    def _write(self, passage: _KnownPassage, runs: Iterable[Run]) -> set[str]:
+        """Set the names that a passage itself writes. Return their keys and the title's."""
+        names = {intern(key): name for key, name in passage.mentions.names.items()}
+        for run in runs:
+            for key, name in run.names(self._is_small):
+                names.setdefault(intern(key), name)
+        passage.names = names
+        _add(self._writers, names, passage)
+        _add(self._about, passage.titles, passage)
+        return {*names, *passage.titles}
+
+    def _update_names(self, touched: set[str]) -> set[str]:
+        """Remove the touched names that no passage has any more. Return the new names."""
         names = {key for key in touched if key in self._writers or key in self._about}
-        added, gone = names - self._names, touched - names
-        for key in gone & self._names:
+        added = names - self._names
+        gone = (touched - names) & self._names
+        for key in gone:
             for passage in self._having.pop(key, ()):
                 passage.keys.remove(key)
             self._note_length(key, -1)
@@ -261,28 +294,32 @@ class LinkIndex(SyncedIndex):
             self._note_length(key, 1)
         self._names -= gone
         self._names |= added
-        others = self._with_names(added) if len(changed) < len(self._passages) else set()
-        for passage in {**changed, **dict.fromkeys(others)}:
-            self._recognize(passage, runs(passage))
+        return added
 
     def _is_small(self, word: str) -> bool:
         """Return whether a word is mostly lowercase."""
         return self._lower.get(word, 0) >= self._upper.get(word, 0)
 
+    def _is_lowercase(self, key: str) -> bool:
+        """Return whether the passages write all words of a name in lowercase."""
+        return all(self._lower[word] > 0 and self._is_small(word) for word in key.split(" "))
+
     def _withdraw(self, passage: _KnownPassage) -> set[str]:
         """Remove the names of a passage. Return the keys of its own names."""
-        own_keys = {*passage.names, *filter(None, [passage.title])}
+        own_keys = {*passage.names, *passage.titles}
         _remove(self._writers, passage.names, passage)
-        _remove(self._about, filter(None, [passage.title]), passage)
+        _remove(self._about, passage.titles, passage)
         _remove(self._having, passage.keys, passage)
-        passage.names, passage.keys = {}, []
+        passage.names = {}
+        passage.keys = []
         return own_keys
 
     def _recognize(self, passage: _KnownPassage, runs: Iterable[Run]) -> None:
         """Add all known names in a passage."""
         is_name = self._names.__contains__
-        keys = set(passage.names) if self._has_finder else set()
-        keys.update(filter(None, [passage.title]))
+        keys = {*passage.titles}
+        if self._has_finder:
+            keys.update(passage.names)
         for run in runs:
             keys.update(run.known(is_name, self._is_small))
         for run in runs_of(passage.mentions.title_runs):  # every capital letter may begin a name
@@ -290,7 +327,8 @@ class LinkIndex(SyncedIndex):
         text = passage.mentions.unspaced
         for at in range(len(text) - 1):
             for length in self._lengths.get(text[at : at + 2], ()):
-                if is_name(key := text[at : at + length]):
+                key = text[at : at + length]
+                if is_name(key):
                     keys.add(key)
         new = [intern(key) for key in keys.difference(passage.keys)]
         passage.keys += new
@@ -300,15 +338,19 @@ class LinkIndex(SyncedIndex):
         """Return the passages that may have one of some names."""
         found: set[_KnownPassage] = set()
         unspaced = [key for key in keys if is_unspaced(key)]
-        for passage in self._passages.values() if unspaced else ():
-            text = passage.mentions.unspaced
-            if text and (len(unspaced) > _FEW_NAMES or any(key in text for key in unspaced)):
-                found.add(passage)
+        are_many = len(unspaced) > _FEW_NAMES
+        if unspaced:
+            written = [passage for passage in self._passages.values() if passage.mentions.unspaced]
+            for passage in written:
+                text = passage.mentions.unspaced
+                if are_many or any(key in text for key in unspaced):
+                    found.add(passage)
         for key in keys:
             words = key.split(" ")
             if words[0] not in ARTICLES:
-                first, last = (self._by_word.get(words[at], ()) for at in (0, -1))
-                found |= set(first).intersection(last)
+                beginning = self._by_word.get(words[0], ())
+                ending = self._by_word.get(words[-1], ())
+                found.update(set(beginning).intersection(ending))
         return found
 
     def _note_length(self, key: str, sign: int) -> None:
@@ -354,7 +396,7 @@ class LinkIndex(SyncedIndex):
             self._passages[passage.id] = passage
             _add(self._writers, passage.names, passage)
             _add(self._having, passage.keys, passage)
-            _add(self._about, filter(None, [passage.title]), passage)
+            _add(self._about, passage.titles, passage)
         self._names.update(self._writers, self._about)
         for key in self._names:
             self._note_length(key, 1)
@@ -377,7 +419,7 @@ def _check_type(values: object, kind: type) -> None:
     Raises:
         ValueError: If it is not an object, or a value has another type.
     """
-    if not isinstance(values, dict) or any(type(value) is not kind for value in values.values()):
+    if not isinstance(values, dict) or not {type(value) for value in values.values()} <= {kind}:
         raise ValueError(f"the values of an object must be {kind.__name__}")
 
 
@@ -393,8 +435,9 @@ def _restored(
     parsed = Mentions(*mentions)
     _check_type(parsed.names, str)
     _check_type(names, str)
-    texts = (passage_id, title, parsed.title, parsed.title_runs, parsed.runs, parsed.lower)
-    if type(order) is not int or any(type(text) is not str for text in (*texts, parsed.unspaced)):
+    texts = [passage_id, title, parsed.title, parsed.title_runs]
+    texts += [parsed.runs, parsed.lower, parsed.unspaced]
+    if type(order) is not int or {type(text) for text in texts} != {str}:
         raise ValueError("a passage must have a position and texts")
     if len({*keys}) < len(keys):
         raise ValueError("a passage must have each name once")
@@ -408,12 +451,10 @@ def _sorted(postings: Postings, key: str) -> list[_KnownPassage]:
 
 def _words(passage: _KnownPassage, runs: Iterable[Run]) -> tuple[list[str], list[str]]:
     """Return the words of a passage in lowercase, and its capitalized words inside sentences."""
-    upper = [
-        plain
-        for run in runs
-        for word, plain in zip(run.words[run.begins :], run.plain[run.begins :], strict=True)
-        if word[0].isupper()
-    ]
+    upper: list[str] = []
+    for run in runs:
+        inside = zip(run.words[run.begins :], run.plain[run.begins :], strict=True)
+        upper += [plain for word, plain in inside if word[0].isupper()]
     return passage.mentions.lower.split(), upper
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ...nodegraph.graph import NodeGraph
-from ...nodegraph.node import MEMBER
+from ...nodegraph.node import MEMBER, Link
 from ..indexes.bm25_scores import Floats
 from ..indexes.text_index import Meets, TextIndex
 from ..results import Results
@@ -84,6 +83,33 @@ def connect(
         index: The index of names. None: only direct links are followed.
         seeds: The ids of passages.
     """
+    links = _direct_links(graph, passages, seeds)
+    entities = [] if index is None else index.entities(seeds)
+    entities.sort(key=lambda entity: (len(entity.passages), entity.rank))  # the rarest first
+    ids = _considered(seeds, links, entities, allowed)
+    columns = {passage: column for column, passage in enumerate(ids)}
+    strengths = [[0.0] * len(ids) for _ in seeds]
+    strongest = [[0] * len(ids) for _ in seeds]
+    connections: list[Connection] = []
+    for row, passage, link in links:
+        if passage in columns:
+            part = {columns[passage]: min(link.weight, 1.0)}
+            _strengthen(strengths[row], strongest[row], part, len(connections))
+            connections.append((link.type, None))
+    for entity in entities:
+        parts = _entity_parts(entity, columns, passages.size)
+        for row in [column for column in parts if column < len(seeds)]:
+            _strengthen(strengths[row], strongest[row], parts, len(connections), parts[row])
+        connections.append((MEMBER, entity.key))
+    matrix = np.array(strengths).reshape(len(seeds), len(ids))
+    np.fill_diagonal(matrix, 0.0)  # no passage is connected to itself
+    return LinkMatrix(ids, matrix, np.array(strongest).reshape(matrix.shape), connections)
+
+
+def _direct_links(
+    graph: NodeGraph, passages: TextIndex, seeds: Sequence[str]
+) -> list[tuple[int, str, Link]]:
+    """Return the position of each seed, the linked passage and the link."""
     existing = passages.table.rows
     outgoing = graph.reader.links_of(seeds)
     incoming = graph.reader.links_of(seeds, incoming=True)
@@ -92,37 +118,51 @@ def connect(
         ends = [(link.target, link) for link in outgoing[row]]
         ends += [(link.source, link) for link in incoming[row]]
         links += [(row, i, link) for i, link in ends if link.weight > 0 and i in existing]
-    entities = [] if index is None else index.entities(seeds)
-    entities.sort(key=lambda entity: (len(entity.passages), entity.rank))  # the rarest first
-    linked = chain((i for _, i, _ in links), *(entity.passages for entity in entities))
-    others = (i for i in dict.fromkeys(linked) if i not in seeds)
-    meeting = others if allowed is None else filter(allowed, others)
-    ids = [*seeds, *islice(meeting, max(0, MAX_PASSAGES - len(seeds)))]
-    columns = {passage: column for column, passage in enumerate(ids)}
-    strengths = [[0.0] * len(ids) for _ in seeds]
-    strongest = [[0] * len(ids) for _ in seeds]
-    connections: list[Connection] = []
-    for row, passage, link in links:
-        column, strength = columns.get(passage, row), min(link.weight, 1.0)
-        if strength > strengths[row][column]:
-            strengths[row][column], strongest[row][column] = strength, len(connections)
-            connections.append((link.type, None))
-    for entity in entities:
-        rarity = math.log((passages.size + 1) / len(entity.passages)) / math.log(passages.size + 1)
-        shares = dict.fromkeys(entity.in_titles, IN_TITLE) | dict.fromkeys(entity.about, 1.0)
-        parts = {
-            columns[i]: rarity * shares.get(i, UNTITLED) for i in entity.passages if i in columns
-        }
-        for row in [column for column in parts if column < len(seeds)]:
-            own, of_row = parts[row], strengths[row]
-            for column, part in parts.items():
-                strength = max(part, own)
-                if strength > of_row[column]:
-                    of_row[column], strongest[row][column] = strength, len(connections)
-        connections.append((MEMBER, entity.key))
-    matrix = np.array(strengths).reshape(len(seeds), len(ids))
-    np.fill_diagonal(matrix, 0.0)  # no passage is connected to itself
-    return LinkMatrix(ids, matrix, np.array(strongest).reshape(matrix.shape), connections)
+    return links
+
+
+def _considered(
+    seeds: Sequence[str],
+    links: Sequence[tuple[int, str, Link]],
+    entities: Sequence[Entity],
+    allowed: Meets | None,
+) -> list[str]:
+    """Return the ids of the seeds, and of at most ``MAX_PASSAGES`` passages in all."""
+    considered = dict.fromkeys(seeds)
+    linked = [passage for _, passage, _ in links]
+    for passages in (linked, *(entity.passages for entity in entities)):
+        for passage in passages:
+            if len(considered) >= MAX_PASSAGES:
+                return [*considered]
+            if passage not in considered and (allowed is None or allowed(passage)):
+                considered[passage] = None
+    return [*considered]
+
+
+def _entity_parts(entity: Entity, columns: Mapping[str, int], size: int) -> dict[int, float]:
+    """Return how strongly an entity belongs to its passages, by column."""
+    rarity = math.log((size + 1) / len(entity.passages)) / math.log(size + 1)
+    shares = dict.fromkeys(entity.in_titles, IN_TITLE) | dict.fromkeys(entity.about, 1.0)
+    return {
+        columns[passage]: rarity * shares.get(passage, UNTITLED)
+        for passage in entity.passages
+        if passage in columns
+    }
+
+
+def _strengthen(
+    strengths: list[float],
+    strongest: list[int],
+    parts: Mapping[int, float],
+    connection: int,
+    least: float = 0.0,
+) -> None:
+    """Set a connection where it is stronger than the connections before, by column."""
+    for column, part in parts.items():
+        strength = max(part, least)
+        if strength > strengths[column]:
+            strengths[column] = strength
+            strongest[column] = connection
 
 
 class Pair(NamedTuple):
@@ -169,35 +209,47 @@ def best_pairs(
     """
     is_path = covered is not None
     seeds = 0 if is_path else len(scores)
-    rows, linked = matrix.strengths.nonzero()
-    known = terms if covered is None else covered
-    gains = np.maximum(terms[linked] - known[rows], 0.0).sum(axis=1)
-    strengths = matrix.strengths[rows, linked] ** STRENGTH_EXPONENT
-    weight = PATH_WEIGHT if is_path else PAIR_WEIGHT
-    pairs = np.full_like(matrix.strengths, -1.0)
-    pairs[rows, linked] = weight * strengths * (np.array(scores)[rows] + gains)
-    if is_path:
-        pairs[rows[gains <= 0], linked[gains <= 0]] = -1.0
-    best, partners = pairs.max(axis=0), pairs.argmax(axis=0)
+    pairs = _pair_scores(matrix, scores, terms, covered)
+    best = pairs.max(axis=0)
+    partners = pairs.argmax(axis=0)
     connections = matrix.strongest[partners, np.arange(len(partners))]
     for seed in range(seeds):  # a seed is the first passage of its pairs
         other = int(pairs[seed].argmax())
         if pairs[seed, other] > best[seed]:
-            best[seed], partners[seed] = pairs[seed, other], other
+            best[seed] = pairs[seed, other]
+            partners[seed] = other
             connections[seed] = matrix.strongest[seed, other]
-    own_scores = [*scores[:seeds], *terms[seeds:].sum(axis=1).tolist()]
+    is_pair = best > 0 if is_path else best >= 0
     others = best[seeds:]
-    lowest = float(np.partition(others, -limit)[-limit]) if len(others) > limit else -1.0
+    if len(others) > limit:
+        is_pair[seeds:] &= others >= np.partition(others, -limit)[-limit]
+    own_scores = [*scores[:seeds], *terms[seeds:].sum(axis=1).tolist()]
     return {
-        passage: Pair(
+        matrix.passages[at]: Pair(
             float(best[at]),
             float(own_scores[at]),
             matrix.passages[partners[at]],
             matrix.connections[connections[at]],
         )
-        for at, passage in enumerate(matrix.passages)
-        if (best[at] > 0 if is_path else best[at] >= 0) and (at < seeds or best[at] >= lowest)
+        for at in is_pair.nonzero()[0].tolist()
     }
+
+
+def _pair_scores(
+    matrix: LinkMatrix, scores: Sequence[float], terms: Floats, covered: Floats | None
+) -> Floats:
+    """Return the scores of all pairs or paths. The score of no pair is -1. See ``best_pairs``."""
+    rows, linked = matrix.strengths.nonzero()
+    known = terms if covered is None else covered
+    gains = np.maximum(terms[linked] - known[rows], 0.0).sum(axis=1)
+    strengths = matrix.strengths[rows, linked] ** STRENGTH_EXPONENT
+    weight = PAIR_WEIGHT if covered is None else PATH_WEIGHT
+    scored = weight * strengths * (np.array(scores)[rows] + gains)
+    if covered is not None:
+        scored[gains <= 0] = -1.0
+    pairs = np.full_like(matrix.strengths, -1.0)
+    pairs[rows, linked] = scored
+    return pairs
 
 
 def least_repeating(
@@ -222,7 +274,8 @@ def least_repeating(
     """
     used: Counter[str | None] = Counter()
     covered = np.zeros(terms.shape[1])
-    own, is_left = np.array(scores), np.ones(len(scores), np.bool_)
+    own = np.array(scores)
+    is_left = np.ones(len(scores), np.bool_)
     order: list[tuple[int, float]] = []
     while is_left.any():
         repeated = weight * np.minimum(terms, covered).sum(axis=1)
@@ -268,8 +321,11 @@ class QueryWords:
         self._mentions: dict[tuple[str, str], bool] = {}  # by title and passage
         self._columns: dict[str, list[int]] = {}  # the terms of each title
         for title in titles:
-            of_title = bm25.prepare(title.key, [passages]).weights if " " in title.key else {}
-            if columns := [at for at, term in enumerate(terms) if term in of_title]:
+            if " " not in title.key:
+                continue
+            of_title = bm25.prepare(title.key, [passages]).weights
+            columns = [at for at, term in enumerate(terms) if term in of_title]
+            if columns:
                 self._columns[title.key] = columns
                 self._mentions |= {(title.key, passage): True for passage in title.passages}
 
@@ -281,7 +337,9 @@ class QueryWords:
             parts: Whether words of titles count in all passages.
         """
         scores = self._passages.term_scores(ids, self._weights)
-        for title, columns in self._columns.items() if not parts else ():
+        if parts:
+            return scores
+        for title, columns in self._columns.items():
             has_all = np.all(scores[:, columns] > 0, axis=1).tolist()
             keys = [(title, passage) for passage in ids]
             new = [at for at, key in enumerate(keys) if has_all[at] and key not in self._mentions]
@@ -301,7 +359,9 @@ class QueryWords:
             hits: The hits. A hit that is not a passage stays unchanged.
             lowest: The lowest score.
         """
-        existing = self._passages.table.rows if self._columns else ()
+        if not self._columns:
+            return hits
+        existing = self._passages.table.rows
         native = [hit for hit in hits if hit.node.graph is self._graph and hit.node.id in existing]
         if not native:
             return hits
