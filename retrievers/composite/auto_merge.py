@@ -15,7 +15,7 @@ from ..ranking import Lift, lifted_score, merge
 from ..results import Results
 from ..retrieval_conditions import HitConditions
 from ..validation import check_number, choice
-from .window import PostprocessRetriever
+from .postprocess_retriever import PostprocessRetriever
 
 if TYPE_CHECKING:
     from ...nodegraph.graph import NodeGraph

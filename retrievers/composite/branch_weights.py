@@ -7,8 +7,11 @@ from typing import NamedTuple
 
 from ..validation import number
 
-WORDS, VECTORS = "words", "vectors"
-"""The names of all words and of all vectors in weights."""
+WORDS = "words"
+"""The name of words in weights."""
+
+VECTORS = "vectors"
+"""The name of the vectors of all embeddings in weights."""
 
 
 class BranchWeights(NamedTuple):

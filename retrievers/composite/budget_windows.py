@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -99,8 +99,8 @@ def search_windows(
         runs += following
         if len(runs) >= budget.pages:
             break
-    scores = [max(row.passage.score for row in rows[slice(*run)]) for run in runs]
-    return [*map(text.result, runs, descending(scores)), *others]
+    scores = descending([text.score(run) for run in runs])
+    return [text.result(*ranked) for ranked in zip(runs, scores, strict=True)] + others
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,19 +130,20 @@ def _rows(graph: NodeGraph, sentences: str, found: Results) -> list[_Row]:
         children = graph.reader.children_in(sentences, node)
         if any(child.offset is None for child in children):
             continue
-        # `order` numbers the nodes of a document and group without gaps.
-        continues = (
-            last is not None
-            and (last.document_id, last.order + 1) == (node.document_id, node.order)
-            and last.end is not None
-            and node.start is not None
-            and last.end <= node.start
-        )
+        continues = last is not None and _follows(last, node)
         for child in children:
             rows.append(_Row(child, passage, strengths[node.id], continues))
             continues = True
         last = node
     return rows
+
+
+def _follows(last: Node, node: Node) -> bool:
+    """Return whether a passage directly follows another passage of its document."""
+    if last.end is None or node.start is None or last.end > node.start:
+        return False
+    # `order` numbers the nodes of a document and group without gaps.
+    return (last.document_id, last.order + 1) == (node.document_id, node.order)
 
 
 class _Sentences:
@@ -196,22 +197,13 @@ class _Sentences:
 
     def values(self, query: TermWeights, words: TextIndex, vectors: Mapping[str, float]) -> Floats:
         """Return the scores of sentences, including the scores of their context."""
-        ids = [row.node.id for row in self.rows]
-        once = dict.fromkeys(query.weights, 1.0)
-        counts = np.rint(words.term_scores(ids, query._replace(weights=once, saturation=_COUNTS)))
-        total = np.concatenate([np.zeros((1, counts.shape[1])), np.cumsum(counts, axis=0)])
-        weights = np.array([*query.weights.values()])
-        values = np.zeros(len(ids))
-        for size, stops, lengths in zip((0, *SIZES), self._stops, self._lengths, strict=True):
-            average = float(size or lengths.mean())
-            norms = replace(query.saturation, average_length=average).norms(lengths)
-            impacts = query.saturation.weighed(total[stops] - total[:-1], norms[:, None])
-            values += _share(_best_around(impacts @ weights, stops))
+        values = self._word_scores(query, words)
         for key, weight in vectors.items():
             values += weight * _share(self._vector_scores(key))
         passages = [id(row.passage) for row in self.rows]
-        starts = [0, *(at for at, (a, b) in enumerate(pairwise(passages), 1) if a != b)]
-        best = np.maximum.reduceat(values, starts).repeat(np.diff([*starts, len(ids)]))
+        starts = np.flatnonzero(np.diff(passages, prepend=0))
+        sizes = np.diff(starts, append=len(values))
+        best = np.maximum.reduceat(values, starts).repeat(sizes)
         if not best.all():  # passages found by links only: names of the links count twice
             without = best == 0
             values = np.where(without, [1.0 + _has_link_name(row) for row in self.rows], values)
@@ -220,14 +212,28 @@ class _Sentences:
         scored: Floats = shares * [row.strength for row in self.rows]
         return scored
 
+    def _word_scores(self, query: TermWeights, words: TextIndex) -> Floats:
+        """Return the scores of sentences in their best windows, summed over all sizes."""
+        ids = [row.node.id for row in self.rows]
+        once = dict.fromkeys(query.weights, 1.0)
+        counts = np.rint(words.term_scores(ids, query._replace(weights=once, saturation=_COUNTS)))
+        total = np.concatenate([np.zeros((1, counts.shape[1])), np.cumsum(counts, axis=0)])
+        weights = np.array([*query.weights.values()])
+        scores = np.zeros(len(ids))
+        for size, stops, lengths in zip((0, *SIZES), self._stops, self._lengths, strict=True):
+            average = float(size or lengths.mean())
+            norms = replace(query.saturation, average_length=average).norms(lengths)
+            impacts = query.saturation.weighed(total[stops] - total[:-1], norms[:, None])
+            scores += _share(_best_around(impacts @ weights, stops))
+        return scores
+
     def _vector_scores(self, key: str) -> Floats:
         """Return the scores of sentences above the lowest score, by vectors."""
-        scores = {
-            match.node.id: match.score
-            for row in self.rows
-            for match in row.passage.evidence
-            if match.embed_key == key and match.node.group == row.node.group
-        }
+        scores: dict[str, float] = {}
+        for row in self.rows:
+            for match in row.passage.evidence:
+                if match.embed_key == key and match.node.group == row.node.group:
+                    scores[match.node.id] = match.score
         last = min(scores.values(), default=0.0)
         return np.array([scores.get(row.node.id, last) - last for row in self.rows])
 
@@ -238,7 +244,8 @@ class _Sentences:
         starts = np.tile(np.arange(len(values)), len(self._stops))
         means = (total[stops] - total[starts]) / (stops - starts)
         order = np.argsort(-means, kind="stable")
-        starts, stops = starts[order], self._ends[stops[order]]
+        starts = starts[order]
+        stops = self._ends[stops[order]]
         introduced = self._starts[starts]
         fits = self._total[stops] - self._total[introduced] <= max_tokens
         starts = np.where(fits, introduced, starts)
@@ -283,15 +290,22 @@ class _Sentences:
             runs[start, stop] = None
         return [*runs]
 
+    def score(self, run: Run) -> float:
+        """Return the highest score of the passages of sentences."""
+        return max([row.passage.score for row in self.rows[slice(*run)]])
+
     def result(self, run: Run, score: float) -> ScoredNode:
         """Return sentences as one result: a sentence, a passage, or a span."""
         rows = self.rows[slice(*run)]
-        passages = list({row.passage.node.id: row.passage for row in rows}.values())
-        evidence = tuple(match for passage in passages for match in passage.evidence)
-        first, last, passage = rows[0].node, rows[-1].node, passages[0].node
-        start, end = first.offset or 0, (last.offset or 0) + len(last.text)
+        passages = {row.passage.node.id: row.passage for row in rows}
+        evidence = tuple(chain.from_iterable(found.evidence for found in passages.values()))
+        first = rows[0].node
+        last = rows[-1].node
         if len(rows) == 1:
             return ScoredNode(first, score, evidence)
+        passage = rows[0].passage.node
+        start = first.offset or 0
+        end = (last.offset or 0) + len(last.text)
         if len(passages) > 1:
             text = last.root.text[first.start : last.end]
         elif (start, end) == (0, len(passage.text)):

@@ -6,9 +6,8 @@ import base64
 import json
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -89,6 +88,10 @@ class MeasuredSettings:
         deviations = {key: usual_deviation(rows) for key, rows in self.backgrounds.items()}
         object.__setattr__(self, "deviations", deviations)
 
+    def fits(self, documents: int) -> bool:
+        """Return whether the graph has neither half nor twice as many documents."""
+        return self.documents / 2 <= documents <= self.documents * 2
+
     def reliability(self, embed_keys: Sequence[str]) -> dict[str, float]:
         """Return how good the vectors of each embedding are, from 0 to 1 (as good as words)."""
         pairs = zip(embed_keys, self.weights, strict=True)
@@ -103,15 +106,17 @@ def read_settings(
     Returns:
         None if settings are missing, or the number of documents has more than doubled or halved.
     """
-    cache, key = _cache(graph), _key(graph, target, embed_keys)
+    cache = _cache(graph)
+    key = _key(graph, target, embed_keys)
     count = graph.reader.count(ROOT)
     settings = cache.get(key)
-    if settings is None or not settings.documents / 2 <= count <= settings.documents * 2:
-        stored = graph.reader.values(_KIND).get(key)
-        settings = None if stored is None else _from_json(stored, len(embed_keys))
-        if settings is None or not settings.documents / 2 <= count <= settings.documents * 2:
-            return None
-        cache[key] = settings
+    if settings is not None and settings.fits(count):
+        return settings
+    stored = graph.reader.values(_KIND).get(key)
+    settings = None if stored is None else _from_json(stored, len(embed_keys))
+    if settings is None or not settings.fits(count):
+        return None
+    cache[key] = settings
     return settings
 
 
@@ -130,8 +135,8 @@ def _from_json(stored: bytes, count: int) -> MeasuredSettings | None:
             .reshape(-1, dimension)
             for key, (dimension, data) in backgrounds.items()
         }
-        numbers = [documents, *weights]
-        if len(weights) != count or not all(0 <= float(number) < 1e9 for number in numbers):
+        are_usable = all(0 <= float(number) < 1e9 for number in (documents, *weights))
+        if len(weights) != count or not are_usable:
             raise ValueError(f"weights must be {count} numbers")
         return MeasuredSettings(int(documents), weights, bool(links), vectors)
     except (LookupError, RecursionError, TypeError, ValueError, AttributeError) as error:
@@ -186,7 +191,7 @@ def measure(
     words = Bm25().open(graph, sentences)
     words.ready()
     measured = with_deferred_work(
-        partial(_measure, graph, target, sentences, words, vectors, is_of_targets)
+        lambda: _measure(graph, target, sentences, words, vectors, is_of_targets)
     )
     encoded = {
         name: [background.shape[1], base64.b64encode(background.astype("<f2").tobytes()).decode()]
@@ -301,7 +306,9 @@ _CHECKED = 256  # passages checked for titles
 
 _MIN_TITLED = 0.05  # with a smaller share of titles, the measurement ends
 
-_MAX_TITLES, _MAX_TEXTS = 10_000, 400  # compared titles and texts of passages
+_MAX_TITLES = 10_000  # compared titles of passages
+
+_MAX_TEXTS = 400  # compared texts of passages
 
 _COMMON = 0.02  # share of texts; more frequent titles do not distinguish passages
 
@@ -324,25 +331,14 @@ def measure_links(graph: NodeGraph, group: str) -> bool:
     """
     ids = graph.reader.ids(group)
     checked = graph.reader.nodes_by_id(sample(ids, _CHECKED))
-    with_title = sum(bool(split_title(node)[0]) for node in checked)
-    if with_title < _MIN_TITLED * max(1, len(checked)):
+    with_title = [node for node in checked if split_title(node)[0]]
+    if len(with_title) < _MIN_TITLED * max(1, len(checked)):
         return False
-    documents: dict[str, set[str]] = {}  # documents by the key of a title
-    titled: list[tuple[str, Node]] = []
     nodes = graph.reader.nodes_by_id(sample(ids, _MAX_TITLES))
-    for node in nodes:
-        if key := name_key(split_title(node)[0]):
-            documents.setdefault(key, set()).add(node.document_id)
-            titled.append((key, node))
-    mentions: Counter[str] = Counter()
-    as_names: Counter[str] = Counter()
+    keys = [name_key(split_title(node)[0]) for node in nodes]
+    titled = [(key, node) for key, node in zip(keys, nodes, strict=True) if key]
     texts = sample(titled, _MAX_TEXTS)
-    for own, node in texts:
-        text = split_title(node)[1]
-        for name in names_in(text, documents.__contains__):
-            if name != own and documents[name] != {node.document_id}:
-                mentions[name] += 1
-                as_names[name] += is_written_as_name(text, name)
+    mentions, as_names = _count_mentions(texts, titled)
     limit = max(2, _COMMON * len(texts))
     rare = [name for name, count in mentions.items() if count <= limit]
     count = sum(mentions[name] for name in rare)
@@ -353,9 +349,36 @@ def measure_links(graph: NodeGraph, group: str) -> bool:
     _logger.info(
         "passages of %r mention %.2f titles of others on average, %.0f %% of them in capital "
         "letters; links are followed from %s and %.0f %%",
-        *(group, named, 100 * capital, _MIN_NAMED, 100 * _MIN_WRITTEN_AS_NAMES),
+        group,
+        named,
+        100 * capital,
+        _MIN_NAMED,
+        100 * _MIN_WRITTEN_AS_NAMES,
     )
     return named >= _MIN_NAMED and capital >= _MIN_WRITTEN_AS_NAMES
+
+
+def _count_mentions(
+    texts: Iterable[tuple[str, Node]], titled: Iterable[tuple[str, Node]]
+) -> tuple[Counter[str], Counter[str]]:
+    """Count the titles of other documents in texts, and those that are written as names.
+
+    Args:
+        texts: Passages and the keys of their titles.
+        titled: The passages whose titles are counted.
+    """
+    documents: dict[str, set[str]] = {}  # by the key of a title
+    for title, node in titled:
+        documents.setdefault(title, set()).add(node.document_id)
+    mentions: Counter[str] = Counter()
+    as_names: Counter[str] = Counter()
+    for own, node in texts:
+        _, text = split_title(node)
+        for title in names_in(text, documents.__contains__):
+            if title != own and documents[title] != {node.document_id}:
+                mentions[title] += 1
+                as_names[title] += is_written_as_name(text, title)
+    return mentions, as_names
 
 
 def sample(items: Sequence[T], count: int) -> list[T]:

@@ -129,7 +129,10 @@ class RecursiveRetriever(BaseRetriever):
         }
         self.max_depth = whole(max_depth, "max_depth", 1)
         self._pool = _GroupPool(
-            *(graph, self.groups, similarity, self._reference if references else None),
+            graph,
+            self.groups,
+            similarity,
+            self._reference if references else None,
             target=target,
             top_k=top_k,
             filters=filters,
@@ -182,7 +185,8 @@ class RecursiveRetriever(BaseRetriever):
                 return []
             answers: dict[int, Results] = {}
             results: Results = []
-            complete, hit_count = False, limit
+            hit_count = limit
+            complete = False
             while len(results) < limit and not complete:
                 hits = await find_one(self._pool, query, hit_count, filters)
                 complete = len(hits) < hit_count
@@ -229,10 +233,8 @@ class RecursiveRetriever(BaseRetriever):
                     answers[key] = await find_one(followed[key], query, limit, conditions)
                 level += _replaced(query, of_reference, answers[key])
         results.sort(key=lambda ranked: (-ranked[1].score, ranked[0]))
-        return [
-            merge(same[0].node, same, same[0].score)
-            for same in by_node(result for _, result in results)
-        ]
+        same_nodes = by_node([result for _, result in results])
+        return [merge(same[0].node, same, same[0].score) for same in same_nodes]
 
     def _reference(self, node: Node) -> RetrieverProtocol | None:
         """Return the reference of a node."""

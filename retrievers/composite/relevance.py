@@ -35,7 +35,9 @@ _MORE = 0.5
 _EXPONENT = 0.57  # a score of 0.5 separates questions with and without an answer best
 
 # Relevance by vectors, in standard deviations above the highest cosine that is expected by chance.
-_HALF, _STEEPNESS = 0.45, 1.5
+_HALF = 0.45
+
+_STEEPNESS = 1.5
 
 _DOUBT = 8  # unrelated texts that are added as a prior, since few have an uncertain deviation
 
@@ -64,7 +66,9 @@ _SIGNIFICANT = lazy_pattern(
     rf"|[{UNSPACED}]|(?:(?![{UNSPACED}])[^\W_])+|[^\w\s{_MARKS}]"
 )
 
-_LETTERS, _PART = 12, 48  # letters that are compared first, and characters with these letters
+_LETTERS = 12  # letters that are compared first
+
+_PART = 48  # characters that have these letters
 
 _BETWEEN = lazy_pattern(r"[\W_]+")
 
@@ -93,7 +97,8 @@ def word_scores(query: TermWeights, term_scores: Floats) -> Floats:
     usable = weights > 0
     used = term_scores
     if not usable.all():
-        used, weights = term_scores[:, usable], weights[usable]
+        used = term_scores[:, usable]
+        weights = weights[usable]
     shares = np.sqrt(np.minimum(used / weights / _FULL_IMPACT, 1.0))
     # A matrix product rounds depending on the number of rows, so scores would depend on it.
     covered = np.multiply(shares, weights, order="C").sum(axis=1)

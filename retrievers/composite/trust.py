@@ -36,9 +36,13 @@ the more terms, the less does the share that a passage covers by chance deviate.
 # its pairs, count about twice.
 _USUAL_SCALE = 2.0
 
-_RANKS_OF_WORDS, _RANKS_OF_VECTORS = 10, 30
+_RANKS_OF_WORDS = 10
 
-_LEAST_WORDS, _LEAST_COSINES = 1e-6, 1e-3  # smaller differences are noise
+_RANKS_OF_VECTORS = 30
+
+_LEAST_WORDS = 1e-6  # smaller differences of BM25 scores are noise
+
+_LEAST_COSINES = 1e-3
 
 _SMALLEST = 3  # passages; for fewer, the logarithm is too small
 

@@ -1,98 +1,22 @@
-"""Retrievers that convert hits to other results, such as windows of neighboring nodes."""
+"""Extend hits by neighboring nodes."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice, takewhile
-from operator import itemgetter
 from typing import TYPE_CHECKING, Literal
 
 from ...nodegraph.node import Node
-from ..base_retriever import BaseRetriever
-from ..filters import Filters
-from ..foreign.foreign_retriever import as_retriever, check_in_graph
-from ..plans.effects import fetch_until_full, find_all
-from ..plans.plan import Do
 from ..protocols import RetrieverLike
 from ..ranking import joined_span, merge
-from ..results import Results, ScoredNode, without_removed
+from ..results import Results, ScoredNode
 from ..retrieval_conditions import Conditions, HitConditions
-from ..token_budget import without_budget
-from ..tracing import start_span
 from ..validation import whole
+from .postprocess_retriever import PostprocessRetriever
 
 if TYPE_CHECKING:
     from ...nodegraph.graph import NodeGraph
-
-_OVER_FETCH = 4  # retrieved hits per result
-
-
-class PostprocessRetriever(BaseRetriever):
-    """A base class for retrievers that convert the hits of another retriever to results.
-
-    A subclass implements ``postprocess``. The hits must be nodes of a graph, unlike documents of
-    other frameworks.
-
-    Args:
-        inner: Any retriever.
-        top_k: The maximum number of results. None: the results of all hits of the inner
-            retriever.
-    """
-
-    name = "postprocess"
-    fetches_on = False
-    """Whether more hits are retrieved if the hits yield fewer than ``top_k`` results."""
-
-    def __init__(self, inner: RetrieverLike, *, top_k: int | None = None) -> None:
-        super().__init__(top_k=top_k)
-        self.inner = as_retriever(inner, "inner")
-        check_in_graph(self.inner, type(self).__name__)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.inner!r}, top_k={self.top_k})"
-
-    def postprocess(self, hits: Results, limit: int | None, conditions: HitConditions) -> Results:
-        """Convert hits to at most ``limit`` results.
-
-        Args:
-            hits: The hits, best first.
-            limit: The maximum number of results. None: all.
-            conditions: A function from hits to the conditions of their replacements.
-        """
-        raise NotImplementedError
-
-    async def search_all(
-        self, queries: Sequence[str], limit: int | None, filters: Filters | None
-    ) -> list[Results]:
-        """Return the results of each query."""
-        conditions = HitConditions(filters)
-        hit_counts: dict[str, int] = {}
-
-        async def select(
-            queries: Sequence[str], hits: Sequence[Results]
-        ) -> list[tuple[Results, bool]]:
-            hit_counts.update(zip(queries, map(len, hits), strict=True))
-            results = await Do(
-                lambda: [self.postprocess(without_removed(h), limit, conditions) for h in hits]
-            )
-            return [(created, limit is not None and len(created) < limit) for created in results]
-
-        with start_span(self.name, queries=queries) as span, without_budget():
-            if limit is None:
-                hits = await find_all(self.inner, queries, None, filters)
-                results = [created for created, _ in await select(queries, hits)]
-            else:
-                fetch_k = _OVER_FETCH * limit
-                maximum = sys.maxsize if self.fetches_on and self.is_free else fetch_k
-                options = {"fetch_k": fetch_k, "max_fetch_k": maximum}
-                results = await fetch_until_full(
-                    self.inner, queries, select, filters=filters, **options
-                )
-            span.attributes["hits"] = sum(hit_counts[query] for query in queries)
-            span.set_results(results)
-        return results
 
 
 class WindowRetriever(PostprocessRetriever):
@@ -156,7 +80,8 @@ class WindowRetriever(PostprocessRetriever):
         for rank, hit in enumerate(hits):
             if len(windows) == limit:
                 break
-            node, nodes = hit.node, self._window_nodes(hit.node, conditions([hit]))
+            node = hit.node
+            nodes = self._window_nodes(node, conditions([hit]))
             scope = (id(node.graph), node.group, node.document_id or node.id)
             new = _Window({rank: hit}, nodes, scope)
             joined = [window for window in windows if window.joins(new)]
@@ -182,11 +107,9 @@ class WindowRetriever(PostprocessRetriever):
                 if not conditions.met_by(node):  # changed after the retrieval
                     return [hit]
                 before, after = _neighbors(hit.graph, node)
-                return [
-                    *list(takewhile(conditions.met_by, islice(before, self.before)))[::-1],
-                    node,
-                    *takewhile(conditions.met_by, islice(after, self.after)),
-                ]
+                preceding = [*takewhile(conditions.met_by, islice(before, self.before))]
+                following = takewhile(conditions.met_by, islice(after, self.after))
+                return [*reversed(preceding), node, *following]
         except LookupError:  # removed after the retrieval, or created by a retriever
             return [hit]
 
@@ -203,8 +126,10 @@ class _Window:
         """Return whether two windows become one result."""
         if self.scope != other.scope:
             return False
-        first, last = self.nodes[0], self.nodes[-1]
-        other_first, other_last = other.nodes[0], other.nodes[-1]
+        first = self.nodes[0]
+        last = self.nodes[-1]
+        other_first = other.nodes[0]
+        other_last = other.nodes[-1]
         if "" in (first.document_id, other_first.document_id):
             return (first.id, last.id) == (other_first.id, other_last.id)
         # `order` numbers the nodes of a document and group without gaps.
@@ -228,22 +153,22 @@ def _joined(nodes: Sequence[Node], template: Node) -> Node:
         document = template.root.text
     except LookupError:  # removed after the retrieval
         document = ""
-    spans = [
-        (node.start, node.end)
-        for node in nodes
-        if node.start is not None
-        and node.end is not None
-        and document[node.start : node.end] == node.text
-    ]
-    if len(spans) < len(nodes) or spans != sorted(spans, key=itemgetter(0)):
-        texts, contents = zip(*((node.text, str(node.content)) for node in nodes), strict=True)
-        return joined_span(nodes[0], nodes[-1], template, "\n".join(texts), "\n".join(contents))
-    start, end = spans[0][0], max(end for _, end in spans)
-    if spans[0] == (start, end):
+    starts = [node.start or 0 for node in nodes if _is_span(node, document)]
+    if len(starts) < len(nodes) or starts != sorted(starts):
+        text = "\n".join([node.text for node in nodes])
+        content = "\n".join([str(node.content) for node in nodes])
+        return joined_span(nodes[0], nodes[-1], template, text, content)
+    last = max(nodes, key=lambda node: node.end or 0)
+    if last.end == nodes[0].end:
         return nodes[0]  # the first node contains the span
-    last = nodes[[end for _, end in spans].index(end)]
-    text = document[start:end]
-    return replace(joined_span(nodes[0], last, template, text, text), start=start, end=end)
+    text = document[nodes[0].start : last.end]
+    node = joined_span(nodes[0], last, template, text, text)
+    return replace(node, start=nodes[0].start, end=last.end)
+
+
+def _is_span(node: Node, document: str) -> bool:
+    has_span = node.start is not None and node.end is not None
+    return has_span and document[node.start : node.end] == node.text
 
 
 def _neighbors(graph: NodeGraph, node: Node) -> tuple[Iterator[Node], Iterator[Node]]:
@@ -261,5 +186,6 @@ def _neighbors(graph: NodeGraph, node: Node) -> tuple[Iterator[Node], Iterator[N
         for next_parent in _neighbors(graph, parent)[step == 1]:
             yield from graph.reader.children_in(node.group, next_parent)[::step]
 
-    before, after = siblings[:position][::-1], siblings[position + 1 :]
+    before = reversed(siblings[:position])
+    after = siblings[position + 1 :]
     return chain(before, beyond(-1)), chain(after, beyond(1))
