@@ -102,15 +102,16 @@ def decode(data: bytes, source: SourceFile, label: str = "", place: str = "") ->
 
 
 def _decoded(data: bytes, source: SourceFile, label: str) -> tuple[str, str]:
+    """Return the text of bytes and its encoding.
+
+    Raises:
+        ReadError: If no encoding fits.
+    """
     given = source.options.encoding
     mark = next((name for bom, name in BYTE_ORDER_MARKS if data.startswith(bom)), "")
-    declared = codec_of(label) or ""
-    steps = [(mark, "strict"), (mark, "replace")] if mark else []
-    if not mark or (given and mark != "utf-8-sig"):
-        steps += [(declared, "strict"), ("utf-8", "strict")]
-        steps += [("utf-8", "replace"), (declared, "replace")]
-    for name, errors in steps:
-        if name and (text := _text(data, name, errors)) is not None:
+    for name, errors in _declared_encodings(mark, codec_of(label) or "", given):
+        text = _text(data, name, errors) if name else None
+        if text is not None:
             return text, name.removesuffix("-sig")
     last = given or mark.removesuffix("-sig")
     if not last:
@@ -120,17 +121,42 @@ def _decoded(data: bytes, source: SourceFile, label: str) -> tuple[str, str]:
     try:
         return data.decode(last), last
     except UnicodeDecodeError as error:
-        offset = error.start + len(data) - len(error.object)  # without the byte order mark
-    names = _fitting(data, "") if b"\0" not in data else ()
-    fitting = [name for name in names if _is_plausible(data, name)]
+        raise _undecodable(data, source, last, error) from None
+
+
+def _declared_encodings(mark: str, declared: str, given: str | None) -> list[tuple[str, str]]:
+    """Return the encodings to try before detection, with the treatment of errors.
+
+    Args:
+        mark: The encoding of the byte order mark, or an empty string.
+        declared: The encoding that the text declares, or an empty string.
+        given: The user's encoding.
+    """
+    of_mark = [(mark, "strict"), (mark, "replace")]
+    if mark and (not given or mark == "utf-8-sig"):
+        return of_mark
+    of_text = [(declared, "strict"), ("utf-8", "strict"), ("utf-8", "replace")]
+    return [*of_mark, *of_text, (declared, "replace")]
+
+
+def _undecodable(
+    data: bytes, source: SourceFile, encoding: str, error: UnicodeDecodeError
+) -> ReadError:
+    """Return the error for bytes that do not fit an encoding. It names encodings that fit."""
+    offset = error.start + len(data) - len(error.object)  # without the byte order mark
+    path = source.path
+    fitting: list[str] = []
+    if b"\0" not in data:
+        fitting = [name for name in _fitting(data, "") if _is_plausible(data, name)]
     if fitting and data.decode(fitting[0]) == _text(data, "cp1252"):
-        fitting = ["cp1252", *(name for name in fitting if name != "cp1252")]
-    fit = f" (its bytes fit {', '.join(fitting[:3])})" if fitting else ""
-    advice = f"{fit}: ReadOptions(encoding={fitting[0] if fitting else 'gb18030'!r})"
-    raise ReadError(
-        f"{source.path} is not {last.upper()}: byte {data[offset]:#04x} at offset {offset}; "
+        fitting = list(dict.fromkeys(["cp1252", *fitting]))
+    advice = ": ReadOptions(encoding='gb18030')"
+    if fitting:
+        advice = f" (its bytes fit {', '.join(fitting[:3])}): ReadOptions(encoding={fitting[0]!r})"
+    return ReadError(
+        f"{path} is not {encoding.upper()}: byte {data[offset]:#04x} at offset {offset}; "
         f"convert it, set its encoding{advice}, or register a reader: "
-        f'register_reader("{source.path.suffix or f"{source.path.name}*"}", reader)',
+        f'register_reader("{path.suffix or f"{path.name}*"}", reader)',
         "not text",
     )
 

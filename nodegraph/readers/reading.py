@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 import os
 import pickle
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -28,6 +28,9 @@ from .formats import (
 )
 from .source_files import WITHOUT_READER, Ocr, ReadOptions, Records, SourceFile, records_of
 
+AnyReader = RegisteredReader | FileFormat
+"""The reader of a file: a user's or that of the format."""
+
 
 def read_files(
     files: Mapping[str, Path], options: ReadOptions
@@ -37,7 +40,7 @@ def read_files(
     Files that other processes parse come last, as soon as they are ready. Files that are not
     parsed when the iterator is closed are canceled.
     """
-    unisolated: dict[str, RegisteredReader | FileFormat] = {}
+    unisolated: dict[str, AnyReader] = {}
     isolated: dict[str, bytes] = {}  # pickled registered readers, or empty
     for file_id, path in files.items():
         try:
@@ -50,25 +53,48 @@ def read_files(
             unisolated[file_id] = reader
         else:
             isolated[file_id] = pickled
+    parsers = _Parsers(options, len(isolated))
+    try:
+        futures = {parsers.parse(files[i], pickled): i for i, pickled in isolated.items()}
+        yield from _read_here(files, unisolated, options)
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+    finally:
+        parsers.close()
 
-    affinity = getattr(os, "sched_getaffinity", None)  # not on macOS and Windows
-    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
-    count = max(1, min(len(isolated), options.num_workers or cores))
-    parse = partial(parse_file, replace(options, ocr=None), options.ocr is not None)
-    answer = partial(_recognize, options.ocr) if options.ocr else None
-    limits = (options.seconds, options.memory_bytes)
-    processes = [WorkerProcess(parse, *limits, answer) for _ in range(count)]
-    free: SimpleQueue[WorkerProcess] = SimpleQueue()
-    for process in processes:
-        free.put(process)
 
-    def parsed(file_id: str, pickled: bytes) -> Records | ReadError:
-        process, path = free.get(), files[file_id]
+class _Parsers:
+    """Processes with limited time and memory that parse files.
+
+    Args:
+        options: The options for reading.
+        num_files: The number of files to parse.
+    """
+
+    def __init__(self, options: ReadOptions, num_files: int) -> None:
+        count = max(1, min(num_files, options.num_workers or _cores()))
+        parse = partial(parse_file, replace(options, ocr=None), options.ocr is not None)
+        answer = partial(_recognize, options.ocr) if options.ocr else None
+        self._seconds = options.seconds
+        self._pool = ThreadPoolExecutor(count, "nodekin reading")
+        self._processes: list[WorkerProcess] = []
+        self._free: SimpleQueue[WorkerProcess] = SimpleQueue()
+        for _ in range(count):
+            process = WorkerProcess(parse, options.seconds, options.memory_bytes, answer)
+            self._processes.append(process)
+            self._free.put(process)
+
+    def parse(self, path: Path, pickled: bytes) -> Future[Records | ReadError]:
+        """Start to parse a file with a pickled reader. Empty: the reader of the file's format."""
+        return self._pool.submit(self._parsed, path, pickled)
+
+    def _parsed(self, path: Path, pickled: bytes) -> Records | ReadError:
+        process = self._free.get()
         try:
             kind, *values = process.call((str(path), pickled))
         except TimeoutError:
             return ReadError(
-                f"can't read {path}: its parser took more than {options.seconds:g} seconds; "
+                f"can't read {path}: its parser took more than {self._seconds:g} seconds; "
                 "leave it out, or give it more: ReadOptions(seconds=...)",
                 "too slow to parse",
             )
@@ -81,52 +107,66 @@ def read_files(
         except Exception as error:  # an invalid reply
             return ReadError(f"can't read {path}: {error}")
         finally:
-            free.put(process)
+            self._free.put(process)
         if kind == "error":
             message, reason, skippable = values
             return ReadError(message, reason, skippable=skippable)
         records: Records = decode(values[0])
         return records
 
-    pool = ThreadPoolExecutor(count, "nodekin reading")
-    futures = {pool.submit(parsed, *item): item[0] for item in isolated.items()}
-    try:
-        usual: dict[Path, Counter[str]] = {}  # the encodings of the files of a folder
-        guessed: dict[str, Records | ReadError] = {}
-        for file_id, reader in unisolated.items():
-            source = SourceFile(files[file_id], options)
-            result = _read(reader, source)
-            usual.setdefault(source.path.parent, Counter()).update(source.encodings)
-            if source.guesses:
-                guessed[file_id] = result
-            else:
-                yield file_id, result
-        for file_id, result in guessed.items():
-            path = files[file_id]
-            for name, _ in usual[path.parent].most_common(1):
-                source = SourceFile(path, options, usual_encoding=name)
-                result = _read(unisolated[file_id], source)
-            yield file_id, result
-        for future in as_completed(futures):
-            yield futures[future], future.result()
-    finally:
-        for future in futures:
-            future.cancel()
-        for process in processes:
+    def close(self) -> None:
+        """Cancel the remaining files and end the processes."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._end_processes()
+        self._pool.shutdown()
+        self._end_processes()  # a call that was starting may have started a process
+
+    def _end_processes(self) -> None:
+        for process in self._processes:
             process.close()
-        pool.shutdown()
-        for process in processes:
-            process.close()  # a call that was starting may have started a process
 
 
-def _read(reader: RegisteredReader | FileFormat, source: SourceFile) -> Records | ReadError:
+def _cores() -> int:
+    """Return the number of cores that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)  # not on macOS and Windows
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def _read_here(
+    files: Mapping[str, Path], readers: Mapping[str, AnyReader], options: ReadOptions
+) -> Iterator[tuple[str, Records | ReadError]]:
+    """Read files in this process.
+
+    A file with a guessed encoding is read again, with the usual encoding of its folder.
+    """
+    usual: defaultdict[Path, Counter[str]] = defaultdict(Counter)
+    guessed: dict[str, Records | ReadError] = {}
+    for file_id, reader in readers.items():
+        path = files[file_id]
+        source = SourceFile(path, options)
+        result = _read(reader, source)
+        usual[path.parent].update(source.encodings)
+        if source.guesses:
+            guessed[file_id] = result
+        else:
+            yield file_id, result
+    for file_id, first_result in guessed.items():
+        path = files[file_id]
+        result = first_result
+        for encoding, _ in usual[path.parent].most_common(1):
+            source = SourceFile(path, options, usual_encoding=encoding)
+            result = _read(readers[file_id], source)
+        yield file_id, result
+
+
+def _read(reader: AnyReader, source: SourceFile) -> Records | ReadError:
     try:
         return reader.records(source)
     except Exception as error:
         return _read_error(source.path, error, source.options)
 
 
-def _reader(path: Path, options: ReadOptions) -> RegisteredReader | FileFormat:
+def _reader(path: Path, options: ReadOptions) -> AnyReader:
     """Return the reader of a file.
 
     Raises:
@@ -160,7 +200,8 @@ def _read_error(path: Path, error: BaseException, options: ReadOptions) -> ReadE
         kind = "too large for the memory limit"
         reason = f"it takes more memory than ReadOptions(memory_bytes={options.memory_bytes})"
     elif isinstance(error, OSError):
-        kind, reason = "unreadable", error.strerror or str(error)
+        kind = "unreadable"
+        reason = error.strerror or str(error)
     read_error = ReadError(f"can't read {path}: {reason}", kind)
     read_error.__cause__ = error
     return read_error
@@ -182,37 +223,47 @@ def parse_file(options: ReadOptions, has_ocr: bool, file: tuple[str, bytes]) -> 
         has_ocr: Whether the caller has an OCR function.
         file: The path, and the pickled registered reader; empty for the reader of the format.
     """
-    path, pickled = file
-
-    def ocr(image: bytes) -> str:
-        try:
-            return str(ask_caller(image))
-        except Exception as error:  # errors of the user's function
-            raise ReadError(f"can't read {path}: ocr failed on a page: {error}") from error
-
+    path = Path(file[0])
     try:
-        if pickled:
-            try:
-                read: Reader = _unpickled(pickled)
-            except Exception as error:  # errors of a module that the reader imports
-                raise ReadError(
-                    f"can't read {path}: the reader could not be loaded in a process: "
-                    f"{type(error).__name__}: {error}; register the reader with isolated=False"
-                ) from error
-            records = records_of(read(Path(path)))
-        else:
-            reader = format_of(Path(path))
-            if reader is None:
-                raise ReadError(f"{path} has an unknown format")
-            records = reader.records(SourceFile(Path(path), options, ocr if has_ocr else None))
+        records = _parsed_records(path, file[1], options, has_ocr)
         try:
             return ["read", encode(records)]
         except TypeError as error:  # metadata of an unsupported class
             remedy = "or register its reader with isolated=False"
             raise ReadError(f"can't read {path}: {error}; {remedy}") from error
     except BaseException as error:  # some parsers' errors do not derive from Exception
-        read_error = _read_error(Path(path), error, options)
+        read_error = _read_error(path, error, options)
         return ["error", str(read_error), read_error.kind, read_error.skippable]
+
+
+def _parsed_records(path: Path, pickled: bytes, options: ReadOptions, has_ocr: bool) -> Records:
+    """Return the records of a file.
+
+    Raises:
+        ReadError: If the file has no reader, or its registered reader cannot be loaded.
+    """
+    if pickled:
+        try:
+            read: Reader = _unpickled(pickled)
+        except Exception as error:  # errors of a module that the reader imports
+            raise ReadError(
+                f"can't read {path}: the reader could not be loaded in a process: "
+                f"{type(error).__name__}: {error}; register the reader with isolated=False"
+            ) from error
+        return records_of(read(path))
+    reader = format_of(path)
+    if reader is None:
+        raise ReadError(f"{path} has an unknown format")
+    ocr = partial(_recognized_by_caller, path) if has_ocr else None
+    return reader.records(SourceFile(path, options, ocr))
+
+
+def _recognized_by_caller(path: Path, image: bytes) -> str:
+    """Return the text of a page of a file, from the OCR function of the calling process."""
+    try:
+        return str(ask_caller(image))
+    except Exception as error:  # errors of the user's function
+        raise ReadError(f"can't read {path}: ocr failed on a page: {error}") from error
 
 
 _unpickled = cache(pickle.loads)
