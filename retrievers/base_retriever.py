@@ -14,7 +14,7 @@ from .plans.plan import Do, arun, gather, run
 from .protocols import RetrieverProtocol
 from .results import OutputFormat, Results, ScoredNode, formatted
 from .token_budget import Order, TokenBudget
-from .validation import check_output, check_top_k, choice
+from .validation import check_output, check_top_k, choice, optional_whole
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -84,7 +84,7 @@ class BaseRetriever:
 
     @explain_names
     def __init__(self, *, top_k: int | None = None) -> None:
-        self.top_k = None if top_k is None else check_top_k(top_k)
+        self.top_k = optional_whole(top_k, "top_k")
 
     def _set_output(self, output_format: OutputFormat | None, join: bool | str) -> None:
         """Set the format of calls that name none."""

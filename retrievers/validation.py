@@ -16,6 +16,11 @@ whole = check_integer
 """Check an integer."""
 
 
+def optional_whole(number: int | None, name: str, least: int = 1) -> int | None:
+    """Return an integer that is at least ``least``, or None."""
+    return None if number is None else check_integer(number, name, least)
+
+
 def check_number(value: object, name: str, what: str = "a number") -> None:
     """Check that a value is a number.
 
@@ -94,8 +99,9 @@ def choice(value: ChoiceT, name: str, allowed: Iterable[object]) -> ChoiceT:
     Raises:
         ValueError: If the value is not allowed.
     """
-    if value not in (options := list(allowed)):
-        *names, last = map(repr, options)
+    options = [*allowed]
+    if value not in options:
+        *names, last = [repr(option) for option in options]
         raise ValueError(f"{name} must be {', '.join(names)} or {last}, got {value!r:.80}")
     return value
 

@@ -143,9 +143,11 @@ def _checked_scores(output: Any, count: int) -> list[float]:
     Raises:
         RerankError: If the output is not one finite number per passage.
     """
-    values = output.tolist() if hasattr(output, "tolist") else output
+    values = as_list(output)
+    if not hasattr(values, "__iter__"):
+        values = [values]
     try:
-        scores = [_as_float(v) for v in (values if hasattr(values, "__iter__") else [values])]
+        scores = [_as_float(value) for value in values]
     except (TypeError, ValueError) as error:
         raise RerankError(
             f"the model returned {output!r:.80} for {count} passages; it must return one number "
@@ -165,8 +167,13 @@ def _checked_scores(output: Any, count: int) -> list[float]:
     return scores
 
 
+def as_list(output: Any) -> Any:
+    """Convert an array or a tensor to a list. Other values are returned unchanged."""
+    return output.tolist() if hasattr(output, "tolist") else output
+
+
 def _as_float(value: Any) -> float:
-    value = value.tolist() if hasattr(value, "tolist") else value
+    value = as_list(value)
     if isinstance(value, list | tuple):
         (value,) = value
     if isinstance(value, str):
@@ -265,34 +272,40 @@ class CrossEncoderReranker:
         Raises:
             RerankError: If the model fails or returns invalid scores.
         """
-        return run(partial(self._plan, results, query))
+        return run(lambda: self._plan(results, query))
 
     async def arerank(self, results: Sequence[ScoredNode], query: str) -> Results:
         """Async version of ``rerank``."""
-        return await arun(partial(self._plan, results, query))
+        return await arun(lambda: self._plan(results, query))
 
     async def _plan(self, results: Sequence[ScoredNode], query: str) -> Results:
-        passages = await Do(partial(self._windows, results, query))
-        texts = [window for _, _, windows in passages for window in windows]
+        passages = await Do(lambda: self._windows(results, query))
+        texts: list[str] = []
+        for _, _, windows in passages:
+            texts += windows
         with start_span("model", passages=len(passages), windows=len(texts)):
-            scores = iter(await self._scores(query, texts) if texts else ())
+            scores = iter(await self._scores(query, texts))
         ranked = []
         for result, (text, spans, windows) in zip(results, passages, strict=True):
             of_windows = [*islice(scores, len(windows))]
             best = max(range(len(of_windows)), key=of_windows.__getitem__)
-            node = result.node
-            is_window = len(windows) > 1 and text == node.text
-            match = _window(node, spans[best]) if is_window else node
+            match = result.node
+            if len(windows) > 1 and text == match.text:
+                match = _window(match, spans[best])
             evidence = Evidence(match, of_windows[best], self.name, query)
-            ranked.append(ScoredNode(node, of_windows[best], (evidence, *result.evidence)))
+            ranked.append(ScoredNode(result.node, of_windows[best], (evidence, *result.evidence)))
         return by_score(ranked)
 
     async def _scores(self, query: str, texts: list[str]) -> list[float]:
         """Return the score of each text."""
-        model = self._model
-        ascore = None if model.ascore is None else partial(model.ascore, query, texts)
+        if not texts:
+            return []
+        score = self._model.score
+        ascore = self._model.ascore
         try:
-            return _checked_scores(await Do(partial(model.score, query, texts), ascore), len(texts))
+            call = None if ascore is None else partial(ascore, query, texts)
+            output = await Do(lambda: score(query, texts), call)
+            return _checked_scores(output, len(texts))
         except RerankError:
             raise
         except Exception as error:
@@ -304,8 +317,10 @@ class CrossEncoderReranker:
     def _windows(self, results: Sequence[ScoredNode], query: str) -> list[Windows]:
         """Split results into windows within the token limit."""
         parts = [self._parts(result.node) for result in results]
-        texts = [text for prefix, text, suffix in parts for text in (prefix + suffix, text)]
-        length = self._counter([query, *texts])
+        texts = [query]
+        for prefix, text, suffix in parts:
+            texts += [prefix + suffix, text]
+        length = self._counter(texts)
         # A long query may fill the token limit. The model truncates it, so reserve a quarter.
         quarter = self.max_tokens // 4
         limit = max(self.max_tokens - length(query) - self._model.special_tokens, quarter, 1)
@@ -314,13 +329,15 @@ class CrossEncoderReranker:
             if length(prefix + suffix) > quarter:
                 suffix = ""
             while prefix and length(prefix) > quarter:
-                stop_at = _BREAK.search(prefix)
-                prefix = prefix[stop_at.end() :] if stop_at else ""
-            budget = max(1, limit - (length(prefix + suffix) if prefix or suffix else 0))
-            overlap = min(80, 2 * budget // 7)
+                _, *remaining = _BREAK.split(prefix, maxsplit=1)
+                prefix = "".join(remaining)
+            budget = limit
+            if prefix or suffix:
+                budget = max(1, limit - length(prefix + suffix))
             measure = measured(text, length)
-            fits = measure(0, len(text)) <= budget
-            spans = [(0, len(text))] if fits else passage_windows(text, budget, overlap, measure)
+            spans = [(0, len(text))]
+            if measure(0, len(text)) > budget:
+                spans = passage_windows(text, budget, min(80, 2 * budget // 7), measure)
             windows = [f"{prefix}{text[start:end]}{suffix}" for start, end in spans]
             passages.append((text, spans, windows))
         return passages
@@ -334,25 +351,31 @@ class CrossEncoderReranker:
             return self.length
         if self._model.lengths is None:
             return count_tokens
-        lengths, readable = self._model.lengths, _CHARACTERS * self.max_tokens
+        lengths = self._model.lengths
+        readable = _CHARACTERS * self.max_tokens
         known = [text for text in {*texts} if len(text) <= readable]
         counts = dict(zip(known, lengths(known), strict=True))
 
         def count(text: str) -> int:
             if len(text) > readable:
                 return readable
-            return counts[text] if text in counts else lengths([text])[0]
+            if text not in counts:
+                return lengths([text])[0]
+            return counts[text]
 
         return count
 
     def _parts(self, node: Node) -> tuple[str, str, str]:
         """Return the text before a window, the text to split, and the text after a window."""
-        text, searched = node.text, node.searched_text
+        text = node.text
+        searched = node.searched_text
         core = text.strip()
         if searched == text or not core:
             return "", text, ""
         prefix, match, suffix = searched.rpartition(core)
-        return (prefix, text, suffix) if match else ("", searched, "")
+        if not match:
+            return "", searched, ""
+        return prefix, text, suffix
 
 
 Windows = tuple[str, list[Span], list[str]]
@@ -362,13 +385,16 @@ Windows = tuple[str, list[Span], list[str]]
 def _window(node: Node, span: Span) -> Node:
     """Return a part of a node as its child, without an id."""
     start, stop_at = span
-    return replace(
+    part = replace(
         node,
         text=node.text[start:stop_at],
         content=None,
         id="",
         parent_id=node.id or None,
-        start=None if node.start is None else node.start + start,
-        end=None if node.start is None else node.start + stop_at,
-        offset=None if node.start is None else start,
+        start=None,
+        end=None,
+        offset=None,
     )
+    if node.start is None:
+        return part
+    return replace(part, start=node.start + start, end=node.start + stop_at, offset=start)

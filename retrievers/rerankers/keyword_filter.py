@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
-from functools import cache
+from functools import lru_cache
 
 from ...nodegraph.splitters.chunking import UNSPACED
 from ..analysis.text_analyzer import TextAnalyzer
@@ -18,6 +18,8 @@ Keywords = str | Sequence[str]
 """A keyword, or a list of keywords."""
 
 _UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
+
+_ANALYZER = TextAnalyzer()
 
 
 class KeywordFilter:
@@ -63,32 +65,36 @@ class KeywordFilter:
 
     def rerank(self, results: Sequence[ScoredNode], query: str) -> Results:
         """Return the matching results, unchanged. The query is not used."""
-        analyzer, parse = TextAnalyzer(), cache(_parts)
+        return [result for result in results if self._passes(result.node.text)]
 
-        def passes(text: str) -> bool:
-            analyze = analyzer.like(text)
-            normalized, terms = _normalized(text), analyze.words(text)
-
-            def is_in(keyword: str) -> bool:
-                runs, phrases = parse(keyword, analyze)
-                return all(run in normalized for run in runs) and all(
-                    any(terms[at : at + len(words)] == words for at in range(len(terms)))
-                    for words in phrases
-                )
-
-            return all(map(is_in, self.required)) and not any(map(is_in, self.excluded))
-
-        return [result for result in results if passes(result.node.text)]
+    def _passes(self, text: str) -> bool:
+        analyze = _ANALYZER.like(text)
+        normalized = _normalized(text)
+        words = _joined(analyze.words(text))
+        contained = []
+        for keyword in (*self.required, *self.excluded):
+            runs, phrases = _parts(keyword, analyze)
+            has_runs = all(run in normalized for run in runs)
+            contained.append(has_runs and all(phrase in words for phrase in phrases))
+        count = len(self.required)
+        return all(contained[:count]) and not any(contained[count:])
 
 
-def _parts(keyword: str, analyze: TextAnalyzer) -> tuple[list[str], list[list[str]]]:
-    """Return the parts of a keyword without spaces, and the words of the other parts."""
+@lru_cache(1_024)
+def _parts(keyword: str, analyze: TextAnalyzer) -> tuple[list[str], list[str]]:
+    """Return the parts of a keyword without spaces, and the joined words of the other parts."""
     normalized = _normalized(keyword)
     runs = _UNSPACED_RUN.findall(normalized)
-    phrases = [analyze.words(part) for part in _UNSPACED_RUN.split(normalized)]
-    phrases = [phrase for phrase in phrases if phrase]
-    # A keyword of symbols only, such as an arrow or a currency sign, is matched literally.
-    return (runs if runs or phrases else [normalized.strip()]), phrases
+    parts = [analyze.words(part) for part in _UNSPACED_RUN.split(normalized)]
+    phrases = [_joined(words) for words in parts if words]
+    if not runs and not phrases:  # symbols only, such as an arrow or a currency sign
+        runs = [normalized.strip()]
+    return runs, phrases
+
+
+def _joined(words: Sequence[str]) -> str:
+    """Join words to a text that contains the text of each run of its words."""
+    return "".join([f"\0{word}\0" for word in words])
 
 
 def _normalized(text: str) -> str:
@@ -96,7 +102,7 @@ def _normalized(text: str) -> str:
 
 
 def _listed(name: str, keywords: Keywords | None) -> list[str]:
-    listed = [keywords] if isinstance(keywords, str) else list(keywords or ())
+    listed = [keywords] if isinstance(keywords, str) else [*(keywords or ())]
     for keyword in listed:
         if not isinstance(keyword, str):
             raise TypeError(f"{name} keywords must be texts, got {keyword!r:.80}")
@@ -155,12 +161,14 @@ class NearDuplicateFilter:
         having: dict[str, list[int]] = {}  # shingle -> positions of kept texts that contain it
         for position, result in enumerate(results):
             shingles = _shingles(result.node.text)
-            shared = Counter(other for shingle in shingles for other in having.get(shingle, ()))
-            like = (
+            shared: Counter[int] = Counter()
+            for shingle in shingles:
+                shared.update(having.get(shingle, ()))
+            like = [
                 other
                 for other, count in shared.items()
                 if count >= self.threshold * (sizes[other] + len(shingles) - count)
-            )
+            ]
             first = min(like, default=position)
             same.setdefault(first, []).append(result)
             if first == position:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from ...nodegraph.errors import check_integer
 from ..base_retriever import BaseRetriever
 from ..filters import Filters
 from ..foreign.foreign_retriever import as_retriever
@@ -17,7 +16,7 @@ from ..plans.plan import Do
 from ..protocols import RerankerProtocol, RetrieverLike
 from ..ranking import cut_scores
 from ..results import Evidence, OutputFormat, Results, without_removed
-from ..validation import check_top_k, choice
+from ..validation import check_top_k, choice, optional_whole
 from .reranker import Reranker, get_reranker
 
 logger = logging.getLogger(__name__)
@@ -91,15 +90,11 @@ class RerankRetriever(BaseRetriever):
         super().__init__(top_k=check_top_k(top_k))
         self._set_output(output_format, join)
         self.inner = as_retriever(inner)
-        self.reranker = (
-            reranker
-            if isinstance(reranker, Reranker) and not settings
-            else Reranker(get_reranker(reranker, settings))
-        )
-        self.fetch_k = None if fetch_k is None else check_integer(fetch_k, "fetch_k", 1)
-        self.max_fetch_k = (
-            None if max_fetch_k is None else check_integer(max_fetch_k, "max_fetch_k", 1)
-        )
+        if settings or not isinstance(reranker, Reranker):
+            reranker = Reranker(get_reranker(reranker, settings))
+        self.reranker = reranker
+        self.fetch_k = optional_whole(fetch_k, "fetch_k")
+        self.max_fetch_k = optional_whole(max_fetch_k, "max_fetch_k")
         self.on_error = choice(on_error, "on_error", ("keep", "raise"))
 
     def __repr__(self) -> str:
@@ -110,16 +105,16 @@ class RerankRetriever(BaseRetriever):
     ) -> list[Results]:
         """Return the results of each query."""
         assert limit is not None
-        fetch_k = OVER_FETCH * limit if self.fetch_k is None else max(self.fetch_k, limit)
+        fetch_k = max(self.fetch_k or OVER_FETCH * limit, limit)
         maximum = max(fetch_k, self.max_fetch_k or 0)
         if self.max_fetch_k is None and self.is_free:
             maximum = sys.maxsize
-        expected = limit if self.reranker.top_k is None else min(limit, self.reranker.top_k)
+        expected = min(limit, self.reranker.top_k or limit)
 
         async def select(
             queries: Sequence[str], candidates: Sequence[Results]
         ) -> list[tuple[Results, bool]]:
-            candidates = await Do(lambda: [*map(without_removed, candidates)], kind="work")
+            candidates = await Do(lambda: [without_removed(c) for c in candidates], kind="work")
             selected = []
             for query, of_query in zip(queries, candidates, strict=True):
                 results = await self._rerank(of_query, query)  # a function may not be thread-safe
@@ -128,7 +123,12 @@ class RerankRetriever(BaseRetriever):
             return selected
 
         return await fetch_until_full(
-            *(self.inner, queries, select), fetch_k=fetch_k, max_fetch_k=maximum, filters=filters
+            self.inner,
+            queries,
+            select,
+            fetch_k=fetch_k,
+            max_fetch_k=maximum,
+            filters=filters,
         )
 
     @property
@@ -159,10 +159,8 @@ class RerankRetriever(BaseRetriever):
             "%s failed for %r, which keeps the order of its retrieval: %s", name, query[:80], reason
         )
         failed = f"{FAILED}: {name}: {reason}"
-        return [
-            replace(
-                result,
-                evidence=(Evidence(result.node, result.score, failed, query), *result.evidence),
-            )
-            for result in candidates
-        ]
+        results = []
+        for result in candidates:
+            evidence = Evidence(result.node, result.score, failed, query)
+            results.append(replace(result, evidence=(evidence, *result.evidence)))
+        return results

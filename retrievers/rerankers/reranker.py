@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, TypeVar, overload
 
 from ...nodegraph.errors import explain_names, nearest_names
@@ -22,10 +21,11 @@ from ..validation import (
     check_output,
     check_settings,
     check_top_k,
+    optional_whole,
     refuse_settings,
     takes_any_keyword,
 )
-from .cross_encoder_reranker import CrossEncoderReranker
+from .cross_encoder_reranker import CrossEncoderReranker, as_list
 from .keyword_filter import KeywordFilter, NearDuplicateFilter
 
 
@@ -71,44 +71,45 @@ class FunctionReranker:
     def _rerank_separately(self, results: Sequence[ScoredNode], query: str) -> Results:
         """Call the function once per node."""
         outputs = [self._call(result.node, query) for result in results]
-        pairs = list(zip(results, outputs, strict=True))
-        if any(map(_is_score, outputs)):
-            return self._scored([pair for pair in pairs if pair[1] is not None], query)
-        for output in outputs:
-            if not (output is None or isinstance(output, bool | Node)):
+        pairs = zip(results, outputs, strict=True)
+        if any(_is_score(output) for output in outputs):
+            return self._scored(pairs, query)
+        kept: Results = []
+        for result, output in pairs:
+            if isinstance(output, Node):
+                kept.append(replace(result, node=output))
+            elif output is True:
+                kept.append(result)
+            elif output not in (None, False):
                 raise self._error(output, "a score, the node, True or False, or None")
-        return [
-            replace(result, node=output) if isinstance(output, Node) else result
-            for result, output in pairs
-            if output is not None and output is not False
-        ]
+        return kept
 
     def _rerank_together(self, results: Sequence[ScoredNode], query: str) -> Results:
         """Call the function once for all nodes."""
         output = self._call([result.node for result in results], query)
-        values = output.tolist() if hasattr(output, "tolist") else output
+        values = as_list(output)
         if values is None or isinstance(values, str) or not hasattr(values, "__iter__"):
             raise self._error(output, "a list of scores, of nodes, or of (node, score)")
-        items = list(values)
-        by_node = {result.node: result for result in results}
-
-        def result_of(node: object) -> ScoredNode:
-            if not isinstance(node, Node) or node not in by_node:
-                raise self._error(node, "one of the nodes that it was given")
-            return replace(by_node[node], node=node)
-
-        if items and all(isinstance(item, Node) for item in items):
-            scores = [1 / rank for rank in range(1, len(items) + 1)]
-            return self._scored(list(zip(map(result_of, items), scores, strict=True)), query)
-        if items and all(isinstance(item, tuple) and len(item) == 2 for item in items):
-            return self._scored([(result_of(node), score) for node, score in items], query)
-        if items and len(items) != len(results):
+        items = [*values]
+        if not items:
+            return []
+        if all(isinstance(item, Node) for item in items):
+            items = [(node, 1 / rank) for rank, node in enumerate(items, 1)]
+        if all(isinstance(item, tuple) and len(item) == 2 for item in items):
+            by_node = {result.node: result for result in results}
+            pairs = []
+            for node, score in items:
+                if not isinstance(node, Node) or node not in by_node:
+                    raise self._error(node, "one of the nodes that it was given")
+                pairs.append((replace(by_node[node], node=node), score))
+            return self._scored(pairs, query)
+        if len(items) != len(results):
             raise self._error(output, f"a score for each of {len(results)} nodes")
-        pairs = zip(results, items, strict=False)
-        return self._scored([pair for pair in pairs if pair[1] is not None], query)
+        return self._scored(zip(results, items, strict=True), query)
 
     def _call(self, nodes: Node | list[Node], query: str) -> Any:
-        signature, settings = inspect.signature(self.function), self.settings
+        signature = inspect.signature(self.function)
+        settings = self.settings
         if "query" in signature.parameters or takes_any_keyword(self.function):
             return self.function(nodes, query=query, **settings)
         try:
@@ -117,9 +118,12 @@ class FunctionReranker:
             return self.function(nodes, query, **settings)
         return self.function(nodes, **settings)
 
-    def _scored(self, pairs: Sequence[tuple[ScoredNode, Any]], query: str) -> Results:
+    def _scored(self, pairs: Iterable[tuple[ScoredNode, Any]], query: str) -> Results:
+        """Return results with their scores. A result with the score None is dropped."""
         scored = []
         for result, score in pairs:
+            if score is None:
+                continue
             if not _is_score(score) or not math.isfinite(score):
                 raise self._error(score, "a finite number as a score")
             evidence = Evidence(result.node, float(score), self.name, query)
@@ -187,7 +191,7 @@ class Reranker:
         **settings: object,
     ) -> None:
         self.reranker = get_reranker(reranker, settings)
-        self.top_k = None if top_k is None else check_top_k(top_k)
+        self.top_k = optional_whole(top_k, "top_k")
         check_cuts(min_score, relative_cut)
         self.min_score = min_score
         self.relative_cut = relative_cut
@@ -226,7 +230,7 @@ class Reranker:
             ValueError: If ``top_k`` is below 1.
             RerankError: If the model or function fails or returns invalid scores.
         """
-        return run(partial(self.plan, results, query, top_k=top_k))
+        return run(lambda: self.plan(results, query, top_k=top_k))
 
     async def arerank(
         self, results: Sequence[ScoredNode], query: str, *, top_k: int | None = None
@@ -235,7 +239,7 @@ class Reranker:
 
         It awaits the reranker's ``arerank`` if available, else it runs ``rerank`` in a thread.
         """
-        return await arun(partial(self.plan, results, query, top_k=top_k))
+        return await arun(lambda: self.plan(results, query, top_k=top_k))
 
     async def plan(
         self, results: Sequence[ScoredNode], query: str, *, top_k: int | None = None
@@ -253,8 +257,8 @@ class Reranker:
             reranked: Sequence[ScoredNode] = results
             if results:
                 reranked = await Do(
-                    partial(self.reranker.rerank, results, query),
-                    None if arerank is None else partial(arerank, results, query),
+                    lambda: self.reranker.rerank(results, query),
+                    arerank and (lambda: arerank(results, query)),
                 )
             if not _are_results(reranked):
                 raise RerankError(
@@ -345,11 +349,10 @@ def register_reranker(
             )
         registered_name = name or str(getattr(decorated, "__name__", type(decorated).__name__))
 
-        def factory(**settings: object) -> FunctionReranker:
-            return FunctionReranker(decorated, batch, registered_name, settings)
-
-        RERANKERS[registered_name] = factory
-        setattr(decorated, _FACTORY, factory)
+        RERANKERS[registered_name] = lambda **settings: FunctionReranker(
+            decorated, batch, registered_name, settings
+        )
+        setattr(decorated, _FACTORY, RERANKERS[registered_name])
         return decorated
 
     return register if function is None else register(function)
