@@ -23,7 +23,8 @@ from ...nodegraph.errors import explain_names
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT
 from ...retrievers.base_retriever import Phrases
-from ...retrievers.foreign.foreign_retriever import as_retriever, configured
+from ...retrievers.composite.configured_retriever import configured
+from ...retrievers.foreign.foreign_retriever import as_retriever
 from ...retrievers.protocols import RetrieverProtocol, Similarity
 from ...retrievers.ranking import Lift
 from ...retrievers.results import ScoredNode

@@ -19,8 +19,9 @@ from llama_index.core.vector_stores.types import MetadataFilters
 from ...nodegraph.concurrency import in_thread
 from ...nodegraph.errors import explain_names
 from ...retrievers.base_retriever import Phrases
+from ...retrievers.composite.configured_retriever import configured
 from ...retrievers.filters import Filters, all_of
-from ...retrievers.foreign.foreign_retriever import as_retriever, configured
+from ...retrievers.foreign.foreign_retriever import as_retriever
 from ...retrievers.protocols import RetrieverProtocol
 from ...retrievers.results import ScoredNode
 from ...retrievers.retriever import Retriever

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.models.model_objects import finish, has, owner_of
 from ..base_retriever import RESTRICTION, BaseRetriever, Phrases, with_all_inner
+from ..composite.configured_retriever import configured
 from ..filters import Filters, all_of, parse_filters
-from ..plans.effects import find_all
 from ..plans.plan import Do, gather
 from ..protocols import RetrieverProtocol
-from ..ranking import cut_scores, log_threshold
 from ..results import Results
-from ..token_budget import BUDGET, TokenBudget
 from ..tracing import start_span
-from ..validation import check_min_score, parameters_of, takes_any_keyword
+from ..validation import parameters_of, takes_any_keyword
 from .outputs import read_output, read_sources
 
 NATIVE = "native_retriever"
@@ -99,7 +97,8 @@ def as_retriever(
 def _converted(source: Any, what: str, name: str | None) -> RetrieverProtocol:
     """Convert a retriever. See ``as_retriever``."""
     # A Runnable may forward attributes of its inner object, so the class is asked.
-    if hasattr(type(source), NATIVE) and not _replaces_search(type(source)):
+    is_adapter = hasattr(type(source), NATIVE)
+    if is_adapter and not _replaces_search(type(source)):
         native: RetrieverProtocol = getattr(source, NATIVE)
         return native
     if isinstance(source, NodeGraph):
@@ -107,18 +106,17 @@ def _converted(source: Any, what: str, name: str | None) -> RetrieverProtocol:
 
         return DefaultRetriever(source)
     if not inspect.isclass(source):
-        if has(source, "retrieve", "aretrieve") and all(
-            {"top_k", "filters"} <= parameters_of(method).keys() or takes_any_keyword(method)
-            for method in (source.retrieve, source.aretrieve)
-        ):
+        if _is_retriever(source):
             ours: RetrieverProtocol = source
             return ours
         own = source.get_name() if has(source, "get_name") else None  # LangChain
         name = str(name or own or getattr(source, "__name__", type(source).__name__))
         if inspect.isroutine(source) or isinstance(source, partial):
             return _of_function(name, source)
-        if has(source, "invoke", "ainvoke") and (inner := _bound_retriever(source)) is not None:
-            return _of_langchain(name, source, inner)
+        if has(source, "invoke", "ainvoke"):
+            inner = _bound_retriever(source)
+            if inner is not None:
+                return _of_langchain(name, source, inner)
         if has(source, "query", "aquery") and "filters" in parameters_of(source.query):
             request = partial(_call_function, None, source.query, source.aquery)
             return ForeignRetriever(
@@ -131,6 +129,17 @@ def _converted(source: Any, what: str, name: str | None) -> RetrieverProtocol:
         "and filters, a retriever of LangChain or LlamaIndex, a function of a query, or a "
         f"NodeGraph, got {source!r:.80}; wrap anything else in a function: lambda query: ..."
     )
+
+
+def _is_retriever(source: Any) -> bool:
+    """Return whether an object has the methods of ``RetrieverProtocol``."""
+    if not has(source, "retrieve", "aretrieve"):
+        return False
+    for method in (source.retrieve, source.aretrieve):
+        has_options = {"top_k", "filters"} <= parameters_of(method).keys()
+        if not has_options and not takes_any_keyword(method):
+            return False
+    return True
 
 
 _SEARCHES = frozenset(
@@ -263,11 +272,13 @@ class ForeignRetriever(BaseRetriever):
         """Request more results until ``limit`` results meet the conditions."""
         conditions = parse_filters(filters)
         results = await self._search(query, limit, None)
-        requested = count = len(results) if limit is None else limit
+        requested = len(results) if limit is None else limit
+        count = requested
         before = -1
         while True:
             meeting = [result for result in results if conditions.matches(result.node)][:requested]
-            if len(meeting) == requested or len(results) == before or len(results) < count:
+            has_no_more = len(results) == before or len(results) < count
+            if has_no_more or len(meeting) == requested:
                 return meeting
             if count >= MAX_READ:
                 raise ValueError(
@@ -275,7 +286,8 @@ class ForeignRetriever(BaseRetriever):
                     f"meet {dict(filters or {})!r:.120}; pass a function with a parameter "
                     "'filters' that applies them in the store"
                 )
-            before, count = len(results), min(4 * count, MAX_READ)
+            before = len(results)
+            count = min(4 * count, MAX_READ)
             results = await self._search(query, count, None)
 
 
@@ -286,7 +298,7 @@ def _of_function(name: str, call: Callable[..., Any]) -> ForeignRetriever:
     the conditions, which the function has to apply.
     """
     parameters = parameters_of(call)
-    number = next((option for option in ("top_k", "k") if option in parameters), None)
+    number = _first_of(("top_k", "k"), parameters)
     request = partial(_call_function, number, call, None)
     return ForeignRetriever(call, name, request, number is not None, "filters" in parameters)
 
@@ -294,13 +306,19 @@ def _of_function(name: str, call: Callable[..., Any]) -> ForeignRetriever:
 def _call_function(
     number: str | None, call: Any, acall: Any, query: str, top_k: int | None, filters: Any
 ) -> Do[Any]:
-    options: dict[str, Any] = {"filters": filters} if filters else {}
+    options: dict[str, Any] = {}
+    if filters:
+        options["filters"] = filters
     if number is not None and top_k is not None:
         options[number] = top_k
     asked = partial(call, query, **options)
     if inspect.iscoroutinefunction(call):
-        return Do(partial(finish, partial(call, **options), query), asked)
-    return Do(asked, acall and partial(acall, query, **options))
+        return Do(lambda: finish(lambda text: call(text, **options), query), asked)
+    return Do(asked, acall and (lambda: acall(query, **options)))
+
+
+def _first_of(names: Sequence[str], allowed: Container[str]) -> str | None:
+    return next((name for name in names if name in allowed), None)
 
 
 def _of_langchain(name: str, source: Any, inner: Any) -> ForeignRetriever:
@@ -313,11 +331,10 @@ def _of_langchain(name: str, source: Any, inner: Any) -> ForeignRetriever:
     parameters = [*parameters_of(method)]
     if hasattr(inner, "vectorstore") and takes_any_keyword(method):
         parameters.append("k")
-    fields = inner.__class__.model_fields if inner is source else ()
-    keyword, number = (
-        next((option for option in ("k", "top_k") if option in options), None)
-        for options in (parameters, fields)
-    )
+    keyword = _first_of(("k", "top_k"), parameters)
+    number = None
+    if inner is source:
+        number = _first_of(("k", "top_k"), inner.__class__.model_fields)
     takes_top_k = bool(keyword or number)
     request = partial(_call_langchain, source, inner, keyword, number)
     return ForeignRetriever(source, name, request, takes_top_k, is_free=takes_top_k)
@@ -333,7 +350,10 @@ def _call_langchain(
             options["fetch_k"] = max(inner.search_kwargs.get("fetch_k", 20), top_k)
     elif top_k is not None and number:
         source = source.model_copy(update={number: top_k})
-    return Do(partial(source.invoke, query, **options), partial(source.ainvoke, query, **options))
+    return Do(
+        lambda: source.invoke(query, **options),
+        lambda: source.ainvoke(query, **options),
+    )
 
 
 def _bound_retriever(source: Any) -> Any | None:
@@ -360,7 +380,7 @@ def _call_llama_index(
     # The base class calls the sync method in the event loop, which would block the loop.
     has_own_async = owner_of(source, "_aretrieve") != "BaseRetriever"
     acall = partial(source.aretrieve, query) if has_own_async else None
-    return Do(partial(source.retrieve, query), acall)
+    return Do(lambda: source.retrieve(query), acall)
 
 
 def check_in_graph(retriever: object, owner: str) -> None:
@@ -376,91 +396,3 @@ def check_in_graph(retriever: object, owner: str) -> None:
             f"{owner} needs the parents or neighbors of results, and the results of {leaves[0]!r} "
             "are in no node graph; add the documents to a NodeGraph, and search the graph"
         )
-
-
-class ConfiguredRetriever(BaseRetriever):
-    """A retriever with an overriding number of results, conditions and minimum score.
-
-    Args:
-        inner: The retriever.
-        top_k: Maximum number of results. Defaults to the retriever's number.
-        filters: Conditions that are added to the conditions of a call.
-        fetch_k: Number of hits before lifting in every inner retriever. None: their own numbers.
-        min_score: Minimum score.
-        max_tokens: Maximum number of tokens of all results together, unless a call has a budget.
-            ``top_k`` limits these results only if it is given.
-        phrases: How each inner default search treats quoted phrases.
-        weights: The weights of words and vectors in each inner default search.
-    """
-
-    name = "configured"
-
-    def __init__(
-        self,
-        inner: RetrieverProtocol,
-        *,
-        top_k: int | None = None,
-        filters: Filters | None = None,
-        fetch_k: int | None = None,
-        min_score: float | None = None,
-        max_tokens: int | None = None,
-        phrases: Phrases | None = None,
-        weights: Mapping[str, float] | None = None,
-    ) -> None:
-        super().__init__(top_k=top_k)
-        TokenBudget(max_tokens)  # checks
-        if fetch_k is not None and isinstance(inner, BaseRetriever):
-            inner = inner.with_fetch_k(fetch_k)
-        if phrases is not None:
-            inner = _default_search(inner, "phrases").with_phrases(phrases)
-        if weights is not None:
-            inner = _default_search(inner, "weights").with_weights(weights)
-        self.inner = inner
-        parse_filters(filters)
-        self.filters = filters
-        self.min_score = check_min_score(min_score, inner)
-        self.max_tokens = max_tokens
-        self.has_windows = getattr(inner, "has_windows", False)
-
-    def __repr__(self) -> str:
-        return f"ConfiguredRetriever({self.inner!r}, top_k={self.top_k})"
-
-    async def search_all(
-        self, queries: Sequence[str], limit: int | None, filters: Filters | None
-    ) -> list[Results]:
-        """Return the results of each query, within the budget."""
-        if self.max_tokens is None or BUDGET.get() is not None:
-            return await self._search(queries, limit, filters)
-        budget = TokenBudget(self.max_tokens, top_k=limit)
-        with budget.holding():
-            rankings = await self._search(queries, budget.candidates(self), filters)
-        return await Do(lambda: [budget.fit(ranking) for ranking in rankings], kind="work")
-
-    async def _search(
-        self, queries: Sequence[str], limit: int | None, filters: Filters | None
-    ) -> list[Results]:
-        """Return the results of each query with at least the minimum score."""
-        rankings = await find_all(self.inner, queries, limit, all_of(self.filters, filters))
-        kept = [cut_scores(ranking, self.min_score) for ranking in rankings]
-        for ranking, results in zip(rankings, kept, strict=True):
-            if not results:
-                log_threshold(type(self.inner).__name__, self.min_score, ranking)
-        return kept
-
-
-def _default_search(inner: RetrieverProtocol, option: str) -> BaseRetriever:
-    """Return a retriever that may contain default searches.
-
-    Raises:
-        ValueError: If it is a foreign retriever.
-    """
-    if not isinstance(inner, BaseRetriever):
-        raise ValueError(f"{option}= requires a default search, got {inner!r:.120}")
-    return inner
-
-
-def configured(inner: RetrieverProtocol, **settings: Any) -> RetrieverProtocol:
-    """Return a ``ConfiguredRetriever``. Without settings, return the retriever itself."""
-    if any(value not in (None, {}) for value in settings.values()):
-        return ConfiguredRetriever(inner, **settings)
-    return inner

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 from ...nodegraph.document import Document
@@ -42,6 +41,8 @@ TEXT_KEYS = ("text", "page_content", "content")
 
 ANSWER_KEYS = ("answer", "result", "output", "response")
 """Keys of the answer in a mapping from a chain."""
+
+_ANSWER_NAMES = " or ".join([repr(key) for key in ANSWER_KEYS])
 
 SOURCE_KEYS = ("context", "source_documents", "documents")
 """Keys of the documents in a mapping from a chain."""
@@ -93,9 +94,10 @@ def read_output(output: Any, name: str, query: str) -> list[ScoredNode]:
     if not (text := text.strip()):
         return []
     node = _text_node(text, {"title": f"{name}: {query}"}, sources=tuple(results))
-    evidence = [match for result in results for match in result.evidence]
-    match = Evidence(node, 1.0, ANSWER_OF + name, query)
-    return [ScoredNode(node, 1.0, (match, *evidence))]
+    evidence = [Evidence(node, 1.0, ANSWER_OF + name, query)]
+    for result in results:
+        evidence += result.evidence
+    return [ScoredNode(node, 1.0, tuple(evidence))]
 
 
 def read_sources(output: Any, name: str, query: str) -> tuple[str | None, list[ScoredNode]]:
@@ -107,13 +109,15 @@ def read_sources(output: Any, name: str, query: str) -> tuple[str | None, list[S
     if not _is_list(documents):
         raise TypeError(
             f"{name} must return a list of documents, nodes or texts, or an answer (a text, or a "
-            f"mapping with {' or '.join(map(repr, ANSWER_KEYS))}), got {output!r:.80}"
+            f"mapping with {_ANSWER_NAMES}), got {output!r:.80}"
         )
     items = [_item(document, name) for document in documents]
     scores = [score for _, score, _ in items if score is not None and score == score]
     label = name
-    if not scores or len(scores) < len(items) or any(a < b for a, b in pairwise(scores)):
-        label, scores = name + BY_RANK, [1 / rank for rank in range(1, len(items) + 1)]
+    is_ranking = scores == sorted(scores, reverse=True)
+    if not is_ranking or len(scores) < len(items):
+        label = name + BY_RANK
+        scores = [1 / rank for rank in range(1, len(items) + 1)]
     results: dict[tuple[str, str], ScoredNode] = {}
     for (node, _, earlier), score in zip(items, scores, strict=True):
         evidence = earlier or (Evidence(node, score, label, query),)
@@ -137,12 +141,14 @@ def read_answer(
     if (answer := _answer(output)) is None:
         raise TypeError(
             "an answer must be a text, a message, a response, or a mapping with "
-            f"{' or '.join(map(repr, ANSWER_KEYS))}, got {output!r:.80}"
+            f"{_ANSWER_NAMES}, got {output!r:.80}"
         )
     text, sources = answer
-    if isinstance(documents, str | Mapping) or not isinstance(documents, Iterable | None):
+    if documents is None:
+        documents = sources
+    if isinstance(documents, str | Mapping) or not isinstance(documents, Iterable):
         raise TypeError(f"evidence must be a list of documents or texts, got {documents!r:.80}")
-    items = [_item(d, "evidence") for d in (sources if documents is None else documents)]
+    items = [_item(document, "evidence") for document in documents or ()]
     return text, [ScoredNode(node, score or 0.0, evidence) for node, score, evidence in items]
 
 
@@ -161,16 +167,23 @@ def _answer(output: Any) -> tuple[str, Sequence[Any]] | None:
         text = next(texts, None)
         return None if text is None else (text, sources)
     if isinstance(getattr(output, "answered", None), bool):  # an Answer of this package
-        return (output.text if output.answered else ""), [s.result for s in output.sources]
+        text = output.text if output.answered else ""
+        return text, [source.result for source in output.sources]
     if hasattr(output, "source_nodes"):  # LlamaIndex
-        sources = output.source_nodes or ()
-        is_empty = getattr(output, "response", output) in (None, "")  # printed as "None"
-        text = "" if is_empty else str(output)
-        return ("" if text.strip() == NOTHING and not sources else text), sources
+        return _llama_index_text(output), output.source_nodes or ()
     content = getattr(output, "content", None)
     if isinstance(content, str) and not isinstance(output, Node):  # a message
         return content, ()
     return None
+
+
+def _llama_index_text(response: Any) -> str:
+    if getattr(response, "response", response) in (None, ""):  # printed as "None"
+        return ""
+    text = str(response)
+    if text.strip() == NOTHING and not response.source_nodes:
+        return ""
+    return text
 
 
 def _item(item: Any, name: str) -> tuple[Node, float | None, tuple[Evidence, ...]]:
@@ -182,7 +195,8 @@ def _item(item: Any, name: str) -> tuple[Node, float | None, tuple[Evidence, ...
     if isinstance(item, tuple) and len(item) == 2:
         document, score = item
     elif hasattr(item, "node") and not isinstance(item, Node):  # LlamaIndex's NodeWithScore
-        document, score = item.node, item.score
+        document = item.node
+        score = item.score
     elif isinstance(item, Mapping):
         score = item.get("score")
     node = _to_node(document)
@@ -191,9 +205,11 @@ def _item(item: Any, name: str) -> tuple[Node, float | None, tuple[Evidence, ...
             f"{name} returned a list with {item!r:.80}; each item must be a document of LangChain, "
             "a node of LlamaIndex, a text, or a pair of one of these and a score"
         )
-    score = node.metadata.get(SCORE_KEY) if score is None else score
-    has_score = not isinstance(score, bool) and hasattr(score, "__float__")
-    return node, float(score) if has_score else None, ()  # converts numpy scalars
+    if score is None:
+        score = node.metadata.get(SCORE_KEY)
+    if isinstance(score, bool) or not hasattr(score, "__float__"):
+        return node, None, ()
+    return node, float(score), ()  # converts numpy scalars
 
 
 def _to_node(item: Any) -> Node | None:
@@ -207,9 +223,11 @@ def _to_node(item: Any) -> Node | None:
     if isinstance(item, str):
         return _text_node(item, {})
     if isinstance(item, Mapping):
-        text = next((str(item[key]) for key in TEXT_KEYS if key in item), None)
+        texts = [str(item[key]) for key in TEXT_KEYS if key in item]
+        if not texts:
+            return None
         fields = {key: item[key] for key in ("id", "document_id", "start", "end") if key in item}
-        return None if text is None else _text_node(text, item.get("metadata") or {}, **fields)
+        return _text_node(texts[0], item.get("metadata") or {}, **fields)
     if not isinstance(getattr(item, "metadata", None), Mapping):
         return None
     metadata = dict(item.metadata)

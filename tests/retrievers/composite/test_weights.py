@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from nodekin.nodegraph import NodeGraph
-from nodekin.retrievers import DefaultRetriever, as_retriever
+from nodekin.retrievers import DefaultRetriever
 
 TEXTS = [
     "Green tea is steamed.",
@@ -113,17 +113,6 @@ def test_a_copy_gets_other_weights() -> None:
     assert retriever.retrieve("green tea steamed?")[0].node.text == TEXTS[0]
 
 
-def test_as_retriever_sets_options_of_the_default_search() -> None:
-    graph = graph_of()
-    assert as_retriever(graph, weights={"words": 0}).retrieve("green?")[0].node.text == MEANING
-    assert as_retriever(graph, min_score=1.0).retrieve("green rivers?") == []
-    windows = as_retriever(graph, max_tokens=6).retrieve("green tea")
-    assert windows == as_retriever(graph).retrieve("green tea", max_tokens=6)
-    required = as_retriever(graph, phrases="required").retrieve('"green tea"')
-    assert [result.node.text for result in required] == [TEXTS[0]]
-
-
-@pytest.mark.parametrize("option", [{"weights": {"words": 1}}, {"phrases": "required"}])
-def test_options_of_the_default_search_need_one(option: Any) -> None:
-    with pytest.raises(ValueError, match="requires a default search"):
-        as_retriever(lambda query: [query], **option)
+def test_as_retriever_passes_weights() -> None:
+    retriever = as_retriever(graph_of(), weights={"words": 0})
+    assert retriever.retrieve("green?")[0].node.text == MEANING

@@ -1,0 +1,104 @@
+"""Override the settings of any retriever."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..base_retriever import BaseRetriever, Phrases
+from ..filters import Filters, all_of, parse_filters
+from ..plans.effects import find_all
+from ..plans.plan import Do
+from ..protocols import RetrieverProtocol
+from ..ranking import cut_scores, log_threshold
+from ..results import Results
+from ..token_budget import BUDGET, TokenBudget
+from ..validation import check_min_score
+
+
+class ConfiguredRetriever(BaseRetriever):
+    """A retriever with an overriding number of results, conditions and minimum score.
+
+    Args:
+        inner: The retriever.
+        top_k: Maximum number of results. Defaults to the retriever's number.
+        filters: Conditions that are added to the conditions of a call.
+        fetch_k: Number of hits before lifting in every inner retriever. None: their own numbers.
+        min_score: Minimum score.
+        max_tokens: Maximum number of tokens of all results together, unless a call has a budget.
+            ``top_k`` limits these results only if it is given.
+        phrases: How each inner default search treats quoted phrases.
+        weights: The weights of words and vectors in each inner default search.
+    """
+
+    name = "configured"
+
+    def __init__(
+        self,
+        inner: RetrieverProtocol,
+        *,
+        top_k: int | None = None,
+        filters: Filters | None = None,
+        fetch_k: int | None = None,
+        min_score: float | None = None,
+        max_tokens: int | None = None,
+        phrases: Phrases | None = None,
+        weights: Mapping[str, float] | None = None,
+    ) -> None:
+        super().__init__(top_k=top_k)
+        TokenBudget(max_tokens)  # checks
+        if fetch_k is not None and isinstance(inner, BaseRetriever):
+            inner = inner.with_fetch_k(fetch_k)
+        if phrases is not None:
+            inner = _default_search(inner, "phrases").with_phrases(phrases)
+        if weights is not None:
+            inner = _default_search(inner, "weights").with_weights(weights)
+        self.inner = inner
+        parse_filters(filters)
+        self.filters = filters
+        self.min_score = check_min_score(min_score, inner)
+        self.max_tokens = max_tokens
+        self.has_windows = getattr(inner, "has_windows", False)
+
+    def __repr__(self) -> str:
+        return f"ConfiguredRetriever({self.inner!r}, top_k={self.top_k})"
+
+    async def search_all(
+        self, queries: Sequence[str], limit: int | None, filters: Filters | None
+    ) -> list[Results]:
+        """Return the results of each query, within the budget."""
+        if self.max_tokens is None or BUDGET.get() is not None:
+            return await self._search(queries, limit, filters)
+        budget = TokenBudget(self.max_tokens, top_k=limit)
+        with budget.holding():
+            rankings = await self._search(queries, budget.candidates(self), filters)
+        return await Do(lambda: [budget.fit(ranking) for ranking in rankings], kind="work")
+
+    async def _search(
+        self, queries: Sequence[str], limit: int | None, filters: Filters | None
+    ) -> list[Results]:
+        """Return the results of each query with at least the minimum score."""
+        rankings = await find_all(self.inner, queries, limit, all_of(self.filters, filters))
+        kept = [cut_scores(ranking, self.min_score) for ranking in rankings]
+        for ranking, results in zip(rankings, kept, strict=True):
+            if not results:
+                log_threshold(type(self.inner).__name__, self.min_score, ranking)
+        return kept
+
+
+def _default_search(inner: RetrieverProtocol, option: str) -> BaseRetriever:
+    """Return a retriever that may contain default searches.
+
+    Raises:
+        ValueError: If it is a foreign retriever.
+    """
+    if not isinstance(inner, BaseRetriever):
+        raise ValueError(f"{option}= requires a default search, got {inner!r:.120}")
+    return inner
+
+
+def configured(inner: RetrieverProtocol, **settings: Any) -> RetrieverProtocol:
+    """Return a ``ConfiguredRetriever``. Without settings, return the retriever itself."""
+    if any(value not in (None, {}) for value in settings.values()):
+        return ConfiguredRetriever(inner, **settings)
+    return inner
