@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from nodekin.nodegraph import NodeGraph
-from nodekin.retrievers import DefaultRetriever
+from nodekin.retrievers import DefaultRetriever, as_retriever
 
 TEXTS = [
     "Green tea is steamed.",
