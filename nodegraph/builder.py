@@ -162,7 +162,8 @@ class GroupBuilder:
         """Build a group whose ancestors are built."""
         if self.is_fresh(lineage):
             return
-        group, rules = lineage[-1], _rules(lineage)
+        group = lineage[-1]
+        rules = _rules(lineage)
         if group.name in self.running:
             path = " -> ".join((*self.running, group.name))
             raise RuntimeError(
@@ -205,17 +206,21 @@ class GroupBuilder:
 
         See ``_tasks``.
         """
-        group, rules = lineage[-1], _rules(lineage)
+        group = lineage[-1]
+        rules = _rules(lineage)
         since = max((at for by, at in self.builds(group.name) if by == rules), default=0)
         changed = self._store.changed_ids(ROOT, since) if since else None
-        ids = None if changed is None else changed[1]
-        tasks = self._tasks(lineage, ids)
-        old = self._store.stamps(group.name, None if ids is None else list(tasks))
-        pending = {
-            i: task
-            for i, task in tasks.items()
-            if task not in (old.get(i), self._failed.get((group.name, i), (None,))[0])
-        }
+        if changed is None:
+            tasks = self._tasks(lineage, None)
+            old = self._store.stamps(group.name)
+        else:
+            tasks = self._tasks(lineage, changed[1])
+            old = self._store.stamps(group.name, list(tasks))
+        pending: dict[str, Stamp] = {}
+        for i, task in tasks.items():
+            failed = self._failed.get((group.name, i))
+            if old.get(i) != task and (failed is None or failed[0] != task):
+                pending[i] = task
         return pending, old
 
     def _tasks(self, lineage: Lineage, ids: Collection[str] | None) -> dict[str, Stamp]:
@@ -228,7 +233,8 @@ class GroupBuilder:
             lineage: The group with its ancestors.
             ids: The ids of documents. None: all documents.
         """
-        group, store = lineage[-1], self._store
+        group = lineage[-1]
+        store = self._store
         if group.scope == "group":
             key = corpus_key(group, store.stamps(group.parent))
             return {CORPUS: Stamp(key, group.version, "")}
@@ -240,12 +246,13 @@ class GroupBuilder:
             }
         roots = store.stamps(ROOT, ids)
         above_stamps = roots if group.parent == ROOT else store.stamps(group.parent, ids)
-        return {
-            i: Stamp(derivation_key(group, root, above_stamps[i]), group.version, root.metadata)
-            for i, root in roots.items()
-            if i in above_stamps
-            and (above_stamps[i] == _FAILED or above_stamps[i].metadata == root.metadata)
-        }
+        tasks: dict[str, Stamp] = {}
+        for i, root in roots.items():
+            above = above_stamps.get(i)
+            if above is not None and (above == _FAILED or above.metadata == root.metadata):
+                key = derivation_key(group, root, above)
+                tasks[i] = Stamp(key, group.version, root.metadata)
+        return tasks
 
     # One batch
 
@@ -257,19 +264,17 @@ class GroupBuilder:
             ids: The ids of the documents.
             submit: See ``_workers``.
         """
-        group, tasks = build.lineage[-1], {i: build.tasks[i] for i in ids}
+        group = build.lineage[-1]
+        tasks = {i: build.tasks[i] for i in ids}
         with self._store.turn():
             if self._revisions(group) != build.revisions:
                 tasks = build.old = self._tasks(build.lineage, ids)
                 build.tasks |= tasks
             sources = self._sources(group, tasks, [i for i in tasks if i in build.old])
-        futures = {
-            parent.id: submit(parent)
-            for _, parents, reused in sources.values()
-            for parent in parents
-            if submit is not None and parent.id not in reused
-        }
+        futures: dict[str, Future[list[Draft]]] = {}
         try:
+            if submit is not None:
+                futures = _submitted(sources.values(), submit)
             for i, source in sources.items():
                 try:
                     derivation = self._derive(group, tasks[i], source, futures)
@@ -298,7 +303,8 @@ class GroupBuilder:
         self, group: NodeGroup, tasks: Mapping[str, Stamp], reused: Sequence[str]
     ) -> dict[str, _Source]:
         """Read the source nodes of derivations, and the old derivations of some documents."""
-        store, ids = self._store, list(tasks)
+        store = self._store
+        ids = list(tasks)
         if group.scope == "group":
             nodes = [*store.nodes(group.parent)] if tasks else []
             return {i: (None, nodes, {}) for i in ids}
@@ -320,7 +326,8 @@ class GroupBuilder:
             build: The build.
             until: The ``ROOT`` revision of a complete build. None: the build is incomplete.
         """
-        group, done = build.lineage[-1], build.done
+        group = build.lineage[-1]
+        done = build.done
         with self._store.transaction(durable=group.num_workers > 1, derived=True):
             if self._revisions(group) != build.revisions:
                 tasks = self._tasks(build.lineage, list(done))
@@ -333,14 +340,17 @@ class GroupBuilder:
             if until is not None:
                 self._finish(build.lineage, until)
         build.bar.advance(len(build.done))
-        build.done, build.count, build.since = {}, 0, time.monotonic()
+        build.done = {}
+        build.count = 0
+        build.since = time.monotonic()
 
     def _finish(self, lineage: Lineage, until: int) -> None:
         """Mark a group as built for a ``ROOT`` revision, inside a transaction.
 
         Documents that changed after that revision are derived by the next build.
         """
-        name, rules = lineage[-1].name, _rules(lineage)
+        name = lineage[-1].name
+        rules = _rules(lineage)
         if len(lineage) > 1 and not self.is_stored(lineage[:-1]):
             return  # another process has built the parent group by other rules
         has_failed = any(failure.group == name for failure in self.failures)
@@ -365,10 +375,13 @@ class GroupBuilder:
             return derive(group.name, stamp, root, [(None, self._call(group, parents))])
         families: list[tuple[Node, list[Draft]]] = []
         for parent in parents:
-            drafts = reused.get(parent.id)
-            if drafts is None and parent.id in futures:
+            if parent.id in reused:
+                drafts = reused[parent.id]
+            elif parent.id in futures:
                 drafts = futures[parent.id].result()
-            families.append((parent, self._call(group, parent) if drafts is None else drafts))
+            else:
+                drafts = self._call(group, parent)
+            families.append((parent, drafts))
         return derive(group.name, stamp, root, families)
 
     def _call(self, group: NodeGroup, source: Node | Sequence[Node]) -> list[Draft]:
@@ -400,6 +413,16 @@ class GroupBuilder:
                 yield lambda parent: pool.submit(self._call, group, parent)
         else:
             yield None
+
+
+def _submitted(sources: Iterable[_Source], submit: _Submit) -> dict[str, Future[list[Draft]]]:
+    """Start the transforms of nodes without valid drafts. Return their drafts by parent id."""
+    futures: dict[str, Future[list[Draft]]] = {}
+    for _, parents, reused in sources:
+        for parent in parents:
+            if parent.id not in reused:
+                futures[parent.id] = submit(parent)
+    return futures
 
 
 _digests = lru_cache(256)(digests)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .document import Document
 from .groups import NodeGroup
 from .hashing import digest, full_digest, metadata_digest, stable_repr
 from .node import NO_METADATA, ROOT, Link, Node
+from .search_text import SearchText
 from .transforms import Draft
 
 CORPUS = ""
@@ -72,11 +73,13 @@ def derive_root(document: Document, place: int) -> Derivation:
         order=place * DOCUMENT_STRIDE,
         search_text=document.search_text,
     )
-    metadata, search_text = document.metadata, document.search_text
-    own, full = metadata_digest(metadata), full_digest(metadata)
-    if search_text is not None:
-        own, full = digest(own, search_text.version), digest(full, search_text.version)
-    return Derivation(Stamp(digest(document.text), own, full), (node,))
+    lasting = metadata_digest(document.metadata)
+    full = full_digest(document.metadata)
+    if document.search_text is not None:
+        version = document.search_text.version
+        lasting = digest(lasting, version)
+        full = digest(full, version)
+    return Derivation(Stamp(digest(document.text), lasting, full), (node,))
 
 
 def derivation_key(group: NodeGroup, root: Stamp, above: Stamp) -> str:
@@ -98,8 +101,10 @@ def corpus_key(group: NodeGroup, above: Mapping[str, Stamp]) -> str:
         group: The group.
         above: The stamps of its parent group, in document order.
     """
-    stamps = (part for i, stamp in above.items() for part in (i, stamp.key, stamp.metadata))
-    return digest(group.version, *stamps)
+    parts = [group.version]
+    for i, stamp in above.items():
+        parts += [i, stamp.key, stamp.metadata]
+    return digest(*parts)
 
 
 def reusable(
@@ -125,11 +130,14 @@ def reusable(
     # With an unchanged key, a parent without drafts has no children.
     families: dict[str, list[Draft]] = {node.id: [] for node in parents if is_same}
     for node in old.nodes:
-        content = None if node.content == node.text else node.content
-        end = None if node.offset is None else node.offset + len(node.text)
-        of_node = tuple(links.get(node.id, ()))
         draft = Draft(
-            node.text, content, node.own_metadata, node.offset, end, of_node, node.search_text
+            node.text,
+            None if node.content == node.text else node.content,
+            node.own_metadata,
+            start=node.offset,
+            end=None if node.offset is None else node.offset + len(node.text),
+            links=tuple(links.get(node.id, ())),
+            search_text=node.search_text,
         )
         families.setdefault(node.parent_id or "", []).append(draft)
     return families
@@ -152,32 +160,73 @@ def derive(
     """
     nodes: list[Node] = []
     links: list[Link] = []
-    seen: dict[str, int] = {}
-    document_id, first_order = (root.id, root.order) if root else (CORPUS, 0)
-    for parent, outputs in families:
-        inherited, inherited_search_text = NO_METADATA, None
+    occurrences: dict[str, int] = {}
+    above = _OfParent(CORPUS if root is None else root.id)
+    order = 0 if root is None else root.order
+    for parent, drafts in families:
         if parent is not None:
-            inherited = parent.metadata if parent.own_metadata else parent.inherited
-            inherited_search_text = parent.search_text or parent.inherited_search_text
-        for draft in outputs:
-            identity = draft.text
-            if draft.content is not None and draft.content != draft.text:
-                identity = f"{draft.text}\0{stable_repr(draft.content)}"
-            occurrence = seen.get(identity, 0)
-            seen[identity] = occurrence + 1
-            node_id = digest(document_id, name, identity, str(occurrence))
-            offset = None if parent is None else draft.start
-            start = end = None
-            if parent is not None and parent.start is not None and offset is not None:
-                start = parent.start + offset
-                end = start + len(draft.text)
-            parent_id, order = None if parent is None else parent.id, first_order + len(nodes)
-            own = draft.metadata or NO_METADATA
-            fields = (draft.text, own, draft.content, start, end, node_id, name, document_id)
-            above = (inherited, draft.search_text, inherited_search_text)
-            nodes.append(Node(*fields, parent_id, offset, order, *above))
+            above = _of_parent(parent)
+        for draft in drafts:
+            identity = _identity(draft)
+            occurrence = occurrences.get(identity, 0)
+            occurrences[identity] = occurrence + 1
+            node_id = digest(above.document_id, name, identity, str(occurrence))
+            nodes.append(_node(draft, above, name, node_id, order))
             links += [Link(node_id, target, kind, derived=True) for kind, target in draft.links]
+            order += 1
     return Derivation(stamp, tuple(nodes), tuple(links))
+
+
+class _OfParent(NamedTuple):
+    """The fields that nodes have from their parent. By default, there is no parent."""
+
+    document_id: str
+    parent_id: str | None = None
+    start: int | None = None
+    metadata: Mapping[str, Any] = NO_METADATA
+    search_text: SearchText | None = None
+
+
+def _of_parent(parent: Node) -> _OfParent:
+    return _OfParent(
+        parent.document_id,
+        parent.id,
+        parent.start,
+        parent.metadata if parent.own_metadata else parent.inherited,
+        parent.search_text or parent.inherited_search_text,
+    )
+
+
+def _identity(draft: Draft) -> str:
+    """Return the part of a node's id that a draft determines."""
+    if draft.content is None or draft.content == draft.text:
+        return draft.text
+    return f"{draft.text}\0{stable_repr(draft.content)}"
+
+
+def _node(draft: Draft, above: _OfParent, group: str, node_id: str, order: int) -> Node:
+    offset = None if above.parent_id is None else draft.start
+    start: int | None = None
+    end: int | None = None
+    if above.start is not None and offset is not None:
+        start = above.start + offset
+        end = start + len(draft.text)
+    return Node(
+        draft.text,
+        draft.metadata or NO_METADATA,
+        draft.content,
+        start=start,
+        end=end,
+        id=node_id,
+        group=group,
+        document_id=above.document_id,
+        parent_id=above.parent_id,
+        offset=offset,
+        order=order,
+        inherited=above.metadata,
+        search_text=draft.search_text,
+        inherited_search_text=above.search_text,
+    )
 
 
 def unmoved(old: Node, new: Node) -> bool:
@@ -186,6 +235,12 @@ def unmoved(old: Node, new: Node) -> bool:
 
 
 _position = attrgetter(
-    *("order", "start", "offset", "parent_id", "own_metadata", "inherited"),
-    *("search_text", "inherited_search_text"),
+    "order",
+    "start",
+    "offset",
+    "parent_id",
+    "own_metadata",
+    "inherited",
+    "search_text",
+    "inherited_search_text",
 )

@@ -161,16 +161,18 @@ def nearest_names(name: str, existing: Iterable[str], *, limit: int = 8) -> str:
     stems = {each: PurePosixPath(each.casefold()).stem for each in names}
     within = [each for each in names if wanted and wanted in each.casefold()]
     within.sort(key=lambda each: not stems[each].startswith(wanted))
-    stem, known = PurePosixPath(wanted).stem, dict.fromkeys(stems.values())
-    alike = difflib.get_close_matches(stem, known, n=limit, cutoff=0.5)
-    spelled = [each for part in alike for each in names if stems[each] == part]
-    near = list(dict.fromkeys([*within, *spelled]))
-    if name and not near and len(names) > limit:
+    known = dict.fromkeys(stems.values())
+    near = list(within)
+    for stem in difflib.get_close_matches(PurePosixPath(wanted).stem, known, n=limit, cutoff=0.5):
+        near += [each for each in names if stems[each] == stem]
+    is_long = len(names) > limit
+    if is_long and name and not near:
         return f"none like it among {len(names):,}"
-    is_long = bool(near) and len(names) > limit
-    listed_names = near[:limit] if is_long else list(dict.fromkeys([*near, *names]))[:limit]
-    listed = ", ".join(map(repr, listed_names))
-    more = len(names) - len(listed_names)
+    if not is_long or not near:
+        near += names
+    shown = list(dict.fromkeys(near))[:limit]
+    listed = ", ".join([repr(each) for each in shown])
+    more = len(names) - len(shown)
     return f"{listed} and {more} more" if more > 0 else listed or "none"
 
 

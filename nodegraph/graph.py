@@ -22,6 +22,7 @@ from .node import ROOT, Link, Node
 from .readers.source_files import ReadOptions, ReadReport
 from .search_text import SearchTextOption, as_search_text
 from .splitters.sentences import SentenceSplitter
+from .storage.columns import portions
 from .storage.graph_store import GraphStore, as_store
 from .transforms import check_model_names
 
@@ -172,8 +173,10 @@ class NodeGraph:
         documents = [source for source in sources if not isinstance(source, Path)]
         paths = [source for source in sources if isinstance(source, Path)]
         of_paths = iter(self._corpus.add(documents, paths, on_error=self.on_error))
-        ids = [next(of_paths) if isinstance(source, Path) else [source.id] for source in sources]
-        return [i for batch in ids for i in batch]
+        ids: list[str] = []
+        for source in sources:
+            ids += next(of_paths) if isinstance(source, Path) else [source.id]
+        return ids
 
     def update(self, items: object) -> list[str]:
         """Replace existing documents, and return their ids.
@@ -424,22 +427,32 @@ class NodeGraph:
         keys = self._embedding_keys(embed)
         if keys and not groups:
             groups = (self._default_search().sentences,)
+        built: set[str] = set()
         for name in groups:
-            self._builder.retry(self.reader.lineage(name))
+            lineage = self.reader.lineage(name)
+            built.update(group.name for group in lineage)
+            self._builder.retry(lineage)
         with self.reader.reading(*groups, on_error=on_error, executor=executor):
-            built = {group.name for name in groups for group in self.reader.lineage(name)}
-        for name in dict.fromkeys(groups) if keys else ():
-            for texts in self._searched_windows(name):
-                for key in keys:
-                    self.embeddings.embed(texts, key, name, executor)
+            pass
+        if keys:
+            for name in dict.fromkeys(groups):
+                self._embed(name, keys, executor)
         return [failure for failure in self.failures if failure.group in built]
 
     def _embedding_keys(self, embed: bool | str | Sequence[str]) -> list[str]:
-        if isinstance(embed, bool):
-            if embed and not self.embeddings.embedders:
-                self.embeddings.key(None)  # raises LookupError
-            return list(self.embeddings.embedders) if embed else []
-        return [self.embeddings.key(key) for key in ([embed] if isinstance(embed, str) else embed)]
+        if embed is False:
+            return []
+        if embed is True:
+            # Without a model, ``key`` raises the error.
+            return list(self.embeddings.embedders) or [self.embeddings.key(None)]
+        keys = [embed] if isinstance(embed, str) else embed
+        return [self.embeddings.key(key) for key in keys]
+
+    def _embed(self, group: str, keys: Sequence[str], executor: Executor | None) -> None:
+        """Embed the searched texts of a group."""
+        for texts in self._searched_windows(group):
+            for key in keys:
+                self.embeddings.embed(texts, key, group, executor)
 
     def _searched_windows(self, group: str) -> Iterator[list[str]]:
         """Yield the searched texts of a group in lists of limited size."""
@@ -447,13 +460,16 @@ class NodeGraph:
         with self.reader.reading(*groups):
             ids = self._store.ids(group)
         window: list[str] = []
-        for start in range(0, len(ids), _READ_AT_ONCE):
+        characters = 0
+        for batch in portions(ids, _READ_AT_ONCE):
             with self.reader.reading(*groups):
-                nodes = self.reader.existing_nodes(ids[start : start + _READ_AT_ONCE])
-                window += self.reader.searched_texts(nodes)
-            if len(window) >= _EMBEDDED_TEXTS or sum(map(len, window)) >= _EMBEDDED_CHARACTERS:
+                texts = self.reader.searched_texts(self.reader.existing_nodes(batch))
+            window += texts
+            characters += sum([len(text) for text in texts])
+            if len(window) >= _EMBEDDED_TEXTS or characters >= _EMBEDDED_CHARACTERS:
                 yield window
                 window = []
+                characters = 0
         yield window
 
     # Search
@@ -647,14 +663,10 @@ class NodeGraph:
         with self._store.turn():
             for group in (ROOT, *self._store.groups()):
                 with suppress(LookupError):  # a group of its search text is not registered
-                    if all(
-                        self.reader.is_fresh(name)
-                        for name in self.reader.searched_groups(group)[1:]
-                    ):
-                        digests.update(
-                            digest(self.reader.searched_texts([node])[0])
-                            for node in self._store.nodes(group)
-                        )
+                    searched = self.reader.searched_groups(group)[1:]
+                    if all(self.reader.is_fresh(name) for name in searched):
+                        for node in self._store.nodes(group):
+                            digests.add(digest(self.reader.searched_texts([node])[0]))
         return digests
 
 

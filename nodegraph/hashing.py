@@ -66,7 +66,8 @@ def _state(value: Any) -> Any:
 
     ``__getstate__`` is not called: in LlamaIndex, it deletes unpicklable attributes of the object.
     """
-    cls, state = type(value), attributes(value)
+    cls = type(value)
+    state = attributes(value)
     reduce = copyreg.dispatch_table.get(cls)
     own: object = cls.__reduce__
     if reduce is None and own is object.__reduce__:
@@ -80,10 +81,13 @@ def _state(value: Any) -> Any:
 
 def attributes(value: Any) -> dict[str, Any]:
     """Return the attributes of an object by name, including slots."""
-    slots = (getattr(cls, "__slots__", ()) for cls in type(value).__mro__)
-    names = [n for s in slots for n in ((s,) if isinstance(s, str) else s)]
-    names = [n for n in names if n not in ("__dict__", "__weakref__") and hasattr(value, n)]
-    return {n: getattr(value, n) for n in names} | getattr(value, "__dict__", {})
+    names: list[str] = []
+    for cls in type(value).__mro__:
+        slots = getattr(cls, "__slots__", ())
+        names += [slots] if isinstance(slots, str) else slots
+    names = [name for name in names if name not in ("__dict__", "__weakref__")]
+    of_slots = {name: getattr(value, name) for name in names if hasattr(value, name)}
+    return of_slots | getattr(value, "__dict__", {})
 
 
 # These fields can change without a change of the file's content.

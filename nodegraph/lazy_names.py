@@ -35,12 +35,11 @@ def attach_stub(
         path: The ``__file__`` of the package.
     """
     stub = ast.parse(Path(path).with_suffix(".pyi").read_text(encoding="utf-8"))
-    modules = {
-        alias.name: "." * node.level + (node.module or "")
-        for node in stub.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
+    modules: dict[str, str] = {}
+    for node in stub.body:
+        if isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            modules |= dict.fromkeys([alias.name for alias in node.names], module)
 
     def get(name: str) -> Any:
         if name not in modules:

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from .splitters.chunking import strip_span
+
 SCALE = 10_000
 """Width and height of a page, in the units of a layout."""
 
@@ -63,7 +65,8 @@ def unpack_layout(value: bytes) -> Layout:
     unpacked = zlib.decompressobj().decompress(value, _MAX_LAYOUT)
     steps = np.frombuffer(unpacked, dtype="<i4").reshape(len(TextBox._fields), -1)
     # Differences and sums wrap around at 32 bits.
-    return list(map(TextBox, *np.cumsum(steps, axis=1, dtype=np.int32).tolist()))
+    columns = np.cumsum(steps, axis=1, dtype=np.int32)
+    return [TextBox(*values) for values in columns.T.tolist()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +118,18 @@ def _page_spans(
     text: str, start: int, end: int, page_break: str | None
 ) -> Iterator[tuple[int | None, int, int]]:
     """Yield the pages of a part of a text, with its span on each page, without outer whitespace."""
-    page = None if page_break is None else text.count(page_break, 0, start) + 1
-    parts = [text[start:end]] if page_break is None else text[start:end].split(page_break)
-    for part in parts:
-        if stripped := part.strip():
-            first = start + len(part) - len(part.lstrip())
-            yield page, first, first + len(stripped)
-        start += len(part) + len(page_break or "")
-        page = None if page is None else page + 1
+    if page_break is None:
+        span = strip_span(text, (start, end))
+        if span[0] < span[1]:
+            yield None, *span
+        return
+    page = text.count(page_break, 0, start) + 1
+    for part in text[start:end].split(page_break):
+        first, last = strip_span(text, (start, start + len(part)))
+        if first < last:
+            yield page, first, last
+        start += len(part) + len(page_break)
+        page += 1
 
 
 def _boxes(layout: Layout, start: int, end: int) -> Layout:
@@ -133,15 +140,25 @@ def _boxes(layout: Layout, start: int, end: int) -> Layout:
 
 def _rectangle(text: str, box: TextBox, start: int, end: int) -> tuple[float, float, float, float]:
     """Return the rectangle of the overlap of a box and a part of the text."""
-    first, last = max(start, box.start), min(end, box.end)
-    left, right = float(box.left), float(box.right)
+    first = max(start, box.start)
+    last = min(end, box.end)
+    left = float(box.left)
+    right = float(box.right)
     if box.is_line and (first > box.start or last < box.end):
         advance = (right - left) / (_width(text[box.start : box.end]) or 1)
         left += advance * _width(text[box.start : first])
         right = left + advance * _width(text[first:last])
-    edges = (round(left), box.top, round(right), box.bottom)
-    x0, y0, x1, y1 = (min(max(edge / SCALE, 0.0), 1.0) for edge in edges)
-    return x0, y0, x1, y1
+    return (
+        _fraction(round(left)),
+        _fraction(box.top),
+        _fraction(round(right)),
+        _fraction(box.bottom),
+    )
+
+
+def _fraction(edge: int) -> float:
+    """Return a coordinate as a fraction of the page."""
+    return min(max(edge / SCALE, 0.0), 1.0)
 
 
 _NARROW = dict.fromkeys("iljtfrI.,;:'|!()[]{}\"- ", 0.6)
@@ -151,9 +168,10 @@ _CHARACTER_WIDTHS = {**_NARROW, **dict.fromkeys("mwMWABCDEGHKNOPQRSUVXYZ%@", 1.4
 
 def _width(text: str) -> float:
     """Return the estimated width of a text, in letters."""
-    return sum(
-        2.0
-        if unicodedata.east_asian_width(character) in "WF"
-        else _CHARACTER_WIDTHS.get(character, 1.0)
-        for character in text
-    )
+    return sum([_character_width(character) for character in text])
+
+
+def _character_width(character: str) -> float:
+    if unicodedata.east_asian_width(character) in "WF":
+        return 2.0
+    return _CHARACTER_WIDTHS.get(character, 1.0)

@@ -74,15 +74,17 @@ def kin(graph: NodeGraph, path: list[str], node: Node) -> list[Node]:
             raise StoreError(f"node {node.id!r} is its own ancestor: {DAMAGED}")
         seen.add(ancestor.id)
         if ancestor.parent_id is None:
-            members = graph.linked(ancestor, MEMBER)
-            relatives = (relative for member in members for relative in kin(graph, path, member))
-            unique = {relative.id: relative for relative in relatives}
+            unique: dict[str, Node] = {}
+            for member in graph.linked(ancestor, MEMBER):
+                unique |= {relative.id: relative for relative in kin(graph, path, member)}
             return sorted(unique.values(), key=lambda relative: relative.order)
         ancestor = graph.node(ancestor.parent_id)
     nodes = [ancestor]
     for name in path[path.index(ancestor.group) + 1 :]:
-        children = (child for parent in nodes for child in graph.reader.children_in(name, parent))
-        nodes = list({child.id: child for child in children}.values())
+        children: dict[str, Node] = {}
+        for parent in nodes:
+            children |= {child.id: child for child in graph.reader.children_in(name, parent)}
+        nodes = list(children.values())
     if nodes and nodes[0].group != ancestor.group and ancestor is not node:
         return _at_the_place_of(graph, node, nodes)
     return nodes
@@ -90,15 +92,16 @@ def kin(graph: NodeGraph, path: list[str], node: Node) -> list[Node]:
 
 def _at_the_place_of(graph: NodeGraph, node: Node, kin: list[Node]) -> list[Node]:
     """Return the relatives that overlap the node; all of them if their group is not by span."""
-    if node.start is None or node.end is None or not graph.reader.lineage(kin[0].group)[-1].by_span:
-        return kin
-    return [
-        other
-        for other in kin
-        if other.start is None
-        or other.end is None
-        or (other.start < node.end and node.start < other.end)
-    ]
+    if graph.reader.lineage(kin[0].group)[-1].by_span:
+        return [other for other in kin if _may_overlap(node, other)]
+    return kin
+
+
+def _may_overlap(one: Node, other: Node) -> bool:
+    """Return whether two nodes overlap, or one of them has no position."""
+    if one.start is None or one.end is None or other.start is None or other.end is None:
+        return True
+    return one.start < other.end and other.start < one.end
 
 
 Outline: TypeAlias = tuple[list[int], list[tuple[str, ...]]]
@@ -118,17 +121,18 @@ def place_of(node: Node, outline_of: OutlineOf) -> str:
     name = file_name_of(metadata) or source_title(metadata)
     pages = pages_of(node)
     label = page_label(metadata, *pages) if pages else _foreign_page(metadata)
-    label = label or _line_label(node, file_name_of(metadata) or "")
-    headings = [] if node.parent_id is None else headings_at(node, outline_of)
-    parts = [name, label, *headings[-1:]]
-    return ", ".join(" ".join(part.split()) for part in parts if part)
+    parts = [name, label or _line_label(node, file_name_of(metadata) or "")]
+    if node.parent_id is not None:
+        parts += headings_at(node, outline_of)[-1:]
+    return ", ".join([" ".join(part.split()) for part in parts if part])
 
 
 def headings_at(node: Node, outline_of: OutlineOf) -> list[str]:
     """Return the headings above a node, outermost first. For source code, its symbol."""
     if symbol := node.metadata.get("symbol"):
         return [str(symbol)]
-    own, headings = headings_of(node.own_metadata), headings_of(node.metadata)
+    own = headings_of(node.own_metadata)
+    headings = headings_of(node.metadata)
     if own or node.start is None or node.parent_id is None:
         return own or headings
     from .readers.formats import symbol_finder
@@ -142,7 +146,8 @@ def headings_at(node: Node, outline_of: OutlineOf) -> list[str]:
         enclosing = [symbol for symbol in symbols if symbol.start <= node.start < symbol.end]
         return [symbol.name for symbol in enclosing[-1:]]
     starts, paths = outline_of(node.document_id, name) or ([], [])
-    path = paths[above - 1] if (above := bisect_right(starts, node.start)) else ()
+    above = bisect_right(starts, node.start)
+    path = paths[above - 1] if above else ()
     return [*(heading for heading in headings if heading not in path), *path]
 
 
@@ -159,10 +164,10 @@ def pages_of(node: Node) -> tuple[int, int] | None:
     """
     if "page_unit" not in node.metadata or node.parent_id is None:
         return None
-    text = _document_text(node)
-    if text is None or node.start is None or node.end is None:
+    if node.start is None or node.end is None:
         return None
-    return pages_between(text, node.start, node.end)
+    text = _document_text(node)
+    return None if text is None else pages_between(text, node.start, node.end)
 
 
 def pages_between(text: str, start: int, stop: int) -> tuple[int, int]:
@@ -189,9 +194,9 @@ def _foreign_page(metadata: Mapping[str, Any]) -> str:
     """Return the page in the metadata of a LangChain or LlamaIndex loader, as text."""
     label = metadata.get("page_label")
     if label is None and "page_unit" not in metadata and "file_path" not in metadata:
-        number = metadata.get("page", "")
-        is_from_zero = "source" in metadata  # LangChain's loaders count from 0
-        label = number + 1 if isinstance(number, int) and is_from_zero else number
+        label = metadata.get("page", "")
+        if isinstance(label, int) and "source" in metadata:  # LangChain's loaders count from 0
+            label += 1
     return f"page {label}" if isinstance(label, int | str) and label != "" else ""
 
 
@@ -204,9 +209,14 @@ def _line_label(node: Node, file_name: str) -> str:
 
     if node.start is None or not file_name or node.document_id.rpartition("/")[2] != file_name:
         return ""
-    text = _document_text(node) if node.parent_id is not None and has_lines(file_name) else None
+    if node.parent_id is None or not has_lines(file_name):
+        return ""
+    text = _document_text(node)
+    if text is None:
+        return ""
     first_word = node.start + len(node.text) - len(node.text.lstrip())
-    return "" if text is None else "line {}".format(text.count("\n", 0, first_word) + 1)
+    number = text.count("\n", 0, first_word) + 1
+    return f"line {number}"
 
 
 def read_outline(graph: NodeGraph, state: int, document_id: str, name: str) -> Outline | None:

@@ -97,25 +97,24 @@ class Node:
         return hash(self.id) if self.id else object.__hash__(self)
 
     def __repr__(self) -> str:
-        text = self.text if len(self.text) <= 60 else self.text[:57] + "..."
+        text = self.text
+        if len(text) > 60:
+            text = f"{text[:57]}..."
         return f"Node({text!r}, group={self.group!r}, id={self.id!r})"
 
     def __reduce__(self) -> tuple[Callable[..., Node], tuple[Any, ...]]:
         # A pickled node has no graph. The receiving graph attaches its nodes to itself.
-        return Node, (
-            *(self.text, dict(self.own_metadata), self.content, self.start, self.end, self.id),
-            *(self.group, self.document_id, self.parent_id, self.offset, self.order),
-            dict(self.inherited),
-            *(self.search_text, self.inherited_search_text),
-        )
+        values = {name: getattr(self, name) for name in self.__slots__ if name != "graph"}
+        values["own_metadata"] = dict(self.own_metadata)
+        values["inherited"] = dict(self.inherited)
+        return Node, tuple(values.values())
 
     @property
     def metadata(self) -> dict[str, Any]:
         """The metadata of the document, the ancestors and the node. The nearest value wins."""
-        own, inherited = self.own_metadata, self.inherited
-        if not own:  # most nodes
-            return dict(inherited) if inherited else {}
-        return {**inherited, **own}
+        if not self.own_metadata:  # most nodes
+            return dict(self.inherited)
+        return {**self.inherited, **self.own_metadata}
 
     @property
     def searched_text(self) -> str:
@@ -168,8 +167,9 @@ class Node:
         """
         if self.graph is not None:
             return self.graph.reader.place(self)
-        parts = [file_name_of(self.metadata) or "", *headings_of(self.metadata)[-1:]]
-        return ", ".join(filter(None, parts))
+        name = file_name_of(self.metadata)
+        headings = headings_of(self.metadata)[-1:]
+        return ", ".join([part for part in (name, *headings) if part])
 
     @property
     def pages(self) -> tuple[int, int] | None:

@@ -100,7 +100,9 @@ class SearchText:
                 f"the search text of {node!r} contains group {self.groups[0]!r}, which requires a "
                 "graph; get the node from its graph: graph.node(id)"
             )
-        lines = [kin.text for group in self.groups for kin in node.graph.find(group)(node)]
+        lines: list[str] = []
+        for group in self.groups:
+            lines += [kin.text for kin in node.graph.find(group)(node)]
         lines += [self._line(name, node) for name in names]
         return self.separator.join(lines).strip()
 
@@ -120,23 +122,22 @@ class SearchText:
         return digest("search text", repr(self.to_row()))
 
     def _field_names(self, node: Any) -> list[str]:
-        own, inherited = node.own_metadata, node.inherited
-        if not own and not inherited:
+        if not node.own_metadata and not node.inherited:
             return []
-        if self.fields is None:
-            metadata = {**inherited, **own}
-            names = [name for name in metadata if name not in self.excluded]
-            if node.parent_id is None:
-                return names
-            return [name for name in names if metadata[name] not in _EMPTY]
-        return [name for name in self.fields if _value(node, name) not in _EMPTY]
+        if self.fields is not None:
+            return [name for name in self.fields if _value(node, name) not in _EMPTY]
+        metadata = {**node.inherited, **node.own_metadata}
+        names = [name for name in metadata if name not in self.excluded]
+        if node.parent_id is None:
+            return names
+        return [name for name in names if metadata[name] not in _EMPTY]
 
     def _line(self, name: str, node: Any) -> str:
         value = _value(node, name)
         if self.fields is not None and name in _HEADINGS:
             value = _truncated(value)
         if self.list_separator is not None and isinstance(value, list | tuple):
-            value = self.list_separator.join(map(str, value))
+            value = self.list_separator.join([str(item) for item in value])
         return self.field_template.format(key=name, value=str(value))
 
     def to_row(self) -> list[Any]:
@@ -162,12 +163,11 @@ def _value(node: Any, name: str) -> Any:
 
     Missing ``headings`` are read from the fields of LangChain's header splitters.
     """
-    own, inherited = node.own_metadata, node.inherited
-    if name in own:
-        return own[name]
-    if name in inherited or name != "headings":
-        return inherited.get(name)
-    return headings_of({**inherited, **own}) if own or inherited else None
+    if name in node.own_metadata:
+        return node.own_metadata[name]
+    if name in node.inherited or name != "headings":
+        return node.inherited.get(name)
+    return headings_of({**node.inherited, **node.own_metadata})
 
 
 def _truncated(value: Any) -> Any:
@@ -262,9 +262,11 @@ def searched_texts(
         ValueError: If a function of a user raises.
         TypeError: If such a function does not return a text.
     """
-    rules = {group: rule_of(group) for group in {node.group for node in nodes}}
+    groups = {node.group for node in nodes}
+    rules = {group: rule_of(group) for group in groups}
     texts = []
-    added, shared = "", (0, 0)  # adjacent nodes mostly share metadata
+    added = ""
+    shared = (0, 0)  # adjacent nodes mostly share metadata
     for node in nodes:
         rule = rules[node.group] or node.search_text or node.inherited_search_text or DEFAULT
         if not isinstance(rule, SearchText):
@@ -272,8 +274,10 @@ def searched_texts(
         elif node.own_metadata or rule.groups:
             texts.append(rule(node))
         else:
-            if (id(node.inherited), id(rule)) != shared:
-                added, shared = rule.added_text(node), (id(node.inherited), id(rule))
+            source = (id(node.inherited), id(rule))
+            if source != shared:
+                added = rule.added_text(node)
+                shared = source
             texts.append(rule.compose(added, node.text))
     return texts
 

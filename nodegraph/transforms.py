@@ -77,7 +77,8 @@ def as_rule(transform: object, trans_node: bool | None, settings: Mapping[str, A
         TypeError: If the transform has an unsupported type.
     """
     if inspect.isclass(transform):
-        transform, settings = transform(**settings), {}
+        transform = transform(**settings)
+        settings = {}
     call = _callable(transform)
     sees_node = _sees_node(transform) if trans_node is None else trans_node
     return Rule(functools.partial(call, **settings) if settings else call, sees_node)

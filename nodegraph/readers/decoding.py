@@ -60,10 +60,15 @@ def decoded(source: SourceFile, *, is_html: bool = False) -> str:
 
 def label_in(data: bytes, *, is_html: bool = True) -> str:
     """Return the encoding that an XML file or a page declares, or an empty string."""
-    match = _XML_LABEL.match(data) or (_META_LABEL.search(data[:4000]) if is_html else None)
-    label = match[1].decode("ascii", "replace") if match else ""
+    match = _XML_LABEL.match(data)
+    if match is None and is_html:
+        match = _META_LABEL.search(data[:4000])
+    if match is None:
+        return ""
+    label = match[1].decode("ascii", "replace")
+    codec = codec_of(label)
     # The declaration was readable, so the text is not UTF-16.
-    return "utf-8" if (codec_of(label) or "").startswith("utf-16") else label
+    return "utf-8" if codec and codec.startswith("utf-16") else label
 
 
 def decode(data: bytes, source: SourceFile, label: str = "", place: str = "") -> str:
@@ -94,7 +99,7 @@ def decode(data: bytes, source: SourceFile, label: str = "", place: str = "") ->
         )
     if encoding != "utf-8" and not text.isascii() and encoding not in source.encodings:
         source.encodings.append(encoding)
-    text = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     if count := text.count("\ufffd") - data.count("\ufffd".encode()):
         line = text.count("\n", 0, text.index("\ufffd")) + 1
         source.note(f"bytes that are not {encoding}", place or f"line {line}", count)
@@ -170,8 +175,10 @@ def _text(data: bytes, name: str, errors: str = "strict") -> str | None:
     if errors == "strict":
         return text
     bad = text.count("\ufffd")
-    is_marked = name in dict(BYTE_ORDER_MARKS).values()
-    good = len(text) / 5 if is_marked else sum(c > "\x7f" for c in text) - bad
+    if name in dict(BYTE_ORDER_MARKS).values():
+        good = len(text) / 5
+    else:
+        good = sum(character > "\x7f" for character in text) - bad
     return text if 4 * bad <= good else None
 
 
@@ -194,8 +201,9 @@ def detected(data: bytes, usual: str = "") -> str | None:
     if b"\0" in data[:4096]:
         return None
     is_short = len(data) < 40 and sum(byte > 127 for byte in data) < 4
-    names = filter(None, [usual]) if is_short else _fitting(data, usual)
-    return next((name for name in names if _is_plausible(data, name)), None)
+    if is_short:
+        return usual if usual and _is_plausible(data, usual) else None
+    return next((name for name in _fitting(data, usual) if _is_plausible(data, name)), None)
 
 
 _MAX_LETTERS = 100  # different bytes above 127 in a text with one byte per character
@@ -206,12 +214,15 @@ def _is_plausible(data: bytes, name: str) -> bool:
     text = _text(data, name)
     if text is None:
         return False
-    is_assigned = all(
-        unicodedata.category(character) != "Cn" and not "\x80" <= character <= "\x9f"
-        for character in set(text)
-    )
-    is_single = len(text) == len(data)
-    return is_assigned and not (is_single and sum(b > 127 for b in set(data)) > _MAX_LETTERS)
+    if not all(_is_assigned(character) for character in set(text)):
+        return False
+    has_one_byte_each = len(text) == len(data)
+    return not has_one_byte_each or sum(byte > 127 for byte in set(data)) <= _MAX_LETTERS
+
+
+def _is_assigned(character: str) -> bool:
+    """Return whether a character is assigned, and not a control character beyond ASCII."""
+    return unicodedata.category(character) != "Cn" and not "\x80" <= character <= "\x9f"
 
 
 _SAMPLE = 20_000  # bytes that are compared with the languages

@@ -13,7 +13,7 @@ import os
 import pickle
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache, partial
 from pathlib import Path
@@ -71,17 +71,12 @@ def _read(reader: Any, path: Path) -> Any:
 
 def _documents(read: Iterable[Any]) -> Document | list[Document]:
     """Return the documents of a loader. The ids of several documents are numbers."""
-    documents = [as_document(item) for item in read]
-    numbered = [
-        Document(
-            document.text,
-            {k: v for k, v in document.metadata.items() if k not in _FILE_FIELDS},
-            id=str(number),
-            search_text=document.search_text,
-        )
-        for number, document in enumerate(documents, start=1)
-    ]
-    return numbered[0] if len(numbered) == 1 else numbered
+    documents: list[Document] = []
+    for number, item in enumerate(read, start=1):
+        document = as_document(item)
+        metadata = {k: v for k, v in document.metadata.items() if k not in _FILE_FIELDS}
+        documents.append(replace(document, metadata=metadata, id=str(number)))
+    return documents[0] if len(documents) == 1 else documents
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +191,10 @@ def _plugins() -> tuple[Sequence[FileFormat], Sequence[RegisteredReader]]:
             if not missing or not f"{entry.module}.".startswith(f"{missing}."):
                 logger.warning(
                     "can't load the reader %r (%s), so its files are not read: %s: %s",
-                    *(name, entry.value, type(error).__name__, error),
+                    name,
+                    entry.value,
+                    type(error).__name__,
+                    error,
                 )
             continue
         if isinstance(value, FileFormat):
@@ -211,8 +209,10 @@ def _plugins() -> tuple[Sequence[FileFormat], Sequence[RegisteredReader]]:
 
 @cache
 def _by_suffix() -> Mapping[str, FileFormat]:
-    formats = (*_FORMATS, *_plugins()[0])
-    return {suffix: format for format in formats for suffix in format.suffixes}
+    formats: dict[str, FileFormat] = {}
+    for file_format in (*_FORMATS, *_plugins()[0]):
+        formats |= dict.fromkeys(file_format.suffixes, file_format)
+    return formats
 
 
 def how_to_read_more() -> str:
@@ -304,13 +304,14 @@ def format_of(path: Path) -> FileFormat | None:
             return file_format
     if by_name is None:
         return TEXT if _reads_as_text(path) else None
-    is_empty = len(head) < _HEAD and not head.strip()
-    if not by_name.binary and (not is_empty or by_name.symbols):  # __init__.py may be empty
-        return by_name
-    if not is_empty and is_text(head):
-        return TEXT
-    if is_empty:
+    if len(head) < _HEAD and not head.strip():
+        if by_name.symbols:  # __init__.py may be empty
+            return by_name
         raise ReadError(f"{path} is empty", "empty", skippable=True)
+    if not by_name.binary:
+        return by_name
+    if is_text(head):
+        return TEXT
     raise ReadError(
         f"{path} is damaged or not a file of its type ({by_name.name}): it begins with {head[:8]!r}"
     )
@@ -344,11 +345,12 @@ class RegisteredReader:
             return None
         try:
             data = pickle.dumps(self.read)
-            reason = "it is part of the main program" if b"__main__" in data else ""
         except Exception as error:  # the reader's methods may raise anything
-            data, reason = b"", f"{type(error).__name__}: {error}"
-        if not reason:
-            return data
+            reason = f"{type(error).__name__}: {error}"
+        else:
+            if b"__main__" not in data:
+                return data
+            reason = "it is part of the main program"
         if self.isolated:
             raise TypeError(
                 f"the reader of {self.pattern!r} cannot run in another process: {reason}; put "

@@ -177,7 +177,7 @@ def _alphabets() -> dict[str, str]:
 @cache
 def _languages() -> list[str]:
     """Return the languages with an alphabet."""
-    return sorted({name for names in ALPHABETS.values() for name in names})
+    return sorted(set().union(*ALPHABETS.values()))
 
 
 @cache

@@ -7,6 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from ..document import Document
@@ -37,18 +38,25 @@ def markdown_table(rows: Iterable[Iterable[object]]) -> str:
         | --- | --- |
         | 1 | x\\|y |
     """
-    cells = [[_cell(value) for value in row] for row in rows]
-    width = max(map(len, cells), default=0)
-    lines = [f"| {' | '.join([*row, *[''] * (width - len(row))])} |" for row in cells]
-    return "\n".join([*lines[:1], f"|{' --- |' * width}", *lines[1:]]) if width else ""
+    cells = [_cells(row) for row in rows]
+    width = max([len(row) for row in cells], default=0)
+    if not width:
+        return ""
+    lines = []
+    for row in cells:
+        row += [""] * (width - len(row))
+        lines.append(f"| {' | '.join(row)} |")
+    lines.insert(1, f"|{' --- |' * width}")
+    return "\n".join(lines)
 
 
 _BREAKS = re.compile(r"\s*[\r\n\f\v]+\s*")
 
 
-def _cell(value: object) -> str:
-    text = "" if value is None else str(value)
-    return _BREAKS.sub(" ", text).replace("|", "\\|").strip()
+def _cells(row: Iterable[object]) -> list[str]:
+    """Return values as the cells of a Markdown table."""
+    texts = ["" if value is None else str(value) for value in row]
+    return [_BREAKS.sub(" ", text).replace("|", "\\|").strip() for text in texts]
 
 
 def read_text(source: SourceFile) -> Document:
@@ -111,8 +119,8 @@ def _from_record(record: Any, number: int) -> Document:
     if isinstance(inner, dict | None):
         record.pop("metadata", None)
     if name:
-        shown = {name: value for name, value in record.items() if not _is_vector(value)}
-        text = "\n\n".join(filter(None, [text, _lines(shown)]))
+        shown = _lines({name: value for name, value in record.items() if not _is_vector(value)})
+        text = f"{text}\n\n{shown}" if text and shown else text or shown
     if isinstance(inner, dict):
         record.update(inner)
     metadata = _fields(record) if name else _short_fields(record)
@@ -149,9 +157,11 @@ def _lines(value: Any) -> str:
     """Return a JSON value as lines ``a.b: value``. Empty values are left out."""
     lines = []
     for name, inner in _values(value):
-        if inner not in (None, "", [], {}):
-            text = ", ".join(map(_scalar, inner if isinstance(inner, list) else [inner]))
-            lines.append(f"{name}: {text}" if name else text)
+        if inner in (None, "", [], {}):
+            continue
+        values = inner if isinstance(inner, list) else [inner]
+        text = ", ".join([_scalar(value) for value in values])
+        lines.append(f"{name}: {text}" if name else text)
     return "\n".join(lines)
 
 
@@ -164,7 +174,8 @@ def _fields(value: Any) -> dict[str, Any]:
     values: dict[str, list[Any]] = {}
     for name, inner in _values(value):
         values.setdefault(name, []).append(inner)
-    return {name: found[0] if len(found) == 1 else found for name, found in values.items() if name}
+    values.pop("", None)
+    return {name: found[0] if len(found) == 1 else found for name, found in values.items()}
 
 
 def _short_fields(value: Any) -> dict[str, Any]:
@@ -208,24 +219,37 @@ def read_csv(source: SourceFile) -> Document:
         text = text.replace("\0", "")
     first, _, rest = text.partition("\n")
     if match := re.fullmatch(r'"?sep=(.)"?', first.strip(" "), re.I):
-        text, delimiter = f"\n{rest}", match[1]
+        delimiter = match[1]
+        text = f"\n{rest}"
     elif source.path.suffix.lower() == ".tsv":
         delimiter = "\t"
     else:
         head = text[:50_000]
         delimiter = max(_DELIMITERS, key=lambda d: _share_of_equal_rows(_csv_rows(head, d)))
-    read = _csv_rows(text, delimiter, source)
-    rows = [row for row in read if any(cell.strip() for cell in row)]
+    rows = [row for row in _csv_rows(text, delimiter, source) if "".join(row).strip()]
+    start, end = _table_span(rows)
+    above = "\n".join([_line(row) for row in rows[:start]])
+    below = "\n".join([_line(row) for row in rows[end:]])
+    parts = [above, markdown_table(rows[start:end]), below]
+    return source.document("\n\n".join([part for part in parts if part]))
+
+
+def _line(row: Iterable[str]) -> str:
+    """Return a row outside the table as text."""
+    return " ".join([cell for cell in _cells(row) if cell])
+
+
+def _table_span(rows: Sequence[Sequence[str]]) -> tuple[int, int]:
+    """Return the first row of the table, and the first row below the table."""
     width = _usual_width(rows)
-    start, end = 0, len(rows)
-    while width > 1 and start < end and _is_outside(rows[start], width, above=True):
-        start += 1
-    while width > 1 and start < end and _is_outside(rows[end - 1], width):
-        end -= 1
-    lines = [" ".join(filter(None, map(_cell, row))) for row in rows]
-    table = markdown_table(rows[start:end])
-    text = "\n\n".join(filter(None, ["\n".join(lines[:start]), table, "\n".join(lines[end:])]))
-    return source.document(text)
+    start = 0
+    end = len(rows)
+    if width > 1:
+        while start < end and _is_outside(rows[start], width, above=True):
+            start += 1
+        while start < end and _is_outside(rows[end - 1], width):
+            end -= 1
+    return start, end
 
 
 def _csv_rows(text: str, delimiter: str, source: SourceFile | None = None) -> list[list[str]]:
@@ -237,8 +261,8 @@ def _csv_rows(text: str, delimiter: str, source: SourceFile | None = None) -> li
     rows: list[list[str]] = []
     at = 0  # the first line that is not in the rows
     while at < len(lines):
-        start, rest = at, map(lines.__getitem__, range(at, len(lines)))
-        reader = csv.reader(rest, delimiter=delimiter, strict=True)
+        start = at
+        reader = csv.reader(islice(lines, at, None), delimiter=delimiter, strict=True)
         try:
             for row in reader:
                 rows.append(row)
@@ -258,7 +282,7 @@ def _csv_rows(text: str, delimiter: str, source: SourceFile | None = None) -> li
 
 def _usual_width(rows: Iterable[Sequence[str]]) -> int:
     """Return the most frequent number of cells, the largest on ties."""
-    widths = Counter(map(len, rows))
+    widths = Counter([len(row) for row in rows])
     return max(widths, key=lambda width: (widths[width], width), default=0)
 
 
@@ -266,10 +290,14 @@ def _share_of_equal_rows(rows: Sequence[Sequence[str]]) -> float:
     """Return the share of rows with the most frequent number of cells, 0 for one cell."""
     rows = [row for row in rows if row]
     width = _usual_width(rows)
-    return sum(len(row) == width for row in rows) / len(rows) if width > 1 else 0
+    if width < 2:
+        return 0
+    return sum(len(row) == width for row in rows) / len(rows)
 
 
 def _is_outside(row: Sequence[str], width: int, *, above: bool = False) -> bool:
     """Return whether a row of a few cells is a title above a table or a remark below it."""
     filled = sum(bool(cell.strip()) for cell in row)
-    return filled <= width / 2 if len(row) < width else above and filled == 1
+    if len(row) < width:
+        return filled <= width / 2
+    return above and filled == 1

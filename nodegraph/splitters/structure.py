@@ -20,7 +20,8 @@ def split_sections(node: Node) -> list[Node]:
     headings depends on the file name: Markdown (and formats that are converted to Markdown),
     reStructuredText, AsciiDoc, LaTeX, Org, TOML and INI. Source code is one section.
     """
-    text, sections = node.text, []
+    text = node.text
+    sections: list[Node] = []
     headings = headings_in(text, file_name_of(node.metadata) or "")
     for section in sections_of(text, headings):
         start, end = strip_span(text, (section.start, section.end))
@@ -36,7 +37,8 @@ def split_pages(node: Node) -> Iterator[Node]:
     Metadata: ``page``, from 1. A document without pages is one node without ``page``. Blank pages
     are left out.
     """
-    start, text = 0, node.text
+    text = node.text
+    start = 0
     has_pages = PAGE_BREAK in text or "page_unit" in node.metadata
     for number, page in enumerate(text.split(PAGE_BREAK), start=1):
         at, after = strip_span(text, (start, start + len(page)))
@@ -79,8 +81,8 @@ def find_symbols(node: Node) -> Iterator[Node]:
     symbols_in = symbol_finder(name)
     for symbol in symbols_in(node.text, name) if symbols_in else ():
         metadata = {"symbol": symbol.name, "kind": symbol.kind}
-        start, end = symbol.start, symbol.end
-        yield Node(node.text[start:end], metadata, start=start, end=end)
+        text = node.text[symbol.start : symbol.end]
+        yield Node(text, metadata, start=symbol.start, end=symbol.end)
 
 
 PREDEFINED_STRUCTURE: dict[str, Callable[[Node], Any]] = {

@@ -75,7 +75,8 @@ class WorkerProcess:
 
     def close(self) -> None:
         """End the process, also during a call. The next call starts a new process."""
-        process, self._process = self._process, None
+        process = self._process
+        self._process = None
         if process is not None:
             _end(process)
 
@@ -166,14 +167,16 @@ def ask_caller(question: object) -> Any:
 
 def main() -> None:
     """Serve calls until the pipe is closed."""
-    seconds, memory_bytes = map(float, sys.argv[1:])
-    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    seconds = float(sys.argv[1])
+    memory_bytes = int(float(sys.argv[2]))
+    requests = os.fdopen(os.dup(0), "rb")
+    replies = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)  # printed text is not a reply
     with contextlib.suppress(ImportError, ValueError, OSError):  # not on Windows
         import resource
 
-        resource.setrlimit(resource.RLIMIT_DATA, (int(memory_bytes), int(memory_bytes)))
+        resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
     global _pipe
