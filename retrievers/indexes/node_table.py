@@ -131,6 +131,11 @@ class FieldValues:
                 self.values.append(value)
         self.codes = np.append(self.codes, np.array(codes, np.int32))
 
+    @property
+    def are_missing(self) -> bool:
+        """Whether no node has the field."""
+        return len(self.values) == 1 and self.values[0] is MISSING
+
     def meets(self, condition: Condition) -> Mask:
         """Return which runs meet a condition."""
         good = self._decided.get(condition.key, np.zeros(0, np.bool_))
@@ -316,7 +321,7 @@ class NodeTable:
             column.values[first:] = new
             new = [field_value(data, field) for data in new]
         values.extend(new)
-        if is_new and condition.compares and values.values == [MISSING]:
+        if is_new and condition.compares and values.are_missing:
             self._warn_missing(field)
         return values.meets(condition)[column.codes[: len(self.ids)]]
 
