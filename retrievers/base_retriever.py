@@ -100,9 +100,10 @@ class BaseRetriever:
             raise NotImplementedError(f"{type(self).__name__} must define search_all")
 
         async def find(query: str) -> Results:
-            options: Any = {"top_k": limit, "filters": filters}
-            call = partial(self.retrieve, query, **options)
-            return await Do(call, partial(self.aretrieve, query, **options))
+            return await Do(
+                lambda: self.retrieve(query, top_k=limit, filters=filters),
+                lambda: self.aretrieve(query, top_k=limit, filters=filters),
+            )
 
         return await gather([partial(find, query) for query in queries])
 
@@ -245,7 +246,7 @@ class BaseRetriever:
             ValueError: If a number is out of range, or the order is unknown.
             ModelError: If the model fails and ``on_error="raise"``.
         """
-        return run(partial(self._budgeted, [query], top_k, filters, max_tokens, order))[0]
+        return run(lambda: self._budgeted([query], top_k, filters, max_tokens, order))[0]
 
     @explain_names
     async def aretrieve(
@@ -258,7 +259,8 @@ class BaseRetriever:
         order: Order = "score",
     ) -> list[ScoredNode]:
         """Async version of ``retrieve``."""
-        return (await arun(partial(self._budgeted, [query], top_k, filters, max_tokens, order)))[0]
+        results = await arun(lambda: self._budgeted([query], top_k, filters, max_tokens, order))
+        return results[0]
 
     @overload
     def __call__(self, query: str, **options: Unpack[CallOptions]) -> list[ScoredNode]: ...
@@ -301,9 +303,10 @@ class BaseRetriever:
             ValueError: If the format is unknown, or ``join`` is used without ``"content"``.
         """
         if output_format is None and join is False:
-            output_format, join = self.output_format, self.join
+            output_format = self.output_format
+            join = self.join
         check_output(output_format, join)
-        (results,) = run(partial(self._budgeted, [query], top_k, filters, max_tokens, order))
+        (results,) = run(lambda: self._budgeted([query], top_k, filters, max_tokens, order))
         return formatted(results, output_format, join)
 
     @explain_names
@@ -333,7 +336,7 @@ class BaseRetriever:
             ModelError: If the model fails and ``on_error="raise"``.
         """
         check_queries(queries)
-        return run(partial(self._budgeted, list(queries), top_k, filters, max_tokens, order))
+        return run(lambda: self._budgeted([*queries], top_k, filters, max_tokens, order))
 
     @explain_names
     async def abatch(
@@ -347,7 +350,7 @@ class BaseRetriever:
     ) -> list[list[ScoredNode]]:
         """Async version of ``batch``."""
         check_queries(queries)
-        return await arun(partial(self._budgeted, list(queries), top_k, filters, max_tokens, order))
+        return await arun(lambda: self._budgeted([*queries], top_k, filters, max_tokens, order))
 
     async def _budgeted(
         self,
@@ -366,7 +369,7 @@ class BaseRetriever:
             return await self.search_all(queries, limit, filters)
         with budget.holding():
             results = await self.search_all(queries, limit, filters)
-        return await Do(lambda: [*map(budget.fit, results)], kind="work")
+        return await Do(lambda: [budget.fit(ranking) for ranking in results], kind="work")
 
     def check_limit(self, top_k: int | None, filters: Filters | None) -> int | None:
         """Check the arguments of a call. Return the maximum number of results."""
@@ -377,7 +380,7 @@ class BaseRetriever:
 
 def join_notes(*notes: str | None) -> str | None:
     """Join notes to one string. None: no notes."""
-    return "; ".join(filter(None, notes)) or None
+    return "; ".join([note for note in notes if note]) or None
 
 
 def check_queries(queries: Sequence[str]) -> None:
@@ -414,7 +417,8 @@ def searches_phrases(retriever: object) -> bool:
 
 def with_all_inner(retriever: object) -> Iterator[object]:
     """Yield a retriever and all nested retrievers once. References may form cycles."""
-    pending, seen = [retriever], set[int]()
+    pending = [retriever]
+    seen: set[int] = set()
     while pending:
         item = pending.pop(0)
         if id(item) not in seen:

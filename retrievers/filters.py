@@ -77,20 +77,26 @@ class Filter:
         """
         if self.condition is not None:
             return meets(self.field if self.join == "field" else None, self.condition)
-        masks = [mask for part in self.parts if (mask := part.mask(meets)) is not None]
+        of_parts = [part.mask(meets) for part in self.parts]
+        masks = [mask for mask in of_parts if mask is not None]
         if not masks:
             return None
         if self.join == "not":
             return ~masks[0]
-        return reduce(np.logical_and if self.join == "and" else np.logical_or, masks)
+        if self.join == "and":
+            return reduce(np.logical_and, masks)
+        return reduce(np.logical_or, masks)
 
     def holds(self, metadata: Mapping[str, Any], document_id: str) -> bool:
         """Return whether metadata and the id of a document meet the filter."""
         if self.condition is not None:
-            is_field = self.join == "field"
-            return self.condition(field_value(metadata, self.field) if is_field else document_id)
+            if self.join == "document":
+                return self.condition(document_id)
+            return self.condition(field_value(metadata, self.field))
         holds = (part.holds(metadata, document_id) for part in self.parts)
-        return any(holds) if self.join == "or" else all(holds) != (self.join == "not")
+        if self.join == "or":
+            return any(holds)
+        return all(holds) != (self.join == "not")
 
 
 def field_value(metadata: Mapping[str, Any], field: str) -> Any:
@@ -118,7 +124,9 @@ def all_of(*filters: Filters | None) -> Filters | None:
         {'year': 2020}
     """
     batch = [part for part in filters if part is not None and part != {}]
-    return None if not batch else batch[0] if len(batch) == 1 else {"and": batch}
+    if len(batch) > 1:
+        return {"and": batch}
+    return batch[0] if batch else None
 
 
 def metadata_key(field: str) -> str:
@@ -219,25 +227,30 @@ def _part(name: str, value: Any, level: int) -> Filter:
         )
     field = name.removeprefix(_METADATA)
     join: Literal["field", "document"] = "document" if name == DOCUMENT_ID else "field"
-    leaves = [
-        (Filter(join, (), field, condition), holds)
-        for condition, holds in parse_conditions(field, value)
-    ]
-    return _all([leaf if holds else Filter("not", (leaf,)) for leaf, holds in leaves])
+    leaves = []
+    for condition, holds in parse_conditions(field, value):
+        leaf = Filter(join, (), field, condition)
+        leaves.append(leaf if holds else Filter("not", (leaf,)))
+    return _all(leaves)
 
 
 def _joined(name: str, value: Any, level: int) -> Filter:
-    several = name != "not"
-    is_list = isinstance(value, Sequence) and not isinstance(value, str | bytes)
-    if not (is_list if several else isinstance(value, Mapping)) or (several and not value):
-        allowed = "a list of filters" if several else "a filter like {'author': 'A'}"
+    if name == "not":
+        allowed = "a filter like {'author': 'A'}"
+        is_allowed = isinstance(value, Mapping)
+        items = [value]
+    else:
+        allowed = "a list of filters"
+        is_allowed = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+        items = value
+    if not is_allowed or not items:
         raise ValueError(
             f"the filter {name!r} must be {allowed}, got {value!r:.80}; the metadata field "
             f"{name!r} is written {_METADATA + name!r}"
         )
-    parts = tuple(_parsed(item, level + 1) for item in (value if several else [value]))
+    parts = [_parsed(item, level + 1) for item in items]
     if name == "and":
-        return _all(tuple(filter(None, parts)))
+        return _all([part for part in parts if part])
     if not all(parts):
         raise ValueError(f"the filter {name!r} has {value!r:.80} with an empty item; omit the item")
-    return Filter("or" if several else "not", parts)
+    return Filter("not" if name == "not" else "or", tuple(parts))

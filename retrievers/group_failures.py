@@ -31,12 +31,12 @@ def describe_failures(failures: Sequence[Failure]) -> str:
 
 def graphs_of(retriever: object) -> list[NodeGraph]:
     """Return the graphs of a retriever and of its inner retrievers."""
-    parts = [
-        part
-        for item in _parts(retriever)
-        for part in (*getattr(item, "graphs", ()), getattr(item, "graph", None), item)
-    ]
-    return list({id(part): part for part in parts if isinstance(part, NodeGraph)}.values())
+    graphs: dict[int, NodeGraph] = {}
+    for item in _parts(retriever):
+        for part in (*getattr(item, "graphs", ()), getattr(item, "graph", None), item):
+            if isinstance(part, NodeGraph):
+                graphs[id(part)] = part
+    return [*graphs.values()]
 
 
 def _parts(retriever: object) -> Iterator[object]:
@@ -51,10 +51,20 @@ def searched_failures(retriever: object) -> list[Failure]:
     searched: list[Failure] = []
     for graph in graphs_of(retriever):
         failures = group_failures(graph)
-        names: set[str] = set()
-        for item in _parts(retriever) if failures else ():
-            for value in (getattr(item, name, None) or () for name in _GROUP_ATTRIBUTES):
-                names.update([value] if isinstance(value, str) else value)
-        groups = {g.name for n in names & {*graph.groups} for g in graph.reader.lineage(n)}
-        searched += [failure for failure in failures if failure.group in groups]
+        if failures:
+            groups = _searched_groups(retriever, graph)
+            searched += [failure for failure in failures if failure.group in groups]
     return searched
+
+
+def _searched_groups(retriever: object, graph: NodeGraph) -> set[str]:
+    """Return the groups of a graph that a retriever searches, and their ancestors."""
+    names: set[str] = set()
+    for item in _parts(retriever):
+        for attribute in _GROUP_ATTRIBUTES:
+            value = getattr(item, attribute, None) or ()
+            names.update([value] if isinstance(value, str) else value)
+    groups: set[str] = set()
+    for name in names & {*graph.groups}:
+        groups.update(group.name for group in graph.reader.lineage(name))
+    return groups

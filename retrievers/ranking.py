@@ -7,8 +7,8 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
-from operator import attrgetter, itemgetter
+from itertools import chain, groupby
+from operator import itemgetter
 from typing import Literal, TypeVar, cast, get_args
 from uuid import UUID
 
@@ -75,17 +75,22 @@ def fuse(
         >>> [result.node.id for result in fuse([[green, black], [black]])]
         ['b', 'a']
     """
-    weights = [1.0] * len(results) if weights is None else weights
-    pairs = [(ranking, w) for ranking, w in zip(results, weights, strict=True) if w]
-    groups = by_node([result for ranking, _ in pairs for result in ranking], merge_by)
-    numbers = {id(result): n for n, group in enumerate(groups) for result in group}
-    rankings: list[dict[int, float]] = [{} for _ in pairs]
-    for (ranking, _), scores in zip(pairs, rankings, strict=True):
+    if weights is None:
+        weights = [1.0] * len(results)
+    used = [ranking for ranking, weight in zip(results, weights, strict=True) if weight]
+    groups = by_node(chain.from_iterable(used), merge_by)
+    numbers: dict[int, int] = {}  # of groups, by the ids of results
+    for number, group in enumerate(groups):
+        numbers |= {id(result): number for result in group}
+    rankings: list[dict[int, float]] = []
+    for ranking in used:
+        scores: dict[int, float] = {}
         for result in ranking:
             scores.setdefault(numbers[id(result)], result.score)
-    fused, shares = fused_scores(rankings, mode, [w for _, w in pairs], rank_constant)
+        rankings.append(scores)
+    fused, shares = fused_scores(rankings, mode, [w for w in weights if w], rank_constant)
     evidence: dict[int, dict[Evidence, None]] = {number: {} for number in fused}
-    for (ranking, _), of_ranking in zip(pairs, shares, strict=True):
+    for ranking, of_ranking in zip(used, shares, strict=True):
         for result in ranking:
             number = numbers[id(result)]
             for match in result.evidence:
@@ -100,9 +105,9 @@ def in_document_order(results: Sequence[ScoredNode]) -> list[ScoredNode]:
     Results of other documents keep their ranks.
     """
     ordered: list[ScoredNode] = []
-    if len({*map(_SCORE, results)}) == len(results):
+    if len({result.score for result in results}) == len(results):
         return [*results]
-    for _, run in groupby(results, _SCORE):
+    for _, run in groupby(results, lambda result: result.score):
         tied = [*run]
         if len(tied) > 1:
             documents: dict[Hashable, list[ScoredNode]] = {}
@@ -113,9 +118,6 @@ def in_document_order(results: Sequence[ScoredNode]) -> list[ScoredNode]:
             tied = [documents[_document_of(result.node)].pop(0) for result in tied]
         ordered += tied
     return ordered
-
-
-_SCORE = attrgetter("score")
 
 
 def _document_of(node: Node) -> Hashable:
@@ -160,10 +162,9 @@ def scaled(shares: Sequence[float | None], score: float) -> list[float | None]:
     """Scale shares so that their sum is a score. If all are 0, they become equal."""
     given = [share for share in shares if share is not None]
     total = sum(given)
-    return [
-        None if share is None else score * share / total if total else score / len(given)
-        for share in shares
-    ]
+    if not total:
+        return [share if share is None else score / len(given) for share in shares]
+    return [share if share is None else score * share / total for share in shares]
 
 
 def by_node(results: Iterable[ScoredNode], merge_by: str | None = None) -> list[list[ScoredNode]]:
@@ -206,7 +207,8 @@ def _keys_by_content(
     author_ids: dict[tuple[str, str], str] = {}
     for key, result in zip(keys, results, strict=True):
         if key not in resolved:
-            foreign, author_id = _is_foreign(result.node), _author_id(result.node)
+            foreign = _is_foreign(result.node)
+            author_id = _author_id(result.node)
             first = of_content.setdefault(_content_id(result.node), key)
             merges = foreign or first not in with_node
             if author_id is not None:
@@ -244,7 +246,7 @@ def _content_id(node: Node) -> str:
 
 def merge(node: Node, results: Sequence[ScoredNode], score: float) -> ScoredNode:
     """Merge several results into one result for a node, with the evidence of all results."""
-    evidence = dict.fromkeys(match for result in results for match in result.evidence)
+    evidence = dict.fromkeys(chain.from_iterable(result.evidence for result in results))
     return ScoredNode(node, score, tuple(evidence))
 
 
@@ -267,7 +269,8 @@ def check_mode(mode: Mode) -> Mode:
 
 
 def _relative(scores: Sequence[float], rank_constant: float) -> list[float]:
-    low, high = min(scores, default=0.0), max(scores, default=0.0)
+    low = min(scores, default=0.0)
+    high = max(scores, default=0.0)
     if high <= low:
         return [1.0] * len(scores)
     # Rounding keeps ties in spite of floating-point errors.
@@ -279,10 +282,12 @@ def _distribution(scores: Sequence[float], rank_constant: float) -> list[float]:
         return []
     import statistics  # imported here: slow to import, used by this mode only
 
-    mean, deviation = statistics.fmean(scores), statistics.pstdev(scores)
+    mean = statistics.fmean(scores)
+    deviation = statistics.pstdev(scores)
     if not deviation:
         return [0.5] * len(scores)
-    low, width = mean - 3 * deviation, 6 * deviation
+    low = mean - 3 * deviation
+    width = 6 * deviation
     return [round(min(1.0, max(0.0, (score - low) / width)), 12) for score in scores]
 
 
@@ -318,8 +323,10 @@ def lifted_score(scores: Sequence[float], how: Lift) -> float:
     """
     if how == "mean":
         return sum(scores) / len(scores)
-    best, *others = sorted(scores, reverse=True)
-    return best + _SECOND * max(0.0, others[0]) if how == "sum" and others else best
+    if how == "max" or len(scores) == 1:
+        return max(scores)
+    best, second, *_ = sorted(scores, reverse=True)
+    return best + _SECOND * max(0.0, second)
 
 
 def cut_scores(
@@ -401,8 +408,8 @@ def check_cuts(min_score: float | None, relative_cut: float | None) -> None:
 
 def with_variant(results: Sequence[ScoredNode], variant: QueryVariant) -> list[ScoredNode]:
     """Return the results with a query variant in front of the variants of their evidence."""
-
-    def changed(match: Evidence) -> Evidence:
-        return replace(match, variants=(variant, *match.variants))
-
-    return [replace(r, evidence=tuple(map(changed, r.evidence))) for r in results]
+    varied = []
+    for result in results:
+        evidence = [replace(m, variants=(variant, *m.variants)) for m in result.evidence]
+        varied.append(replace(result, evidence=tuple(evidence)))
+    return varied

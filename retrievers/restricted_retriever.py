@@ -13,7 +13,7 @@ from .foreign.foreign_retriever import as_retriever
 from .foreign.outputs import ForeignNode
 from .plans.effects import find_all
 from .protocols import RetrieverProtocol
-from .results import Results, ScoredNode
+from .results import Results
 from .retrieval_conditions import check_restriction
 
 RestrictableT = TypeVar("RestrictableT", bound="Restrictable")
@@ -134,18 +134,22 @@ class RestrictedRetriever(BaseRetriever):
         with context_value(RESTRICTION, all_of(RESTRICTION.get(), own)):
             results = await find_all(self.inner, queries, limit, all_of(own, filters))
         conditions = parse_filters(own)
-        return [[r for result in item if (r := _checked(result, conditions))] for item in results]
+        return [_checked(ranking, conditions) for ranking in results]
 
 
-def _checked(result: ScoredNode, conditions: Filter) -> ScoredNode | None:
-    """Return a result with the evidence that meets the restriction. None: the result does not.
+def _checked(results: Results, conditions: Filter) -> Results:
+    """Return the results that meet a restriction, with the evidence that meets the restriction.
 
     The answer of an inner query engine has no metadata. All its sources must meet the restriction.
     """
-    node, evidence = result.node, result.evidence
-    displayed = tuple(match for match in evidence if conditions.matches(match.node))
-    if conditions.matches(node):
-        return replace(result, evidence=displayed)
-    sources = [match for match in evidence if match.node is not node]
-    is_answer = isinstance(node, ForeignNode) and node.original is None
-    return result if is_answer and sources and len(displayed) == len(sources) else None
+    checked = []
+    for result in results:
+        node = result.node
+        displayed = [match for match in result.evidence if conditions.matches(match.node)]
+        if conditions.matches(node):
+            checked.append(replace(result, evidence=tuple(displayed)))
+        elif isinstance(node, ForeignNode) and node.original is None:
+            sources = [match for match in result.evidence if match.node is not node]
+            if sources and len(displayed) == len(sources):
+                checked.append(result)
+    return checked

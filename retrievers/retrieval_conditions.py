@@ -99,11 +99,16 @@ class Conditions:
             node: The node. The caller holds its graph, with the groups of the hits built.
             hits: The hits below the node.
         """
-        if not self or (graph := node.graph) is None:
+        graph = node.graph
+        if not self or graph is None:
             return True
-        groups = {hit.group for hit in hits}
-        below = (item for group in groups for item in kin(graph, path_to(graph, group), node))
-        return all(self.allow(node, hit) for hit in hits) and all(map(self.met_by, below))
+        if not all(self.allow(node, hit) for hit in hits):
+            return False
+        for group in {hit.group for hit in hits}:
+            below = kin(graph, path_to(graph, group), node)
+            if not all(self.met_by(item) for item in below):
+                return False
+        return True
 
 
 class HitConditions:
@@ -118,19 +123,18 @@ class HitConditions:
 
     def __init__(self, *filters: Filters | None) -> None:
         self._filters = filters
-        # The filters are kept alive, so that their ids stay unique.
-        self._conditions: dict[tuple[int, ...], tuple[Conditions, list[Filters]]] = {}
+        self._conditions: dict[tuple[int, ...], Conditions] = {}  # by the ids of filters
+        self._kept: list[Filters] = []  # keeps filters alive, so that their ids stay unique
 
     def __call__(self, hits: Iterable[ScoredNode]) -> Conditions:
         """Return the conditions for one or several hits."""
-        met = {
-            id(match.filters): match.filters
-            for hit in hits
-            for match in hit.evidence
-            if match.filters is not None
-        }
+        met: dict[int, Filters] = {}
+        for hit in hits:
+            for match in hit.evidence:
+                if match.filters is not None:
+                    met[id(match.filters)] = match.filters
         key = tuple(sorted(met))
         if key not in self._conditions:
-            own = list(met.values())
-            self._conditions[key] = Conditions.of_call(*self._filters, *own), own
-        return self._conditions[key][0]
+            self._kept += met.values()
+            self._conditions[key] = Conditions.of_call(*self._filters, *met.values())
+        return self._conditions[key]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Literal, get_args
 
 from ..nodegraph.concurrency import context_value
@@ -139,28 +140,36 @@ class TokenBudget:
     ) -> list[_Stretch]:
         """Return the fitting parts. Set the tokens, notes and omitted results."""
         parts: list[_Stretch] = []
-        if results and (size := count_tokens(results[0].node.text)) > max_tokens:
-            node = results[0].node
-            text = shorten(node.text, max_tokens).rstrip()
-            end = None if node.start is None else node.start + len(text)
-            cut = replace(node, text=text, content=text, end=end, id=f"{node.id}..{len(text)}")
-            results = [replace(results[0], node=cut), *results[1:]]
-            fitting.notes = (
-                f"the first result, of {size:,} tokens, was cut to fit max_tokens={max_tokens}",
-            )
-        for result in results:
+        for rank, result in enumerate(results):
+            if rank == 0:
+                result = _cut(fitting, result, max_tokens)
             part = _Stretch.of(result)
             near = [other for other in parts if other.joins(part)]
-            new = sum(count_tokens(text) for text in part.without(near))
+            new = sum([count_tokens(text) for text in part.without(near)])
             is_one_more = not near and len(parts) == self.top_k
             if is_one_more or fitting.tokens + new > max_tokens:
                 fitting.omitted += (result,)
                 continue
             fitting.tokens += new
-            rank = parts.index(near[0]) if near else len(parts)
+            first = parts.index(near[0]) if near else len(parts)
             parts = [other for other in parts if other not in near]
-            parts.insert(rank, _Stretch.joined([*near, part]))
+            parts.insert(first, _Stretch.joined([*near, part]))
         return parts
+
+
+def _cut(fitting: BudgetResults, result: ScoredNode, max_tokens: int) -> ScoredNode:
+    """Return the first result, truncated if it exceeds the budget. Set the note."""
+    node = result.node
+    size = count_tokens(node.text)
+    if size <= max_tokens:
+        return result
+    fitting.notes = (
+        f"the first result, of {size:,} tokens, was cut to fit max_tokens={max_tokens}",
+    )
+    text = shorten(node.text, max_tokens).rstrip()
+    end = None if node.start is None else node.start + len(text)
+    cut = replace(node, text=text, content=text, end=end, id=f"{node.id}..{len(text)}")
+    return replace(result, node=cut)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -182,16 +191,20 @@ class _Stretch:
     @classmethod
     def of(cls, result: ScoredNode) -> _Stretch:
         node = result.node
-        start, end = (0, len(node.text)) if node.group == ROOT else (node.start, node.end)
-        if start is None or end is None or end - start != len(node.text):
-            start = end = -1
-        return cls((id(node.graph), node.document_id or node.id), start, end, (result,))
+        document = (id(node.graph), node.document_id or node.id)
+        size = len(node.text)
+        if node.group == ROOT:
+            return cls(document, 0, size, (result,))
+        if node.start is None or node.end is None or node.end - node.start != size:
+            return cls(document, -1, -1, (result,))
+        return cls(document, node.start, node.end, (result,))
 
     @classmethod
     def joined(cls, parts: Sequence[_Stretch]) -> _Stretch:
-        start, end = min(part.start for part in parts), max(part.end for part in parts)
-        results = tuple(result for part in parts for result in part.results)
-        return cls(parts[0].document, start, end, results)
+        start = min([part.start for part in parts])
+        end = max([part.end for part in parts])
+        results = chain.from_iterable(part.results for part in parts)
+        return cls(parts[0].document, start, end, tuple(results))
 
     def joins(self, other: _Stretch) -> bool:
         """Return whether two parts overlap, or only white space separates them."""
@@ -206,7 +219,8 @@ class _Stretch:
 
     def without(self, others: Sequence[_Stretch]) -> Iterator[str]:
         """Yield the part's text without the text of other parts."""
-        text, at = self.results[0].node.text, self.start
+        text = self.results[0].node.text
+        at = self.start
         for other in sorted(others, key=lambda other: other.start):
             yield text[at - self.start : max(at, other.start) - self.start]
             at = max(at, min(other.end, self.end))
@@ -220,8 +234,10 @@ class _Stretch:
         node = max((result.node for result in self.results), key=lambda node: len(node.text))
         if len(node.text) >= self.end - self.start:
             return merge(node, self.results, best.score)
-        parts = sorted(map(_Stretch.of, self.results), key=lambda part: (part.start, -part.end))
-        text, at = "", self.start
+        parts = [_Stretch.of(result) for result in self.results]
+        parts.sort(key=lambda part: (part.start, -part.end))
+        text = ""
+        at = self.start
         for part in parts:
             node = part.results[0].node
             text += _document_text(node, at, part.start) + node.text[max(0, at - part.start) :]

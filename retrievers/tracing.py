@@ -43,7 +43,7 @@ class Span:
     def set_results(self, results: Sequence[Sequence[ScoredNode]]) -> None:
         """Set the results of a search, and their number as the attribute ``"results"``."""
         self.results = results
-        self.attributes["results"] = sum(map(len, results))
+        self.attributes["results"] = sum([len(ranking) for ranking in results])
 
     def __str__(self) -> str:
         return "\n".join(self._lines("", ""))
@@ -54,10 +54,9 @@ class Span:
         failed = "" if self.error is None else f" failed: {type(self.error).__name__}: {self.error}"
         yield f"{first}{self.name}{attributes}{duration}{failed}"
         for number, span in enumerate(self.children, 1):
-            last = number == len(self.children)
-            yield from span._lines(
-                remaining + ("└─ " if last else "├─ "), remaining + ("   " if last else "│  ")
-            )
+            is_last = number == len(self.children)
+            branch, bar = ("└─ ", "   ") if is_last else ("├─ ", "│  ")
+            yield from span._lines(remaining + branch, remaining + bar)
 
 
 class Observer(Protocol):
@@ -162,6 +161,8 @@ def summarize_queries(queries: Sequence[str]) -> str:
 
 
 def _short(value: Any) -> str:
-    text = value if isinstance(value, str) else repr(value)
-    text = text if len(text) <= 60 else f"{text[:57]}..."
-    return repr(text) if isinstance(value, str) and " " in text else text
+    is_text = isinstance(value, str)
+    text = value if is_text else repr(value)
+    if len(text) > 60:
+        text = f"{text[:57]}..."
+    return repr(text) if is_text and " " in text else text
