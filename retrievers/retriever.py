@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, product
@@ -16,13 +16,14 @@ from ..nodegraph.errors import nearest_names
 from ..nodegraph.graph import NodeGraph
 from ..nodegraph.models.embedder import Vectors
 from .base_retriever import RESTRICTION, BaseRetriever, check_texts
+from .branch import FUSED, Branch, Scoring
 from .filters import Filters, all_of
 from .plans.plan import Do, gather
 from .protocols import Similarity
 from .ranking import Lift
 from .results import OutputFormat, Results, ScoredNode
 from .retrieval_conditions import Conditions, check_restriction
-from .search import Rank, Search, Select, all_results, search
+from .search import View, search
 from .similarities.registry import DEFAULT, MakeIndex, Unranked, get_similarity, with_index
 from .validation import UNBOUNDED, check_number, check_top_k, choice, whole
 
@@ -32,10 +33,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-
-FUSED = 50
-"""The minimum number of fused results per ranking, with ``similarity="auto"``."""
 
 
 class Retriever(BaseRetriever):
@@ -123,13 +120,13 @@ class Retriever(BaseRetriever):
         names = ("bm25", "cosine") if is_auto else (similarity,)
         similarities = [with_index(get_similarity(name), index) for name in names]
         self.similarity = similarities[0]
-        self._branches: list[tuple[Similarity, str | None]] = []
+        self._scorings: list[Scoring] = []
         for each in similarities:
             keys: Sequence[str | None] = [None]
             if each.mode == "embedding":
                 keys = search_keys(each.name, self.graphs, embed_keys, optional=is_auto)
-            self._branches += [(each, key) for key in keys]
-        self.embed_keys = [key for _, key in self._branches if key is not None]
+            self._scorings += [Scoring(each, key) for key in keys]
+        self.embed_keys = [key for _, key in self._scorings if key is not None]
         if embed_keys is not None and not self.embed_keys:
             raise ValueError(
                 f"embed_keys={embed_keys!r} choose among embeddings, and similarity "
@@ -164,7 +161,7 @@ class Retriever(BaseRetriever):
         return "auto" if shared and index == DEFAULT else "bm25"
 
     def __repr__(self) -> str:
-        names = " + ".join(dict.fromkeys(similarity.name for similarity, _ in self._branches))
+        names = " + ".join(dict.fromkeys(scoring.similarity.name for scoring in self._scorings))
         return f"Retriever({self.group!r} -> {self.target!r}, {names}, top_k={self.top_k})"
 
     async def search_all(
@@ -172,15 +169,18 @@ class Retriever(BaseRetriever):
     ) -> list[Results]:
         """Return the results of each query, at most ``limit`` per query."""
         texts = [query for query in queries if query.strip()]
-        found = await search_together([self], texts, [limit], filters, None, all_results)
+        top_k = self.top_k if limit is None else limit
+        branch = self.branch(filters)
+        found = await search_branches([branch], texts, partial(_all_results, branch, top_k))
         if len(texts) == len(queries):
             return found
-        of_blank = self.search_for([], limit, filters)
         listed: Results = []  # no nodes without filters
-        if of_blank.conditions:
-            unranked = replace(of_blank, branches=[(Unranked(), None)], min_score={})
-            find = partial(search, [unranked], [""], {}, None, all_results)
-            listed = (await Do(find, kind="work"))[0][: of_blank.top_k]
+        if branch.conditions:
+            unranked = replace(branch, scorings=[Scoring(Unranked(), None)], min_score={})
+            limit = max(top_k, FUSED) if branch.is_fused else top_k
+            work = partial(_all_results, unranked, limit)
+            find = partial(search, [unranked], [""], {}, work)
+            listed = (await Do(find, kind="work"))[0][:top_k]
         results = iter(found)
         return [next(results) if query.strip() else list(listed) for query in queries]
 
@@ -206,9 +206,11 @@ class Retriever(BaseRetriever):
         """
         if not self.embed_keys:
             raise ValueError(f"{self!r} compares texts; vectors need similarity='cosine'")
-        of_query = self.search_for([query], top_k, filters)
-        vectors = dict.fromkeys(self.embedded(), np.asarray([vector], np.float32))
-        (results,) = search([of_query], [query], vectors, None, all_results)
+        check_texts([query])
+        limit = self.top_k if top_k is None else check_top_k(top_k)
+        branch = self.branch(filters)
+        vectors = dict.fromkeys(branch.embeddings, np.asarray([vector], np.float32))
+        (results,) = search([branch], [query], vectors, partial(_all_results, branch, limit))
         return results
 
     @property
@@ -254,65 +256,46 @@ class Retriever(BaseRetriever):
         other.fetch_k = whole(fetch_k, "fetch_k", 1)
         return other
 
-    def embedded(self) -> list[tuple[NodeGraph, str]]:
-        """Return the graphs with their searched embeddings."""
-        pairs = product(self.graphs, self.embed_keys)
-        return [(graph, key) for graph, key in pairs if key in graph.embeddings.embedders]
-
-    def search_for(
-        self, queries: Sequence[str], top_k: int | None, filters: Filters | None
-    ) -> Search:
-        """Check the arguments of a call and return its search, without vectors."""
-        check_texts(queries)
-        limit = self.top_k if top_k is None else check_top_k(top_k)
-        return Search(
+    def branch(self, filters: Filters | None = None) -> Branch:
+        """Return the branch of a search with additional filters."""
+        return Branch(
             self.graphs,
             [self.group],
             self.target,
-            self._branches,
-            max(limit, FUSED) if self._is_fused else limit,
+            self._scorings,
             self.conditions(filters),
             self._min_scores,
             self.lift,
             self.fetch_k,
-            limit,
         )
 
 
-async def search_together(
-    retrievers: Sequence[Retriever],
-    queries: Sequence[str],
-    limits: Sequence[int | None],
-    filters: Filters | None,
-    rank: Rank | None,
-    select: Select[T],
+async def search_branches(
+    branches: Sequence[Branch], queries: Sequence[str], work: Callable[[View], T]
 ) -> list[T]:
-    """Return the results of one search with several retrievers of the same graphs and target.
+    """Embed queries and search branches of the same graphs and target in one view.
 
     Args:
-        retrievers: The retrievers.
+        branches: The branches.
         queries: The queries, without blank queries.
-        limits: The maximum number of targets per retriever. None: its ``top_k``.
-        filters: Conditions, in addition to the filters of the retrievers.
-        rank: A function that merges the rankings of the retrievers. None: there is one retriever.
-        select: A function that reads the result of a query from its ranking.
+        work: Returns the result of a query from its view; see ``search``.
     """
-    searches = [
-        retriever.search_for(queries, limit, filters)
-        for retriever, limit in zip(retrievers, limits, strict=True)
-    ]
 
     async def embed(graph: NodeGraph, key: str) -> Vectors:
         of_graph = graph.embeddings
         call = partial(of_graph.query_vectors, queries, key)
         return await Do(call, partial(of_graph.aquery_vectors, queries, key))
 
-    pairs = dict.fromkeys(pair for retriever in retrievers for pair in retriever.embedded())
+    pairs = dict.fromkeys(pair for branch in branches for pair in branch.embeddings)
     vectors: dict[tuple[NodeGraph, str], Vectors] = {}
     if pairs and queries:
         embedded = await gather([partial(embed, *pair) for pair in pairs])
         vectors = dict(zip(pairs, embedded, strict=True))
-    return await Do(partial(search, searches, queries, vectors, rank, select), kind="work")
+    return await Do(partial(search, branches, queries, vectors, work), kind="work")
+
+
+def _all_results(branch: Branch, limit: int, view: View) -> Results:
+    return view.results(view.ranking(branch, limit))
 
 
 def search_keys(

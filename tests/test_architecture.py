@@ -19,7 +19,7 @@ _IN_BOTH_FRAMEWORKS = re.compile(r"NodeGraph\w+")
 # Dataclasses that collect, count or remember. All other public dataclasses are values.
 _MUTABLE = {
     *("AnswerContext", "Corpus", "FolderScan", "GraphStruct", "ReadReport"),
-    *("RegisteredReader", "TakenIndex", "Span", "WorkerProcess"),
+    *("RegisteredReader", "Span", "WorkerProcess"),
 }
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice, repeat
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, cast, get_args
 
 import numpy as np
 
@@ -15,7 +14,6 @@ from ...nodegraph.errors import EmbeddingError, VectorLengthError
 from ...nodegraph.extractors.entity_extractor import EntityExtractor
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.models.embedding_cache import MAX_QUERIES
-from ...nodegraph.node import Node
 from ...nodegraph.storage.columns import portions
 from ..analysis.phrases import Phrase, quoted_phrases
 from ..base_retriever import BaseRetriever, Phrases
@@ -23,14 +21,15 @@ from ..filters import Filters, all_of, parse_filters
 from ..indexes.bm25_scores import Floats, TermWeights
 from ..indexes.current import current
 from ..indexes.nearest_vectors import unit
+from ..indexes.text_index import TextIndex
 from ..indexes.vector_index import VectorIndex
 from ..plans.effects import find_all, find_one
 from ..plans.plan import Do
 from ..protocols import Index, RetrieverProtocol
-from ..ranking import cut_scores, in_document_order, with_variant
+from ..ranking import cut_scores, with_variant
 from ..results import QueryVariant, Results
-from ..retriever import Retriever, search_together
-from ..search import Ranking, Reader, TakenIndex
+from ..retriever import Retriever, search_branches
+from ..search import View
 from ..similarities.bm25 import Bm25
 from ..similarities.registry import DEFAULT, MakeIndex, get_similarity
 from ..token_budget import BUDGET, TokenBudget
@@ -39,6 +38,7 @@ from ..validation import check_min_score, check_top_k, choice
 from . import relevance
 from .branch_weights import BranchWeights, parse_weights
 from .budget_windows import passages_within, search_windows
+from .default_search import Distinct, EvidenceSearch
 from .default_settings import (
     MeasuredSettings,
     default_target,
@@ -46,14 +46,10 @@ from .default_settings import (
     read_settings,
     sentence_group,
 )
-from .evidence_fusion import SENTENCES, WHOLE, Branch, EvidenceFusion, HitsForLinks, with_note
+from .evidence_fusion import DEPTH, SENTENCES, WHOLE, Branches, EvidenceFusion, HitsForLinks
 from .link_retriever import LinkRetriever
-from .trust import mean_scores
 
 logger = logging.getLogger(__name__)
-
-DEPTH = 32
-"""The number of fused targets per branch."""
 
 MISSING = 200
 """The maximum number of vectors that a search computes. Above, only words are compared."""
@@ -62,21 +58,7 @@ _MAX_WEIGHT = 3.0  # of vectors, for links and windows
 
 _ALONE = 10.0  # weight of vectors compared with words, if vectors decide alone
 
-_SPARE = 4  # additional results, since texts may repeat
-
-_DEEPEST = 16  # a search for distinct texts stops at this multiple of the limit
-
 _PROBED = 200  # characters of the query of ``build``
-
-
-Group = Callable[[Sequence[Node]], list[list[int]] | None]
-"""Returns the positions of nodes with equal texts. None: more nodes are necessary."""
-
-Find = Callable[[Sequence[str], int, Group], Awaitable[list[Results | None]]]
-"""Returns the first results of queries, collapsed by a function.
-
-The number limits the results before they are collapsed. None: the function returned None.
-"""
 
 
 class _Words(NamedTuple):
@@ -221,21 +203,15 @@ class DefaultRetriever(BaseRetriever):
             )
         self.bm25 = similarity
         branch = partial(Retriever, graph, target=target, top_k=DEPTH, filters=filters)
-        self._words = [
-            Branch("sentences", branch(self.sentences, similarity)),
-            Branch("words", branch(target, similarity)),
-        ]
+        self._word_retrievers = {
+            "sentences": branch(self.sentences, similarity),
+            "words": branch(target, similarity),
+        }
         of_vectors = {"sentences": [self.sentences], "passages": [target]}
         groups = of_vectors.get(self.vectors, [self.sentences, target])
         nearest = partial(branch, similarity="cosine", index=index)
         self._vectors = [
-            Branch(
-                key if group == self.sentences else f"{key}, passages",
-                nearest(group, embed_keys=[key]),
-                key,
-            )
-            for key in keys
-            for group in dict.fromkeys(groups)
+            nearest(group, embed_keys=[key]) for key in keys for group in dict.fromkeys(groups)
         ]
         self._embed_keys = keys
         self._known_keys = keys  # also those with weight 0
@@ -249,14 +225,16 @@ class DefaultRetriever(BaseRetriever):
         self.weights = parse_weights(weights, self._known_keys)
         of_vectors = self.weights.vectors
         self._embed_keys = [key for key in self._known_keys if of_vectors[key]]
-        self._vectors = [branch for branch in self._known_vectors if of_vectors[str(branch.key)]]
+        self._vectors = [each for each in self._known_vectors if of_vectors[each.embed_keys[0]]]
 
     def with_fetch_k(self, fetch_k: int) -> DefaultRetriever:
         """Return a copy with another number of hits before lifting."""
         other = copy.copy(self)
-        other._words = [_with_fetch_k(branch, fetch_k) for branch in self._words]
-        other._vectors = [_with_fetch_k(branch, fetch_k) for branch in self._vectors]
-        other._known_vectors = [_with_fetch_k(branch, fetch_k) for branch in self._known_vectors]
+        other._word_retrievers = {
+            name: each.with_fetch_k(fetch_k) for name, each in self._word_retrievers.items()
+        }
+        other._vectors = [each.with_fetch_k(fetch_k) for each in self._vectors]
+        other._known_vectors = [each.with_fetch_k(fetch_k) for each in self._known_vectors]
         other._linked = {}
         return other
 
@@ -283,7 +261,7 @@ class DefaultRetriever(BaseRetriever):
         """Build groups, vectors, indexes, measured settings and links before the first search."""
         reader = self.graph.reader
         try:
-            for group in dict.fromkeys(branch.retriever.group for branch in self._vectors):
+            for group in dict.fromkeys(each.group for each in self._vectors):
                 self.graph.build(group, embed=self._embed_keys)
             self.graph.build(self.sentences)
         except EmbeddingError as error:
@@ -300,7 +278,11 @@ class DefaultRetriever(BaseRetriever):
     @property
     def inner_retrievers(self) -> Sequence[tuple[str, RetrieverProtocol]]:
         """The retrievers that may be fused."""
-        return [(branch.name, branch.retriever) for branch in [*self._words, *self._vectors]]
+        found: list[tuple[str, RetrieverProtocol]] = [*self._word_retrievers.items()]
+        for each in self._vectors:
+            key = each.embed_keys[0]
+            found.append((key if each.group == self.sentences else f"{key}, passages", each))
+        return found
 
     async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
@@ -370,121 +352,101 @@ class DefaultRetriever(BaseRetriever):
         if measured is not None:
             reliability = measured.reliability(self._embed_keys)
         missing = 0
-        for branch in self._vectors:
-            index = self._open(branch)
-            if reliability[str(branch.key)] and isinstance(index, VectorIndex):
+        for each in self._vectors:
+            index = self._open(each)
+            if reliability[each.embed_keys[0]] and isinstance(index, VectorIndex):
                 missing = max(missing, index.count_missing(MISSING))
         return missing
 
-    def _open(self, branch: Branch) -> Index[Any]:
-        """Return the index of a branch of vectors."""
-        retriever = branch.retriever
-        return retriever.similarity.open(self.graph, retriever.group, branch.key)
+    def _open(self, retriever: Retriever) -> Index[Any]:
+        """Return the index of a retriever by vectors."""
+        return retriever.similarity.open(self.graph, retriever.group, retriever.embed_keys[0])
 
     async def _search(
         self, queries: Sequence[str], limit: int, filters: Filters | None
     ) -> list[Results]:
         texts = [query for query in queries if query.strip()]
         with start_span(self.name, query=summarize_queries(queries)) as span:
-            read = partial(read_settings, self.graph, self.target, self._embed_keys)
-            measured = await Do(read, kind="work")
-            if measured is None:
-                for branch in self._vectors:  # this call embeds the measured texts
-                    await Do(self._open(branch).ready)
-                group = self.target if self.vectors == "passages" else self.sentences
-                indexes = {
-                    str(branch.key): self._open(branch)
-                    for branch in self._vectors
-                    if branch.retriever.group == group
-                }
-                settings = self.graph, self.target, self.sentences, self._embed_keys
-                is_of_targets = self.vectors == "passages"
-                measured = await Do(partial(measure, *settings, indexes, is_of_targets))
+            measured = await self._measured()
             links = measured.links if self.follow_links is None else self.follow_links
             span.attributes.update(weights=[SENTENCES, WHOLE, *measured.weights], links=links)
-            find = partial(self._find_linked if links else self._find, measured, filters)
-            find_results = _find_distinct if self.collapse else _find_all
             budget = BUDGET.get()
+            count = limit
             if budget is not None:
-                passages = await find_results(find, texts, passages_within(budget))
-                windows = partial(self._windows, texts, passages, budget, measured.weights)
-                found = await Do(windows, kind="work")
+                count = passages_within(budget)
+            distinct = Distinct(count, self.collapse)
+            if links:
+                found = await self._find_linked(measured, filters, texts, distinct)
+                if budget is not None:
+                    windows = partial(self._windows, texts, found, budget, measured.weights)
+                    found = await Do(windows, kind="work")
             else:
-                found = await find_results(find, texts, limit)
-                if self.collapse and not links:
-                    found = [*map(in_document_order, found)]
+                found = await self._find(measured, filters, texts, distinct, budget)
             span.attributes.update(_notes(found))
             if len(texts) == len(queries):
                 return found
-            listed = await find_one(self._words[1].retriever, "", limit, filters)
+            listed = await find_one(self._word_retrievers["words"], "", limit, filters)
             rankings = iter(found)
             return [next(rankings) if query.strip() else [*listed] for query in queries]
+
+    async def _measured(self) -> MeasuredSettings:
+        """Return the measured settings. The first call measures them."""
+        read = partial(read_settings, self.graph, self.target, self._embed_keys)
+        measured = await Do(read, kind="work")
+        if measured is not None:
+            return measured
+        for each in self._vectors:  # this call embeds the measured texts
+            await Do(self._open(each).ready)
+        is_of_targets = self.vectors == "passages"
+        group = self.target if is_of_targets else self.sentences
+        indexes = {
+            each.embed_keys[0]: self._open(each) for each in self._vectors if each.group == group
+        }
+        settings = self.graph, self.target, self.sentences, self._embed_keys
+        return await Do(partial(measure, *settings, indexes, is_of_targets))
 
     async def _find(
         self,
         measured: MeasuredSettings,
         filters: Filters | None,
         queries: Sequence[str],
-        depth: int,
-        group: Group,
-    ) -> list[Results | None]:
-        """Search all branches together. See ``Find``."""
-        fusion = self._fusion(measured)
-        backgrounds = measured.backgrounds
-
-        def rank(
-            number: int, rankings: Sequence[Ranking], sources: Sequence[TakenIndex]
-        ) -> Ranking:
-            ranking, trust = fusion.fuse(number, rankings, sources)
-            keys = [*ranking.scores]
-            words = sources[1]  # the index of the target group
-            term_scores = words.snapshot.term_scores(number, [node_id for _, node_id in keys])
-            scores = relevance.word_scores(words.queries[number], term_scores)
-            size = int(words.snapshot.size)
-            near = []
-            for key, background in backgrounds.items():
-                of_key = [at for at, source in enumerate(sources) if source.key == key]
-                if of_key:
-                    cosines = mean_scores([rankings[at].scores for at in of_key], keys, DEPTH)
-                    query = unit(sources[of_key[0]].queries[number])
-                    deviation = measured.deviations[key]
-                    near.append(
-                        relevance.vector_scores(cosines, query, background, deviation, size)
-                    )
-            if near:
-                scores = relevance.joined(scores * trust, near)
-            return ranking._replace(scores=dict(zip(keys, scores.tolist(), strict=True)))
-
-        def select(reader: Reader) -> Results | None:
-            ranked = reader.ranking.scores
-            keys = [
-                key for key in islice(ranked, max(depth, relevance.COMPARED)) if ranked[key] > 0
-            ]
-            scores = relevance.descending([ranked[key] for key in keys])
-            nodes = [*reader.nodes(keys[:depth]).values()]
-            if (groups := group(nodes)) is None:
-                return None
-            best = [at for at, *_ in groups]
-            results = reader.results([keys[at] for at in best], [scores[at] for at in best])
-            results = with_note(results, reader)
-            copies = [[(nodes[at], scores[at]) for at in others] for _, *others in groups]
-            return [*map(relevance.with_copies, results, copies, repeat(reader.query))]
-
-        limits = [max(depth, DEPTH)] * len(fusion.retrievers)
-        return await search_together(fusion.retrievers, queries, limits, filters, rank, select)
-
-    def _fusion(self, measured: MeasuredSettings) -> EvidenceFusion:
-        """Return the fusion of words and of vectors that are reliable or have a given weight."""
+        distinct: Distinct,
+        budget: TokenBudget | None,
+    ) -> list[Results]:
+        """Search all branches in one view, without links."""
         reliability = measured.reliability(self._embed_keys)
         if self.weights is not None:
             reliability = dict.fromkeys(self._embed_keys, 1.0)
-        return EvidenceFusion(
-            self._words,
-            self._vectors,
-            reliability,
-            measured.deviations,
-            DEPTH,
-            self.weights,
+        vectors = [each for each in self._vectors if reliability[each.embed_keys[0]]]
+        branches = Branches(
+            self._word_retrievers["sentences"].branch(filters),
+            self._word_retrievers["words"].branch(filters),
+            [each.branch(filters) for each in vectors],
+        )
+        fusion = EvidenceFusion(branches, reliability, measured.deviations, self.weights)
+        finish = None
+        if budget is not None:
+            finish = partial(self._in_windows, branches, budget, measured.weights)
+        work = EvidenceSearch(fusion, measured.backgrounds, distinct, finish)
+        return await search_branches(branches.all, queries, work)
+
+    def _in_windows(
+        self,
+        branches: Branches,
+        budget: TokenBudget,
+        weights: Sequence[float],
+        view: View,
+        results: Results,
+    ) -> Results:
+        """Return windows of passages; the graph is held."""
+        return search_windows(
+            self.graph,
+            self.sentences,
+            results,
+            view.prepared(branches.words),
+            cast(TextIndex, view.source(branches.sentences).opened.index),
+            budget,
+            self._fixed_weights(weights),
         )
 
     def _fixed_weights(self, measured: Sequence[float]) -> dict[str, float]:
@@ -503,33 +465,52 @@ class DefaultRetriever(BaseRetriever):
         measured: MeasuredSettings,
         filters: Filters | None,
         queries: Sequence[str],
-        depth: int,
-        group: Group,
-    ) -> list[Results | None]:
-        """Search all branches, and follow links. See ``Find``."""
+        distinct: Distinct,
+    ) -> list[Results]:
+        """Search all branches, and follow links."""
         retriever = self._link_retriever(measured)
-        limit = max(depth, relevance.COMPARED)
-        rankings = await find_all(retriever, queries, limit, all_of(self.filters, filters))
+        conditions = all_of(self.filters, filters)
+        found: dict[str, Results] = {}
+        missing = [*queries]
+        depth = distinct.depth
+        while missing:
+            limit = max(depth, relevance.COMPARED)
+            rankings = await find_all(retriever, missing, limit, conditions)
+            score = partial(self._linked_results, missing, rankings, measured, distinct, depth)
+            found |= await Do(score, kind="work")
+            missing = [query for query in missing if query not in found]
+            depth *= 2
+        return [[*found[query]] for query in queries]
 
-        def score() -> list[Results | None]:
-            scored: list[Results | None] = []
-            found = self._words_of(queries, rankings)
-            for query, words in zip(queries, found, strict=True):
-                results = words.results
-                scores = relevance.word_scores(words.terms, words.scores)
-                near = [*self._near(query, results, measured)]
-                scores[: len(results)] = relevance.joined(scores[: len(results)], near)
-                by_id = dict(zip(words.ids, scores.tolist(), strict=True))
-                ranking = relevance.with_scores(results, by_id)[:depth]
-                groups = group([result.node for result in ranking])
-                pairs = [(result.node, result.score) for result in ranking]
-                copies = [[pairs[at] for at in others] for _, *others in groups or ()]
-                first = [ranking[at] for at, *_ in groups or ()]
-                collapsed = [*map(relevance.with_copies, first, copies, repeat(query))]
-                scored.append(None if groups is None else collapsed)
-            return scored
-
-        return await Do(score, kind="work")
+    def _linked_results(
+        self,
+        queries: Sequence[str],
+        rankings: Sequence[Results],
+        measured: MeasuredSettings,
+        distinct: Distinct,
+        depth: int,
+    ) -> dict[str, Results]:
+        """Return the results of the queries that have enough distinct results."""
+        found: dict[str, Results] = {}
+        of_queries = self._words_of(queries, rankings)
+        for query, words in zip(queries, of_queries, strict=True):
+            scores = relevance.word_scores(words.terms, words.scores)
+            near = [*self._near(query, words.results, measured)]
+            count = len(words.results)
+            scores[:count] = relevance.joined(scores[:count], near)
+            by_id = dict(zip(words.ids, scores.tolist(), strict=True))
+            ranking = relevance.with_scores(words.results, by_id)[:depth]
+            groups = distinct.groups([result.node for result in ranking], depth)
+            if groups.is_enough:
+                found[query] = [
+                    relevance.with_copies(
+                        ranking[at],
+                        [(ranking[other].node, ranking[other].score) for other in others],
+                        query,
+                    )
+                    for at, *others in groups.positions
+                ]
+        return found
 
     def _link_retriever(self, measured: MeasuredSettings) -> LinkRetriever:
         """Return the retriever that follows links, made once for each measurement."""
@@ -567,11 +548,12 @@ class DefaultRetriever(BaseRetriever):
     def _hits_for_links(self, measured: MeasuredSettings) -> HitsForLinks:
         """Return the retriever of the first hits of links."""
         group = self.target if self.vectors == "passages" else self.sentences
-        vectors = [branch for branch in self._vectors if branch.retriever.group == group]
+        vectors = [each for each in self._vectors if each.group == group]
         by_key = self._fixed_weights(measured.weights)
-        weights = [by_key[str(branch.key)] for branch in vectors]
+        weights = [by_key[each.embed_keys[0]] for each in vectors]
         trust = None if self.weights is None else float(self.weights.words > 0)
-        return HitsForLinks(self._words, vectors, weights, DEPTH, trust)
+        words = [*self._word_retrievers.values()]
+        return HitsForLinks(words, vectors, weights, trust)
 
     def _near(self, query: str, results: Results, measured: MeasuredSettings) -> Iterator[Floats]:
         """Yield the vector scores of results, for each embedding that found some of them."""
@@ -613,32 +595,3 @@ def _notes(found: Sequence[Results]) -> dict[str, str]:
         if variant.strategy == DefaultRetriever.name and variant.note is not None
     )
     return {"decided": "; ".join(notes)} if notes else {}
-
-
-def _with_fetch_k(branch: Branch, fetch_k: int) -> Branch:
-    return branch._replace(retriever=branch.retriever.with_fetch_k(fetch_k))
-
-
-async def _find_all(find: Find, queries: Sequence[str], limit: int) -> list[Results]:
-    """Return the first results of each query, including copies."""
-    found = await find(queries, limit, lambda nodes: [[at] for at in range(len(nodes))])
-    return [results or [] for results in found]
-
-
-async def _find_distinct(find: Find, queries: Sequence[str], limit: int) -> list[Results]:
-    """Return results with distinct texts, from as deep in the rankings as needed."""
-    found: dict[str, Results] = {}
-    missing, depth = queries, limit + _SPARE
-
-    def group(nodes: Sequence[Node]) -> list[list[int]] | None:
-        same = relevance.same_texts([node.text for node in nodes])
-        is_enough = len(same) >= limit or len(nodes) < depth or depth >= _DEEPEST * limit
-        return same[:limit] if is_enough else None
-
-    while missing:
-        for query, results in zip(missing, await find(missing, depth, group), strict=True):
-            if results is not None:
-                found[query] = results
-        missing = [query for query in missing if query not in found]
-        depth *= 2
-    return [[*found[query]] for query in queries]

@@ -18,13 +18,13 @@ from ...nodegraph.names import name_key, split_title
 from ...nodegraph.node import ROOT, Node
 from ...nodegraph.splitters.passage_splitter import PassageSplitter
 from ...nodegraph.splitters.sentences import split_sentences
+from ..branch import take_snapshot
 from ..filters import parse_filters
 from ..indexes.current import current
 from ..indexes.nearest_vectors import unit
 from ..indexes.text_index import TextIndex
 from ..protocols import Index, Snapshot
 from ..results import Hits
-from ..search import take_snapshot
 from ..similarities.bm25 import Bm25
 from .link_names import is_written_as_name, names_in
 from .relevance import Vectors, usual_deviation

@@ -9,13 +9,18 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ..branch import Branch
+from ..hits import Key, Ranking, fused, with_shares
 from ..indexes.bm25_scores import Floats, TermWeights
 from ..results import QueryVariant, Results
 from ..retriever import Retriever
-from ..search import Part, Ranking, Reader, TakenIndex, fused
+from ..search import View
 from .branch_weights import BranchWeights
 from .fusion import FusionRetriever
-from .trust import PassageHits, probability, vector_evidence, word_evidence
+from .trust import PassageEvidence, PassageHits, probability, vector_evidence, word_evidence
+
+DEPTH = 32
+"""The number of fused targets per branch."""
 
 SENTENCES, WHOLE = 1.0, 3.0
 """The weights of the words of sentences and of their targets."""
@@ -31,18 +36,37 @@ _RARE = 0.8  # weight of a code, as a share of the highest weight of a term
 _ALL_WORDS = 0.99  # share of the weight of a question
 
 
-class Branch(NamedTuple):
-    """A part of the default search.
+class Branches(NamedTuple):
+    """The branches of the default search, all with the same target.
 
     Attributes:
-        name: The name in traces.
-        retriever: The search of the targets or of their sentences.
-        key: The embedding; None for words.
+        sentences: The words of sentences.
+        words: The words of the targets.
+        vectors: The vectors of sentences and of targets.
     """
 
-    name: str
-    retriever: Retriever
-    key: str | None = None
+    sentences: Branch
+    words: Branch
+    vectors: Sequence[Branch]
+
+    @property
+    def all(self) -> list[Branch]:
+        """All branches."""
+        return [self.sentences, self.words, *self.vectors]
+
+    @property
+    def keys(self) -> list[str]:
+        """The searched embeddings."""
+        return [*dict.fromkeys(map(key_of, self.vectors))]
+
+    def of_key(self, key: str) -> list[Branch]:
+        """Return the branches of one embedding."""
+        return [branch for branch in self.vectors if key_of(branch) == key]
+
+
+def key_of(branch: Branch) -> str:
+    """Return the embedding of a branch of vectors."""
+    return str(branch.scorings[0].key)
 
 
 class Fused(NamedTuple):
@@ -62,117 +86,112 @@ class EvidenceFusion:
     """The fusion of the branches of the default search.
 
     Args:
-        words: The words of sentences, and of their targets.
-        vectors: The vectors of sentences and of targets.
-        reliability: How good the vectors of each embedding are, from 0 (ignored) to 1.
+        branches: The branches, without embeddings that are ignored.
+        reliability: How good the vectors of each embedding are, from 0 to 1.
         deviations: The standard deviation of the cosines of unrelated texts, by embedding.
-        limit: The number of targets per branch.
         weights: The given weights. None: words and vectors count by their evidence.
     """
 
     def __init__(
         self,
-        words: Sequence[Branch],
-        vectors: Sequence[Branch],
+        branches: Branches,
         reliability: Mapping[str, float],
         deviations: Mapping[str, float],
-        limit: int,
         weights: BranchWeights | None = None,
     ) -> None:
-        self.weights = weights
+        self.branches = branches
         self.reliability = reliability
         self.deviations = deviations
-        self.limit = limit
-        self.branches = [*words, *(each for each in vectors if reliability[str(each.key)])]
-        self.retrievers = [branch.retriever for branch in self.branches]
+        self.weights = weights
 
-    def fuse(
-        self, number: int, rankings: Sequence[Ranking], sources: Sequence[TakenIndex]
-    ) -> Fused:
-        """Fuse the rankings of the branches for one query. See ``Rank``."""
-        if self.weights is not None and self._keys():
-            return self._by_weights(self.weights, rankings)
-        if not self._keys():
+    def fuse(self, view: View, depth: int) -> Fused:
+        """Fuse the rankings of the branches for one query.
+
+        Args:
+            view: The view of the query.
+            depth: The number of targets per branch.
+        """
+        rankings = [view.ranking(branch, depth) for branch in self.branches.all]
+        if not self.branches.vectors:
             ranking = fused(rankings, "relative", [SENTENCES, WHOLE])
             return Fused(ranking, np.ones(len(ranking.scores)))
-        keys = [*dict.fromkeys(key for ranking in rankings for key in ranking.scores)]
-        query: TermWeights = sources[1].queries[number]
-        size = int(sources[1].snapshot.size)
-        words = word_evidence(
-            PassageHits(rankings[0].scores, rankings[1].scores),
-            keys,
-            self.limit,
-            size,
-            query,
-        )
-        shares = [words.values * words.of_sentences, words.values * (1 - words.of_sentences)]
-        total_reliability = sum(self.reliability[key] for key in self._keys())
-        by_vectors = 0.0
-        for key in self._keys():
-            hits = self._hits(key, rankings, sources[0])
-            deviation = self.deviations.get(key, 0.0)
-            found = vector_evidence(hits, keys, self.limit, size, deviation)
-            weight = _VECTORS * self.reliability[key] ** 2 / total_reliability
-            by_vectors += weight * found.highest
-            for branch in self.branches:
-                if branch.key == key:
-                    part = found.of_sentences if _is_of_parts(branch) else 1 - found.of_sentences
-                    shares.append(weight * found.values * part)
-        of_terms = sources[1].snapshot.term_scores(number, [node_id for _, node_id in keys])
-        lead = _lead(query, of_terms > 0)
-        scores = _with_phrases(np.sum(shares, axis=0) + lead, query, of_terms > 0)
-        order = np.argsort(-scores, kind="stable")
-        ranked = {keys[at]: float(scores[at]) for at in order}
-        parts = [
-            Part(part.hits, dict(zip(keys, share.tolist(), strict=True)))
-            for ranking, share in zip(rankings, shares, strict=True)
-            for part in ranking.parts
-        ]
-        by_words = float((words.values + lead).max(initial=0.0))
-        ranking = Ranking(ranked, parts, describe(by_words, by_vectors))
-        return Fused(ranking, probability(words.values + lead)[order])
+        if self.weights is not None:
+            return self._by_weights(self.weights, rankings)
+        return self._by_evidence(view, rankings, depth)
 
     def _by_weights(self, weights: BranchWeights, rankings: Sequence[Ranking]) -> Fused:
         """Fuse the rankings with given weights."""
-        of_branches = []
-        for branch in self.branches:
-            if branch.key is None:
-                part = SENTENCES if _is_of_parts(branch) else WHOLE
-                of_branches.append(weights.words * part / (SENTENCES + WHOLE))
-            else:
-                count = sum(other.key == branch.key for other in self.branches)
-                of_branches.append(weights.vectors[branch.key] / count)
+        part = weights.words / (SENTENCES + WHOLE)
+        of_branches = [part * SENTENCES, part * WHOLE]
+        for branch in self.branches.vectors:
+            key = key_of(branch)
+            of_branches.append(weights.vectors[key] / len(self.branches.of_key(key)))
         ranking = fused(rankings, "relative", of_branches)._replace(note=weights.note)
         return Fused(ranking, np.full(len(ranking.scores), float(weights.words > 0)))
 
-    def _keys(self) -> list[str]:
-        """Return the embeddings that are searched."""
-        return [*dict.fromkeys(branch.key for branch in self.branches if branch.key is not None)]
+    def _by_evidence(self, view: View, rankings: Sequence[Ranking], depth: int) -> Fused:
+        """Fuse the rankings by the evidence of words and vectors in this question."""
+        branches = self.branches
+        keys = [*dict.fromkeys(key for ranking in rankings for key in ranking.scores)]
+        query: TermWeights = view.prepared(branches.words)
+        words = evidence_of_words(view, branches, keys, depth)
+        shares = [words.values * words.of_sentences, words.values * (1 - words.of_sentences)]
+        total_reliability = sum(self.reliability[key] for key in branches.keys)
+        by_vectors = 0.0
+        for key in branches.keys:
+            found = self._evidence_of_vectors(view, key, keys, depth)
+            weight = _VECTORS * self.reliability[key] ** 2 / total_reliability
+            by_vectors += weight * found.highest
+            for branch in branches.of_key(key):
+                part = found.of_sentences if branch.is_lifted else 1 - found.of_sentences
+                shares.append(weight * found.values * part)
+        matches = view.term_scores(branches.words, keys) > 0
+        lead = _lead(query, matches)
+        scores = _with_phrases(np.sum(shares, axis=0) + lead, query, matches)
+        order = np.argsort(-scores, kind="stable")
+        ranked = {keys[at]: float(scores[at]) for at in order}
+        by_words = float((words.values + lead).max(initial=0.0))
+        shares_by_key = [dict(zip(keys, share.tolist(), strict=True)) for share in shares]
+        found_by = with_shares(rankings, shares_by_key)
+        ranking = Ranking(ranked, found_by, describe(by_words, by_vectors))
+        return Fused(ranking, probability(words.values + lead)[order])
 
-    def _hits(self, key: str, rankings: Sequence[Ranking], words: TakenIndex) -> PassageHits:
-        """Return the hits of an embedding.
+    def _evidence_of_vectors(
+        self, view: View, key: str, keys: Sequence[Key], depth: int
+    ) -> PassageEvidence:
+        """Return the evidence for passages by one embedding."""
+        sentences: Mapping[Key, float] = {}
+        passages: Mapping[Key, float] = {}
+        counts: Mapping[Key, int] = {}
+        for branch in self.branches.of_key(key):
+            ranking = view.ranking(branch, depth)
+            if branch.is_lifted:
+                sentences = ranking.scores
+                counts = self._sentence_counts(view, ranking)
+            else:
+                passages = ranking.scores
+        size = int(view.source(self.branches.words).snapshot.size)
+        deviation = self.deviations.get(key, 0.0)
+        hits = PassageHits(sentences, passages, counts)
+        return vector_evidence(hits, keys, DEPTH, size, deviation)
 
-        Args:
-            key: The embedding.
-            rankings: The rankings of the branches.
-            words: The words of sentences.
-        """
-        hits = PassageHits({}, {})
-        for branch, ranking in zip(self.branches, rankings, strict=True):
-            if branch.key == key and not _is_of_parts(branch):
-                hits = hits._replace(passages=ranking.scores)
-            elif branch.key == key:
-                best = {target: of[0][2][1] for target, of in ranking.parts[0].hits.items()}
-                counts = words.snapshot.siblings([*best.values()])
-                hits = hits._replace(
-                    sentences=ranking.scores, counts=dict(zip(best, counts, strict=True))
-                )
-        return hits
+    def _sentence_counts(self, view: View, ranking: Ranking) -> dict[Key, int]:
+        """Return the number of sentences of each target in a ranking by sentences."""
+        best = {target: hits[0].node[1] for target, hits in ranking.found_by[0].hits.items()}
+        counts = view.source(self.branches.sentences).snapshot.siblings([*best.values()])
+        return dict(zip(best, counts, strict=True))
 
 
-def _is_of_parts(branch: Branch) -> bool:
-    """Return whether a branch searches the sentences of targets."""
-    return branch.retriever.group != branch.retriever.target
+def evidence_of_words(
+    view: View, branches: Branches, keys: Sequence[Key], depth: int
+) -> PassageEvidence:
+    """Return the evidence for passages by words."""
+    hits = PassageHits(
+        view.ranking(branches.sentences, depth).scores,
+        view.ranking(branches.words, depth).scores,
+    )
+    size = int(view.source(branches.words).snapshot.size)
+    return word_evidence(hits, keys, DEPTH, size, view.prepared(branches.words))
 
 
 def _lead(query: TermWeights, matches: npt.NDArray[np.bool_]) -> Floats:
@@ -219,49 +238,44 @@ class HitsForLinks(FusionRetriever):
         words: The words of sentences, and of their targets.
         vectors: The vectors of each embedding.
         weights: The weights of the vectors, beside words with the weights 1 and 3.
-        limit: The number of targets per branch.
         trust: The factor of the weights of words, from 0 to 1. None: the probability that the words
             of the question do not match by chance.
     """
 
     def __init__(
         self,
-        words: Sequence[Branch],
-        vectors: Sequence[Branch],
+        words: Sequence[Retriever],
+        vectors: Sequence[Retriever],
         weights: Sequence[float],
-        limit: int,
         trust: float | None = None,
     ) -> None:
-        retrievers = [branch.retriever for branch in [*words, *vectors]]
-        super().__init__(retrievers, "relative", [SENTENCES, WHOLE, *weights], top_k=limit)
+        every = [*words, *vectors]
+        super().__init__(every, "relative", [SENTENCES, WHOLE, *weights], top_k=DEPTH)
         self.trust = trust
-        self.has_vectors = any(weights)
-        self.limit = limit
 
-    def _rank(
-        self, number: int, rankings: Sequence[Ranking], sources: Sequence[TakenIndex]
-    ) -> Ranking:
-        """Fuse the rankings of the branches for one query. See ``Rank``."""
+    def _ranked(self, view: View, branches: Sequence[Branch], depths: Sequence[int]) -> Ranking:
+        """Fuse the rankings of branches for one query."""
+        depth = depths[0]
+        sentences, words, *vectors = branches
+        rankings = [view.ranking(branch, depth) for branch in branches]
         weights = [weight for weight in self.weights if weight]
-        if self.has_vectors:
+        if vectors:
             trust = self.trust
             if trust is None:
-                trust = self._trust(number, rankings, sources)
+                trust = trust_in_words(view, Branches(sentences, words, vectors), depth)
             weights[:2] = [SENTENCES * trust, WHOLE * trust]
         return fused(rankings, "relative", weights)
 
-    def _trust(
-        self, number: int, rankings: Sequence[Ranking], sources: Sequence[TakenIndex]
-    ) -> float:
-        """Return the probability that the best words of a query do not match by chance."""
-        hits = PassageHits(rankings[0].scores, rankings[1].scores)
-        keys = [*{**hits.sentences, **hits.passages}]
-        query: TermWeights = sources[1].queries[number]
-        size = int(sources[1].snapshot.size)
-        words = word_evidence(hits, keys, self.limit, size, query)
-        of_terms = sources[1].snapshot.term_scores(number, [node_id for _, node_id in keys])
-        evidence = words.values + _lead(query, of_terms > 0)
-        return float(probability(evidence).max(initial=0.0))
+
+def trust_in_words(view: View, branches: Branches, depth: int) -> float:
+    """Return the probability that the best words of a query do not match by chance."""
+    sentences = view.ranking(branches.sentences, depth).scores
+    passages = view.ranking(branches.words, depth).scores
+    keys = [*{**sentences, **passages}]
+    words = evidence_of_words(view, branches, keys, depth)
+    matches = view.term_scores(branches.words, keys) > 0
+    evidence = words.values + _lead(view.prepared(branches.words), matches)
+    return float(probability(evidence).max(initial=0.0))
 
 
 _FEW, _MANY = 0.25, 0.75  # shares of evidence
@@ -279,12 +293,11 @@ def describe(words: float, vectors: float) -> str:
     return f"{who} (words {share:.0%}, vectors {1 - share:.0%})"
 
 
-def with_note(results: Results, reader: Reader) -> Results:
+def with_note(results: Results, query: str, note: str | None) -> Results:
     """Return the results with the note of their ranking, on the first match of each result."""
-    note = reader.ranking.note
     if note is None:
         return results
-    variant = QueryVariant(reader.query, DEFAULT_NAME, note)
+    variant = QueryVariant(query, DEFAULT_NAME, note)
     noted: Results = []
     for result in results:
         first, *others = result.evidence

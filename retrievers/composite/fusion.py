@@ -8,15 +8,17 @@ from functools import partial
 from typing import Literal
 
 from ..base_retriever import BaseRetriever
+from ..branch import Branch
 from ..filters import Filters
 from ..foreign.foreign_retriever import as_retriever
+from ..hits import Ranking, fused
 from ..plans.effects import find_all
 from ..plans.plan import All, Do
 from ..protocols import RetrieverLike, RetrieverProtocol
 from ..ranking import RANK_CONSTANT, Mode, check_mode, fuse
 from ..results import Results
-from ..retriever import Retriever, search_together
-from ..search import Ranking, Reader, TakenIndex, first_results, fused
+from ..retriever import Retriever, search_branches
+from ..search import View
 from ..tracing import start_span
 from ..validation import check_top_k, choice, number
 
@@ -126,13 +128,7 @@ class FusionRetriever(BaseRetriever):
         is_plain = self.merge_by is None and self.on_error == "raise"
         with start_span(self.name, mode=self.mode, queries=queries) as span:
             if is_plain and all(map(str.strip, queries)) and _are_local(retrievers):
-
-                def select(reader: Reader) -> Results:
-                    return first_results(reader, top_k)
-
-                results = await search_together(
-                    retrievers, queries, limits, filters, self._rank, select
-                )
+                results = await self._search_together(retrievers, queries, limits, filters, top_k)
             else:
                 outcomes = await All(
                     [
@@ -158,10 +154,32 @@ class FusionRetriever(BaseRetriever):
             span.set_results(results)
         return results
 
-    def _rank(
-        self, number: int, rankings: Sequence[Ranking], sources: Sequence[TakenIndex]
-    ) -> Ranking:
-        """Fuse the rankings of one query. See ``Rank``."""
+    async def _search_together(
+        self,
+        retrievers: Sequence[Retriever],
+        queries: Sequence[str],
+        limits: Sequence[int | None],
+        filters: Filters | None,
+        top_k: int,
+    ) -> list[Results]:
+        """Search plain retrievers of one graph in one view."""
+        branches = [retriever.branch(filters) for retriever in retrievers]
+        depths = [
+            retriever.top_k if limit is None else limit
+            for retriever, limit in zip(retrievers, limits, strict=True)
+        ]
+
+        def work(view: View) -> Results:
+            ranking = self._ranked(view, branches, depths)
+            return view.first_results(ranking, top_k)
+
+        return await search_branches(branches, queries, work)
+
+    def _ranked(self, view: View, branches: Sequence[Branch], depths: Sequence[int]) -> Ranking:
+        """Fuse the rankings of branches for one query."""
+        rankings = [
+            view.ranking(branch, depth) for branch, depth in zip(branches, depths, strict=True)
+        ]
         weights = [weight for weight in self.weights if weight]
         return fused(rankings, self.mode, weights, self.rank_constant)
 

@@ -14,6 +14,7 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.navigation import path_to
 from ...nodegraph.node import Node
 from ..base_retriever import BaseRetriever
+from ..branch import Branch
 from ..filters import Filters, all_of
 from ..foreign.foreign_retriever import as_retriever
 from ..plans.effects import find_all, find_one
@@ -21,7 +22,6 @@ from ..protocols import RetrieverLike, RetrieverProtocol, Similarity
 from ..ranking import Lift, by_node, merge
 from ..results import Evidence, Results, ScoredNode
 from ..retriever import Retriever
-from ..search import Search
 from ..similarities.registry import DEFAULT, MakeIndex
 from ..tracing import start_span
 from ..validation import check_top_k, whole
@@ -274,12 +274,9 @@ class _GroupPool(Retriever):
             for item in self.graphs:
                 item.reader.lineage(self.target)
 
-    def search_for(
-        self, queries: Sequence[str], top_k: int | None, filters: Filters | None
-    ) -> Search:
-        """Return the search of all groups of the pool."""
-        search = super().search_for(queries, top_k, filters)
-        return replace(search, groups=self._groups, refers=self._refers)
+    def branch(self, filters: Filters | None = None) -> Branch:
+        """Return the branch of all groups of the pool."""
+        return replace(super().branch(filters), groups=self._groups, refers=self._refers)
 
 
 def _replaced(query: str, entries: Sequence[Ranked], results: Results) -> list[Ranked]:

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..hits import Key
 from ..indexes.bm25_scores import Floats, TermWeights
-from ..search import Key
 
 _FIRST = 10
 """The rank from which hits count as chance. The ranks before it may have answers."""

@@ -129,7 +129,7 @@ def register_similarity(
 
     It supports targets, filters, fusion and cut-offs like a built-in similarity. It is called
     without the graph's lock, and again if a node that it has found changes during the search. Only
-    if this happens twice, the last call holds the lock.
+    if this happens three times, the last call holds the lock.
 
     Args:
         function: Its first parameter is the query. Others are passed by name: ``node``, or in

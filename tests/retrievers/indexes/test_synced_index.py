@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.stress import amount
 
-from nodekin.nodegraph import Document, NodeGraph, split_sentences
+from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.analysis.text_analyzer import TextAnalyzer
 from nodekin.retrievers.indexes import synced_index, text_index
@@ -229,16 +229,3 @@ def test_sync_without_lock_raises(similarity: Any) -> None:
         index.ready()
         with index.current():
             index.sync()
-
-
-def test_current_index_has_built_and_changed_group() -> None:
-    graph = NodeGraph(progress=False)
-    graph.add("Green tea. Black tea.")
-    graph.create_node_group("sentence", split_sentences)
-    words = Bm25().open(graph, "sentence")
-    with words.current() as index:
-        assert index.frequency("tea") == 2
-        assert graph.reader.is_held
-    graph.add("White tea.")
-    with words.current() as index:
-        assert index.frequency("tea") == 3

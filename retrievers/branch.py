@@ -1,0 +1,330 @@
+"""The branches of a search: which indexes they open, and how hits become rankings of targets."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, product, repeat
+from typing import Any, NamedTuple, cast
+
+from ..nodegraph.graph import NodeGraph
+from ..nodegraph.graph_reader import GraphReader
+from ..nodegraph.models.embedder import Vectors
+from ..nodegraph.navigation import kin, path_to
+from ..nodegraph.node import Node
+from .filters import Filter
+from .hits import Key, Ranking, Row, fused, highest, lifted
+from .protocols import Index, Similarity, Snapshot
+from .ranking import Lift, logged_messages
+from .results import Evidence, Hits
+from .retrieval_conditions import Conditions
+
+logger = logging.getLogger(__name__)
+
+QueryVectors = Mapping[tuple[NodeGraph, str], Vectors]
+"""The vectors of queries, (queries, dimension), by graph and embedding."""
+
+FUSED = 50
+"""The minimum number of targets per kind of scores, if a branch fuses words and vectors."""
+
+_FETCH = 3  # hits per target, at first
+
+
+class Scoring(NamedTuple):
+    """One kind of scores.
+
+    Attributes:
+        similarity: The similarity.
+        key: The embedding; None for words.
+    """
+
+    similarity: Similarity
+    key: str | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Branch:
+    """A part of a search with a ranking of its own, such as the words of sentences.
+
+    Attributes:
+        graphs: The graphs.
+        groups: The searched groups.
+        target: The group of the results.
+        scorings: The compared words and embeddings. The ranking has the highest score of a target
+            if all scores are of one kind; otherwise the scores are fused.
+        conditions: The conditions of hits and targets.
+        min_score: The lowest score of a hit by embedding; None for words. Empty for any score.
+        lift: The score of a target.
+        fetch_k: The number of hits for each scoring; None for as many as the targets need.
+        refers: A function from a hit to its reference, or None. A hit with a reference is its own
+            target.
+    """
+
+    graphs: Sequence[NodeGraph]
+    groups: Sequence[str]
+    target: str
+    scorings: Sequence[Scoring]
+    conditions: Conditions
+    min_score: Mapping[str | None, float]
+    lift: Lift = "max"
+    fetch_k: int | None = None
+    refers: Callable[[Node], object] | None = None
+
+    @property
+    def is_fused(self) -> bool:
+        """Whether scores of several kinds are fused."""
+        return len({scoring.similarity.mode for scoring in self.scorings}) > 1
+
+    @property
+    def is_lifted(self) -> bool:
+        """Whether hits and targets are of different groups."""
+        return {*self.groups} != {self.target}
+
+    @property
+    def embeddings(self) -> list[tuple[NodeGraph, str]]:
+        """The graphs with their searched embeddings."""
+        keys = [scoring.key for scoring in self.scorings if scoring.key is not None]
+        pairs = product(self.graphs, keys)
+        return [(graph, key) for graph, key in pairs if key in graph.embeddings.embedders]
+
+    def open(self) -> list[list[OpenIndex]]:
+        """Open the indexes of each scoring, without a lock."""
+        indexes = []
+        for scoring in self.scorings:
+            of_scoring = []
+            for group in self.groups:
+                for number, graph in enumerate(self.graphs):
+                    if scoring.key is None or scoring.key in graph.embeddings.embedders:
+                        index = scoring.similarity.open(graph, group, scoring.key)
+                        index.ready()
+                        of_scoring.append(OpenIndex(number, graph, group, index))
+            indexes.append(of_scoring)
+        return indexes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpenIndex:
+    """An index of one group of one graph.
+
+    Attributes:
+        number: The number of the graph.
+        graph: The graph.
+        group: The group.
+        index: The index.
+    """
+
+    number: int
+    graph: NodeGraph
+    group: str
+    index: Index[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SearchedIndex:
+    """An index of a branch in one state of its graph, for the queries of a search.
+
+    Attributes:
+        branch: The branch.
+        scoring: The similarity, and the embedding.
+        opened: The index. It may have changed since.
+        queries: The queries, prepared for the index.
+        snapshot: The arrays of the index for these queries.
+    """
+
+    branch: Branch
+    scoring: Scoring
+    opened: OpenIndex
+    queries: Sequence[Any]
+    snapshot: Snapshot
+
+    def targets(self, hits: Sequence[Key]) -> Iterable[Sequence[Key]]:
+        """Return the targets of each hit."""
+        branch = self.branch
+        number = self.opened.number
+        graph = self.opened.graph
+        if self.opened.group == branch.target:
+            return zip(hits, strict=True)
+        ids = [node_id for _, node_id in hits]
+        if not branch.conditions and branch.refers is None and self._has_targets_as_parents():
+            parents = self.snapshot.parents(ids)
+            return [() if parent is None else ((number, parent),) for parent in parents]
+        path = path_to(graph, branch.target)
+        targets: list[Sequence[Key]] = []
+        with graph.reader.reading():
+            for node in graph.reader.nodes_by_id(ids):
+                is_target = branch.refers is not None and branch.refers(node) is not None
+                relatives = [node] if is_target else kin(graph, path, node)
+                allowed = [other for other in relatives if branch.conditions.allow(other, node)]
+                targets.append([(number, other.id) for other in allowed])
+        return targets
+
+    def _has_targets_as_parents(self) -> bool:
+        lineage = self.opened.graph.reader.lineage(self.opened.group)
+        if not lineage:  # documents
+            return False
+        group = lineage[-1]
+        return group.scope != "group" and group.parent == self.branch.target
+
+    def evidence(self, score: float, node: Node, query: str, share: float | None) -> Evidence:
+        """Return the evidence of a hit."""
+        return Evidence(
+            node,
+            score,
+            self.scoring.similarity.name,
+            query,
+            self.scoring.key,
+            share,
+            (),
+            getattr(self.opened.index, "uses_search_text", False),
+            self.branch.conditions.filters,
+        )
+
+
+def take(
+    branch: Branch,
+    scoring: Scoring,
+    opened: Sequence[OpenIndex],
+    queries: Sequence[str],
+    vectors: QueryVectors,
+) -> list[SearchedIndex]:
+    """Prepare queries, and take the arrays of indexes."""
+    sources = []
+    for each in opened:
+        if scoring.key is None:  # the statistics of a group are joined
+            same = [other.index for other in opened if other.group == each.group]
+            prepared = [scoring.similarity.prepare(query, same) for query in queries]
+        else:
+            of_queries = vectors[each.graph, scoring.key]
+            prepared = [scoring.similarity.prepare(vector, [each.index]) for vector in of_queries]
+        filter = branch.conditions.filter
+        snapshot = take_snapshot(each.index, each.graph.reader, prepared, filter)
+        sources.append(SearchedIndex(branch, scoring, each, prepared, snapshot))
+    return sources
+
+
+def rank_branch(
+    sources: Sequence[Sequence[SearchedIndex]], numbers: Sequence[int], limit: int
+) -> list[Ranking]:
+    """Return the rankings of queries in one branch.
+
+    Args:
+        sources: The indexes of the branch, by scoring.
+        numbers: The numbers of the queries.
+        limit: The maximum number of targets.
+    """
+    branch = sources[0][0].branch
+    most = max(limit, FUSED) if branch.is_fused else limit
+    found = [_find(of_scoring, numbers, most) for of_scoring in sources]
+    rankings = [_joined(branch, of_query, limit) for of_query in zip(*found, strict=True)]
+    if branch.min_score and not any(ranking.scores for ranking in rankings):
+        _log_threshold(branch, [*chain.from_iterable(sources)], numbers)
+    return rankings
+
+
+def _find(sources: Sequence[SearchedIndex], numbers: Sequence[int], limit: int) -> list[Ranking]:
+    """Return the targets of each query by one kind of scores.
+
+    More hits are fetched until enough targets are found.
+
+    Args:
+        sources: The indexes.
+        numbers: The numbers of the queries.
+        limit: The maximum number of targets.
+    """
+    branch = sources[0].branch
+    least = branch.min_score.get(sources[0].scoring.key, -math.inf)
+    first: int | None = limit
+    is_final = False
+    if branch.is_lifted:
+        is_final = branch.fetch_k is not None or branch.lift != "max"
+        first = branch.fetch_k if is_final else _FETCH * limit
+    of_sources = [source.snapshot.search(numbers, first) for source in sources]
+    rankings = []
+    for number, hits in zip(numbers, zip(*of_sources, strict=True), strict=True):
+        count = first
+        while True:
+            found = _merged(sources, hits, count, least)
+            ranking = lifted(found.rows, branch.lift, limit, branch.fetch_k is not None)
+            is_enough = is_final or not found.has_more or len(ranking.scores) >= limit
+            if count is None or is_enough:
+                break
+            count *= 4
+            hits = tuple(source.snapshot.search([number], count)[0] for source in sources)
+        rankings.append(ranking)
+    return rankings
+
+
+class _Merged(NamedTuple):
+    """The best hits of several indexes.
+
+    Attributes:
+        rows: The hits, best first.
+        has_more: Whether more hits may exist.
+    """
+
+    rows: Sequence[Row]
+    has_more: bool
+
+
+def _merged(
+    sources: Sequence[SearchedIndex], hits: Sequence[Hits], limit: int | None, min_score: float
+) -> _Merged:
+    """Return the best hits of several indexes, with their targets."""
+    rows: list[Row] = []
+    has_more = False
+    for source, (ids, scores) in zip(sources, hits, strict=True):
+        is_cut = bool(scores) and scores[-1] < min_score
+        count = sum(score >= min_score for score in scores) if is_cut else len(scores)
+        found = [(source.opened.number, node_id) for node_id in ids[:count]]
+        rows += zip(scores, repeat(source), found, source.targets(found), strict=False)
+        has_more = has_more or (len(ids) == limit and not is_cut)
+    if len(sources) > 1:
+        rows.sort(key=lambda row: -row[0])
+    has_more = has_more or len(rows) > (limit or math.inf)
+    return _Merged(rows[:limit], has_more)
+
+
+def _joined(branch: Branch, rankings: Sequence[Ranking], limit: int) -> Ranking:
+    """Join the rankings of all scorings into one."""
+    if len(rankings) == 1:
+        return rankings[0]
+    if branch.is_fused:
+        return fused(rankings, "relative", [1.0] * len(rankings)).first(limit)
+    return highest(rankings, limit)
+
+
+def _log_threshold(
+    branch: Branch, sources: Iterable[SearchedIndex], numbers: Sequence[int]
+) -> None:
+    """Log once per graph that no hit reaches a lowest score."""
+    message = (len(branch.graphs), *branch.groups, repr(branch.min_score))
+    logged = [logged_messages(graph) for graph in branch.graphs]
+    if all(message in of_graph for of_graph in logged):
+        return
+    hits = chain.from_iterable(source.snapshot.search(numbers, 1) for source in sources)
+    best = max((score for _, scores in hits for score in scores), default=None)
+    if best is not None:
+        for of_graph in logged:
+            of_graph.add(message)
+        logger.warning(
+            "no result: the lowest score is %s, and the best node of %r scores %.4f",
+            min(branch.min_score.values()),
+            " + ".join(branch.groups),
+            best,
+        )
+
+
+def take_snapshot(
+    index: Index[Any], reader: GraphReader, queries: Sequence[Any], filter: Filter
+) -> Snapshot:
+    """Return the snapshot of an index, or a search that holds the lock of the graph."""
+    if hasattr(index, "snapshot"):
+        return cast(Snapshot, index.snapshot(queries, filter))
+
+    def search(numbers: Sequence[int], limit: int | None) -> list[Hits]:
+        with reader.reading():
+            return [index.search(queries[number], limit, filter) for number in numbers]
+
+    return Snapshot(search, reader.parent_ids)

@@ -1,0 +1,156 @@
+"""The results of the default search in one view of a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
+
+from ...nodegraph.node import Node
+from ..hits import Key, Ranking
+from ..indexes.bm25_scores import Floats
+from ..indexes.nearest_vectors import unit
+from ..ranking import in_document_order
+from ..results import Results
+from ..search import View
+from . import relevance
+from .evidence_fusion import DEPTH, EvidenceFusion, with_note
+from .trust import mean_scores
+
+_SPARE = 4  # additional results, since texts may repeat
+
+_DEEPEST = 16  # a search for distinct texts stops at this multiple of the limit
+
+
+class Groups(NamedTuple):
+    """Results with equal texts.
+
+    Attributes:
+        positions: The positions of each group, the best first.
+        is_enough: Whether more results would not add a group.
+    """
+
+    positions: Sequence[Sequence[int]]
+    is_enough: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """The number of results, and whether results with equal texts are one result.
+
+    Attributes:
+        limit: The maximum number of results.
+        collapse: Whether results with equal texts are joined.
+    """
+
+    limit: int
+    collapse: bool
+
+    @property
+    def depth(self) -> int:
+        """The number of results to read first."""
+        return self.limit + _SPARE if self.collapse else self.limit
+
+    def groups(self, nodes: Sequence[Node], depth: int) -> Groups:
+        """Group results.
+
+        Args:
+            nodes: The results, best first.
+            depth: The number of results that were read, unless there are fewer.
+        """
+        if not self.collapse:
+            return Groups([[at] for at in range(len(nodes))], True)
+        same = relevance.same_texts([node.text for node in nodes])
+        is_enough = len(same) >= self.limit or len(nodes) < depth
+        is_deep = depth >= _DEEPEST * self.limit
+        return Groups(same[: self.limit], is_enough or is_deep)
+
+
+class EvidenceSearch:
+    """A search in which words and vectors count by their evidence.
+
+    Args:
+        fusion: The fusion of the branches.
+        backgrounds: The vectors of random sentences, by embedding.
+        distinct: The number of results.
+        finish: Changes the results while the graph is held. None: they are only ordered.
+    """
+
+    def __init__(
+        self,
+        fusion: EvidenceFusion,
+        backgrounds: Mapping[str, relevance.Vectors],
+        distinct: Distinct,
+        finish: Callable[[View, Results], Results] | None,
+    ) -> None:
+        self._fusion = fusion
+        self._backgrounds = backgrounds
+        self._distinct = distinct
+        self._finish = finish
+
+    def __call__(self, view: View) -> Results:
+        """Return the results of a query."""
+        depth = self._distinct.depth
+        while True:
+            ranking = self._ranked(view, depth)
+            keys = _first_above_zero(ranking.scores, max(depth, relevance.COMPARED))
+            scores = relevance.descending([ranking.scores[key] for key in keys])
+            with view.reading():
+                nodes = [*view.nodes(keys[:depth]).values()]
+                groups = self._distinct.groups(nodes, depth)
+                if groups.is_enough:
+                    results = self._results(view, ranking, keys, scores, nodes, groups)
+                    return results if self._finish is None else self._finish(view, results)
+            depth *= 2
+
+    def _ranked(self, view: View, depth: int) -> Ranking:
+        """Return the ranking of a query, with scores from 0 to 1."""
+        ranking, trust = self._fusion.fuse(view, max(depth, DEPTH))
+        words = self._fusion.branches.words
+        keys = [*ranking.scores]
+        scores = relevance.word_scores(view.prepared(words), view.term_scores(words, keys))
+        near = self._vector_scores(view, keys, max(depth, DEPTH))
+        if near:
+            scores = relevance.joined(scores * trust, near)
+        return ranking._replace(scores=dict(zip(keys, scores.tolist(), strict=True)))
+
+    def _vector_scores(self, view: View, keys: Sequence[Key], depth: int) -> list[Floats]:
+        """Return the relevance of targets by each embedding."""
+        branches = self._fusion.branches
+        size = int(view.source(branches.words).snapshot.size)
+        near = []
+        for key, background in self._backgrounds.items():
+            of_key = branches.of_key(key)
+            if of_key:
+                rankings = [view.ranking(branch, depth).scores for branch in of_key]
+                cosines = mean_scores(rankings, keys, DEPTH)
+                query = unit(view.prepared(of_key[0]))
+                deviation = self._fusion.deviations[key]
+                near.append(relevance.vector_scores(cosines, query, background, deviation, size))
+        return near
+
+    def _results(
+        self,
+        view: View,
+        ranking: Ranking,
+        keys: Sequence[Key],
+        scores: Sequence[float],
+        nodes: Sequence[Node],
+        groups: Groups,
+    ) -> Results:
+        """Return one result for each group of equal texts, with its copies."""
+        best = [at for at, *_ in groups.positions]
+        results = view.results(ranking, [keys[at] for at in best], [scores[at] for at in best])
+        results = with_note(results, view.query, ranking.note)
+        collapsed = []
+        for result, (_, *others) in zip(results, groups.positions, strict=True):
+            copies = [(nodes[at], scores[at]) for at in others]
+            collapsed.append(relevance.with_copies(result, copies, view.query))
+        if self._finish is None and self._distinct.collapse:
+            return in_document_order(collapsed)
+        return collapsed
+
+
+def _first_above_zero(scores: Mapping[Key, float], count: int) -> list[Key]:
+    return [key for key in islice(scores, count) if scores[key] > 0]
