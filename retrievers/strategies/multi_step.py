@@ -18,7 +18,8 @@ from ...nodegraph.models.output.answer_text import (
 from ...nodegraph.models.output.free_text import is_unknown, is_yes
 from ...nodegraph.models.output.json_values import find_json, value_of
 from ...nodegraph.models.output.lines import label_pattern, strip_markup, without_label
-from ...nodegraph.models.output.queries import MAX_QUERY_LENGTH, parse_sub_questions
+from ...nodegraph.models.output.queries import parse_sub_questions
+from ...nodegraph.models.output.questions import MAX_QUERY_LENGTH
 from ...nodegraph.models.output.tags import check_no_tag, tagged_value
 from ...nodegraph.models.templates import Language
 from ...nodegraph.splitters.chunking import count_tokens

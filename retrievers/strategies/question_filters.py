@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ...nodegraph.models.output.answer_text import is_no_answer, read_json
 from ...nodegraph.models.output.json_values import find_json, objects_in, value_of
 from ...nodegraph.models.output.lines import label_pattern
-from ...nodegraph.models.output.queries import MAX_QUERY_LENGTH, is_query
+from ...nodegraph.models.output.questions import MAX_QUERY_LENGTH, is_query
 from ...nodegraph.models.output.tags import leftover_tag
 from ..conditions import BOUNDS, in_range, read_date
 from ..filters import DOCUMENT_ID, Filters, all_of, metadata_key, parse_filters

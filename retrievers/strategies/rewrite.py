@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from ...nodegraph.models.output.queries import parse_phrasings, parse_query
+from ...nodegraph.models.output.queries import parse_phrasings, parse_rewrite
 from ...nodegraph.models.templates import Language
 from ..plans.prompting import PromptReplacement
 from ..protocols import RetrieverLike
@@ -30,7 +30,7 @@ class QueryRewrite(QueryTransform):
 
     async def variants(self, query: str) -> QueryVariants:
         """Return the rewritten query."""
-        return QueryVariants((await self.ask(query, partial(parse_query, query=query)),))
+        return QueryVariants((await self.ask(query, partial(parse_rewrite, query=query)),))
 
 
 class QueryRewriteRetriever(TransformRetriever):

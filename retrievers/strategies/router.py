@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from ...nodegraph.errors import nearest_names
-from ...nodegraph.models.output.queries import parse_route
+from ...nodegraph.models.output.routes import parse_route
 from ...nodegraph.models.templates import Language, schema_of
 from ..filters import Filters
 from ..plans.prompting import PromptReplacement

@@ -20,10 +20,10 @@ from nodekin.nodegraph.models.output.lines import strip_markup
 from nodekin.nodegraph.models.output.queries import (
     parse_phrasings,
     parse_query,
-    parse_route,
     parse_sub_questions,
-    split_questions,
 )
+from nodekin.nodegraph.models.output.questions import split_questions
+from nodekin.nodegraph.models.output.routes import parse_route
 from nodekin.nodegraph.models.output.tool_questions import parse_tool_questions
 from nodekin.retrievers.answers.modes import parse_ranked_answer
 from nodekin.retrievers.evaluation.judges import parse_verdicts

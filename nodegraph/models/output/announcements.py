@@ -27,6 +27,7 @@ _OTHER_WORDS = frozenset(
     how best one two three some more also just please sure certainly course okay ok great good
     absolutely want wants wanted think believe going likely probably using use used web engine
     original suited suitable optimized retrieval natural language english clean clear concise
+    already here's no changes change needed necessary yes done got go
     well formed get has have looking seems appears intended intent input corpus documents
     database possible final new single complete full separate parts part different ways way down
     out term terms key keyword keywords""".split()
@@ -38,9 +39,20 @@ _VERBS = frozenset(
     rewrite reformulate find""".split()
 )
 
+# Words before a colon that only say that a query follows.
+_ASSENTS = frozenset(
+    """sure okay ok yes certainly absolutely done here here's you go it is this the no changes
+    change needed necessary already clear and also finally then next""".split()
+)
+
+_CHINESE_ASSENT = re.compile(
+    r"(?:(?:好的?|当然|可以|没问题|给[您你]|还有|另外|以下|如下|无需(?:改写|修改)|不(?:需要?|用|必)(?:改写|修改)"
+    r"|(?:原|这个|该)?问题(?:已经?)?很?清[楚晰])[，,]?){1,3}"
+)
+
 _CHINESE_WORDS = re.compile(
     r"[好的当然可以我们您你用户根据要求想问题改写后为是成如下结果句子词语更清楚晰优化修重表述达搜索查询检原新独立完整一个步应该会"
-    r"需知道这样以及上述内容对话信息现在先再接着最了解答案回拆分几两三简单将把变换法，,给出]{2,30}"
+    r"需知道这样以及上述内容对话信息现在先再接着最了解答案回拆分几两三简单将把变换法，,给出无需修已经很楚还有就用不必须]{2,30}"
 )
 
 _CHINESE_VERB = re.compile(
@@ -62,13 +74,13 @@ _SENTENCE = re.compile(
 
 _LEAD = re.compile(
     r"""[*_]{0,3}(?P<lead>[^:：?？"“”「」『』`*\n]{1,240}?)[*_]{0,3}
-    (?:\s?[:：][*_]{0,3}\s{0,9}|,?\s{1,2}(?=["“「『`*]))""",
+    (?:\s?[:：][*_]{0,3}\s{0,9}|(?:,?\s{1,2}|(?<=[\u3400-\u9fff]))(?=["“「『`*]))""",
     re.X,
 )
 
 # "We should first ask Who wrote it?"
 _INDIRECT = re.compile(
-    r"(?P<lead>[^:：?？\"“”\n]{1,100}?\b(?:ask|asking|know|find out))\s"
+    r"(?P<lead>[^:：?？\"“”\n]{1,100}?\b(?:ask|asking|know|find out|question|query))\s"
     r"(?=(?:Who|What|When|Where|Which|Why|How)\b|[\u3400-\u9fff])"
 )
 
@@ -118,14 +130,20 @@ def _announces(lead: str, rest: str, query: str) -> bool:
     is_asked = _IS_ASKED.search(rest.strip()) is not None
     if not rest.strip() or sentence.casefold() in query.casefold():
         return False
+    if is_asked and _CHINESE_ASSENT.fullmatch(sentence):
+        return True
     if _CHINESE_WORDS.fullmatch(sentence):
         is_verb = _CHINESE_VERB.search(sentence) is not None
-        return is_verb and (is_asked or sentence.endswith(("是", "为", "：", "下", "后")))
+        is_quoted = re.fullmatch(r"[“「\"][^“”「」\"]+[”」\"][。.]?", rest.strip()) is not None
+        is_about = is_asked or is_quoted or sentence.endswith(("是", "为", "：", "下", "后"))
+        return is_verb and is_about
     words = re.findall(r"[a-z][a-z'’-]*", sentence.casefold().replace("’", "'"))
     if not words or re.search(r"\d|[^\W\da-z'’-]", sentence.casefold()):
         return False
     if not all(word in _ABOUT_QUERIES or word in _OTHER_WORDS for word in words):
         return False
+    if is_asked and _ASSENTS.issuperset(words):
+        return True
     if not any(word in _ABOUT_QUERIES for word in words):
         return False
     is_sentence = len(words) > 1 and not _VERBS.isdisjoint(words)

@@ -49,7 +49,11 @@ _KIMI_CALL = re.compile(
     re.S,
 )
 
-_BREAK = re.compile(r"(?<=[.?!。？！])\s{0,9}<br\s?/?>\s{0,9}|<br\s?/?>\s{0,9}$", re.M | re.I)
+_BREAK = re.compile(
+    r"\A(?:\s{0,9}<br\s?/?>)+\s{0,9}|(?<=[.?!。？！])\s{0,9}<br\s?/?>\s{0,9}"
+    r"|<br\s?/?>\s{0,9}$",
+    re.M | re.I,
+)
 
 _ROW_TAG = re.compile(r"\s*<tr(?:\s[^<>]{0,200})?>(.{0,5000}?)</tr>\s*", re.S | re.I)
 

@@ -10,7 +10,7 @@ from .answer_text import normalize, read_json, unique
 from .items import read_items
 from .json_values import objects_in, texts_in, value_of
 from .lines import ANSWER_LABEL, QUESTION_LABEL, strip_markup, unwrap, without_label
-from .queries import is_question, split_questions
+from .questions import is_question, split_questions
 
 _COMMAS = re.compile(r"[，、;；\n]|,(?!\d)|(?<!\d),")
 

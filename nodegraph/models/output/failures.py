@@ -20,6 +20,9 @@ _CANNOT = r"""(?:(?:can['’]?t|can\ ?not|could(?:n['’]t|\ not)|won['’]t|wil
   |(?:['’]m|\ ?am|['’]re|\ ?are)\ (?:(?:currently|sorry,?\ but)\ )?(?:not\ (?:able|allowed
     |permitted|capable)|unable))"""
 
+# "As a language model, GPT-2 was not ..." is a sentence about a model.
+_OTHER_SUBJECT = r"[^.,\n]{0,40},\ (?-i:(?!I\b|My\b|It\b|This\b|That\b|There\b)[A-Z])"
+
 _ENGLISH = rf"""
     (?:{_SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?(?:that\ )?(?:we\ ?(?={_CANNOT}))?)?
     (?:as\ an?\ (?:ai|artificial|large|language)\b[^.\n]{{0,60}}?,?\ )?
@@ -36,7 +39,7 @@ _ENGLISH = rf"""
         |do\ (?:that|this|it)\b)
     |as\ an?\ (?:ai(?!\ (?:company|engineer|researcher|lab)\b)
       |artificial\ intelligence|large\ language
-      |language\ model)\b[^.\n]{{0,80}}(?:\bnot|n['’]t|\bunable)\b
+      |language\ model)\b(?!{_OTHER_SUBJECT})[^.\n]{{0,80}}(?:\bnot|n['’]t|\bunable)\b
     |{_SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?(?:this|that|your|the|these|no)\b[^.\n]{{0,60}}
       (?:\bnot|n['’]t|\bno|\bunable)\b[^.\n]{{0,40}}
       \b(?:mention|contain|provid|includ|answer|inform)

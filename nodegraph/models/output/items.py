@@ -9,6 +9,7 @@ from typing import NamedTuple
 from .announcements import without_announcement
 from .answer_text import is_no_answer, read_json
 from .bullets import indent_of, split_bullet, with_bullets
+from .frames import is_asked, without_frames
 from .json_values import TEXT_KEYS, texts_in
 from .lines import (
     LABEL,
@@ -25,7 +26,10 @@ _MAX_LINES = 5_000
 # A line in bold, or a heading.
 _HEADING = re.compile(r"\s*(?:\*\*[^*]+\*\*[:：]?|#{1,6} .*)\s*")
 
-_ANSWER = label_pattern(r"(?:final\ )?answer|A|action|最终答案|答案?|回答")
+# The name of a section in a configuration file.
+_SECTION = re.compile(r"\s{0,9}\[[a-z_]{1,20}\]\s{0,9}")
+
+_ANSWER = label_pattern(r"(?:final\ )?answer|A|action|最终答案|答案?|回答|行动|操作")
 
 _QUOTES = tuple("\"'“‘「『«")
 
@@ -58,13 +62,18 @@ def read_items(answer: str, keys: Sequence[str] = TEXT_KEYS, query: str = "") ->
         return None
     if value is not None:
         lines = "\n".join(texts_in(value, keys)).split("\n")
-        return [Item(unwrap(line), True, True) for line in lines if re.search(r"\w", line)]
+        return [_listed_item(line, query) for line in lines if re.search(r"\w", line)]
     all_lines = text.split("\n")[:_MAX_LINES]
     rows = read_table(all_lines)
     if rows is not None:
-        return [Item(unwrap(cell), True, True) for cell in text_column(rows)]
+        return [_listed_item(cell, query) for cell in text_column(rows)]
     lines = with_bullets(all_lines)
     return _items_of(lines, query) or _answers_of(lines)
+
+
+def _listed_item(text: str, query: str) -> Item:
+    """Return the item of a text of JSON or of a table."""
+    return Item(without_frames(unwrap(text), query), True, True)
 
 
 def _items_of(lines: Sequence[str], query: str) -> list[Item]:
@@ -75,10 +84,11 @@ def _items_of(lines: Sequence[str], query: str) -> list[Item]:
     for line in lines:
         item = _item(line, query)
         is_remark = section.is_remark(line, item)
-        if item is None or is_remark:
+        is_section = len(lines) > 1 and _SECTION.fullmatch(line) is not None
+        if item is None or is_remark or is_section:
             continue
         is_below = bool(items) and item.listed and indent_of(line) > outer + 1
-        if is_below and _is_asked(items[-1].text) and not _is_asked(item.text):
+        if is_below and is_asked(items[-1].text) and not is_asked(item.text):
             continue  # a remark on the question above
         if not is_below:
             outer = indent_of(line)
@@ -98,7 +108,7 @@ class _Section:
     def add(self, item: Item) -> None:
         """Take an item that is kept."""
         self._has_list = self._has_list or item.listed
-        self._all_asked = self._all_asked and _is_asked(item.text)
+        self._all_asked = self._all_asked and is_asked(item.text)
 
     def is_remark(self, line: str, item: Item | None) -> bool:
         """Take a line and its item, and return whether it is a remark on items."""
@@ -108,7 +118,7 @@ class _Section:
         if is_heading:
             self._heading = line
             return True
-        if item is None or self._heading is None or _is_asked(item.text):
+        if item is None or self._heading is None or is_asked(item.text):
             return False
         return self._all_asked or REMARK.match(self._heading) is not None
 
@@ -125,13 +135,9 @@ def _answers_of(lines: Sequence[str]) -> list[Item]:
     for line in lines:
         label = _ANSWER.match(line)
         content = line[label.end() if label else 0 :].strip()
-        if label is not None and _is_asked(unwrap(content)):
+        if label is not None and is_asked(unwrap(content)):
             items.append(Item(unwrap(content), False, True))
     return items
-
-
-def _is_asked(text: str) -> bool:
-    return text.rstrip("\"'”’」*_ ").endswith(("?", "？"))
 
 
 # The signal of another prompt behind a question.
@@ -149,6 +155,7 @@ def _item(line: str, query: str) -> Item | None:
     label = LABEL.match(text)
     content = without_announcement(text, query).strip()
     content = without_bold_label(content).removesuffix("**").strip()
+    content = without_frames(content, query)
     if content[:1] in _QUOTES:
         content = content.rstrip(" ,;，；、")
     if not re.search(r"\w", content):

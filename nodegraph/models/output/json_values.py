@@ -100,6 +100,8 @@ def find_json(text: str) -> Any:
     if found is None:
         return None
     body = _complete_part(text[found.start(1) :])
+    if body and _is_in_words(body, text):
+        return None
     if not 1 <= body.count("[") + body.count("{") <= _MAX_BRACKETS:
         raise ValueError("the JSON in the answer is cut off, or too long")
     with suppress(ValueError, RecursionError):
@@ -116,6 +118,13 @@ def find_json(text: str) -> Any:
     if not value or not isinstance(value[0], list | dict):
         raise ValueError("the answer begins like JSON and cannot be read")
     return value[0] if len(value) == 1 else value
+
+
+def _is_in_words(body: str, text: str) -> bool:
+    """Return whether brackets begin a line of words, as in ``{{ user.name }} in Jinja``."""
+    rest = text.partition(body)[2]
+    is_line = "\n" not in text.strip() and re.search(r"\w", rest) is not None
+    return is_line and re.search("[\"':,]", body) is None
 
 
 def _quoted_texts(text: str) -> list[str]:

@@ -31,7 +31,7 @@ def label_pattern(words: str) -> re.Pattern[str]:
     return re.compile(
         rf"""^\s{{0,9}}(?:[-*+•>\#]{{1,6}}\s{{1,9}})?(?:{NUMBER}\s{{0,9}})?[*_【\[$]{{0,3}}(?:{words})
         [\s_]?(?:\#?\d{{1,3}}|[一二三四五六七八九十]{{1,3}})?[*_]{{0,3}}
-        (?:\]?\s?[:：]|】|\](?=\s?\S)|\s?=(?=\s?["']))[*_]{{0,3}}\s{{0,9}}""",
+        (?:\]?\s?[:：]|】|\](?=\s?\S)|\s?=(?=\s?["'])|——)[*_]{{0,3}}\s{{0,9}}""",
         re.I | re.M | re.X,
     )
 
@@ -39,7 +39,8 @@ def label_pattern(words: str) -> re.Pattern[str]:
 LABEL = label_pattern(
     rf"""(?:[^\W_](?:[^\W_]|['-]){{0,14}}[\s_]){{0,3}}(?:{_QUESTION_WORDS}){_VERB}
     |rewritten|corrected|improved|revised|assistant|user|human|did\ you\ mean|next|final
-    |[\u4e00-\u9fff]{{0,6}}(?:问题|问法|查询|改写|关键词|摘要|段落|答案|回答)(?:应该?)?(?:是|为|如下)?
+    |助手|用户|输出|结果|检索词?|搜索词?|搜索|行动输入|操作输入|改写前
+    |[\u4e00-\u9fff]{{0,6}}(?:问题|问法|查询|改写|关键词|摘要|段落|答案|回答)(?:应该?)?(?:是|为|如下|（[^（）]{{1,10}}）)?
     |[\u4e00-\u9fff]{{0,4}}(?:改写|修改|优化)后|[\u4e00-\u9fff]{{0,6}}应该?问|[QA问答]"""
 )
 """A label of a text that a prompt asks for."""
@@ -61,7 +62,7 @@ REMARK = label_pattern(
     r"""[(（]?(?:explanations?|reason(?:ing)?|notes?|rationale|original(?:\ question|\ query)?
     |answers?|A|thoughts?|thinking|changes(?:\ made)?|action|tool(?:\ name)?|observation|analysis
     |confidence|language|intent|why|purpose
-    |说明|解释|理由|备注|注|原因|原问题|原查询|答案?|回答|思考|分析|目的)"""
+    |说明|解释|理由|备注|注|原因|原问题|原查询|答案?|回答|思考|分析|目的|行动|操作|工具)"""
 )
 """A label of a text that is no item."""
 
@@ -130,6 +131,8 @@ def _without_emphasis(text: str) -> str:
     """Return a text without bold and italics. A single underscore may begin a name."""
     if text.startswith("_") and not text.rstrip(".。?？ ").endswith("_"):
         return text.rstrip(" \t*_`")
+    if re.match(r"\*{1,2}\w[^*?？]*\Z", text):
+        return text  # "*args"
     return text.strip(" \t*_`")
 
 

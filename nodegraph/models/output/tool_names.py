@@ -13,14 +13,15 @@ _OPEN = r"[\[【（(<{@#*_`\"'“「]{0,4}"
 _SHUT = r"[\]】）)>}*_`\"'”」]{0,4}"
 
 _SEPARATOR = (
-    r"\s?(?:[:：|｜,，;；/=\t]|[-–—=>]?>|→|⇒|➡|\s[-–—]\s|(?=[(（\[][^()（）\[\]]{1,400}[)）\]]\s?\Z)"
+    r"\s?(?:[:：|｜,，;；/=\t]|[-–—=>]?>|→|⇒|➡|\s[-–—]\s|——|(?=[(（\[][^()（）\[\]]{1,400}[)）\]]\s?\Z)"
     r"|(?=\s[\"“「])|(?<=\sfor)\s|(?<=\sanswer)\s|(?<=\sfind)\s)\s?"
 )
 
 # Words around the name of a tool: "Use the plays tool to answer: ", "向 plays 提问："
 _BEFORE_NAME = (
-    r"(?:(?:(?:use|using|ask|query|search|call|for|from|with|via|in|to|the|tool|action|(?:sub-?)?questions?"
-    r"(?:\s?\d{1,2})?|子?问题\s?\d{0,2}|functions?[.:]?|用|使用|询问|向|对于|对|针对|调用|工具)"
+    r"(?:(?:(?:use|using|ask|query|search|call|for|from|with|via|in|to|the|tool|action"
+    r"|(?:tool|function)[_ ]call|(?:sub-?)?questions?"
+    r"(?:\s?\d{1,2})?|子?问题\s?\d{0,2}|functions?[.:]?|用|使用|询问|问|在|向|对于|对|针对|调用|工具)"
     r"\s?[:：]?\s?){1,4}(?:[(（\[]\s?)?)?"
 )
 

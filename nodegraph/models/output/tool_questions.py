@@ -8,9 +8,11 @@ from typing import Any
 
 from .answer_text import read_json
 from .bullets import split_bullet, with_bullets
+from .frames import without_frames
 from .json_values import TEXT_KEYS, objects_in, texts_in, value_of
 from .lines import label_pattern, strip_markup, unwrap
-from .queries import is_query, is_question, split_questions
+from .queries import usable_signs
+from .questions import is_query, is_question, split_questions
 from .tables import read_table, text_column
 from .tags import check_no_tag
 from .tool_names import ToolNames
@@ -97,7 +99,8 @@ def parse_tool_questions(
         ([('rivers', 'How long is the Nile?')], [])
     """
     names = ToolNames.of(tools)
-    text, value = read_json(_with_plain_calls(answer, names), TEXT_KEYS, query)
+    own = usable_signs(answer, query)
+    text, value = read_json(_with_plain_calls(own.text, names), TEXT_KEYS, query)
     if not text:
         return [], []
     if value is None:
@@ -108,9 +111,9 @@ def parse_tool_questions(
     cleaned: dict[tuple[str, str], None] = {}
     for tool, question in pairs:
         check_no_tag(question, query)
-        stripped = strip_markup(question)
+        stripped = strip_markup(without_frames(question.strip(), query))
         if is_query(stripped, query):
-            cleaned[tool.strip(), stripped] = None
+            cleaned[own.restored(tool.strip()), own.restored(stripped)] = None
     if not cleaned:
         raise ValueError("the answer has no question for a tool")
     known: ToolQuestions = []

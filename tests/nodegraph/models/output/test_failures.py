@@ -431,6 +431,109 @@ Het spijt me is een lied.
 我不能失去你是一首歌。
 我无法忘记他是小说的最后一句。
 对不起这三个字出现了五次。
+I'm sorry to report that the bridge was closed in 1998.
+I'm sorry for your loss is the usual phrase at funerals.
+Sorry is the card game's name in the United States.
+Sorry, the museum is closed on Mondays and opens on Tuesday at 9.
+Sorry, Wrong Number is a film from 1948.
+Unfortunately, the expedition failed and Scott died in 1912.
+Unfortunately for Napoleon, the Prussians arrived in the evening.
+Unfortunately, no original manuscript survived the fire of 1731.
+I cannot tell a lie is a phrase attributed to George Washington.
+I can't get no satisfaction was written by Jagger and Richards.
+I can't help falling in love was sung by Elvis Presley.
+I do not know is the meaning of the Latin word ignoro.
+I don't like Mondays was written by Bob Geldof.
+I am unable to stop is what the driver said to the police.
+I won't back down was released in 1989.
+We cannot ship to Norway; use the partner in Bergen.
+We do not accept cash; cards are accepted.
+We don't serve breakfast after 10 am.
+We are unable to refund tickets after the departure.
+We regret that the pool is closed until May.
+As an AI company, the firm was founded in Paris in 2023.
+As an AI researcher, she did not patent her method.
+As a language model, GPT-2 was not released in full at first.
+As an assistant professor, he did not teach undergraduates.
+As a large language, Mandarin is not spoken in one form only.
+I must decline is how the letter of 1805 begins.
+I apologize is a song by Hüsker Dü.
+Apologies were made by the minister in 2008.
+My apologies was the last word of the general.
+Cannot be determined is option D of the test.
+Cannot open file means that the path is wrong.
+Not found: status 404.
+Not known to science until 1938, the coelacanth lives off Africa.
+Not enough is said in the treaty about fishing.
+Not available in Europe before 2010, the phone was sold in the US.
+Unknown Pleasures is the first album of Joy Division.
+Unknown artist of the 15th century.
+No one knows who built it, the chronicle says, but the stones date to 900.
+No information is encrypted in version 1.
+No answer was sent by the king until 1520.
+No, refunds are not possible after 30 days.
+No trains run on Sundays.
+None of the three brothers married.
+Nothing Compares 2 U was written by Prince.
+Null Island is at 0 degrees.
+NaN stands for not a number.
+Undefined is the value of a variable without assignment.
+Error correction codes were invented by Hamming.
+Error 404 means that the page was not found.
+Internal Server Error is the name of status 500.
+Forbidden City lies in Beijing.
+Forbidden Planet was released in 1956.
+Unauthorized biographies of him appeared in 1990 and 1994.
+Access denied is shown if the card has expired.
+Timeout is 30 seconds by default.
+Rate limits are 60 requests per minute.
+Traceback shows the calls that led to the exception.
+Bad Gateway is status 502.
+Connection refused means that no process listens at the port.
+It is not possible to cancel online; call the office.
+It is unclear whether he met her before 1780, but they married in 1782.
+It is unknown who invented it; the first drawing is from 1420.
+There is no charge for children under six.
+There is not enough rain, so the fields are irrigated.
+The text was written by Ovid in exile.
+The passage connects the two oceans.
+The document was signed in Versailles.
+The information desk is on the ground floor.
+The context of the poem is the war of 1870.
+This request must be sent in writing to the office in Bonn.
+This content was filmed in Iceland.
+Your request is processed within three days.
+抱歉是汉语中的礼貌用语。
+抱歉，周一闭馆，周二九点开放。
+对不起，我爱你是一部韩国电视剧。
+对不起这首歌由周杰伦演唱。
+很遗憾，他在1912年去世。
+遗憾的是，原稿在1731年的大火中被毁。
+我不知道风是在哪一个方向吹是徐志摩的诗。
+我不能失去你是一首歌的名字。
+我无法停止爱你由猫王演唱。
+无法退款，因为已经超过三十天。
+无法登录时，请先重置密码。
+不能，未成年人必须由家长陪同。
+不知道火丁是一位主持人。
+未知数用x表示。
+没有，他终身未婚。
+没有人知道它是谁建的，但石头可追溯到900年。
+无锡位于江苏省。
+无条件投降于1945年8月15日宣布。
+错误代码404表示网页不存在。
+作为人工智能公司，它成立于2015年。
+作为语言模型的评测，该数据集不公开答案。
+这个问题在1994年由怀尔斯解决。
+该问题不能用初等方法解决，1994年由怀尔斯证明。
+Leider endete die Reise 1912 im Eis.
+Leider nein, das Museum ist montags geschlossen.
+Es tut mir leid war der Titel des Briefes.
+Malheureusement, l'incendie a détruit le manuscrit en 1731.
+Je ne regrette rien a été chantée par Édith Piaf.
+Lo siento es una canción de Beret.
+Purtroppo il manoscritto bruciò nel 1731.
+К сожалению, рукопись сгорела в 1731 году.
 """.strip().split("\n")
 
 REFUSALS = """

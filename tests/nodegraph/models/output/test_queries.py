@@ -17,12 +17,12 @@ from nodekin.nodegraph.models.output.extracts import (
     parse_summary,
 )
 from nodekin.nodegraph.models.output.queries import (
-    MAX_QUERY_LENGTH,
     parse_phrasings,
     parse_query,
-    parse_route,
     parse_sub_questions,
 )
+from nodekin.nodegraph.models.output.questions import MAX_QUERY_LENGTH
+from nodekin.nodegraph.models.output.routes import parse_route
 from nodekin.nodegraph.models.output.tool_questions import parse_tool_questions
 
 NILE, RIVER = "How long is the Nile?", "How long is the Amazon?"

@@ -1,0 +1,179 @@
+"""Take the frames from one query: calls, commands, old queries, comments and repetitions."""
+
+from __future__ import annotations
+
+import re
+
+from .announcements import without_announcement
+from .answer_text import normalize
+from .lines import unwrap
+from .own_signs import without_own_signs
+
+_MAX_FRAMES = 6
+
+_OPEN_QUOTE = r"\\?[\"'“「`]"
+
+_SHUT_QUOTE = r"\\?[\"'”」`]"
+
+_ESCAPED = re.compile(r'\A\\"([^"\\]+)\\"\Z')
+
+# 'tool_call: search("...")', 'return "..."', 'text = "..."', 'console.log("...");'
+_STATEMENT = re.compile(
+    rf"""(?:[\w ]{{1,20}}[:：]\s?)?
+    (?:(?:return|echo|print|puts|yield)\s|[\w.-]{{1,40}}\s?(?::=|=>|=|[(（\[])\s?)
+    (?:[\w-]{{1,20}}\s?[=:：]\s?)?{_OPEN_QUOTE}(?P<text>[^"“”「」`]{{2,400}}){_SHUT_QUOTE}
+    \s?[)）\]]{{0,2}}\s?[;；]?""",
+    re.I | re.X,
+)
+
+# "Action: Search[...]", "搜索（...）"
+_SEARCH_CALL = re.compile(
+    r"(?:[\w ]{1,20}[:：]\s?)?(?:web_?)?(?:search|query|retrieve|lookup|搜索|检索|查询)"
+    r"\s?(?:\[(?P<square>[^\[\]]{2,400})\]|[(（](?P<round>[^()（）]{2,400}[?？])[)）])[;；]?",
+    re.I,
+)
+
+_COMMAND = re.compile(r"[/!@](?:web_?)?(?:search|query|ask|find|搜索|检索|查询)\s{1,4}(?=\S)", re.I)
+
+# "[Search] ", "（问题）", "(Query) "
+_BRACKETED = re.compile(
+    r"[\[【(（](?:(?:rewritten|search|new|final)\s)?(?:query|question|search|rewrite|rewritten"
+    r"|检索词?|搜索|查询|问题|改写)[\]】)）]\s{0,4}(?=\S)",
+    re.I,
+)
+
+# A pictogram or an arrow before a question.
+_PICTOGRAM = re.compile(
+    "[\u2190-\u21ff\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff\U0001f300-\U0001faff]{1,3}\ufe0f?"
+    r"\s{1,4}(?=\S)"
+)
+
+# "Option 1: ", "After: ", "改写后的问题为"
+_LEAD = re.compile(
+    r"(?:(?:option|choice|方案|选项|版本)\s?#?(?:\d{1,2}|[a-c]|[一二三四五])\s?[:：.、]|after:"
+    r"|(?:改写|优化|修改)后的?(?:问题|查询|检索词)?(?:[为是]|如下|[:：]))\s{0,4}(?=\S)",
+    re.I,
+)
+
+# Behind a question: "// without the greeting", "| Reason: a typing error"
+_COMMENT = re.compile(r"(?<=[?？])[\"”'’]?\s{1,4}(?://|\#|\||--|<!--|←)\s?[^?？\n]{1,200}\Z")
+
+# Between the user's question and the query.
+_NEW_QUERY = re.compile(
+    r"\s?(?:[-=]?>|→|⇒|➡|\bbecomes\b|\bis\srewritten\sas\b|(?:可以)?改[写为成]{1,3})"
+    r"\s?[:：]?\s?(?=\S)",
+    re.I,
+)
+
+_MAX_OLD_QUERY = 500  # characters
+
+_PLEASANTRY = re.compile(
+    r"""(?:(?:hello|hi|hey)(?:\sthere)?[!.]\s{1,4}
+    |(?:sure|certainly|of\scourse|no\sproblem|absolutely|great)[!.]\s{1,4}
+    |i(?:['’]d|['’]m|\swould|\sam)\s(?:be\s)?(?:happy|glad|pleased)\sto\s(?:help|assist)
+      [^.!?\n]{0,40}[.!]\s{1,4}
+    |(?:您好|你好|好的|当然|没问题)[！!。]\s{0,4}
+    |[^。！？\n]{0,4}很高兴[^。！？\n]{0,12}[。！]\s{0,4})(?=\S)""",
+    re.I | re.X,
+)
+
+_FIRST_QUESTION = re.compile("[^?？]+[?？]")
+
+# "=== Who wrote it? ==="
+_RULED = re.compile(r"([=|\"'`~^]{1,4})\s?([^=|~^`?？]+[?？])\s?[=|\"'`~^]{1,4}")
+
+_MIN_TWICE = 3  # words of a text that is not a name when it stands twice
+
+
+def is_asked(text: str) -> bool:
+    """Return whether a text ends with a question mark."""
+    return text.rstrip("\"'”’」*_ ").endswith(("?", "？"))
+
+
+def same(text: str) -> str:
+    """Return a key without spaces and punctuation, equal for near-copies."""
+    return " ".join(re.findall(r"[\w+#]+", normalize(without_own_signs(text))))
+
+
+def without_frames(text: str, query: str = "") -> str:
+    """Return a query without the call, the command, the comment or the old query around it.
+
+    Args:
+        text: The text of one item.
+        query: The user's question.
+
+    Example:
+        >>> without_frames('tool_call: search("How long is the Nile?")')
+        'How long is the Nile?'
+        >>> without_frames("its lenght -> How long is the Nile?", "its lenght")
+        'How long is the Nile?'
+        >>> without_frames("New York New York")
+        'New York New York'
+    """
+    for _ in range(_MAX_FRAMES):
+        inner = _without_frame(text.strip(), query)
+        if inner == text:
+            break
+        text = inner
+    return text
+
+
+def _without_frame(text: str, query: str) -> str:
+    """Return a text without its outermost frame."""
+    text = _ESCAPED.sub(r"\1", text)
+    ruled = _RULED.fullmatch(text)
+    if ruled is not None:
+        return ruled[2].strip()
+    text = _called(text)
+    text = _without_old_query(text, query)
+    text = _COMMENT.sub("", text)
+    text = _once(text, query)
+    text = unwrap(text)
+    if is_asked(text):
+        return without_announcement(_before_question(text), query)
+    return text
+
+
+def _called(text: str) -> str:
+    """Return the text of a call or a statement of a program, unless it is short."""
+    found = _STATEMENT.fullmatch(text)
+    if found is not None and (is_asked(found["text"]) or _word_count(found["text"]) >= _MIN_TWICE):
+        return found["text"].rstrip("\\")
+    search = _SEARCH_CALL.fullmatch(text)
+    return text if search is None else search["square"] or search["round"]
+
+
+def _without_old_query(text: str, query: str) -> str:
+    """Return what stands behind the user's question and an arrow."""
+    for sign in _NEW_QUERY.finditer(text[:_MAX_OLD_QUERY]):
+        if same(text[: sign.start()]) == same(query):
+            return text[sign.end() :]
+    return text
+
+
+def _before_question(text: str) -> str:
+    """Return a question without a pleasantry, a pictogram or a label in brackets before it."""
+    for pattern in (_COMMAND, _PLEASANTRY, _PICTOGRAM, _BRACKETED, _LEAD):
+        found = pattern.match(text)
+        if found is not None:
+            text = text[found.end() :]
+    return text
+
+
+def _once(text: str, query: str) -> str:
+    """Return a text that stands twice only once, unless it is a name or the question's words."""
+    question = _FIRST_QUESTION.match(text)
+    if question is not None and text.count(question[0]) > 1:
+        is_repeated = not re.search(r"\w", text.replace(question[0], ""))
+        return question[0] if is_repeated else text
+    half = (len(text) + 1) // 2
+    first = text[:half].strip()
+    if not first or first != text[half:].strip() or text.casefold() in query.casefold():
+        return text
+    return first if _word_count(first) > _MIN_TWICE else text
+
+
+def _word_count(text: str) -> int:
+    """Return the number of words. Two Chinese characters count as a word."""
+    chinese = len(re.findall("[\u3040-\u9fff]", text))
+    return len(re.findall(r"[^\W\d_\u3040-\u9fff]+", text)) + chinese // 2

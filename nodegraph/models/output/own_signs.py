@@ -1,0 +1,242 @@
+"""Protect the signs that a model's answer shares with the user's question.
+
+``<div>`` in a question about HTML is not a tag of the answer, and "git:" is not a label. Before an
+answer is parsed, such signs are replaced by letters that no text has, so that the parsers read them
+as parts of words. Afterwards the letters are replaced by the signs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import NamedTuple
+
+from .bullets import split_bullet
+
+# Letters of Linear A stand for signs.
+_FIRST_LETTER = 0x10600
+_LETTER_COUNT = 311
+_LETTERS = re.compile(f"[{chr(_FIRST_LETTER)}-{chr(_FIRST_LETTER + _LETTER_COUNT - 1)}]")
+
+_MAX_LENGTH = 20_000  # characters of an answer; no query is so long
+
+_MAX_GAP = 40  # characters between two words
+
+_WORDS = re.compile(r"\w+")
+
+# Marks that end sentences. A dot may also be a part of a name or a number.
+_ENDS = "?？!！。,，"
+
+# Apostrophes and hyphens in words.
+_IN_WORD = re.compile(r"['’.-]")
+
+_PAIRS = {"(": ")", "[": "]", "{": "}", "<": ">", "“": "”", "「": "」", "【": "】", "（": "）"}
+
+_QUOTES = "\"`'*"
+
+_NUMBERED = re.compile(r"(?:^|(?<=\s))[(（]?(\d{1,2})[.)、）]\s?(?=\D)")
+
+
+class OwnSigns(NamedTuple):
+    """An answer with letters instead of the signs of the user's question.
+
+    Attributes:
+        text: The answer with letters.
+        signs: The sign of each letter.
+    """
+
+    text: str
+    signs: Mapping[str, str]
+
+    def restored(self, text: str) -> str:
+        """Return a part of the answer with its signs."""
+        if not self.signs:
+            return text
+        return _LETTERS.sub(lambda found: self.signs.get(found[0], found[0]), text)
+
+
+def protect_signs(answer: str, query: str) -> OwnSigns:
+    """Return an answer with letters instead of the signs that the user's question has.
+
+    Args:
+        answer: The answer.
+        query: The user's question.
+
+    Example:
+        >>> own = protect_signs("Query: git: rebase with *args", "git: rebase *args")
+        >>> own.text.startswith("Query: "), own.text.endswith("*args")
+        (True, False)
+        >>> own.restored(own.text)
+        'Query: git: rebase with *args'
+    """
+    asked = _without_numbers(query)
+    if len(answer) > _MAX_LENGTH or _LETTERS.search(answer) is not None:
+        return OwnSigns(answer, {})
+    if not any(sign in asked for sign in _signs_of(answer)):
+        return OwnSigns(answer, {})
+    positions = _balanced(answer, {*_own_positions(answer, asked)})
+    letters: dict[str, str] = {}
+    text = [*answer]
+    for at in sorted(positions):
+        if len(letters) < _LETTER_COUNT:
+            letters.setdefault(answer[at], chr(_FIRST_LETTER + len(letters)))
+        text[at] = letters.get(answer[at], answer[at])
+    protected = OwnSigns("".join(text), {letter: sign for sign, letter in letters.items()})
+    return OwnSigns(answer, {}) if _is_json(answer) and not _is_json(protected.text) else protected
+
+
+def without_own_signs(text: str) -> str:
+    """Return a text with spaces instead of the letters that stand for signs."""
+    return _LETTERS.sub(" ", text)
+
+
+def _signs_of(text: str) -> set[str]:
+    return {sign for sign in {*text} if not sign.isalnum() and not sign.isspace()}
+
+
+def _is_json(text: str) -> bool:
+    if text.lstrip()[:1] not in ("{", "["):
+        return False
+    with suppress(ValueError, RecursionError):
+        json.loads(text, strict=False)
+        return True
+    return False
+
+
+def _without_numbers(query: str) -> str:
+    """Return a question in lower case, without the bullets and numbers of a list in it."""
+    lines = query.strip().split("\n")
+    if len(lines) > 1:
+        query = " ".join(split_bullet(line)[0] for line in lines)
+    if _NUMBERED.findall(query)[:2] == ["1", "2"]:
+        query = _NUMBERED.sub("", query)
+    return " ".join(query.casefold().split())
+
+
+def _own_positions(answer: str, asked: str) -> Iterator[int]:
+    """Yield the positions of signs that are between or next to the same words in a question."""
+    words = [*_WORDS.finditer(answer)]
+    own = {sign for sign in _signs_of(asked) if sign not in _ENDS}
+    starts = [0, *(word.end() for word in words)]
+    ends = [*(word.start() for word in words), len(answer)]
+    for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        gap = answer[start:end]
+        if own.isdisjoint(gap) or len(gap) > _MAX_GAP:
+            continue
+        before = _nearest(words[number - 1][0], -1) if number else ""
+        after = _nearest(words[number][0], 1) if number < len(words) else ""
+        for first, last in _own_spans(gap, before, after, asked):
+            for at in range(first, last):
+                if not gap[at].isspace() and gap[at] not in _ENDS:
+                    yield start + at
+
+
+def _nearest(word: str, side: int) -> str:
+    """Return a word, or its character at one side if it is Chinese."""
+    edge = word[0] if side > 0 else word[-1]
+    return edge if "\u3040" <= edge <= "\u9fff" else word.casefold()
+
+
+def _own_spans(gap: str, before: str, after: str, asked: str) -> Iterator[tuple[int, int]]:
+    """Yield the spans of a gap between two words that a question has next to one of them."""
+    if before and after:
+        if _IN_WORD.fullmatch(gap):
+            return
+        if "\n" not in gap and _has(asked, before + _spaced(gap) + after):
+            yield 0, len(gap)
+            return
+    if before:
+        yield 0, _end_behind(gap.partition("\n")[0], before, asked)
+    if after:
+        yield _start_before(gap, before, after, asked), len(gap)
+    tail = gap.rpartition("\n")[2]
+    sign = _FIRST_SIGN.match(tail)
+    if sign is not None and asked.startswith(f"{sign[0]} "):
+        start = len(gap) - len(tail)
+        yield start, start + sign.end()
+
+
+_FIRST_SIGN = re.compile(r"[^\w\s\"'“]{1,3}(?=\s)")
+
+
+def _start_before(gap: str, before: str, after: str, asked: str) -> int:
+    """Return the start of the signs that a question has before a word."""
+    start = gap.rfind("\n") + 1
+    for first in range(start, len(gap)):
+        is_of_word_before = first == 0 and before and gap[0] not in _PAIRS and gap[0] not in _QUOTES
+        if gap[first].isspace() or is_of_word_before:
+            continue
+        if _has(asked, _spaced(gap[first:]) + after):
+            return first
+    return len(gap)
+
+
+def _end_behind(gap: str, before: str, asked: str) -> int:
+    """Return the end of the signs that a question has behind a word."""
+    for last in range(len(gap), 0, -1):
+        piece = gap[:last].rstrip(_ENDS + ".")
+        if not piece.strip() or piece[-1].isspace():
+            continue
+        if _has(asked, before + _spaced(piece), is_word=False):
+            return len(piece)
+    return 0
+
+
+def _spaced(gap: str) -> str:
+    return re.sub(r"\s+", " ", gap)
+
+
+def _has(asked: str, piece: str, *, is_word: bool = True) -> bool:
+    """Return whether a question has a piece that begins and ends at the edges of words.
+
+    Args:
+        asked: The question in lower case.
+        piece: Words and signs.
+        is_word: Whether the piece ends with a word. Signs end at a space.
+    """
+    at = asked.find(piece)
+    while at >= 0:
+        end = at + len(piece)
+        begins = not _joins(asked[at - 1 : at] + piece[0])
+        follows = asked[end : end + 1]
+        if is_word:
+            ends = not _joins(piece[-1] + follows)
+        else:
+            ends = not follows.strip() or follows in _ENDS + ";；:："
+        if begins and ends:
+            return True
+        at = asked.find(piece, at + 1)
+    return False
+
+
+def _joins(pair: str) -> bool:
+    """Return whether two characters are of the same word."""
+    return len(pair) == 2 and pair.isascii() and pair.isalnum()
+
+
+def _balanced(answer: str, positions: set[int]) -> set[int]:
+    """Return positions without brackets and quotes whose partner is markup."""
+    for line in re.finditer(r"[^\n]+", answer):
+        opened: list[int] = []
+        quotes: dict[str, list[int]] = {}
+        for at in range(line.start(), line.end()):
+            sign = answer[at]
+            if sign in _PAIRS:
+                opened.append(at)
+            elif opened and sign == _PAIRS[answer[opened[-1]]]:
+                positions -= _halved(positions, opened.pop(), at)
+            elif sign in _QUOTES:
+                quotes.setdefault(sign, []).append(at)
+        for places in quotes.values():
+            if len(places) % 2 == 0:
+                for first, second in zip(places[::2], places[1::2], strict=True):
+                    positions -= _halved(positions, first, second)
+    return positions
+
+
+def _halved(positions: set[int], first: int, second: int) -> set[int]:
+    """Return the two ends of a pair if only one of them is a sign of the question."""
+    is_halved = (first in positions) != (second in positions)
+    return {first, second} if is_halved else set()

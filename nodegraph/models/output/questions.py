@@ -1,0 +1,198 @@
+"""Recognize queries and questions, and split texts into questions."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from ...splitters.chunking import UNSPACED
+from .answer_text import normalize
+from .failures import failure_in
+from .free_text import is_unknown
+from .lines import strip_markup
+from .own_signs import without_own_signs
+
+MAX_QUERY_LENGTH = 400
+"""The maximum length of a query from a model, in characters. A longer text is not used."""
+
+_QUESTION = re.compile(
+    r"(?:who\w*|what|when|where|which|why|how|is|are|was|were|do|does|did|can|could|should|would"
+    r"|will|has|have|in what|in which)\b"
+    r"|.*(?:什么|为何|如何|怎[么样]|哪|谁|几|多[少久长大高远重]|是否|吗|何[时地人])",
+    re.I,
+)
+
+# The remains of JSON in a text.
+_STRUCTURE = re.compile(
+    r"[{\[]\s?\Z|[\"'”]\s?[:：=\]}]|[{\[]\s?[\"'“]|[?？][\"”]\s?[,;]|[\]}]\s?[,\]}]"
+)
+
+# "[[Prototype]]", "{{ user.name }}", 'dict["key"]', 'len("abc")'
+_NAME_IN_BRACKETS = re.compile(
+    r"\[\[[^\[\]:\"]+\]\]|\{\{[^{}:\"]+\}\}|(?<=\w)\[[\"'][^\"'\]]*[\"']\]"
+    r"|(?<=\w)\([\"'][^\"')]*[\"']\)|(?<=\w\s)\{\"\w+\":\s?[^{}\"]*\}(?=\s\w)"
+)
+
+# A question up to its mark. A quoted question in the middle of a sentence is part of it.
+_ASKED = re.compile(r"[^?？]*(?:[?？][\"”'’」』][^\s?？][^?？]*)*[?？]+")
+
+_OFFER = re.compile(
+    r"(?:would|do|can|could) you|(?:shall|should|can|may) i\b|(?:请问)?[您你]", re.I
+)
+
+_NO_QUERY = re.compile(r"no (?:query|change)s?|unchanged|yes|可以|不(?:需要?|用)改写", re.I)
+
+_WORD = re.compile(r"\w")
+
+
+def is_question(text: str) -> bool:
+    """Return whether a text is a question, with or without its mark.
+
+    Example:
+        >>> [is_question(text) for text in ("how long is it", "它有多长", "It is long.")]
+        [True, True, False]
+    """
+    return text.strip().endswith(("?", "？")) or _QUESTION.match(text.strip()) is not None
+
+
+def is_statement(text: str) -> bool:
+    """Return whether a text is a sentence that asks nothing."""
+    is_sentence = text.endswith((".", "。", "!", "！")) and not text.endswith("...")
+    return is_sentence and not is_question(text)
+
+
+def is_offer(text: str) -> bool:
+    """Return whether a text is a question to the user: "Would you like more?"."""
+    return _OFFER.match(text) is not None
+
+
+def is_query(text: str, query: str = "") -> bool:
+    """Return whether a text can be searched for: words, not too many, and no remains of JSON.
+
+    Args:
+        text: The text.
+        query: The query that it replaces. One or two letters are a query only if it has them.
+
+    Example:
+        >>> [is_query(text, "how long is it") for text in ("Nile length", "NO ANSWER", "Hi")]
+        [True, False, False]
+    """
+    if failure_in(text, query) is not None or len(text) > MAX_QUERY_LENGTH:
+        return False
+    remains = _STRUCTURE.search(_NAME_IN_BRACKETS.sub("", text))
+    if remains is not None and remains[0] not in query:
+        return False
+    count = len(re.findall(r"[^\W_]", text))
+    if count < _shortest(text):
+        return count > 0 and text.casefold() in query.casefold()
+    if is_question(text) or is_own(text, query):
+        return True
+    return not (_NO_QUERY.fullmatch(text) or is_unknown(text))
+
+
+def _shortest(text: str) -> int:
+    """Return the number of letters and digits that a text must have to be a query."""
+    is_formula = len(text.split()) > 2  # "a << 2"
+    return 2 if is_formula or re.search(f"[{UNSPACED}]", text) else 3
+
+
+def is_own(text: str, query: str) -> bool:
+    """Return whether the words of a text stand in the user's question in the same order."""
+    letters = _letters(text)
+    asked = _letters(query)
+    return letters == asked or (len(text.split()) > 2 and letters in asked)
+
+
+def _letters(text: str) -> str:
+    return re.sub(r"[\W_]", "", normalize(without_own_signs(text)))
+
+
+def one_mark(text: str) -> str:
+    """Return a text with at most one question mark at its end."""
+    return text[: len(text.rstrip("?？")) + 1]
+
+
+# Signs and words between questions in one line.
+_CONNECTION = re.compile(
+    r"\A[\s;；,，|、/•&»+]{0,9}(?:(?:(?:and\sthen|and|then|以及|和)\s|(?:然后|其次|接着)[：:，,]?)"
+    r"|(?:first|second|third|last)(?:ly)?,\s|(?:finally|next|then),\s)?\s{0,3}",
+    re.I,
+)
+
+_QUOTED_QUESTION = re.compile(r"[\"“「]([^\"“”「」?？]{2,300}[?？])[\"”」]")
+
+
+def quoted_questions(text: str) -> list[str]:
+    """Return the questions in quotes if at least two and nothing but "and" is between them."""
+    found = [*_QUOTED_QUESTION.finditer(text)]
+    if len(found) < 2 or _QUESTION.match(text[: found[0].start()]):
+        return []
+    for before, behind in pairwise(found):
+        if not _BETWEEN.fullmatch(text, before.end(), behind.start()):
+            return []
+    rest = text[found[-1].end() :]
+    if re.search("[?？]", rest):
+        return []
+    return [match[1] for match in found]
+
+
+_BETWEEN = re.compile(r"[\s,;、，；]{0,9}(?:and|or|then|以及|和|或)?\s{0,9}", re.I)
+
+
+def _asked_parts(text: str) -> list[str]:
+    """Return the parts of a text that end with a question mark outside of a quotation."""
+    parts: list[str] = []
+    open_part = ""
+    end = max(text.rfind("?"), text.rfind("？")) + 1
+    for asked in _ASKED.findall(text[:end]):
+        open_part += asked
+        if not _is_quoting(open_part):
+            parts.append(open_part)
+            open_part = ""
+    if open_part:
+        mark = text[end : end + 1]
+        parts.append(open_part + mark if mark in '"”' else open_part)
+    return parts
+
+
+def _is_quoting(text: str) -> bool:
+    """Return whether a quotation in a text is open. A quotation around a whole text is not."""
+    start = text.lstrip(' ;；,，"“')
+    is_odd = start.count('"') % 2 == 1 and not text.lstrip().startswith('"')
+    return len(text) < _MAX_OPEN and (is_odd or start.count("“") > start.count("”"))
+
+
+_MAX_OPEN = 1_000  # characters of a question with an open quotation
+
+
+def split_questions(text: str, *, is_item: bool = False) -> list[str]:
+    """Return the questions of a text that end with a mark, without sentences before them.
+
+    Args:
+        text: The text.
+        is_item: Whether the text is an item of a list. "Should I …?" is then no offer.
+
+    Example:
+        >>> split_questions("We need two things. How long is it?? How wide is it?")
+        ['How long is it?', 'How wide is it?']
+    """
+    quoted = quoted_questions(text)
+    if quoted:
+        return quoted
+    questions: list[str] = []
+    for asked in _asked_parts(text):
+        question = one_mark(strip_markup(_last_sentence(asked)))
+        if _WORD.search(question):
+            questions.append(question)
+    if len(questions) == 1 and is_item:
+        return questions
+    return [question for question in questions if not is_offer(question)]
+
+
+def _last_sentence(asked: str) -> str:
+    """Return the question at the end of a text. Sentences may belong to an unusual question."""
+    *_, last = re.split(r"(?<=[.!])\s+(?=[A-Z])|(?<=[。！；])", asked)
+    last = _CONNECTION.sub("", last)
+    if _QUESTION.match(last.strip()):
+        return last
+    return _CONNECTION.sub("", asked)

@@ -1,0 +1,51 @@
+"""Parse the name that a model chose among several."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from .answer_text import read_text
+from .json_values import TEXT_KEYS
+
+_ROUTE_KEYS = (
+    "names",
+    "name",
+    "routes",
+    "route",
+    "choice",
+    "tool",
+    "tool_name",
+    "source",
+    "datasource",
+    "destination",
+    "selected",
+    "selection",
+    "index",
+    "选择",
+    "工具",
+    "名称",
+)
+
+
+def parse_route(answer: str, names: Sequence[str]) -> str:
+    """Return the first name that a model chose, by name or number.
+
+    Raises:
+        ValueError: If the model chose none of the names.
+
+    Example:
+        >>> parse_route('{"name": "web"}', ["docs", "web"]), parse_route("2", ["docs", "web"])
+        ('web', 'web')
+    """
+    text = read_text(answer, (*_ROUTE_KEYS, *TEXT_KEYS))
+    by_name = {name.casefold(): name for name in names}
+    longest_first = "|".join(map(re.escape, sorted(by_name, key=len, reverse=True)))
+    found = re.findall(rf"(?<![a-z0-9_])(?:{longest_first})(?![a-z0-9_])", text.casefold())
+    chosen = [by_name[name] for name in found]
+    if not chosen and len(re.findall(r"\w+", text)) <= 5:
+        numbers = map(int, re.findall(r"(?<![\d.-])\d{1,3}(?![\d.]*\d)", text))
+        chosen = [names[number - 1] for number in numbers if 1 <= number <= len(names)]
+    if not chosen:
+        raise ValueError(f"the answer names none of {', '.join(map(repr, names))}")
+    return chosen[0]
