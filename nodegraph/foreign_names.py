@@ -3,328 +3,211 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NamedTuple
 
-
-class SameArgument(NamedTuple):
-    """Names of one argument.
-
-    Attributes:
-        ours: The names in nodekin's classes. An adapter has the name of its framework, so the first
-            name that a function has is the right one.
-        theirs: The names in other libraries.
-    """
-
-    ours: tuple[str, ...]
-    theirs: tuple[str, ...] = ()
-
-
-# A name may be in several rows. The first row with a name of the function decides.
-_ROWS = (
-    SameArgument(
-        ("top_k", "k", "similarity_top_k", "top_n"),
-        ("topk", "limit", "n_results", "max_top_k", "num_results"),
+_ARGUMENTS = {
+    "top_k k similarity_top_k top_n": "topk limit n_results max_top_k num_results",
+    "fetch_k": "child_k depth sparse_top_k hybrid_top_k",
+    "filters filter": "where metadata_filter metadata_filters extra_filters search_filter",
+    "min_score score_threshold": (
+        "similarity_cut_off similarity_cutoff similarity_threshold relevance_score_threshold"
     ),
-    SameArgument(("fetch_k",), ("child_k", "depth", "sparse_top_k", "hybrid_top_k")),
-    SameArgument(
-        ("filters", "filter"),
-        ("where", "metadata_filter", "metadata_filters", "extra_filters", "search_filter"),
+    "max_tokens": "max_token_limit token_limit token_budget",
+    "max_queries": "num_queries count limit n_expansions",
+    "max_steps": "num_steps",
+    "include_query": "include_original use_original_query",
+    "embed embedding embed_model": (
+        "embeddings embedding_function text_embedder document_embedder encoder"
     ),
-    SameArgument(
-        ("min_score", "score_threshold"),
-        (
-            "similarity_cut_off",
-            "similarity_cutoff",
-            "similarity_threshold",
-            "relevance_score_threshold",
-        ),
+    "store": (
+        "persist_dir persist_directory persist_path store_conf docstore path uri "
+        "connection connection_string location"
     ),
-    SameArgument(("max_tokens",), ("max_token_limit", "token_limit", "token_budget")),
-    SameArgument(("max_queries",), ("num_queries", "count", "limit", "n_expansions")),
-    SameArgument(("max_steps",), ("num_steps",)),
-    SameArgument(("include_query",), ("include_original", "use_original_query")),
-    SameArgument(
-        ("embed", "embedding", "embed_model"),
-        ("embeddings", "embedding_function", "text_embedder", "document_embedder", "encoder"),
+    "source": "dataset_path documents input_dir data doc_files",
+    "documents": "docs",
+    "retrievers": "retriever",
+    "inner": "base_retriever retriever vector_retriever",
+    "retriever": "base_retriever inner vector_retriever",
+    "graph": "doc docs index node_graph document_store",
+    "weights": "weight retriever_weights",
+    "mode": "join_mode",
+    "rank_constant": "c",
+    "merge_by": "id_key",
+    "ratio": "simple_ratio_thresh threshold",
+    "before after": "window_size",
+    "reranker": "base_compressor compressor rerank ranker name",
+    "node_postprocessors": "postprocessors rerankers",
+    "llm": "model chat_model llm_chain generator chat_generator",
+    "prompt": "query_gen_prompt prompt_template prompt_template_str",
+    "query input": "question query_str text",
+    "group": "group_name node_group name",
+    "num_workers": "max_workers workers max_threads",
+    "timeout": "max_seconds request_timeout",
+    "task": "task_type",
+    "higher_is_better": "descend",
+    "embed_keys": "embed_key vector_name",
+    "required": "required_keys required_keywords",
+    "excluded": "exclude_keys exclude_keywords",
+    "similarity": (
+        "distance_strategy collection_metadata collection_configuration "
+        "embedding_similarity_function similarity_fn bm25_algorithm"
     ),
-    SameArgument(
-        ("store",),
-        (
-            "persist_dir",
-            "persist_directory",
-            "persist_path",
-            "store_conf",
-            "docstore",
-            "path",
-            "uri",
-            "connection",
-            "connection_string",
-            "location",
-        ),
-    ),
-    SameArgument(("source",), ("dataset_path", "documents", "input_dir", "data", "doc_files")),
-    SameArgument(("documents",), ("docs",)),
-    SameArgument(("retrievers",), ("retriever",)),
-    SameArgument(("inner",), ("base_retriever", "retriever", "vector_retriever")),
-    SameArgument(("retriever",), ("base_retriever", "inner", "vector_retriever")),
-    SameArgument(("graph",), ("doc", "docs", "index", "node_graph", "document_store")),
-    SameArgument(("weights",), ("weight", "retriever_weights")),
-    SameArgument(("mode",), ("join_mode",)),
-    SameArgument(("rank_constant",), ("c",)),
-    SameArgument(("merge_by",), ("id_key",)),
-    SameArgument(("ratio",), ("simple_ratio_thresh", "threshold")),
-    SameArgument(("before", "after"), ("window_size",)),
-    SameArgument(("reranker",), ("base_compressor", "compressor", "rerank", "ranker", "name")),
-    SameArgument(("node_postprocessors",), ("postprocessors", "rerankers")),
-    SameArgument(("llm",), ("model", "chat_model", "llm_chain", "generator", "chat_generator")),
-    SameArgument(("prompt",), ("query_gen_prompt", "prompt_template", "prompt_template_str")),
-    SameArgument(("query", "input"), ("question", "query_str", "text")),
-    SameArgument(("group",), ("group_name", "node_group", "name")),
-    SameArgument(("num_workers",), ("max_workers", "workers", "max_threads")),
-    SameArgument(("timeout",), ("max_seconds", "request_timeout")),
-    SameArgument(("task",), ("task_type",)),
-    SameArgument(("higher_is_better",), ("descend",)),
-    SameArgument(("embed_keys",), ("embed_key", "vector_name")),
-    SameArgument(("required",), ("required_keys", "required_keywords")),
-    SameArgument(("excluded",), ("exclude_keys", "exclude_keywords")),
-    SameArgument(
-        ("similarity",),
-        (
-            "distance_strategy",
-            "collection_metadata",
-            "collection_configuration",
-            "embedding_similarity_function",
-            "similarity_fn",
-            "bm25_algorithm",
-        ),
-    ),
-)
-
-_OF_SIMILARITY = "settings of a similarity go to the similarity: similarity=Bm25(k1=1.2)"
-_OF_RETRIEVER = 'a retriever has a similarity: Retriever(graph, "sentence", "bm25" or "cosine")'
-_OF_ANALYZER = (
-    "texts are split into words by their language; for other words, write "
-    "similarity=Bm25(analyzer=...)"
-)
-_OF_SERVER = (
-    "nodekin runs in this process; to keep vectors in a server, create its vector store and write "
-    "index=as_index(vector_store)"
-)
-_OF_STORE = (
-    "the graph keeps documents and vectors, in memory or in the file store=; to keep vectors in "
-    "another store, write index=as_index(vector_store)"
-)
-_OF_MODE = (
-    'similarity="cosine" or "bm25" selects one search, and by default both are fused; '
-    'NodeGraphVectorStore.as_retriever(search_type="mmr") diversifies, with lambda_mult in '
-    "search_kwargs"
-)
-_OF_VERBOSE = "callbacks get a run per stage, and `with trace() as span` records the stages"
-_OF_RERANKER = "write NodeGraphRetriever(RerankRetriever(retriever, reranker))"
-_OF_CUTS = (
-    "write RerankRetriever(retriever, Reranker(name, model=..., min_score=...)), whose reranker "
-    "cuts the results"
-)
-_OF_FUSION = "write NodeGraphRetriever(FusionRetriever(retrievers, weights=...))"
-_OF_STRATEGY = 'write strategy="multi_query", "rewrite" or another one, with llm='
-_OF_PASSAGES = "passages are numbered, for citations, and show= adds metadata fields"
-_OF_COUNT = (
-    "the number of results is an argument of a search or a retriever: similarity_search(query, k), "
-    'as_retriever(search_kwargs={"k": ...})'
-)
-_OF_CHILDREN = "children keep the metadata of their document; leave it out"
-
-_OF_RECURSION = (
-    "references between nodes are followed by LlamaIndex: "
-    'RecursiveRetriever("index", retriever_dict={"index": index.as_retriever()}, ...)'
-)
-_OF_PHRASINGS = 'several phrasings are strategy="multi_query", with llm= and max_queries='
-_OF_QUESTION_FILTERS = (
-    'filters from the question are strategy="self_query", or write '
-    "VectorIndexAutoRetriever(index, vector_store_info, llm=...)"
-)
-_OF_TOOLS = "write NodeGraphQueryEngine.from_defaults(query_engine_tools, llm)"
-_OF_ROUTER = "write RouterQueryEngine(selector, tools), or nodekin's RouterRetriever"
-_OF_NODES = "write NodeGraphIndex(nodes).as_retriever()"
-_OF_INDEX_SEARCH = "write NodeGraphIndex(...).as_retriever(...), which has this argument"
-_OF_STEPS = "a search in steps stops if the model has no more questions; max_steps= limits it"
-
-_LLAMA_INDEX: dict[str, str] = {
-    **dict.fromkeys(("objects", "object_map"), "write NodeGraphIndex(nodes, objects=...)"),
-    "callback_manager": "write NodeGraphRetriever(retriever, callback_manager=...)",
-    **dict.fromkeys(
-        ("node_dict", "retriever_dict", "query_engine_dict", "root_id", "query_response_tmpl"),
-        _OF_RECURSION,
-    ),
-    **dict.fromkeys(("num_queries", "query_gen_prompt"), _OF_PHRASINGS),
-    "mode": "retrievers are fused by FusionRetriever(retrievers, mode)",
-    **dict.fromkeys(
-        ("simple_ratio_thresh", "vector_retriever"),
-        "write AutoMergeRetriever(retriever, ratio=...)",
-    ),
-    **dict.fromkeys(
-        (
-            "vector_store_info",
-            "empty_query_top_k",
-            "default_empty_query_vector",
-            "prompt_template_str",
-        ),
-        _OF_QUESTION_FILTERS,
-    ),
-    **dict.fromkeys(("nodes", "index_struct"), _OF_NODES),
-    **dict.fromkeys(
-        (
-            "node_ids",
-            "doc_ids",
-            "alpha",
-            "sparse_top_k",
-            "hybrid_top_k",
-            "vector_store_query_mode",
-            "vector_store_kwargs",
-        ),
-        _OF_INDEX_SEARCH,
-    ),
-    **dict.fromkeys(
-        (
-            "stemmer",
-            "language",
-            "skip_stemming",
-            "token_pattern",
-            "tokenizer",
-        ),
-        _OF_ANALYZER,
-    ),
-    "existing_bm25": "the index of words is stored in the file store=; leave it out",
-    "corpus_weight_mask": "write filters=, which are checked before ranking",
-    "index_summary": "each step reads the earlier passages; leave it out",
-    "stop_fn": _OF_STEPS,
-    "num_steps": 'steps are strategy="multi_step", with max_steps=',
-    **dict.fromkeys(("query_engine", "query_engine_tools"), _OF_TOOLS),
-    "question_gen": "the strategy writes its own questions; replace its prompt= or llm=",
-    **dict.fromkeys(("selector", "select_multi", "summarizer"), _OF_ROUTER),
-    "transform_metadata": "a transform reads the query only; leave it out",
-    "response_synthesizer": "write NodeGraphQueryEngine(retriever, response_synthesizer=...)",
 }
+"""The names of one argument here, and its names in other libraries.
 
-_REMEDIES: dict[str, str] = {
-    # Similarities and analysis
-    **dict.fromkeys(("k1", "b", "bm25_params", "bm25_parameters", "similarity_kw"), _OF_SIMILARITY),
-    **dict.fromkeys(("preprocess_func", "vectorizer", "bm25_tokenization_regex"), _OF_ANALYZER),
-    **dict.fromkeys(
-        ("bm25_algorithm", "embedding_similarity_function", "distance_strategy", "similarity_fn"),
-        _OF_RETRIEVER,
+An adapter has the name of its framework, so the first name that a function has is the right one. A
+name may be in several rows. The first row with a name of the function decides.
+"""
+
+_REMEDIES = {
+    "k1 b bm25_params bm25_parameters similarity_kw": (
+        "settings of a similarity go to the similarity: similarity=Bm25(k1=1.2)"
     ),
-    **dict.fromkeys(("collection_metadata", "collection_configuration"), _OF_RETRIEVER),
+    "preprocess_func vectorizer bm25_tokenization_regex": (
+        "texts are split into words by their language; for other words, write "
+        "similarity=Bm25(analyzer=...)"
+    ),
+    (
+        "bm25_algorithm embedding_similarity_function distance_strategy similarity_fn "
+        "collection_metadata collection_configuration"
+    ): 'a retriever has a similarity: Retriever(graph, "sentence", "bm25" or "cosine")',
     "normalize_L2": "cosines are compared, so vectors need no normalization; leave it out",
     "scale_score": "scores are returned as the similarity computes them; leave it out",
-    # Stores and servers
-    **dict.fromkeys(("vectorstore", "vector_store", "byte_store"), _OF_STORE),
-    **dict.fromkeys(("docstore", "index_to_docstore_id", "storage_context"), _OF_STORE),
-    **dict.fromkeys(
-        (
-            "host",
-            "port",
-            "ssl",
-            "headers",
-            "client",
-            "client_settings",
-            "database",
-            "chroma_cloud_api_key",
-            "api_key",
-            "url",
-            "server",
-            "launcher",
-            "cloud",
-        ),
-        _OF_SERVER,
+    "vectorstore vector_store byte_store docstore index_to_docstore_id storage_context": (
+        "the graph keeps documents and vectors, in memory or in the file store=; to keep "
+        "vectors in another store, write index=as_index(vector_store)"
+    ),
+    (
+        "host port ssl headers client client_settings database chroma_cloud_api_key api_key "
+        "url server launcher cloud"
+    ): (
+        "nodekin runs in this process; to keep vectors in a server, create its vector store "
+        "and write index=as_index(vector_store)"
     ),
     "manager": "a graph is updated by refresh(), and `nodekin serve` shows a page; leave it out",
     "create_ui": "`nodekin serve` shows a page; leave it out",
-    "tenant": 'write restrict(retriever, {"tenant": ...}), or give each tenant a store= of its own',
-    "collection_name": "a store= holds one collection; give each collection a path of its own",
-    "index_name": "a store= holds one collection; give each collection a path of its own",
+    "tenant": (
+        'write restrict(retriever, {"tenant": ...}), or give each tenant a store= of its own'
+    ),
+    "collection_name index_name": (
+        "a store= holds one collection; give each collection a path of its own"
+    ),
     "create_collection_if_not_exists": "the file store= is created if it is missing; leave it out",
     "add_to_docstore": "documents and their children are always stored together; leave it out",
     "allow_dangerous_deserialization": "nothing is unpickled; leave it out",
     "io_flags": "the file is a database; leave it out",
     "doc_fields": "leave out 'doc_fields': filters accept every metadata field",
-    "child_metadata_fields": _OF_CHILDREN,
+    "child_metadata_fields": "children keep the metadata of their document; leave it out",
     "id_key": "children know their document; leave it out",
     "ids": "write the ids into the documents: Document(..., id=...)",
     "metadatas": "write the metadata into the documents: Document(..., metadata=...)",
-    # Kinds of search
-    **dict.fromkeys(("search_type", "vector_store_query_mode", "alpha"), _OF_MODE),
-    **dict.fromkeys(("lambda_mult", "mmr_threshold"), _OF_MODE),
+    "search_type vector_store_query_mode alpha lambda_mult mmr_threshold": (
+        'similarity="cosine" or "bm25" selects one search, and by default both are fused; '
+        'NodeGraphVectorStore.as_retriever(search_type="mmr") diversifies, with lambda_mult '
+        "in search_kwargs"
+    ),
     "return_embedding": "node.embedding() returns the vector of a node; leave it out",
     "fetch_k": "conditions are checked before ranking, so no result is lost; leave it out",
     "where_document": 'quote the text in the query, with phrases="required"',
     "filter_policy": "a filter of a call is added to the filter of the retriever; leave it out",
-    # Retrievers around retrievers, and strategies
-    **dict.fromkeys(
-        ("words", "collapse", "vectors"),
-        "write NodeGraphRetriever(DefaultRetriever(graph, words=..., vectors=...))",
+    "words collapse vectors": (
+        "write NodeGraphRetriever(DefaultRetriever(graph, words=..., vectors=...))"
     ),
-    **dict.fromkeys(("min_score", "relative_cut"), _OF_CUTS),
-    **dict.fromkeys(("base_compressor", "base_retriever"), _OF_RERANKER),
-    **dict.fromkeys(("retrievers", "weights", "c", "retriever_weights"), _OF_FUSION),
-    **dict.fromkeys(("llm", "llm_chain", "query_transform"), _OF_STRATEGY),
+    "min_score relative_cut": (
+        "write RerankRetriever(retriever, Reranker(name, model=..., min_score=...)), whose "
+        "reranker cuts the results"
+    ),
+    "base_compressor base_retriever": (
+        "write NodeGraphRetriever(RerankRetriever(retriever, reranker))"
+    ),
+    "retrievers weights c retriever_weights": (
+        "write NodeGraphRetriever(FusionRetriever(retrievers, weights=...))"
+    ),
+    "llm llm_chain query_transform": (
+        'write strategy="multi_query", "rewrite" or another one, with llm='
+    ),
     "prompt": "write NodeGraphRetriever(MultiQueryRetriever(retriever, llm, prompt=...))",
     "retriever": "write NodeGraphRetriever(retriever)",
     "parser_key": "lists are read in every usual form; leave it out",
     "include_original": "multi_query always searches the question, too; leave it out",
     "early_stopping": "a search in steps stops if the model has no more questions; leave it out",
-    **dict.fromkeys(
-        (
-            "query_constructor",
-            "structured_query_translator",
-            "document_contents",
-            "metadata_field_info",
-            "enable_limit",
-            "use_original_query",
-            "chain_kwargs",
-        ),
-        'write strategy="self_query", with llm=',
+    (
+        "query_constructor structured_query_translator document_contents metadata_field_info "
+        "enable_limit use_original_query chain_kwargs"
+    ): 'write strategy="self_query", with llm=',
+    "memory_stream decay_rate other_score_keys default_salience": (
+        'scores know no dates; write filter={"date": {"gte": ...}}'
     ),
-    **dict.fromkeys(
-        ("memory_stream", "decay_rate", "other_score_keys", "default_salience"),
-        'scores know no dates; write filter={"date": {"gte": ...}}',
-    ),
-    # Documents and graphs
     "documents": "write from_documents(documents) or add_documents(documents)",
-    **dict.fromkeys(("docs", "texts"), "write from_texts(texts) or from_documents(documents)"),
-    **dict.fromkeys(
-        ("child_splitter", "parent_splitter"),
-        "write NodeGraphRetriever.from_documents(documents, child_splitter=...)",
+    "docs texts": "write from_texts(texts) or from_documents(documents)",
+    "child_splitter parent_splitter": (
+        "write NodeGraphRetriever.from_documents(documents, child_splitter=...)"
     ),
-    **dict.fromkeys(
-        ("embedding", "embeddings", "embedding_function", "embed_model", "embed"),
-        "write from_documents(documents, embedding), or NodeGraph(embed=...)",
+    "embedding embeddings embedding_function embed_model embed": (
+        "write from_documents(documents, embedding), or NodeGraph(embed=...)"
     ),
-    **dict.fromkeys(
-        ("persist_directory", "persist_dir", "store", "path"),
-        "a graph has the file: NodeGraph(store=...)",
+    "persist_directory persist_dir store path": "a graph has the file: NodeGraph(store=...)",
+    "k top_k similarity_top_k": (
+        "the number of results is an argument of a search or a retriever: "
+        'similarity_search(query, k), as_retriever(search_kwargs={"k": ...})'
     ),
-    **dict.fromkeys(("k", "top_k", "similarity_top_k"), _OF_COUNT),
     "index": "write index=as_index(vector_store) where the retriever is created",
     "model": 'write Reranker("ModuleReranker", model=...)',
     "folder_path": "write NodeGraphVectorStore.load_local(folder_path), or store=",
     "relevance_score_fn": "it is an argument of NodeGraphVectorStore",
     "search_kwargs": "write its entries as arguments",
     "similarity_threshold": "write RerankRetriever(..., min_score=...) or score_threshold=",
-    **dict.fromkeys(("document_prompt", "document_separator"), _OF_PASSAGES),
+    "document_prompt document_separator": (
+        "passages are numbered, for citations, and show= adds metadata fields"
+    ),
     "response_format": "the message has the text, and its artifact the documents; leave it out",
-    **dict.fromkeys(
-        ("name", "tags", "metadata"), "they belong to the retriever: NodeGraphRetriever"
-    ),
-    # Calls
-    "verbose": _OF_VERBOSE,
-    **dict.fromkeys(("use_async", "async_executor"), "await aretrieve(); leave it out"),
-    **dict.fromkeys(
-        ("output_format", "join"), 'write it in the call: retriever(query, output_format="content")'
-    ),
+    "name tags metadata": "they belong to the retriever: NodeGraphRetriever",
+    "verbose": "callbacks get a run per stage, and `with trace() as span` records the stages",
+    "use_async async_executor": "await aretrieve(); leave it out",
+    "output_format join": 'write it in the call: retriever(query, output_format="content")',
     "show_progress": "progress is an argument of NodeGraph(progress=...)",
 }
+"""What to write instead of arguments that no function has here, by their names."""
 
+_LLAMA_INDEX = {
+    "objects object_map": "write NodeGraphIndex(nodes, objects=...)",
+    "callback_manager": "write NodeGraphRetriever(retriever, callback_manager=...)",
+    "node_dict retriever_dict query_engine_dict root_id query_response_tmpl": (
+        'references between nodes are followed by LlamaIndex: RecursiveRetriever("index", '
+        'retriever_dict={"index": index.as_retriever()}, ...)'
+    ),
+    "num_queries query_gen_prompt": (
+        'several phrasings are strategy="multi_query", with llm= and max_queries='
+    ),
+    "mode": "retrievers are fused by FusionRetriever(retrievers, mode)",
+    "simple_ratio_thresh vector_retriever": "write AutoMergeRetriever(retriever, ratio=...)",
+    "vector_store_info empty_query_top_k default_empty_query_vector prompt_template_str": (
+        'filters from the question are strategy="self_query", or write '
+        "VectorIndexAutoRetriever(index, vector_store_info, llm=...)"
+    ),
+    "nodes index_struct": "write NodeGraphIndex(nodes).as_retriever()",
+    "node_ids doc_ids sparse_top_k hybrid_top_k vector_store_kwargs": (
+        "write NodeGraphIndex(...).as_retriever(...), which has this argument"
+    ),
+    "stemmer language skip_stemming token_pattern tokenizer": (
+        "texts are split into words by their language; for other words, write "
+        "similarity=Bm25(analyzer=...)"
+    ),
+    "existing_bm25": "the index of words is stored in the file store=; leave it out",
+    "corpus_weight_mask": "write filters=, which are checked before ranking",
+    "index_summary": "each step reads the earlier passages; leave it out",
+    "stop_fn": "a search in steps stops if the model has no more questions; max_steps= limits it",
+    "num_steps": 'steps are strategy="multi_step", with max_steps=',
+    "query_engine query_engine_tools": (
+        "write NodeGraphQueryEngine.from_defaults(query_engine_tools, llm)"
+    ),
+    "question_gen": "the strategy writes its own questions; replace its prompt= or llm=",
+    "selector select_multi summarizer": (
+        "write RouterQueryEngine(selector, tools), or nodekin's RouterRetriever"
+    ),
+    "transform_metadata": "a transform reads the query only; leave it out",
+    "response_synthesizer": "write NodeGraphQueryEngine(retriever, response_synthesizer=...)",
+}
+"""What to write instead of further arguments of LlamaIndex, by their names."""
 
 _SEARCH_KWARGS = ("k", "filter", "score_threshold", "fetch_k")
 
@@ -381,15 +264,19 @@ def advice(name: str, allowed: Collection[str]) -> str:
         option = name if name in _SEARCH_KWARGS else native_name(name, _SEARCH_KWARGS)
         if option is not None:
             return f'write search_kwargs={{"{option}": ...}}'
-    return _REMEDIES.get(name) or _LLAMA_INDEX.get(name, "")
+    for names, remedy in (*_REMEDIES.items(), *_LLAMA_INDEX.items()):
+        if name in names.split():
+            return remedy
+    return ""
 
 
 def native_name(name: str, allowed: Collection[str]) -> str | None:
     """Return the name that a function has for another library's argument. None if it has none."""
-    for row in _ROWS:
-        if name not in row.ours and name not in row.theirs:
+    for row, foreign in _ARGUMENTS.items():
+        ours = row.split()
+        if name not in ours and name not in foreign.split():
             continue
-        for ours in row.ours:
-            if ours in allowed and ours != name:
-                return ours
+        for native in ours:
+            if native in allowed and native != name:
+                return native
     return None

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from .builder import GroupBuilder
 from .concurrency import fork_safe_lock, lock_order
-from .corpus import unchanged_file
 from .errors import MissingNodeError, OnError, StoreError
 from .groups import Lineage, NodeGroup, declare, lineage_of, make_group
 from .hashing import digest
@@ -25,6 +24,7 @@ from .search_text import (
     rule_version,
     searched_texts,
 )
+from .source_records import unchanged_file
 from .storage.columns import reading_rows
 from .storage.graph_store import GraphStore
 from .text_forms import composed

@@ -18,7 +18,7 @@ _IN_BOTH_FRAMEWORKS = re.compile(r"NodeGraph\w+")
 
 # Dataclasses that collect, count or remember. All other public dataclasses are values.
 _MUTABLE = {
-    *("AnswerContext", "Corpus", "FolderScan", "GraphStruct", "ReadReport"),
+    *("AnswerContext", "FolderScan", "GraphStruct", "ReadReport"),
     *("RegisteredReader", "Span", "WorkerProcess"),
 }
 

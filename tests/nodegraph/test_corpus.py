@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.node_texts import texts
 
-from nodekin.nodegraph import Document, NodeGraph, ReadError, ReadOptions, corpus
+from nodekin.nodegraph import Document, NodeGraph, ReadError, ReadOptions, source_records
 from nodekin.nodegraph.errors import OnError
 from nodekin.nodegraph.readers import folder_scan
 
@@ -85,10 +85,12 @@ def test_refresh_reads_only_files_with_changed_bytes(docs: Path, tmp_path: Path)
 def hashed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the names of hashed files. Recent changes count as old."""
     names: list[str] = []
-    whole = corpus._hash
-    monkeypatch.setattr(corpus, "_hash", lambda path: names.append(path.name) or whole(path))
+    whole = source_records._hash
+    monkeypatch.setattr(
+        source_records, "_hash", lambda path: names.append(path.name) or whole(path)
+    )
     now = time.time_ns
-    monkeypatch.setattr(corpus.time, "time_ns", lambda: now() + 3_000_000_000)
+    monkeypatch.setattr(source_records.time, "time_ns", lambda: now() + 3_000_000_000)
     return names
 
 
@@ -115,7 +117,7 @@ def test_refresh_hashes_recently_changed_files(
     docs: Path, tmp_path: Path, hashed: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     newest = max(path.stat().st_ctime_ns for path in docs.iterdir())
-    monkeypatch.setattr(corpus.time, "time_ns", lambda: newest + 1_000_000_000)
+    monkeypatch.setattr(source_records.time, "time_ns", lambda: newest + 1_000_000_000)
     with opened(docs, tmp_path) as graph:
         hashed.clear()
         graph.refresh()
