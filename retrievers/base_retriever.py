@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, get_args, overload
 
@@ -443,11 +442,3 @@ def check_takes_filters(retriever: object, owner: str) -> None:
                 f"{owner} adds conditions, and {item!r:.120} does not take them; put them into "
                 "what it searches, or set takes_filters = True on its class if it passes filters on"
             )
-
-
-RESTRICTION: ContextVar[Filters | None] = ContextVar("restriction", default=None)
-"""The current restriction. None: no restriction.
-
-It applies to every retriever, in all threads and tasks that its block starts, even inside
-retrievers that do not pass filters on; see ``restrict``.
-"""

@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import Protocol, TypeAlias, TypeVar, overload
 
 from ..nodegraph.concurrency import context_value
-from .base_retriever import RESTRICTION, BaseRetriever, check_takes_filters, with_all_inner
+from .base_retriever import BaseRetriever, check_takes_filters, with_all_inner
 from .filters import Filter, Filters, all_of, parse_filters
 from .foreign.foreign_retriever import as_retriever
 from .foreign.outputs import ForeignNode
 from .plans.effects import find_all
 from .protocols import RetrieverProtocol
+from .restriction import RESTRICTION, check_restriction
 from .results import Results
-from .retrieval_conditions import check_restriction
 
 RestrictableT = TypeVar("RestrictableT", bound="Restrictable")
 

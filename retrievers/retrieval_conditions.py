@@ -3,28 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 
 from ..nodegraph.navigation import kin, path_to
 from ..nodegraph.node import Node
-from .base_retriever import RESTRICTION
 from .filters import Filter, Filters, all_of, parse_filters
+from .restriction import RESTRICTION
 from .results import ScoredNode
-
-
-def check_restriction(filters: Filters) -> Filters:
-    """Return a private copy of the conditions of a restriction.
-
-    Raises:
-        TypeError: If the filters are invalid.
-        ValueError: If the filters contain no condition.
-    """
-    if not parse_filters(filters):
-        raise ValueError(
-            f"a restriction to {filters!r:.80} has no condition; give one, like {{'tenant': 'a'}}"
-        )
-    return deepcopy(filters)
 
 
 @dataclass(frozen=True, slots=True)

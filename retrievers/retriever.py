@@ -15,14 +15,15 @@ import numpy as np
 from ..nodegraph.errors import nearest_names
 from ..nodegraph.graph import NodeGraph
 from ..nodegraph.models.embedder import Vectors
-from .base_retriever import RESTRICTION, BaseRetriever, check_texts
+from .base_retriever import BaseRetriever, check_texts
 from .branch import FUSED, Branch, Scoring
 from .filters import Filters, all_of
 from .plans.plan import Do, gather
 from .protocols import Similarity
 from .ranking import Lift
+from .restriction import RESTRICTION, check_restriction
 from .results import OutputFormat, Results, ScoredNode
-from .retrieval_conditions import Conditions, check_restriction
+from .retrieval_conditions import Conditions
 from .search import View, search
 from .similarities.registry import DEFAULT, MakeIndex, Unranked, get_similarity, with_index
 from .validation import UNBOUNDED, check_number, check_top_k, choice, whole

@@ -19,11 +19,12 @@ from llama_index.core.schema import QueryBundle
 from llama_index.core.tools import QueryEngineTool
 
 from ...nodegraph.concurrency import context_value
-from ...retrievers.base_retriever import RESTRICTION, BaseRetriever
+from ...retrievers.base_retriever import BaseRetriever
 from ...retrievers.filters import Filters, all_of
 from ...retrievers.foreign.outputs import ForeignNode, read_output, read_sources
 from ...retrievers.plans.plan import Do, gather
 from ...retrievers.protocols import RetrieverProtocol
+from ...retrievers.restriction import RESTRICTION
 from ...retrievers.results import Results
 from ...retrievers.strategies.sub_question import SubQuestionRetriever
 from ...retrievers.strategies.transform_retriever import Tools, VariantResults, Variants

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
-from ..base_retriever import RESTRICTION, BaseRetriever, inner_retrievers, with_all_inner
+from ..base_retriever import BaseRetriever, inner_retrievers, with_all_inner
 from ..filters import Filters, all_of, parse_filters
 from ..protocols import RetrieverProtocol
 from ..restricted_retriever import RestrictedRetriever
+from ..restriction import RESTRICTION
 from ..results import ScoredNode
 from .answer import Answer, Source
 

@@ -10,11 +10,12 @@ from typing import Any
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.models.model_objects import finish, has, owner_of
-from ..base_retriever import RESTRICTION, BaseRetriever, Phrases, with_all_inner
+from ..base_retriever import BaseRetriever, Phrases, with_all_inner
 from ..composite.configured_retriever import configured
 from ..filters import Filters, all_of, parse_filters
 from ..plans.plan import Do, gather
 from ..protocols import RetrieverProtocol
+from ..restriction import RESTRICTION
 from ..results import Results
 from ..tracing import start_span
 from ..validation import parameters_of, takes_any_keyword

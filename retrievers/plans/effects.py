@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ...nodegraph.concurrency import run_in_tasks, run_in_threads
 from ...nodegraph.errors import ModelTimeoutError
 from ...nodegraph.models.usage import usage_of
-from ..base_retriever import RESTRICTION, check_takes_filters
+from ..base_retriever import check_takes_filters
 from ..filters import Filters
 from ..protocols import RetrieverProtocol
+from ..restriction import RESTRICTION
 from ..results import Results
 from ..tracing import start_span
 from .plan import MAX_PARALLEL, Do

@@ -16,12 +16,12 @@ import numpy as np
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
 from ...nodegraph.search_text import SearchText
-from ..base_retriever import RESTRICTION, inner_retrievers
+from ..base_retriever import inner_retrievers
 from ..conditions import SEVERAL, CalendarTime, plain, read_date
 from ..filters import Filter, Filters, all_of, parse_filters
 from ..indexes.filter_index import FilterIndex
 from ..restricted_retriever import RestrictedRetriever
-from ..retrieval_conditions import check_restriction
+from ..restriction import RESTRICTION, check_restriction
 from ..retriever import Retriever
 from ..validation import choice
 

@@ -1,15 +1,13 @@
 """Graphs of files: refreshes after changes of the files."""
 
-import os
 import pickle
 import shutil
-import time
 from pathlib import Path
 
 import pytest
 from support.node_texts import texts
 
-from nodekin.nodegraph import Document, NodeGraph, ReadError, ReadOptions, source_records
+from nodekin.nodegraph import Document, NodeGraph, ReadError, ReadOptions
 from nodekin.nodegraph.errors import OnError
 from nodekin.nodegraph.readers import folder_scan
 
@@ -79,49 +77,6 @@ def test_refresh_reads_only_files_with_changed_bytes(docs: Path, tmp_path: Path)
         assert graph.node("docs/c.txt").text == "changed"
         graph.add(Document("by hand", id="docs/a.txt"))
         assert graph.refresh().updated == ["docs/a.txt"]  # the file has the last word
-
-
-@pytest.fixture
-def hashed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the names of hashed files. Recent changes count as old."""
-    names: list[str] = []
-    whole = source_records._hash
-    monkeypatch.setattr(
-        source_records, "_hash", lambda path: names.append(path.name) or whole(path)
-    )
-    now = time.time_ns
-    monkeypatch.setattr(source_records.time, "time_ns", lambda: now() + 3_000_000_000)
-    return names
-
-
-def test_refresh_hashes_files_with_changed_size_or_times(
-    docs: Path, tmp_path: Path, hashed: list[str]
-) -> None:
-    opened(docs, tmp_path).close()
-    assert hashed == ["a.txt", "b.txt", "c.txt"]
-    hashed.clear()
-    with opened(docs, tmp_path) as graph:
-        assert hashed == []
-        before = (docs / "b.txt").stat()
-        (docs / "b.txt").write_text("B one\nB two", encoding="utf-8")  # of the same length
-        os.utime(docs / "b.txt", ns=(before.st_atime_ns, before.st_mtime_ns))
-        os.utime(docs / "c.txt", ns=(0, 0))
-        assert graph.refresh().updated == ["docs/b.txt"]
-        assert hashed == ["b.txt", "c.txt"]
-        hashed.clear()
-        assert graph.refresh().unchanged == 3
-        assert hashed == []
-
-
-def test_refresh_hashes_recently_changed_files(
-    docs: Path, tmp_path: Path, hashed: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    newest = max(path.stat().st_ctime_ns for path in docs.iterdir())
-    monkeypatch.setattr(source_records.time, "time_ns", lambda: newest + 1_000_000_000)
-    with opened(docs, tmp_path) as graph:
-        hashed.clear()
-        graph.refresh()
-        assert hashed == ["a.txt", "b.txt", "c.txt"]
 
 
 def test_moved_files_are_new_documents(docs: Path, tmp_path: Path) -> None:

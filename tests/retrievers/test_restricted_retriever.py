@@ -24,8 +24,8 @@ from nodekin.retrievers import (
     restrict,
     trace,
 )
-from nodekin.retrievers.base_retriever import RESTRICTION
 from nodekin.retrievers.restricted_retriever import RestrictedRetriever
+from nodekin.retrievers.restriction import RESTRICTION
 
 OURS = {"tenant": "a"}
 
