@@ -8,7 +8,6 @@ import pytest
 from support.node_texts import texts
 
 from nodekin.nodegraph import Document, NodeGraph, ReadError, ReadOptions
-from nodekin.nodegraph.errors import OnError
 from nodekin.nodegraph.readers import folder_scan
 
 
@@ -253,31 +252,3 @@ def test_open_rejects_an_id_of_another_source(docs: Path, tmp_path: Path) -> Non
     (twin / "a.txt").write_text("twin", encoding="utf-8")
     with pytest.raises(ValueError, match=r"the same document id 'docs/a\.txt'"):
         opened(twin, tmp_path)
-
-
-@pytest.mark.parametrize("on_error", [None, "skip"])
-def test_oversized_file_is_not_hashed(
-    on_error: OnError | None, docs: Path, hashed: list[str]
-) -> None:
-    (docs / "b.txt").write_text("b" * 100, encoding="utf-8")
-    options = ReadOptions(max_bytes=50)
-    graph = NodeGraph(docs, reading=options, on_error=on_error, progress=False)
-    graph.refresh()
-    graph.add(docs / "a.txt")
-    assert hashed == ["a.txt", "c.txt"]
-    assert [failure.document for failure in graph.failures] == ["docs/b.txt"]
-    (docs / "b.txt").write_text("small", encoding="utf-8")
-    assert graph.refresh().added == ["docs/b.txt"]
-    hashed.clear()
-    with pytest.raises(ReadError, match=r"has 5 bytes, more than the 4 of ReadOptions"):
-        NodeGraph(docs / "b.txt", reading=ReadOptions(max_bytes=4), on_error="raise")
-    assert hashed == []
-
-
-def test_grown_file_keeps_its_document(docs: Path, hashed: list[str]) -> None:
-    graph = NodeGraph(docs, reading=ReadOptions(max_bytes=50), progress=False)
-    hashed.clear()
-    (docs / "b.txt").write_text("b" * 100, encoding="utf-8")
-    assert graph.refresh().removed == []
-    assert graph.node("docs/b.txt").text == "b one\nb two"
-    assert hashed == []

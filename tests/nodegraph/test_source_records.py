@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nodekin.nodegraph import NodeGraph, source_records
+from nodekin.nodegraph import NodeGraph, ReadError, ReadOptions, source_records
+from nodekin.nodegraph.errors import OnError
 
 
 @pytest.fixture
@@ -63,3 +64,31 @@ def test_refresh_hashes_recently_changed_files(
         hashed.clear()
         graph.refresh()
         assert hashed == ["a.txt", "b.txt", "c.txt"]
+
+
+@pytest.mark.parametrize("on_error", [None, "skip"])
+def test_oversized_file_is_not_hashed(
+    on_error: OnError | None, docs: Path, hashed: list[str]
+) -> None:
+    (docs / "b.txt").write_text("b" * 100, encoding="utf-8")
+    options = ReadOptions(max_bytes=50)
+    graph = NodeGraph(docs, reading=options, on_error=on_error, progress=False)
+    graph.refresh()
+    graph.add(docs / "a.txt")
+    assert hashed == ["a.txt", "c.txt"]
+    assert [failure.document for failure in graph.failures] == ["docs/b.txt"]
+    (docs / "b.txt").write_text("small", encoding="utf-8")
+    assert graph.refresh().added == ["docs/b.txt"]
+    hashed.clear()
+    with pytest.raises(ReadError, match=r"has 5 bytes, more than the 4 of ReadOptions"):
+        NodeGraph(docs / "b.txt", reading=ReadOptions(max_bytes=4), on_error="raise")
+    assert hashed == []
+
+
+def test_grown_file_keeps_its_document(docs: Path, hashed: list[str]) -> None:
+    graph = NodeGraph(docs, reading=ReadOptions(max_bytes=50), progress=False)
+    hashed.clear()
+    (docs / "b.txt").write_text("b" * 100, encoding="utf-8")
+    assert graph.refresh().removed == []
+    assert graph.node("docs/b.txt").text == "b one\nb two"
+    assert hashed == []
