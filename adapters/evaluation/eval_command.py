@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import EntryPoint
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ import click
 from ...nodegraph.document import Document
 from ...nodegraph.graph import NodeGraph
 from ...retrievers.evaluation.dataset import Dataset, load_dataset
-from ...retrievers.evaluation.gate import compare_with_baseline
+from ...retrievers.evaluation.gate import Gate, compare_with_baseline
 from ...retrievers.evaluation.metrics import get_metric
+from ...retrievers.evaluation.report import Evaluation
 from ...retrievers.evaluation.runner import default_metrics, evaluate
 from ...retrievers.foreign.foreign_retriever import as_retriever
 from ...retrievers.group_failures import graphs_of
@@ -68,56 +70,88 @@ def eval_command(retrievers: tuple[str, ...], quiet: bool, json: bool, **options
     dataset = load_dataset(options["data"], _pairs(options["field"], "--field", "question=COLUMN"))
     measured = (*(options["metric"] or default_metrics(dataset)), *limits)
     metrics = [get_metric(metric) for metric in dict.fromkeys(measured)]
-    sources = retrievers or (_DEFAULT,)
-    names = [source.rpartition(":")[2] for source in sources]
-    if len(set(names)) < len(names):
-        raise CommandError(f"the names of retrievers must be different, got {', '.join(sources)}")
+    sources = _by_name(retrievers or (_DEFAULT,))
     with _documents(sources, dataset, options["docs"], options["store"], quiet) as graph:
-        opened = {
-            name: graph if source == _DEFAULT else load_retriever(source, graph)
-            for name, source in zip(names, sources, strict=True)
-        }
-        searched = [g for r in opened.values() for g in graphs_of(r)]
+        opened = {name: load_retriever(source, graph) for name, source in sources.items()}
         result = evaluate(
             opened,
             dataset,
             metrics,
-            documents=graph if graph.groups["ROOT"].size else next(iter(searched), None),
+            documents=_searched_documents(graph, opened.values()),
             progress=False if quiet else None,
         )
-    gate = None if baseline is None else compare_with_baseline(result, baseline, limits)
+    gate = None
+    if baseline is not None:
+        gate = compare_with_baseline(result, baseline, limits)
+    _write(result, gate, json, options)
+    return _exit_status(result, gate)
+
+
+def _by_name(sources: Sequence[str]) -> dict[str, str]:
+    by_name = {source.rpartition(":")[2]: source for source in sources}
+    if len(by_name) < len(sources):
+        raise CommandError(f"the names of retrievers must be different, got {', '.join(sources)}")
+    return by_name
+
+
+def _searched_documents(graph: NodeGraph, retrievers: Iterable[object]) -> NodeGraph | None:
+    """Return the graph, or if it is empty, the first graph of a retriever."""
+    if graph.groups["ROOT"].size:
+        return graph
+    searched = chain.from_iterable(graphs_of(retriever) for retriever in retrievers)
+    return next(searched, None)
+
+
+def _write(result: Evaluation, gate: Gate | None, json: bool, options: Mapping[str, Any]) -> None:
+    """Print the figures, and write the files that the options name."""
+    shown = result if gate is None else gate.evaluation
     if json:
-        echo_json("eval", {**result.as_dict(), **({"gate": gate.as_dict()} if gate else {})})
+        values = result.as_dict()
+        if gate is not None:
+            values["gate"] = gate.as_dict()
+        echo_json("eval", values)
+    elif gate is None:
+        click.echo(printable(str(result)))
     else:
-        click.echo(printable(f"{gate.evaluation.table()}\n{gate}" if gate else str(result)))
+        click.echo(printable(f"{shown.table()}\n{gate}"))
     if options["markdown"] is not None:
         options["markdown"].write_text((gate or result).to_markdown(), encoding="utf-8")
     if options["figure"] is not None:
-        (gate.evaluation if gate else result).save_figure(options["figure"])
+        shown.save_figure(options["figure"])
+    if options["save_baseline"] is None:
+        return
     if result.id_problems:
-        if options["save_baseline"] is not None:
-            unknown = ", ".join(result.id_problems)
-            click.echo(printable(f"no baseline was saved: {unknown} is not judged"), err=True)
-        return ExitStatus.NO_RESULTS
-    if options["save_baseline"] is not None and (gate is None or gate.passed):
+        unknown = ", ".join(result.id_problems)
+        click.echo(printable(f"no baseline was saved: {unknown} is not judged"), err=True)
+    elif gate is None or gate.passed:
         result.save(options["save_baseline"])
+
+
+def _exit_status(result: Evaluation, gate: Gate | None) -> ExitStatus:
+    if result.id_problems:
+        return ExitStatus.NO_RESULTS
     if gate is not None:
         return ExitStatus.SUCCESS if gate.passed else ExitStatus.NO_RESULTS
-    if not all(any(f.judged for f in figures.values()) for figures in result.figures.values()):
-        return ExitStatus.NO_RESULTS
+    for figures in result.figures.values():
+        if not any(figure.judged for figure in figures.values()):
+            return ExitStatus.NO_RESULTS
     failed = any(result.costs(setup)["failed"] for setup in result.records)
     return ExitStatus.PARTIAL_SUCCESS if failed else ExitStatus.SUCCESS
 
 
 @contextmanager
 def _documents(
-    sources: Sequence[str], dataset: Dataset, docs: Sequence[Path], store: Path | None, quiet: bool
+    sources: Mapping[str, str],
+    dataset: Dataset,
+    docs: Sequence[Path],
+    store: Path | None,
+    quiet: bool,
 ) -> Iterator[NodeGraph]:
     """Open the graph of folders, of the questions' documents, or of an index.
 
     The index is opened only for the default retriever or ``--store``.
     """
-    if docs or store or (_DEFAULT in sources and not dataset.documents):
+    if docs or store or (_DEFAULT in sources.values() and not dataset.documents):
         index = find_index(store, docs)
         with open_graph(index, quiet=quiet, model=model_of(index)) as graph:
             yield graph
@@ -136,14 +170,14 @@ def _pairs(texts: Sequence[str], option: str, form: str) -> dict[str, str]:
     Raises:
         CommandError: If a text has another form.
     """
-    pairs = [text.split("=", 1) for text in texts]
-    if wrong := [text for text, pair in zip(texts, pairs, strict=True) if len(pair) < 2]:
-        raise CommandError(f"{option} must have the form {form}, got {wrong[0]!r}")
-    return dict(pairs)
+    for text in texts:
+        if "=" not in text:
+            raise CommandError(f"{option} must have the form {form}, got {text!r}")
+    return dict([text.split("=", 1) for text in texts])
 
 
-def load_retriever(name: str, graph: NodeGraph) -> object:
-    """Return the retriever that ``module:name`` names.
+def load_retriever(name: str, graph: NodeGraph) -> Any:
+    """Return the retriever that ``module:name`` names, or the graph for ``"default"``.
 
     The object is a retriever of nodekin, LangChain or LlamaIndex, a function from a question to
     texts, or a factory: a class or function without required arguments, or with the required
@@ -156,7 +190,10 @@ def load_retriever(name: str, graph: NodeGraph) -> object:
     Raises:
         CommandError: If the object is missing, is not a retriever, or raises.
     """
-    if (folder := str(Path.cwd())) not in sys.path:
+    if name == _DEFAULT:
+        return graph
+    folder = str(Path.cwd())
+    if folder not in sys.path:
         sys.path.insert(0, folder)
     try:
         source = EntryPoint(name, name, "").load()
@@ -168,7 +205,8 @@ def load_retriever(name: str, graph: NodeGraph) -> object:
         if required == []:
             source = source()
         elif required == ["documents"]:
-            if not (nodes := graph.nodes("ROOT")):
+            nodes = graph.nodes("ROOT")
+            if not nodes:
                 raise ValueError("there are no documents: name a folder with --docs")
             source = source([Document(n.text, n.metadata, id=n.id) for n in nodes])
         return as_retriever(source, name)
