@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, KeysView, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, KeysView, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ...nodegraph.errors import nearest_names
 from ..validation import number
-from .dataset import Dataset
+from .dataset import Dataset, Question
 from .gold_places import LocatedGold
 from .metrics import Judgment, Metric
 from .records import Record, first_names
@@ -78,27 +78,36 @@ class MetricCheck:
         worst, best = (d.low, d.high) if self.metric.higher_is_better else (-d.high, -d.low)
         if best < -self.max_loss and d.different >= FEWEST_DIFFERENT:
             return "lost"
-        return "can't tell" if d.questions < FEWEST_DIFFERENT or worst < -self.max_loss else "ok"
+        if worst < -self.max_loss or d.questions < FEWEST_DIFFERENT:
+            return "can't tell"
+        return "ok"
 
     def __str__(self) -> str:
-        name, count = f"{self.metric.name} of {self.setup}", _questions(self.difference.questions)
+        name = f"{self.metric.name} of {self.setup}"
+        count = _questions(self.difference.questions)
         if self.difference.value is None:
             return f"{name}: no question is judged both now and in the baseline"
         value, low, high = self.difference.numbers()
-        numbers, limit = f"{name}: {value} ({low} to {high})", f"{self.max_loss or 0:g}"
+        limit = f"{self.max_loss or 0:g}"
         conclusions = {
             "lost": f" on {count}: worse by more than the {limit} allowed",
             "ok": f" on {count}: no loss above {limit}",
             "can't tell": f": {count} can't tell whether the loss is above {limit}",
         }
-        return numbers + conclusions.get(self.verdict, f" on {count}")
+        conclusion = conclusions.get(self.verdict, f" on {count}")
+        return f"{name}: {value} ({low} to {high}){conclusion}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values, with the verdict and the sentence."""
-        names = ("setup", "max_loss", "lost", "verdict")
-        values = {name: getattr(self, name) for name in names}
-        difference, metric = asdict(self.difference), self.metric.name
-        return {**values, "metric": metric, "difference": difference, "sentence": str(self)}
+        return {
+            "setup": self.setup,
+            "max_loss": self.max_loss,
+            "lost": self.lost,
+            "verdict": self.verdict,
+            "metric": self.metric.name,
+            "difference": asdict(self.difference),
+            "sentence": str(self),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,14 +168,16 @@ class Gate:
                 values = f"{lost['before']:.3f} -> {lost['after']:.3f}"
                 line = f"{lost['question_id']}: {lost['question']} ({values})"
                 yield f"{nested}lost {clean(line)}"
-            if (more := len(check.lost) - _MAX_LISTED) > 0:
+            more = len(check.lost) - _MAX_LISTED
+            if more > 0:
                 yield f"{nested}and {more} more"
         for setup, count in self.failures.items():
             yield f"{bullet}{clean(setup)} failed on {_questions(count)}"
-        for ids, change in (
-            (self.lost_gold, "no gold in any document any more"),
-            (self.lost_questions, "been removed or changed since the baseline"),
-        ):
+        changes = {
+            "no gold in any document any more": self.lost_gold,
+            "been removed or changed since the baseline": self.lost_questions,
+        }
+        for change, ids in changes.items():
             if ids:
                 have = "has" if len(ids) == 1 else "have"
                 line = f"{_questions(len(ids))} {have} {change}: {first_names(ids, 5)}"
@@ -226,88 +237,141 @@ def compare_with_baseline(
         (True, 'ok')
     """
     limits = dict(max_loss or {})
+    metrics = _limited(evaluation, limits)
+    baseline = _load(path)
+    setups = [name for name in evaluation.records if name in baseline.records]
+    asked = _asked(baseline.records)
+    now_asked = _asked(evaluation.records)
+    common = [q for q in evaluation.dataset.questions if asked.get(q.id) == now_asked[q.id]]
+    if not setups or not common:
+        raise ValueError(
+            f"{path} has the set-ups {_quoted(baseline.records)}, and the evaluation "
+            f"{_quoted(evaluation.records)}; compare set-ups of the same name on the same "
+            "questions, or save a new baseline"
+        )
+    for metric in metrics:
+        if metric.name not in baseline.metrics:
+            names = nearest_names(metric.name, baseline.metrics)
+            raise ValueError(
+                f"{path} has the metrics {names}, not {metric.name!r}; save a new baseline"
+            )
+    both = _joined(evaluation, baseline, setups, metrics, common)
+    checks: list[MetricCheck] = []
+    for setup in setups:
+        checks += [_check(both, setup, metric, limits.get(metric.name)) for metric in metrics]
+    missing = Counter(change.question_id for change in evaluation.missing_gold)
+    new_missing = [key for key in missing if missing[key] > baseline.missing_gold.get(key, 0)]
+    kept = {question.id for question in common}
+    return Gate(
+        checks,
+        both,
+        failures=_failures(evaluation),
+        notes=[*_notes(evaluation, baseline.records.keys(), asked)],
+        lost_gold=[key for key in new_missing if key in asked],
+        lost_questions=[key for key in asked if key not in kept],
+    )
+
+
+def _limited(evaluation: Evaluation, limits: Mapping[str, float]) -> list[Metric]:
+    """Return the metrics with limits. Without limits, all metrics are returned.
+
+    Raises:
+        TypeError: If a limit is not a number.
+        ValueError: If a metric is not measured, or a limit is negative.
+    """
     for name, limit in limits.items():
         if name not in evaluation.metrics:
             names = nearest_names(name, evaluation.metrics)
             raise ValueError(f"max_loss has {name!r}, which is not measured; measured: {names}")
         number(limit, f"max_loss of {name!r}")
-    header, baseline = _load(path)
-    setups = [name for name in evaluation.records if name in baseline]
-    asked = {key: r.asked for rows in baseline.values() for key, (r, _) in rows.items()}
-    now_asked = {key: r.asked for rows in evaluation.records.values() for key, r in rows.items()}
-    common = [q for q in evaluation.dataset.questions if asked.get(q.id) == now_asked[q.id]]
-    if not setups or not common:
-        raise ValueError(
-            f"{path} has the set-ups {', '.join(map(repr, baseline))}, and the evaluation "
-            f"{', '.join(map(repr, evaluation.records))}; compare set-ups of the same name on the "
-            "same questions, or save a new baseline"
-        )
-    metrics = [m for name, m in evaluation.metrics.items() if not limits or name in limits]
-    for metric in metrics:
-        if metric.name not in header["metrics"]:
-            names = nearest_names(metric.name, header["metrics"])
-            raise ValueError(
-                f"{path} has the metrics {names}, not {metric.name!r}; save a new baseline"
-            )
-    records: dict[str, dict[str, Record]] = {}
-    judgments: dict[str, dict[str, dict[str, Judgment]]] = {m.name: {} for m in metrics}
-    for setup in setups:
-        before = f"{setup} (baseline)"
-        records[before] = {q.id: baseline[setup][q.id][0] for q in common}
-        records[setup] = {q.id: evaluation.records[setup][q.id] for q in common}
-        for name, judged in judgments.items():
-            now = evaluation.judgments[name][setup]
-            judged[before] = {q.id: Judgment(baseline[setup][q.id][1][name]) for q in common}
-            judged[setup] = {q.id: now[q.id] for q in common}
-    dataset = Dataset(common, name=evaluation.dataset.name)
-    both = Evaluation(LocatedGold(dataset), metrics, records, judgments)
-    checks = [_check(both, setup, m, limits.get(m.name)) for setup in setups for m in metrics]
-    failures = {setup: int(evaluation.costs(setup)["failed"] or 0) for setup in evaluation.records}
-    missing = Counter(change.question_id for change in evaluation.missing_gold)
-    before_missing, kept = header["missing_gold"], {question.id for question in common}
-    return Gate(
-        checks,
-        both,
-        {setup: count for setup, count in failures.items() if count},
-        list(_notes(evaluation, baseline.keys(), asked)),
-        [key for key in missing if key in asked and missing[key] > before_missing.get(key, 0)],
-        [key for key in asked if key not in kept],
-    )
+    return [evaluation.metrics[name] for name in evaluation.metrics if not limits or name in limits]
 
 
-_Baseline: TypeAlias = dict[str, dict[str, tuple[Record, Mapping[str, float | None]]]]
-"""Records without results and values by metric, by system and question id."""
+class _Baseline(NamedTuple):
+    """A saved evaluation.
+
+    Attributes:
+        metrics: The names of the metrics.
+        missing_gold: The number of missing gold items by question id.
+        records: Records without results, by system and question id.
+        values: The values of metrics, by system and question id.
+    """
+
+    metrics: Sequence[str]
+    missing_gold: Mapping[str, int]
+    records: dict[str, dict[str, Record]]
+    values: dict[str, dict[str, Mapping[str, float | None]]]
 
 
-def _load(path: str | Path) -> tuple[Mapping[str, Any], _Baseline]:
-    """Return the header and the records of a baseline.
+def _load(path: str | Path) -> _Baseline:
+    """Read a baseline.
 
     Raises:
         ValueError: If the file has another format.
     """
-    baseline: _Baseline = {}
     try:
         lines = Path(path).read_text(encoding="utf-8").strip().split("\n")
-        header, *rows = map(json.loads, lines)
+        header, *rows = [json.loads(line) for line in lines]
+        baseline = _Baseline(header["metrics"], header["missing_gold"], {}, {})
         for row in rows:
             values = row.pop("values")
             record = Record(**{**row, "items": ()})
-            baseline.setdefault(record.setup, {})[record.question_id] = record, values
-        return {name: header[name] for name in ("metrics", "missing_gold")}, baseline
+            baseline.records.setdefault(record.setup, {})[record.question_id] = record
+            baseline.values.setdefault(record.setup, {})[record.question_id] = values
+        return baseline
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(
             f"{path} must be a baseline of an evaluation, got {type(error).__name__}: {error}"
         ) from error
 
 
+def _failures(evaluation: Evaluation) -> dict[str, int]:
+    """Return the number of failed questions of systems with failures."""
+    failed = {setup: int(evaluation.costs(setup)["failed"] or 0) for setup in evaluation.records}
+    return {setup: count for setup, count in failed.items() if count}
+
+
+def _asked(records: Mapping[str, Mapping[str, Record]]) -> dict[str, str]:
+    """Return the hashes of questions by their ids."""
+    asked: dict[str, str] = {}
+    for of_setup in records.values():
+        asked |= {key: record.asked for key, record in of_setup.items()}
+    return asked
+
+
+def _joined(
+    evaluation: Evaluation,
+    baseline: _Baseline,
+    setups: Sequence[str],
+    metrics: Sequence[Metric],
+    questions: Sequence[Question],
+) -> Evaluation:
+    """Return one evaluation with the systems of the baseline and the systems of now."""
+    records: dict[str, dict[str, Record]] = {}
+    judgments: dict[str, dict[str, dict[str, Judgment]]] = {m.name: {} for m in metrics}
+    for setup in setups:
+        before = f"{setup} (baseline)"
+        records[before] = {q.id: baseline.records[setup][q.id] for q in questions}
+        records[setup] = {q.id: evaluation.records[setup][q.id] for q in questions}
+        values = baseline.values[setup]
+        for name, judged in judgments.items():
+            now = evaluation.judgments[name][setup]
+            judged[before] = {q.id: Judgment(values[q.id][name]) for q in questions}
+            judged[setup] = {q.id: now[q.id] for q in questions}
+    dataset = Dataset(questions, name=evaluation.dataset.name)
+    return Evaluation(LocatedGold(dataset), metrics, records, judgments)
+
+
 def _check(both: Evaluation, setup: str, metric: Metric, limit: float | None) -> MetricCheck:
     """Compare a metric of a system with its baseline."""
     baseline = f"{setup} (baseline)"
-    before, now = (both.judgments[metric.name][name] for name in (baseline, setup))
+    before = both.judgments[metric.name][baseline]
+    now = both.judgments[metric.name][setup]
     sign = 1 if metric.higher_is_better else -1
     lost: list[dict[str, Any]] = []
     for question in both.dataset.questions:
-        old, new = before[question.id].value, now[question.id].value
+        old = before[question.id].value
+        new = now[question.id].value
         if old is not None and new is not None and sign * new < sign * old:
             row = {"question_id": question.id, "question": question.text}
             lost.append({**row, "before": old, "after": new})
@@ -318,12 +382,17 @@ def _check(both: Evaluation, setup: str, metric: Metric, limit: float | None) ->
 
 def _notes(evaluation: Evaluation, baseline: KeysView[str], asked: Container[str]) -> Iterator[str]:
     """Describe new questions, and systems of only one evaluation, which are not compared."""
-    if new := [q for q in evaluation.dataset.questions if q.id not in asked]:
+    new = [question for question in evaluation.dataset.questions if question.id not in asked]
+    if new:
         yield f"{_questions(len(new))} not in the baseline, and not compared"
     for name in sorted(baseline - evaluation.records.keys()):
         yield f"{name} is only in the baseline, and not compared"
     for name in sorted(evaluation.records.keys() - baseline):
         yield f"{name} is not in the baseline, and not compared"
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join([repr(name) for name in names])
 
 
 def _questions(count: int) -> str:

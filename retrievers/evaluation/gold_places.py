@@ -130,7 +130,8 @@ class DocumentTexts:
         """
         if not text.strip():
             return None
-        own, file = self.resolve_id(document), _file_of(document)
+        own = self.resolve_id(document)
+        file = _file_of(document)
         names = [own] if own else []
         if not document or count_tokens(text) >= MIN_TOKENS:
             names += sorted(self.documents, key=lambda name: _file_of(name) != file)
@@ -139,7 +140,7 @@ class DocumentTexts:
             if text in content:
                 pattern = re.escape(text)
             elif " ".join(text.split()) in self._squeezed[name]:
-                pattern = r"\s+".join(map(re.escape, text.split()))
+                pattern = r"\s+".join([re.escape(word) for word in text.split()])
             else:
                 continue
             matches = [match.span(1) for match in re.finditer(f"(?=({pattern}))", content)]
@@ -159,13 +160,17 @@ class DocumentTexts:
             return None
         paragraphs = self._paragraphs.retrieve(text)
         names = [self.resolve_id(document), *(r.node.document_id for r in paragraphs)]
-        best, best_similarity = None, MIN_SIMILARITY
-        for name in dict.fromkeys(filter(None, names)):
+        best: Place | None = None
+        best_similarity = MIN_SIMILARITY
+        for name in dict.fromkeys(names):
+            if not name:
+                continue
             content = self.documents[name].text
             similarity, start, end = similar_part(text, content)
             same_numbers = _NUMBER.findall(text) == _NUMBER.findall(content[start:end])
             if similarity >= best_similarity and same_numbers:
-                best, best_similarity = (name, start, end), similarity
+                best = (name, start, end)
+                best_similarity = similarity
         return best
 
     def nearest_gold(self, gold: Gold) -> str:

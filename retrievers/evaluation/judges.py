@@ -232,7 +232,7 @@ class Judge(PromptMixin):
             NotJudgedError: If the model fails, or the texts are too long.
         """
         values["query"] = case.question.text
-        length = sum(map(len, values.values()))
+        length = sum([len(value) for value in values.values()])
         if length > self.max_characters:
             raise NotJudgedError(
                 f"the prompt has {length:,} characters, and the judge takes "
@@ -241,10 +241,17 @@ class Judge(PromptMixin):
         form = VERDICTS if "statements" in values else VERDICT
         language = language_of(values["query"])
         prompt = self.prompts[kind].fill(language, **values) + json_instruction(form, language)
-        parse = partial(parse_verdicts, count=count)
-        ask = partial(ask_and_parse, schema=schema_of(form), timeout=self.timeout)
+        call = partial(
+            ask_and_parse,
+            self.llm,
+            prompt,
+            lambda answer: parse_verdicts(answer, count),
+            language,
+            schema=schema_of(form),
+            timeout=self.timeout,
+        )
         try:
-            return run(partial(ask, self.llm, prompt, parse, language))
+            return run(call)
         except ModelError as error:
             raise NotJudgedError(f"the judge failed: {error}") from error
 
@@ -265,7 +272,8 @@ def parse_verdicts(answer: str, count: int) -> list[Verdict]:
     """
     text = usable_text(answer)
     said: list[tuple[object, object]] = [(line, None) for line in text.split("\n")]
-    if (value := find_json(text)) is not None:
+    value = find_json(text)
+    if value is not None:
         said = [(r["verdict"], r.get("quote")) for r in objects_in(value) if "verdict" in r]
     verdicts = []
     for words, quote in said:
@@ -279,6 +287,7 @@ def parse_verdicts(answer: str, count: int) -> list[Verdict]:
 
 def _share(verdicts: Sequence[Verdict], unit: str) -> Judgment:
     """Return the share of positive verdicts, with the judge's words as evidence."""
-    right, total = sum(yes for yes, _ in verdicts), len(verdicts)
+    total = len(verdicts)
+    right = sum([yes for yes, _ in verdicts])
     said = [f"{n} {'yes' if yes else 'no'}: {words}" for n, (yes, words) in enumerate(verdicts, 1)]
     return Judgment(right / total, evidence="; ".join([f"{right} of {total} {unit}", *said]))

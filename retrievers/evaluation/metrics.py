@@ -105,8 +105,9 @@ class Matching:
         if isinstance(gold, GoldPassage):
             if self.passages == "edit":
                 return is_similar(item.text, gold.text)
-            text, passage = " ".join(item.text.split()), " ".join(gold.text.split())
-            return bool(text) and (text in passage or passage in text)
+            text = " ".join(item.text.split())
+            passage = " ".join(gold.text.split())
+            return text != "" and (text in passage or passage in text)
         if not item.document_id:
             raise NotJudgedError(f"result {item.id!r} has no document id; set document_key")
         if composed(item.document_id) != composed(gold.document_id):
@@ -130,7 +131,8 @@ def _overlaps(gold: GoldSpan, item: RetrievedItem) -> bool:
     """Return whether a result overlaps a span of its document by a token or more."""
     if item.start is None or item.end is None:
         raise NotJudgedError(f"result {item.id!r} has no position in document {item.document_id!r}")
-    start, end = max(gold.start, item.start), min(gold.end, item.end)
+    start = max(gold.start, item.start)
+    end = min(gold.end, item.end)
     if start >= end:
         return False
     return not gold.text or count_tokens(gold.text[start - gold.start : end - gold.start]) > 0
@@ -186,17 +188,19 @@ class RetrievalCase:
         self.check_sources()
         if self.id_problem and not all(isinstance(e, GoldPassage) for e in self.question.gold):
             raise NotJudgedError(self.id_problem)
-        gold = [*enumerate(self.question.gold)]
-        matches = self.matching.matches
-        return [frozenset([n for n, entry in gold if matches(entry, i)]) for i in self.items]
+        matched = []
+        for item in self.items:
+            matches = [self.matching.matches(gold, item) for gold in self.question.gold]
+            matched.append(frozenset([at for at, is_match in enumerate(matches) if is_match]))
+        return matched
 
     def first_ranks(self, k: int | None = None) -> list[int | None]:
         """Return the first rank of each gold among the first ``k`` results. None: not found."""
-        matched = [*enumerate(self.matched[:k], 1)]
-        return [
-            next((rank for rank, found in matched if n in found), None)
-            for n in range(len(self.question.gold))
-        ]
+        ranks: dict[int, int] = {}
+        for rank, found in enumerate(self.matched[:k], 1):
+            for gold in found:
+                ranks.setdefault(gold, rank)
+        return [ranks.get(gold) for gold in range(len(self.question.gold))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +286,7 @@ _OF_RANKS: dict[str, Callable[[Ranks], float]] = {
     "recall": lambda ranks: (len(ranks) - ranks.count(None)) / len(ranks),
     "hit_rate": lambda ranks: float(any(ranks)),
     "all_gold": lambda ranks: float(all(ranks)),
-    "mrr": lambda ranks: 1 / min(filter(None, ranks), default=math.inf),
+    "mrr": lambda ranks: 1 / min([rank for rank in ranks if rank], default=math.inf),
     "map": _average_precision,
 }
 """The metrics of the first ranks of gold: Manning et al. (2008, 8.3), trec_eval's success, all gold
@@ -295,7 +299,7 @@ def _precision(case: RetrievalCase, k: int | None) -> Judgment:
     As in trec_eval, missing results count as wrong.
     """
     count = len(case.items) if k is None else k
-    return _share(sum(map(bool, case.matched[:k])), count)
+    return _share(sum([len(found) > 0 for found in case.matched[:k]]), count)
 
 
 def _ndcg(case: RetrievalCase, k: int | None) -> Judgment:
@@ -326,7 +330,9 @@ def _context_recall(case: RetrievalCase, k: int | None) -> Judgment:
     """
     passages = _passages(case)
     texts = [item.text for item in case.items[:k]]
-    right = sum(any(is_similar(text, entry) for text in texts) for entry in passages)
+    right = 0
+    for passage in passages:
+        right += any(is_similar(text, passage) for text in texts)
     return _share(right, len(passages), " passages")
 
 
@@ -388,8 +394,10 @@ METRICS = tuple(sorted([*_OF_RANKS, *_MEASURES]))
 first results that have at most 500 tokens together."""
 
 JUDGED_METRICS = (
-    *("judged_context_recall", "judged_context_relevance"),
-    *("groundedness", "answer_relevance"),
+    "judged_context_recall",
+    "judged_context_relevance",
+    "groundedness",
+    "answer_relevance",
 )
 """The names of the metrics of a ``Judge``. The last two require a query engine."""
 
@@ -436,11 +444,13 @@ def split_name(name: str) -> tuple[str, int | None, int | None]:
         (('mrr', None, None), ('mrr', 5, None), ('recall', None, 500))
     """
     base, at, limit = name.partition("@")
-    number, is_tokens = limit.removesuffix("tokens"), limit.endswith("tokens")
-    if at and not (number.isascii() and number.isdigit() and int(number)):
+    if not at:
+        return base, None, None
+    number = limit.removesuffix("tokens")
+    if not re.fullmatch("0*[1-9][0-9]*", number):
         raise ValueError(f"{name!r} must have a number of results, as in '{base}@5'")
-    count = int(number) if at else None
-    return (base, None, count) if is_tokens else (base, count, None)
+    count = int(number)
+    return (base, count, None) if number == limit else (base, None, count)
 
 
 def says_unknown(answer: str) -> bool:
@@ -479,8 +489,10 @@ def _passages(case: RetrievalCase) -> list[str]:
 
 
 def _sentences(texts: Iterable[str]) -> set[str]:
-    lines = (line.strip() for text in texts for line in split_sentences(text))
-    return {line for line in lines if line}
+    lines: set[str] = set()
+    for text in texts:
+        lines.update(line.strip() for line in split_sentences(text))
+    return lines - {""}
 
 
 _SPACED = rf"[^\W{UNSPACED}]"  # a letter of a script with spaces between words

@@ -50,7 +50,10 @@ class Record:
 
 def first_names(names: Sequence[str], count: int) -> str:
     """Return the first names, with an ellipsis if there are more."""
-    return ", ".join(map(repr, names[:count])) + ", ..." * (len(names) > count)
+    listed = [repr(name) for name in names[:count]]
+    if len(names) > count:
+        listed.append("...")
+    return ", ".join(listed)
 
 
 def run_all(

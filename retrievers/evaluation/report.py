@@ -88,9 +88,12 @@ class Difference:
 
     def numbers(self, sign: str = "+") -> tuple[str, str, str]:
         """Return the value and its interval as texts, with signs or as absolute values."""
-        value, low, high = self.value or 0.0, self.low or 0.0, self.high or 0.0
+        value = self.value or 0.0
+        low = self.low or 0.0
+        high = self.high or 0.0
         if not sign:
-            value, (low, high) = abs(value), sorted((abs(low), abs(high)))
+            value = abs(value)
+            low, high = sorted((abs(low), abs(high)))
         form = f"{sign}.{3 if abs(value) < 10 else 1}f"
         return f"{value:{form}}", f"{low:{form}}", f"{high:{form}}"
 
@@ -123,7 +126,8 @@ def make_figure(metric: Metric, judgments: Sequence[Judgment]) -> Figure:
     value = sum(values) / len(values)
     low, high = bootstrap([(value,) for value in values])
     if metric.bounded and len(set(values)) == 1:
-        low, high = max(0.0, value - 3 / len(values)), min(1.0, value + 3 / len(values))
+        low = max(0.0, value - 3 / len(values))
+        high = min(1.0, value + 3 / len(values))
     return Figure(value, low, high, len(values), missing)
 
 
@@ -157,7 +161,7 @@ def make_difference(
     low, high = bootstrap(pairs)
     different = sum(old != new for old, new in pairs)
     better = None
-    if different >= LEAST_DIFFERENT and (low > 0 or high < 0):
+    if different >= LEAST_DIFFERENT and not low <= 0 <= high:
         better = second if (value > 0) == metric.higher_is_better else first
     return Difference(metric.name, first, second, value, low, high, count, different, better)
 
@@ -222,26 +226,29 @@ class Evaluation:
     ) -> None:
         self.dataset = gold.dataset
         self.id_problems = dict(id_problems or {})
-        self.missing_gold, self.moved_gold = gold.missing, gold.moved
+        self.missing_gold = gold.missing
+        self.moved_gold = gold.moved
         self.metrics = {metric.name: metric for metric in metrics}
-        self.records, self.judgments = records, judgments
+        self.records = records
+        self.judgments = judgments
 
     def __repr__(self) -> str:
         return f"Evaluation({list(self.records)}, {len(self.dataset)} questions)"
 
     def __str__(self) -> str:
-        return "\n".join([self.table(), *map(str, self.differences()), *self.notes()])
+        differences = [str(difference) for difference in self.differences()]
+        return "\n".join([self.table(), *differences, *self.notes()])
 
     @cached_property
     def figures(self) -> dict[str, dict[str, Figure]]:
         """The figures with their intervals, by system and metric."""
-        return {
-            setup: {
-                name: make_figure(metric, list(self.judgments[name][setup].values()))
-                for name, metric in self.metrics.items()
-            }
-            for setup in self.records
-        }
+        return {setup: self._figures_of(setup) for setup in self.records}
+
+    def _figures_of(self, setup: str) -> dict[str, Figure]:
+        figures = {}
+        for name, metric in self.metrics.items():
+            figures[name] = make_figure(metric, [*self.judgments[name][setup].values()])
+        return figures
 
     def figure(self, setup: str, metric: str) -> Figure:
         """Return the figure of a metric for a system.
@@ -264,7 +271,10 @@ class Evaluation:
     def differences(self) -> list[Difference]:
         """Return the differences of all systems to the first, by each metric."""
         first, *others = self.records
-        return [self.difference(name, first, other) for other in others for name in self.metrics]
+        differences: list[Difference] = []
+        for other in others:
+            differences += [self.difference(name, first, other) for name in self.metrics]
+        return differences
 
     def _check(self, metric: str, *setups: str) -> None:
         """Raise a ValueError for an unknown metric or system."""
@@ -335,8 +345,9 @@ class Evaluation:
         for setup, figures in self.figures.items():
             cost = self.costs(setup)
             judged = [figure.judged for figure in figures.values()]
-            fewest, most = min(judged), max(judged)
-            row = [setup, *map(str, figures.values())]
+            fewest = min(judged)
+            most = max(judged)
+            row = [setup, *[str(figure) for figure in figures.values()]]
             row += [f"{fewest}" if fewest == most else f"{fewest} to {most}"]
             seconds = cost["median_seconds"] or 0
             row += [f"{cost['failed']:.0f}", f"{1000 * seconds:.1f}"]
@@ -353,15 +364,20 @@ class Evaluation:
         """Return the figures as a table for a terminal."""
         from rich.cells import cell_len, set_cell_size
 
-        rows = self._rows()
-        widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-        return "\n".join("  ".join(map(set_cell_size, row, widths)).rstrip() for row in rows)
+        columns = []
+        for column in zip(*self._rows(), strict=True):
+            width = max([cell_len(cell) for cell in column])
+            columns.append([set_cell_size(cell, width) for cell in column])
+        return "\n".join(["  ".join(row).rstrip() for row in zip(*columns, strict=True)])
 
     def markdown_table(self) -> str:
         """Return the figures as a Markdown table."""
         header, *rows = self._rows()
-        lines = [header, ["---"] * len(header), *rows]
-        return "\n".join("| " + " | ".join(map(escaped, line)) + " |" for line in lines)
+        lines = []
+        for row in (header, ["---"] * len(header), *rows):
+            cells = [escaped(cell) for cell in row]
+            lines.append(f"| {' | '.join(cells)} |")
+        return "\n".join(lines)
 
     def to_markdown(self) -> str:
         """Return the table, the differences and the notes as Markdown."""
@@ -384,27 +400,27 @@ class Evaluation:
 
     def as_dict(self) -> dict[str, Any]:
         """Return figures, differences, notes and the results of each question as JSON values."""
-        judged = self.judgments.items()
+        figures: dict[str, Any] = {}
+        results: dict[str, Any] = {}
+        for setup, records in self.records.items():
+            of_setup = self.figures[setup].items()
+            figures[setup] = {name: asdict(figure) for name, figure in of_setup}
+            results[setup] = [self._result(setup, key, record) for key, record in records.items()]
         return {
             "dataset": self.dataset.name,
             "questions": len(self.dataset),
-            "figures": {
-                setup: {name: asdict(figure) for name, figure in figures.items()}
-                for setup, figures in self.figures.items()
-            },
+            "figures": figures,
             "costs": {setup: self.costs(setup) for setup in self.records},
             "differences": [{**asdict(d), "sentence": str(d)} for d in self.differences()],
             "notes": self.notes(),
             "moved_gold": [{**asdict(m), "sentence": str(m)} for m in self.moved_gold],
             "missing_gold": [{**asdict(m), "sentence": str(m)} for m in self.missing_gold],
-            "results": {
-                setup: [
-                    {**asdict(r), "judgments": {n: asdict(j[setup][key]) for n, j in judged}}
-                    for key, r in records.items()
-                ]
-                for setup, records in self.records.items()
-            },
+            "results": results,
         }
+
+    def _result(self, setup: str, key: str, record: Record) -> dict[str, Any]:
+        judgments = {name: asdict(judged[setup][key]) for name, judged in self.judgments.items()}
+        return {**asdict(record), "judgments": judgments}
 
     def save(self, path: str | Path) -> None:
         """Write the value of each question to a file, as a baseline for ``compare_with_baseline``.

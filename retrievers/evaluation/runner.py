@@ -48,9 +48,11 @@ def default_metrics(dataset: Dataset) -> tuple[str, ...]:
         >>> default_metrics(Dataset([Question("1", "Which tea?", answers=("green",))]))
         ('answer_in_context@1', 'answer_in_context@5')
     """
-    gold = any(question.gold for question in dataset.questions)
-    answers = any(question.answers for question in dataset.questions)
-    return (RANKING_METRICS if gold or not answers else ()) + (ANSWER_METRICS if answers else ())
+    if not any(question.answers for question in dataset.questions):
+        return RANKING_METRICS
+    if not any(question.gold for question in dataset.questions):
+        return ANSWER_METRICS
+    return RANKING_METRICS + ANSWER_METRICS
 
 
 def evaluate(
@@ -102,58 +104,77 @@ def evaluate(
         >>> evaluate({"words": Retriever(graph, "ROOT")}, data, ["mrr@2"]).figure("words", "mrr@2")
         Figure(value=1.0, low=0.0, high=1.0, judged=1, not_judged=0)
     """
-    if not isinstance(retrievers, Mapping) or not retrievers:
-        raise ValueError(
-            f"retrievers must be a mapping, as {{'words': retriever}}, got {retrievers!r:.80}"
-        )
-    names = default_metrics(dataset) if metrics is None else metrics
-    measures = [get_metric(metric) for metric in names]
-    if not measures or len({measure.name for measure in measures}) < len(measures):
-        raise ValueError(f"metrics must be different, at least one, got {names!r}")
+    measures = _measures(default_metrics(dataset) if metrics is None else metrics)
     count = result_count(measures, top_k)
     check_integer(num_workers, "num_workers", 1)
+    sources = _sources(retrievers)
     matching = matching or Matching()
-    sources = {name: as_retriever(item, repr(name)) for name, item in retrievers.items()}
-    documents = dataset.documents if documents is None else documents
+    if documents is None:
+        documents = dataset.documents
     texts = DocumentTexts(documents, matching.document_key)
-    gold = LocatedGold(dataset)
-    if texts.documents:
-        gold = locate_gold(dataset, texts, as_spans=matching.passages == "place")
-    if gold.missing:
-        _logger.warning(
-            "gold of %s that is in no document and does not count: %d; the first: %s",
-            *(dataset.name, len(gold.missing), gold.missing[0]),
-        )
+    gold = _locate(dataset, texts, matching)
     asked = {question.id: digest(repr(question)) for question in dataset.questions}
-    work = [
-        partial(_search, source, setup, question, asked[question.id], count, matching, texts)
-        for setup, source in sources.items()
-        for question in gold.dataset.questions
-    ]
+    work = []
+    for setup, source in sources.items():
+        search = partial(_search, source, setup, top_k=count, matching=matching, texts=texts)
+        work += [partial(search, q, asked=asked[q.id]) for q in gold.dataset.questions]
     records: dict[str, dict[str, Record]] = {name: {} for name in sources}
     for record in run_all(work, "evaluate", num_workers, progress):
         records[record.setup][record.question_id] = record
     # Gold that is in no document has an id as well.
     known_ids = {*texts.documents, *_gold_ids(dataset), *_gold_ids(gold.dataset)}
-    id_problems: dict[str, str] = {}
-    for setup, source in sources.items():
-        problem = _id_problem(source, records[setup], gold.dataset, known_ids, matching)
-        if problem:
-            id_problems[setup] = problem
+    problems = {
+        setup: _id_problem(source, records[setup], gold.dataset, known_ids, matching)
+        for setup, source in sources.items()
+    }
+    id_problems = {setup: problem for setup, problem in problems.items() if problem}
     judgments = _judge(
         gold.dataset, measures, records, matching, id_problems, num_workers, progress
     )
     return Evaluation(gold, measures, records, judgments, id_problems)
 
 
+def _sources(retrievers: Mapping[str, RetrieverLike]) -> dict[str, RetrieverProtocol]:
+    if not isinstance(retrievers, Mapping) or not retrievers:
+        raise ValueError(
+            f"retrievers must be a mapping, as {{'words': retriever}}, got {retrievers!r:.80}"
+        )
+    return {name: as_retriever(item, repr(name)) for name, item in retrievers.items()}
+
+
+def _measures(metrics: Sequence[Metric | str]) -> list[Metric]:
+    """Return metrics for their names.
+
+    Raises:
+        ValueError: If a metric occurs twice, or there is none.
+    """
+    measures = [get_metric(metric) for metric in metrics]
+    if not measures or len({measure.name for measure in measures}) < len(measures):
+        raise ValueError(f"metrics must be different, at least one, got {metrics!r}")
+    return measures
+
+
+def _locate(dataset: Dataset, texts: DocumentTexts, matching: Matching) -> LocatedGold:
+    """Return the gold with its places in the documents. Log gold that is in no document."""
+    if not texts.documents:
+        return LocatedGold(dataset)
+    gold = locate_gold(dataset, texts, as_spans=matching.passages == "place")
+    if gold.missing:
+        _logger.warning(
+            "gold of %s that is in no document and does not count: %d; the first: %s",
+            dataset.name,
+            len(gold.missing),
+            gold.missing[0],
+        )
+    return gold
+
+
 def _gold_ids(dataset: Dataset) -> set[str]:
     """Return the ids of all documents with gold."""
-    return {
-        gold.document_id
-        for question in dataset.questions
-        for gold in question.gold
-        if not isinstance(gold, GoldPassage)
-    }
+    ids: set[str] = set()
+    for question in dataset.questions:
+        ids.update(gold.document_id for gold in question.gold if not isinstance(gold, GoldPassage))
+    return ids
 
 
 def _id_problem(
@@ -169,7 +190,9 @@ def _id_problem(
     searches a graph that contains a gold document. Then other results are misses.
     """
     gold_ids = _gold_ids(dataset)
-    result_ids = {item.document_id for record in records.values() for item in record.items}
+    result_ids: set[str] = set()
+    for record in records.values():
+        result_ids.update(item.document_id for item in record.items)
     result_ids.discard("")  # reported by each metric
     if not gold_ids or not result_ids or result_ids & known_ids:
         return ""
@@ -197,7 +220,8 @@ def _judge(
 ) -> dict[str, dict[str, dict[str, Judgment]]]:
     """Return the judgments by metric, system and question id."""
     if not any(metric.asks_model for metric in metrics):
-        num_workers, progress = 1, False
+        num_workers = 1
+        progress = False
 
     def judge(question: Question, record: Record, answer_only: bool) -> list[Judgment]:
         if record.error:
@@ -242,13 +266,16 @@ def _search(
     retriever: RetrieverProtocol,
     setup: str,
     question: Question,
+    *,
     asked: str,
     top_k: int,
     matching: Matching,
     texts: DocumentTexts,
 ) -> Record:
     """Return the results of a retriever for a question, or its error, as a record."""
-    answer, items, error = None, tuple[RetrievedItem, ...](), ""
+    answer: str | None = None
+    items: list[RetrievedItem] = []
+    error = ""
     with trace() as span:
         start = time.perf_counter()
         try:
@@ -257,26 +284,28 @@ def _search(
             else:
                 results = retriever.retrieve(question.text, top_k=top_k)
             seconds = time.perf_counter() - start
-            items = tuple(_item(result, matching.document_key) for result in results[:top_k])
-            items = tuple(map(texts.place, items)) if texts.documents else items
+            items = [_item(result, matching.document_key) for result in results[:top_k]]
+            if texts.documents:
+                items = [texts.place(item) for item in items]
             error = hidden_failure(retriever, results)
         except Exception as raised:
             seconds = time.perf_counter() - start
             error = f"{type(raised).__name__}: {raised}"
-    tokens = sum(count_tokens(item.text) for item in items)
-    place = (setup, question.id, question.text, asked)
     usage = total_usage(_all_spans(span))
     return Record(
-        *place,
-        items,
+        setup,
+        question.id,
+        question.text,
+        asked,
+        tuple(items),
         answer,
         seconds,
         error,
-        tokens,
-        usage.calls,
-        usage.cached_calls,
-        usage.prompt_tokens,
-        usage.completion_tokens,
+        tokens=sum([count_tokens(item.text) for item in items]),
+        model_calls=usage.calls,
+        cached_calls=usage.cached_calls,
+        prompt_tokens=usage.prompt_tokens,
+        completion_tokens=usage.completion_tokens,
     )
 
 
@@ -291,9 +320,12 @@ def _item(result: ScoredNode, document_key: str | None) -> RetrievedItem:
     """Convert a result. ``document_key`` is the metadata field with the id of the document."""
     node = result.node
     text = node.content if isinstance(node.content, str) else node.text
-    start, end = node.start, node.end
-    if start is None and isinstance(index := node.metadata.get("start_index"), int):
-        start, end = index, index + len(node.text)  # written by LangChain's splitters
+    start = node.start
+    end = node.end
+    index = node.metadata.get("start_index")  # written by LangChain's splitters
+    if start is None and isinstance(index, int):
+        start = index
+        end = index + len(node.text)
     document = node.document_id or node.id
     if document_key is not None:
         document = str(node.metadata.get(document_key, ""))
@@ -310,7 +342,13 @@ def hidden_failure(retriever: object, results: Sequence[ScoredNode]) -> str:
         retriever: The retriever that was used.
         results: The results of a query.
     """
-    if failures := searched_failures(retriever):
+    failures = searched_failures(retriever)
+    if failures:
         return describe_failures(failures)
-    notes = (v.note for r in results for match in r.evidence for v in match.variants)
-    return next((note for note in notes if note and note.startswith(_WORDS_ALONE)), "")
+    for result in results:
+        for match in result.evidence:
+            notes = [variant.note or "" for variant in match.variants]
+            alone = [note for note in notes if note.startswith(_WORDS_ALONE)]
+            if alone:
+                return alone[0]
+    return ""
