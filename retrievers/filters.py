@@ -137,7 +137,9 @@ def metadata_key(field: str) -> str:
         ('year', 'metadata.or')
     """
     special = field in (*_JOINS, DOCUMENT_ID) or field.startswith(("$", _METADATA))
-    return _METADATA + field if special else field
+    if special:
+        return _METADATA + field
+    return field
 
 
 def pattern_within(text: str) -> str:

@@ -186,7 +186,8 @@ def load_dataset(path: str | Path, fields: Mapping[str, str] | None = None) -> D
         raise FileNotFoundError(f"there is no file or folder {str(path)!r} with questions")
     suffix = path.suffix.lower()
     if suffix in (".jsonl", ".ndjson", ".csv"):
-        return (load_csv if suffix == ".csv" else load_jsonl)(path, fields)
+        load = load_csv if suffix == ".csv" else load_jsonl
+        return load(path, fields)
     if fields:
         raise ValueError(f"only .jsonl and .csv files have other field names, got {str(path)!r}")
     if not path.is_dir() and suffix != ".json":
@@ -386,7 +387,7 @@ def load_squad(path: str | Path) -> Dataset:
     questions = []
     try:
         for article in json.loads(path.read_text(encoding="utf-8-sig"))["data"]:
-            metadata = {"title": article["title"]} if article.get("title") else {}
+            metadata = _title(article)
             for paragraph in article["paragraphs"]:
                 text = paragraph["context"]
                 document = documents.setdefault(text, Document(text, metadata))
@@ -403,6 +404,10 @@ def load_squad(path: str | Path) -> Dataset:
             f"answers), got {type(error).__name__}: {error}"
         ) from error
     return Dataset(questions, list(documents.values()), path.name)
+
+
+def _title(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {"title": row["title"]} if row.get("title") else {}
 
 
 def load_beir(folder: str | Path, split: str = "test") -> Dataset:
@@ -442,9 +447,7 @@ def load_beir(folder: str | Path, split: str = "test") -> Dataset:
         raise ValueError(f"a BEIR folder must have {qrels}; splits: {nearest_names(split, splits)}")
     try:
         documents = [
-            Document(
-                row["text"], {"title": row["title"]} if row.get("title") else {}, id=row["_id"]
-            )
+            Document(row["text"], _title(row), id=row["_id"])
             for _, row in _json_lines(folder / "corpus.jsonl")
         ]
         texts = {row["_id"]: row["text"] for _, row in _json_lines(folder / "queries.jsonl")}
@@ -452,8 +455,9 @@ def load_beir(folder: str | Path, split: str = "test") -> Dataset:
         for index, line in enumerate(qrels.read_text(encoding="utf-8-sig").splitlines()):
             query, document, score = line.split("\t")
             if index or score.isdecimal():  # the first line may be a header
-                relevant = [GoldDocument(document, float(score))] if float(score) > 0 else []
-                gold.setdefault(query, []).extend(relevant)
+                of_query = gold.setdefault(query, [])
+                if float(score) > 0:
+                    of_query.append(GoldDocument(document, float(score)))
         questions = [Question(query, texts[query], tuple(of)) for query, of in gold.items()]
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(

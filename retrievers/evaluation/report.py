@@ -341,7 +341,9 @@ class Evaluation:
     def _rows(self) -> list[list[str]]:
         header = ["set-up", *self.metrics, "judged", "failed", "ms", "tokens", "model calls"]
         has_tokens = any(self.costs(setup)["prompt_tokens"] for setup in self.figures)
-        rows = [[*header, "model tokens"] if has_tokens else header]
+        if has_tokens:
+            header.append("model tokens")
+        rows = [header]
         for setup, figures in self.figures.items():
             cost = self.costs(setup)
             judged = [figure.judged for figure in figures.values()]
@@ -480,4 +482,6 @@ def escaped(text: object) -> str:
 def _mean_tokens(counts: Sequence[int | None]) -> float | None:
     """Return the mean of token counts. None: one is missing."""
     known = [count for count in counts if count is not None]
-    return statistics.fmean(known or [0]) if len(known) == len(counts) else None
+    if len(known) < len(counts):
+        return None
+    return statistics.fmean(known or [0])

@@ -292,7 +292,7 @@ class NodeTable:
     def metadata_of(self, rows: Rows) -> list[Mapping[str, Any]]:
         """Return the metadata of nodes by row."""
         values = self._metadata.take(rows)
-        return [_decoded(value) if isinstance(value, str) else value for value in values]
+        return [_decoded(value) for value in values]
 
     def snapshot(self, filter: Filter) -> TableSnapshot:
         """Return a snapshot of the rows."""
@@ -317,7 +317,7 @@ class NodeTable:
         first = len(values.codes)
         new = column.values[first:]
         if field is not None:
-            new = [_decoded(data) if type(data) is str else data for data in new]
+            new = [_decoded(data) for data in new]
             column.values[first:] = new
             new = [field_value(data, field) for data in new]
         values.extend(new)
@@ -375,12 +375,14 @@ class NodeTable:
         return table
 
 
-def _decoded(text: str) -> Mapping[str, Any]:
-    """Return metadata from the text of a file.
+def _decoded(text: str | Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return metadata from the text of a file. Decoded metadata is returned unchanged.
 
     Raises:
         DamagedIndexError: If the text is forged.
     """
+    if not isinstance(text, str):
+        return text
     try:
         metadata = decode(text)
     except Exception as error:  # forged texts raise anything

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
@@ -38,12 +38,8 @@ TextTerms = tuple[Iterable[str], Sequence[str]]
 """The terms of a text, each as often as it occurs, and runs without spaces."""
 
 
-class Vocabulary(dict[str, int]):
-    """The number of each term, in the order of their first lookup."""
-
-    def __missing__(self, term: str) -> int:
-        number = self[term] = len(self)
-        return number
+Vocabulary = defaultdict[str, int]
+"""The number of each term, in the order of their first lookup."""
 
 
 class PostingLists(NamedTuple):
@@ -86,7 +82,7 @@ class Postings:
     """
 
     def __init__(self) -> None:
-        self.vocabulary = Vocabulary()
+        self.vocabulary = _numbered([])
         self.lists = _EMPTY
         self.later: dict[int, array[int]] = {}
         self._later_size = 0
@@ -97,20 +93,15 @@ class Postings:
     def count(self, term: str) -> int:
         """Return the number of rows with a term, including removed rows."""
         number = self.vocabulary.get(term, -1)
-        starts = self.lists.starts
-        is_listed = 0 <= number < len(starts) - 1
-        listed = int(starts[number + 1] - starts[number]) if is_listed else 0
-        return listed + len(self.later.get(number, ()))
+        start, stop = self._bounds(number)
+        return stop - start + len(self.later.get(number, ()))
 
     def of_term(self, term: str) -> tuple[Ints, Counts, bool]:
         """Return the rows of a term, its counts, and whether they are copies."""
         number = self.vocabulary.get(term, -1)
-        starts, rows, counts = self.lists
-        start = stop = 0
-        if 0 <= number < len(starts) - 1:
-            start, stop = starts[number : number + 2].tolist()
-        rows = rows[start:stop]
-        counts = counts[start:stop]
+        start, stop = self._bounds(number)
+        rows = self.lists.rows[start:stop]
+        counts = self.lists.counts[start:stop]
         if number not in self.later:
             return rows, counts, False
         later_rows, later_counts = _unpacked(np.array(self.later[number]))
@@ -118,6 +109,13 @@ class Postings:
         rows = np.concatenate([rows, later_rows])
         counts = np.concatenate([counts, later_counts])
         return rows, counts, True
+
+    def _bounds(self, number: int) -> tuple[int, int]:
+        """Return the start and the end of the list of a term. It is empty for unknown terms."""
+        starts = self.lists.starts
+        if not 0 <= number < len(starts) - 1:
+            return 0, 0
+        return starts.item(number), starts.item(number + 1)
 
     def extend(self, first_row: int, count: int, batches: Iterable[Sequence[TextTerms]]) -> None:
         """Add the terms of new rows.
@@ -292,7 +290,10 @@ def _counted(terms: _Starts, rows: _Starts, first_row: int) -> _Block:
 
 
 def _numbered(terms: Iterable[str]) -> Vocabulary:
-    return Vocabulary((term, number) for number, term in enumerate(terms))
+    vocabulary: Vocabulary = defaultdict()
+    vocabulary.update((term, number) for number, term in enumerate(terms))
+    vocabulary.default_factory = vocabulary.__len__
+    return vocabulary
 
 
 def _blocks_of(lists: PostingLists) -> Iterator[_Block]:

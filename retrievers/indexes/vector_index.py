@@ -204,10 +204,11 @@ class VectorIndex(FilterIndex):
             new = self._vectors_of(self._graph.reader.searched_texts(batch))
             usable = np.asarray(new.any(axis=1))
             self.table.add([*compress(batch, usable.tolist())])
-            first = 0 if self._vectors is None else len(self._vectors)
+            if self._vectors is None or self._room is None:
+                self._vectors = self._room = np.zeros((0, new.shape[1]), np.float32)
+            first = len(self._vectors)
             count = first + int(usable.sum())
-            former = np.zeros((0, new.shape[1]), np.float32) if self._room is None else self._room
-            self._room = grown(former, count)
+            self._room = grown(self._room, count)
             self._room[first:count] = unit(new[usable])
             self._vectors = self._room[:count]
 

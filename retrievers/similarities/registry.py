@@ -72,7 +72,9 @@ class Cosine:
 
         def make() -> Index[Vector]:
             in_store: Index[Vector] | None = graph.reader.vector_index(group, key)
-            return VectorIndex(graph, group, key) if in_store is None else in_store
+            if in_store is not None:
+                return in_store
+            return VectorIndex(graph, group, key)
 
         return graph.reader.shared(("vector index", group, key), make)
 
@@ -198,7 +200,9 @@ def get_similarity(similarity: str | Similarity | None) -> Similarity:
             f"unknown similarity {similarity!r}; known: {nearest_names(similarity, known)}, and "
             "'auto' for a Retriever"
         )
-    return REGISTERED[similarity] if similarity in REGISTERED else SIMILARITIES[similarity]()
+    if similarity in REGISTERED:
+        return REGISTERED[similarity]
+    return SIMILARITIES[similarity]()
 
 
 MakeIndex = Callable[[NodeGraph, str, "str | None", Similarity], Index[Any]]
@@ -227,7 +231,9 @@ def with_index(similarity: Similarity, index: str | MakeIndex) -> Similarity:
     if index == DEFAULT:
         return similarity
     if index == "map":
-        return similarity if similarity.name == "exact" else _exact()
+        if similarity.name == "exact":
+            return similarity
+        return _exact()
     if isinstance(index, str) or not callable(index):
         raise TypeError(
             "index must be 'default', 'map' or a callable (graph, group, key, similarity), got "
