@@ -20,7 +20,7 @@ from nodekin.nodegraph import LLM, Document, NodeGraph
 from nodekin.nodegraph.models.templates import language_of
 from nodekin.retrievers import CorpusTools, Retriever
 from nodekin.retrievers.answers.engine import QueryEngine
-from nodekin.retrievers.answers.prompts import PROMPTS
+from nodekin.retrievers.prompts.answer_prompts import PROMPTS
 from nodekin.retrievers.strategies.hyde import HyDERetriever
 from nodekin.retrievers.strategies.multi_step import MultiStepRetriever
 from nodekin.retrievers.strategies.rewrite import (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ...nodegraph.errors import ModelError
 from ...nodegraph.models.output.free_text import FinalAnswer, FinalAnswerParser, parse_final_answer
@@ -14,7 +14,7 @@ from ...nodegraph.models.usage import Usage
 from ..filters import Filters
 from ..plans.effects import ask
 from ..plans.limits import CallLimits
-from ..plans.plan import All, Do, Part
+from ..plans.plan import All, work
 from ..strategies.outcome import SubResults, answer_texts
 from ..strategies.passages import neutralize
 from .answer import Answer, OmittedResult, Source
@@ -151,7 +151,7 @@ class AnswerContext:
         """
         llm = self.engine.llm
         text = await ask(llm, prompt, timeout=self.engine.timeout, streamed=last)
-        answer = await Do(partial(parse_final_answer, text, self.question), kind="work")
+        answer = await work(parse_final_answer, text, self.question)
         if answer.problem is not None:
             self.notes.append(f"the language model {llm.name!r} returned {answer.problem}")
         if answer.answered and only_cites(answer.text):
@@ -164,13 +164,20 @@ class AnswerContext:
         self.streamed.append(emitted)
         return emitted
 
-    async def gather(self, parts: Sequence[Part[T]], names: Sequence[str]) -> list[T | None]:
-        """Run parts in parallel. A part whose model fails is noted, and its result is None.
+    async def gather(
+        self,
+        function: Callable[[str], Coroutine[Any, Any, T]],
+        prompts: Iterable[str],
+        names: Sequence[str],
+    ) -> list[T | None]:
+        """Run a function for each prompt in parallel.
+
+        A call whose model fails is noted, and its result is None.
 
         Raises:
             ModelError: If all parts fail.
         """
-        outcomes = await All(parts)
+        outcomes = await All([partial(function, prompt) for prompt in prompts])
         failures = [outcome for outcome in outcomes if isinstance(outcome, ModelError)]
         for name, outcome in zip(names, outcomes, strict=True):
             if isinstance(outcome, ModelError):

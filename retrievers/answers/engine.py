@@ -19,8 +19,9 @@ from ...nodegraph.models.templates import Language, language_of
 from ...nodegraph.splitters.chunking import count_tokens
 from ..filters import Filters, parse_filters
 from ..foreign.foreign_retriever import as_retriever
-from ..plans.plan import Do, Part, arun, run
+from ..plans.plan import Part, arun, run, work
 from ..plans.prompting import Prompt, PromptMixin, PromptReplacement, replace_prompts
+from ..prompts.answer_prompts import PASSAGE_PROMPTS, PROMPTS, AnswerMode
 from ..protocols import RetrieverLike
 from ..restricted_retriever import restrict
 from ..results import ScoredNode
@@ -30,7 +31,6 @@ from .chat_history import parse_history
 from .context import AnswerContext
 from .current_check import SourceChanges, compare_sources, without_strategies
 from .pipeline import answer_question, answer_results
-from .prompts import PASSAGE_PROMPTS, PROMPTS, AnswerMode
 from .qa import QaRetriever
 from .stream import AnswerStream
 
@@ -285,11 +285,11 @@ class QueryEngine(PromptMixin):
             >>> [source.text for source in changes.changed], [new.text for new in changes.new]
             (['The Nile is 6,650 km long.'], ['The Nile is 6,853 km long.'])
         """
-        return run(partial(self._check_plan, answer))
+        return run(self._check_plan, answer)
 
     async def acheck_current(self, answer: Answer) -> SourceChanges:
         """Async version of ``check_current``."""
-        return await arun(partial(self._check_plan, answer))
+        return await arun(self._check_plan, answer)
 
     async def _check_plan(self, answer: Answer) -> SourceChanges:
         context = self._context(answer.question, answer.top_k, answer.filters)
@@ -299,7 +299,7 @@ class QueryEngine(PromptMixin):
         if answer.preset is None and answer.searched.strip():
             results = await answer_results(context, without_strategies(self.retriever))
         retrievers = [item for item in (self.retriever, self.qa) if item is not None]
-        return await Do(partial(compare_sources, answer, results, retrievers), kind="work")
+        return await work(compare_sources, answer, results, retrievers)
 
     def _plan(
         self,

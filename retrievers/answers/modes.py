@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -15,12 +14,12 @@ from ...nodegraph.models.output.free_text import FinalAnswer, parse_final_answer
 from ...nodegraph.models.output.json_values import find_json
 from ...nodegraph.models.output.lines import ANSWER_LABEL, without_label
 from ...nodegraph.models.templates import QuotedText, schema_of
-from ..plans.plan import Do
+from ..plans.plan import work
 from ..plans.prompting import ask_and_parse
+from ..prompts.answer_prompts import AnswerMode
 from ..strategies.passages import neutralize
 from .answer import Source
 from .context import AnswerContext
-from .prompts import AnswerMode
 from .sources import cut, shorten
 
 
@@ -30,7 +29,7 @@ async def stuff(context: AnswerContext) -> FinalAnswer:
     A passage without space is omitted, but shorter passages after it may fit. A passage that is
     too long for any prompt is truncated around its best match.
     """
-    prompt = await Do(partial(_pack_sources, context), kind="work")
+    prompt = await work(_pack_sources, context)
     return await context.ask(prompt, last=True)
 
 
@@ -68,12 +67,12 @@ async def refine(context: AnswerContext) -> FinalAnswer:
         ModelError: If all calls fail, or if the last call fails after a part of its answer was
             streamed.
     """
-    parts = await Do(partial(_parts_to_refine, context), kind="work")
+    parts = await work(_parts_to_refine, context)
     best: FinalAnswer | None = None
     failure: ModelError | None = None
     while parts:
         earlier = best.text if best is not None and best.answered else None
-        prompt, batch = await Do(partial(_pack_parts, context, parts, earlier), kind="work")
+        prompt, batch = await work(_pack_parts, context, parts, earlier)
         parts = parts[len(batch) :]
         try:
             answer = await context.ask(prompt, last=not parts)
@@ -141,10 +140,10 @@ async def map_reduce(context: AnswerContext) -> FinalAnswer:
         ModelError: If all calls for passages fail, or the last call fails after a part of its
             answer was streamed.
     """
-    parts, prompts = await Do(partial(_single_prompts, context, "partial"), kind="work")
+    parts, prompts = await work(_single_prompts, context, "partial")
     partials = await _ask_all(context, prompts, [f"[{part.number}]" for part in parts])
     while len(partials) > 1:
-        groups = await Do(partial(_group_partials, context, partials), kind="work")
+        groups = await work(_group_partials, context, partials)
         prompts = [_reduce_prompt(context, group) for group in groups if len(group) > 1]
         try:
             if len(groups) == 1:
@@ -171,7 +170,7 @@ async def _ask_all(
     context: AnswerContext, prompts: Iterable[str], names: Sequence[str]
 ) -> list[str]:
     """Return the answers to several prompts, in parallel. Failures are noted."""
-    answers = await context.gather([partial(context.ask, prompt) for prompt in prompts], names)
+    answers = await context.gather(context.ask, prompts, names)
     return [answer.text for answer in answers if answer is not None and answer.answered]
 
 
@@ -222,7 +221,7 @@ async def map_rerank(context: AnswerContext) -> FinalAnswer:
     Raises:
         ModelError: If all calls fail.
     """
-    parts, prompts = await Do(partial(_single_prompts, context, "rank"), kind="work")
+    parts, prompts = await work(_single_prompts, context, "rank")
     engine = context.engine
     schema = schema_of(_RANK_FORM)
 
@@ -236,8 +235,7 @@ async def map_rerank(context: AnswerContext) -> FinalAnswer:
             timeout=engine.timeout,
         )
 
-    calls = [partial(rank, prompt) for prompt in prompts]
-    ranked = await context.gather(calls, [f"[{part.number}]" for part in parts])
+    ranked = await context.gather(rank, prompts, [f"[{part.number}]" for part in parts])
     best: RankedAnswer = FinalAnswer("", False), None
     for part, candidate in zip(parts, ranked, strict=True):
         if candidate is None or not candidate[0].answered:

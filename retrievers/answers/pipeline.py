@@ -12,7 +12,8 @@ from ...nodegraph.models.output.free_text import FinalAnswer
 from ...nodegraph.models.templates import language_of
 from ..plans.effects import find_all
 from ..plans.limits import CallLimits, LimitExceededError
-from ..plans.plan import Do
+from ..plans.plan import Do, work
+from ..prompts.answer_prompts import PASSAGE_PROMPTS
 from ..protocols import RetrieverProtocol
 from ..ranking import cut_scores
 from ..results import Results, ScoredNode
@@ -24,7 +25,6 @@ from .chat_history import Pair, condense
 from .citations import UNCITED, flag_cited
 from .context import AnswerContext
 from .modes import MODES
-from .prompts import PASSAGE_PROMPTS
 from .quotes import check_quotes
 from .sources import merge_results, passage_title
 
@@ -47,7 +47,7 @@ async def answer_question(context: AnswerContext, pairs: Sequence[Pair]) -> Answ
     with start_span("answer", question=context.question, mode=context.engine.mode) as span:
         context.limits = CallLimits(total_timeout=context.engine.total_timeout)
         try:
-            answer = context.answer = await context.limits.enforce(partial(_steps, context, pairs))
+            answer = context.answer = await context.limits.enforce(_steps, context, pairs)
         except LimitExceededError as error:  # no passages yet
             raise AnswerError(str(error), context.partial_answer(str(error))) from error
         span.attributes.update(
@@ -92,7 +92,7 @@ async def _steps(context: AnswerContext, pairs: Sequence[Pair]) -> Answer:
         return _cited_answer(context, FinalAnswer("", False))
     try:
         answer = await MODES[context.engine.mode](context)
-        return await Do(partial(_cited_answer, context, answer), kind="work")
+        return await work(_cited_answer, context, answer)
     except ModelError as error:
         partial_answer = context.partial_answer(f"the model failed: {error}")
         raise AnswerError(str(error), partial_answer) from error
@@ -123,9 +123,9 @@ async def _retrieved(context: AnswerContext, retriever: RetrieverProtocol) -> Re
     """Return the results within the token budget."""
     budget = TokenBudget(context.engine.max_tokens, top_k=context.top_k)
     if not budget and budget.top_k is None and getattr(retriever, "has_windows", False):
-        budget = TokenBudget(min(ANSWER_TOKENS, await Do(partial(_space, context), kind="work")))
+        budget = TokenBudget(min(ANSWER_TOKENS, await work(_space, context)))
     elif budget.max_tokens is not None:
-        limit = await Do(partial(_space, context), kind="work")
+        limit = await work(_space, context)
         if budget.max_tokens > limit:
             context.notes.append(
                 f"max_tokens={budget.max_tokens} exceeds the space in a prompt ({limit}); "
@@ -136,7 +136,7 @@ async def _retrieved(context: AnswerContext, retriever: RetrieverProtocol) -> Re
         (results,) = await find_all(retriever, [context.searched], top_k, context.filters)
     if not budget:
         return results
-    fitting = await Do(partial(budget.fit, results), kind="work")
+    fitting = await work(budget.fit, results)
     context.notes += fitting.notes
     return fitting
 

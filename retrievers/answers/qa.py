@@ -152,11 +152,11 @@ class QaRetriever(BaseRetriever):
             TypeError: If the query is not a string.
             ValueError: If a condition is invalid.
         """
-        return run(partial(self._answer, query, filters))
+        return run(self._answer, query, filters)
 
     async def aanswer(self, query: str, *, filters: Filters | None = None) -> PresetAnswer | None:
         """Async version of ``answer``."""
-        return await arun(partial(self._answer, query, filters))
+        return await arun(self._answer, query, filters)
 
     def recommend(
         self, query: str, top_k: int = 3, *, filters: Filters | None = None
@@ -172,7 +172,7 @@ class QaRetriever(BaseRetriever):
             TypeError: If the query is not a string, or ``top_k`` is not an integer.
             ValueError: If ``top_k`` is below 1, or a condition is invalid.
         """
-        return run(partial(self._recommend, query, check_top_k(top_k), filters))
+        return run(self._recommend, query, check_top_k(top_k), filters)
 
     async def _answer(self, query: str, filters: Filters | None) -> PresetAnswer | None:
         with start_span("preset answer", query=query) as span:

@@ -8,8 +8,8 @@ from typing import Literal, Protocol
 from ...nodegraph.models.llm import LLM
 from ...nodegraph.models.templates import Language
 from ..plans.prompting import Prompt
+from ..prompts.answer_prompts import AnswerMode
 from ..protocols import RetrieverProtocol
-from .prompts import AnswerMode
 from .qa import QaRetriever
 
 

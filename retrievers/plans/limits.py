@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeVar
 
 from ...nodegraph.errors import ModelError
 from ...nodegraph.models.usage import Usage, usage_of
-from .plan import All, Effect, Part, intercept
+from .plan import All, Effect, intercept
 from .timeouts import TimeLimitError
 
 T = TypeVar("T")
@@ -48,15 +48,15 @@ class CallLimits:
         self._end = None if total_timeout is None else clock() + total_timeout
         self._lock = threading.Lock()
 
-    async def enforce(self, function: Part[T]) -> T:
-        """Run a strategy within the limits.
+    async def enforce(self, function: Callable[..., Coroutine[Any, Any, T]], *args: Any) -> T:
+        """Run ``function(*args)``, a strategy, within the limits.
 
         Calls of models count. Calls of models and searches end with the time; work completes.
 
         Raises:
             LimitExceededError: If a limit was exceeded and the strategy did not catch the error.
         """
-        return await intercept(function, self._limited)
+        return await intercept(function, self._limited, *args)
 
     def _limited(self, effect: Effect) -> Generator[Effect, Any, Any]:
         if isinstance(effect, All):

@@ -15,6 +15,7 @@ from collections.abc import (
     Callable,
     Coroutine,
     Generator,
+    Iterable,
     Iterator,
     Sequence,
 )
@@ -148,13 +149,13 @@ class All(Generic[T]):
 
     def run(self, emit: object) -> Generator[str, None, list[T | Exception]]:
         """Return the results. The waiting thread runs the parts that no other thread has begun."""
-        calls = [partial(run, partial(self._outcome, part)) for part in self.parts]
+        calls = [partial(run, self._outcome, part) for part in self.parts]
         yield from ()  # parts are not streamed
         return run_in_threads(calls, self.max_parallel)
 
     async def arun(self, on_text: object) -> list[T | Exception]:
         """Async version of ``run``."""
-        calls = [partial(arun, partial(self._outcome, part)) for part in self.parts]
+        calls = [partial(arun, self._outcome, part) for part in self.parts]
         return await run_in_tasks(calls, self.max_parallel)
 
     async def _outcome(self, part: Part[T]) -> T | Exception:
@@ -166,6 +167,18 @@ class All(Generic[T]):
             return error
 
 
+async def gather_each(
+    function: Callable[..., Coroutine[Any, Any, T]], items: Iterable[Any], *args: Any
+) -> list[T]:
+    """Run ``function(item, *args)`` for each item in parallel, see ``gather``."""
+    return await gather([partial(function, item, *args) for item in items])
+
+
+async def work(call: Callable[..., T], *args: Any) -> T:
+    """Return the result of a call that no limit ends. An event loop runs the call in a thread."""
+    return await Do(partial(call, *args), kind="work")
+
+
 async def gather(parts: Sequence[Part[T]], max_parallel: int = MAX_PARALLEL) -> list[T]:
     """Run strategies in parallel. Return their results, or raise the first error."""
     outcomes = await All(parts, fail_fast=True, max_parallel=max_parallel)
@@ -175,8 +188,12 @@ async def gather(parts: Sequence[Part[T]], max_parallel: int = MAX_PARALLEL) -> 
 Effect: TypeAlias = Do[Any] | All[Any]
 
 
-def run(function: Part[T]) -> T:
+def run(function: Callable[..., Coroutine[Any, Any, T]], *args: Any) -> T:
     """Run a strategy in this thread, without an event loop, and return its result.
+
+    Args:
+        function: Returns the coroutine.
+        *args: The arguments of the function.
 
     Raises:
         TypeError: If the strategy awaits anything but ``Do`` and ``All``.
@@ -191,7 +208,7 @@ def run(function: Part[T]) -> T:
         >>> run(lengths)
         [3, 6]
     """
-    steps = stream(function, None)
+    steps = stream(function, None, *args)
     try:
         next(steps)
     except StopIteration as end:
@@ -199,17 +216,22 @@ def run(function: Part[T]) -> T:
     raise AssertionError("a strategy without a stream has yielded a text")
 
 
-def stream(function: Part[T], emit: Callable[[str], str] | None = str) -> Generator[str, None, T]:
+def stream(
+    function: Callable[..., Coroutine[Any, Any, T]],
+    emit: Callable[[str], str] | None = str,
+    *args: Any,
+) -> Generator[str, None, T]:
     """Run a strategy. Yield the text of its streamed calls, and return its result.
 
     Args:
         function: Returns the coroutine.
         emit: Called with each text; returns the part to yield. None: nothing is streamed.
+        *args: The arguments of the function.
     """
 
     # A copy of the context: a span that the strategy starts never becomes the caller's.
     context = contextvars.copy_context()
-    driver = drive(function, lambda effect: effect.run(emit))
+    driver = drive(function, lambda effect: effect.run(emit), *args)
     try:
         while True:
             try:
@@ -221,14 +243,19 @@ def stream(function: Part[T], emit: Callable[[str], str] | None = str) -> Genera
         context.run(driver.close)
 
 
-async def arun(function: Part[T], on_text: Callable[[str], object] | None = None) -> T:
+async def arun(
+    function: Callable[..., Coroutine[Any, Any, T]],
+    *args: Any,
+    on_text: Callable[[str], object] | None = None,
+) -> T:
     """Run a strategy in an event loop and return its result.
 
     Args:
         function: Returns the coroutine.
+        *args: The arguments of the function.
         on_text: Called with the texts of streamed calls.
     """
-    return await intercept(function, lambda effect: effect.arun(on_text).__await__())
+    return await intercept(function, lambda effect: effect.arun(on_text).__await__(), *args)
 
 
 async def astream(
@@ -244,7 +271,7 @@ async def astream(
         if emitted := emit(text):
             items.put_nowait(emitted)
 
-    task = asyncio.ensure_future(arun(function, on_text))
+    task = asyncio.ensure_future(arun(function, on_text=on_text))
     task.add_done_callback(lambda _: items.put_nowait(end))
     try:
         while (item := await items.get()) is not end:
@@ -256,7 +283,9 @@ async def astream(
 
 
 def drive(
-    function: Part[T], hook: Callable[[Effect], Generator[Y, Any, Any]]
+    function: Callable[..., Coroutine[Any, Any, T]],
+    hook: Callable[[Effect], Generator[Y, Any, Any]],
+    *args: Any,
 ) -> Generator[Y, Any, T]:
     """Run a strategy with a hook that handles its effects, and return the strategy's result.
 
@@ -266,12 +295,14 @@ def drive(
     Args:
         function: Returns the coroutine.
         hook: Handles an effect. Returns the result for the strategy.
+        *args: The arguments of the function.
     """
-    strategy = function()
-    step: Callable[[], Any] = partial(strategy.send, None)
+    strategy = function(*args)
+    value: Any = None
+    failure: BaseException | None = None
     while True:
         try:
-            effect = step()
+            effect = strategy.send(value) if failure is None else strategy.throw(failure)
         except StopIteration as end:
             return cast(T, end.value)
         try:
@@ -281,13 +312,16 @@ def drive(
                     "write: await Do(function, async_function)"
                 )
             value = yield from hook(effect)
+            failure = None
         except BaseException as error:
-            step = partial(strategy.throw, error)
-        else:
-            step = partial(strategy.send, value)
+            failure = error
 
 
-async def intercept(function: Part[T], hook: Callable[[Effect], Generator[Any, Any, Any]]) -> T:
+async def intercept(
+    function: Callable[..., Coroutine[Any, Any, T]],
+    hook: Callable[[Effect], Generator[Any, Any, Any]],
+    *args: Any,
+) -> T:
     """Run a strategy inside a coroutine, with a hook that handles its effects."""
-    awaitable: Awaitable[T] = coroutine(drive)(function, hook)  # type: ignore[no-untyped-call]
+    awaitable: Awaitable[T] = coroutine(drive)(function, hook, *args)  # type: ignore[no-untyped-call]
     return await awaitable

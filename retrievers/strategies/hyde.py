@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from ...nodegraph.models.output.imagined_passage import parse_passage
+from ..prompts.query_prompts import PASSAGE
 from .model_prompt import QueryTransform, QueryVariants
-from .strategy_prompts import PASSAGE
 from .transform_retriever import TransformRetriever
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 from ...nodegraph.errors import explain_names
@@ -224,11 +223,11 @@ class QueryTransform(ModelPrompt):
             TypeError: If the query is not a string.
             ModelError: If the model fails and ``on_error="raise"``.
         """
-        return self.describe(run(partial(self.safe_variants, query)))
+        return self.describe(run(self.safe_variants, query))
 
     async def acall(self, query: str) -> list[str]:
         """Async version of ``__call__``."""
-        return self.describe(await arun(partial(self.safe_variants, query)))
+        return self.describe(await arun(self.safe_variants, query))
 
     def describe(self, variants: QueryVariants) -> list[str]:
         """Return variants as strings, with the names of their tools."""

@@ -6,7 +6,6 @@ import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 from ...nodegraph.models.output.answer_text import (
     clean,
@@ -28,8 +27,9 @@ from ..filters import Filters
 from ..foreign.foreign_retriever import as_retriever
 from ..plans.effects import find_one
 from ..plans.limits import CallLimits
-from ..plans.plan import Do, gather, run
+from ..plans.plan import Do, gather_each, run
 from ..plans.prompting import PromptMixin, PromptReplacement
+from ..prompts.step_prompts import STEP
 from ..protocols import RetrieverLike
 from ..ranking import with_variant
 from ..results import QueryVariant, Results
@@ -48,7 +48,6 @@ from .outcome import (
     same_question,
 )
 from .passages import fit_passages, neutralize
-from .step_prompts import STEP
 from .step_roles import RoleReader
 
 logger = logging.getLogger(__name__)
@@ -377,13 +376,13 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
         Raises:
             ModelError: If the model fails and ``on_error="raise"``.
         """
-        return run(partial(self._search, query, self.check_limit(top_k, filters), filters))
+        return run(self._search, query, self.check_limit(top_k, filters), filters)
 
     async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> list[Results]:
         """Return the results of each query."""
-        outcomes = await gather([partial(self._search, query, limit, filters) for query in queries])
+        outcomes = await gather_each(self._search, queries, limit, filters)
         return [list(outcome.results) for outcome in outcomes]
 
     async def _search(self, query: str, limit: int | None, filters: Filters | None) -> MultiStep:
@@ -440,7 +439,7 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
         while self.max_steps:
             if len(steps) > 1 and not steps[-1].results:
                 return "nothing new"
-            reading = await limits.enforce(partial(self.reader.read, steps[0].question, steps))
+            reading = await limits.enforce(self.reader.read, steps[0].question, steps)
             new = {result_key(result) for result in steps[-1].results} - seen
             seen |= new
             answers = {normalize(step.answer) for step in steps[:-1] if step.answer}
@@ -460,8 +459,7 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
                 return "repeated"
             with start_span("step", question=question) as span:
                 fetch_k = None if limit is None else max(limit, self.fetch_k)
-                find = partial(find_one, self.inner, question, fetch_k, filters)
-                results = await limits.enforce(find)
+                results = await limits.enforce(find_one, self.inner, question, fetch_k, filters)
                 steps.append(SubResults(question, tuple(results)))
                 span.attributes["results"] = len(results)
         return "steps"

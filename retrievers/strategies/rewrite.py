@@ -7,10 +7,10 @@ from functools import partial
 from ...nodegraph.models.output.queries import parse_phrasings, parse_rewrite
 from ...nodegraph.models.templates import Language
 from ..plans.prompting import PromptReplacement
+from ..prompts.query_prompts import EXPANSION, REWRITE
 from ..protocols import RetrieverLike
 from ..validation import whole
 from .model_prompt import OnError, QueryTransform, QueryVariants
-from .strategy_prompts import EXPANSION, REWRITE
 from .transform_retriever import StrategyMode, TransformRetriever
 
 

@@ -11,8 +11,8 @@ from ...nodegraph.models.output.routes import parse_route
 from ...nodegraph.models.templates import Language, schema_of
 from ..filters import Filters
 from ..plans.prompting import PromptReplacement
+from ..prompts.choice_prompts import ROUTE
 from .model_prompt import OnError, QueryTransform, QueryVariants
-from .strategy_prompts import ROUTE
 from .transform_retriever import (
     StrategyMode,
     Tools,

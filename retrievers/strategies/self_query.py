@@ -14,8 +14,9 @@ from ...nodegraph.models.templates import Language
 from ..base_retriever import BaseRetriever, join_notes, with_all_inner
 from ..filters import Filters, all_of
 from ..foreign.foreign_retriever import as_retriever
-from ..plans.plan import Do, gather
+from ..plans.plan import gather, gather_each, work
 from ..plans.prompting import PromptMixin, PromptReplacement
+from ..prompts.choice_prompts import SELF_QUERY
 from ..protocols import RetrieverLike
 from ..ranking import with_variant
 from ..results import QueryVariant, Results
@@ -33,7 +34,6 @@ from .metadata_fields import (
 )
 from .model_prompt import ModelPrompt, OnError, describe_error
 from .question_filters import Reply, parse_reply, usable_filters
-from .strategy_prompts import SELF_QUERY
 from .transform_retriever import results_or_errors
 
 logger = logging.getLogger(__name__)
@@ -242,8 +242,8 @@ class SelfQueryRetriever(PromptMixin, BaseRetriever):
     ) -> list[Results]:
         """Return the results of each query."""
         with start_span(self.name, queries=queries) as span:
-            fields = await Do(partial(self._visible_fields, filters), kind="work")
-            requests = await gather([partial(self._request, query, fields) for query in queries])
+            fields = await work(self._visible_fields, filters)
+            requests = await gather_each(self._request, queries, fields)
             results = await self._search(requests, limit, filters)
             span.set_results(results)
         return results

@@ -12,11 +12,11 @@ from ...nodegraph.models.output.queries import parse_query
 from ...nodegraph.models.templates import Language
 from ...nodegraph.splitters.chunking import count_tokens
 from ..plans.prompting import Prompt, PromptReplacement, replace_prompts
+from ..prompts.step_prompts import STEP_ANSWER, STEP_JUDGE, STEP_QUESTION
 from ..validation import whole
 from .model_prompt import ModelPrompt, OnError
 from .outcome import StepReading, SubResults, result_key
 from .passages import fit_passages, neutralize
-from .step_prompts import STEP_ANSWER, STEP_JUDGE, STEP_QUESTION
 
 T = TypeVar("T")
 

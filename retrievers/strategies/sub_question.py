@@ -20,6 +20,7 @@ from ..base_retriever import BaseRetriever
 from ..filters import Filters
 from ..plans.plan import MAX_PARALLEL, gather, run
 from ..plans.prompting import Prompt, PromptReplacement, ask_and_parse
+from ..prompts.question_prompts import DECOMPOSITION, PARTIAL_ANSWER, TOOL_QUESTIONS_PROMPT
 from ..protocols import RetrieverLike
 from ..results import ScoredNode
 from ..tracing import start_span
@@ -27,7 +28,6 @@ from ..validation import whole
 from .model_prompt import OnError, QueryTransform, QueryVariants, describe_error
 from .outcome import SUB_QUESTION, StrategyOutcome, SubResults, same_question
 from .passages import fit_passages
-from .strategy_prompts import DECOMPOSITION, PARTIAL_ANSWER, TOOL_QUESTIONS_PROMPT
 from .transform_retriever import (
     StrategyMode,
     Tools,
@@ -303,7 +303,7 @@ class SubQuestionRetriever(TransformRetriever):
         Raises:
             ModelError: If the model fails and ``on_error="raise"``.
         """
-        return run(partial(self._groups, query, top_k, filters))
+        return run(self._groups, query, top_k, filters)
 
     async def _groups(
         self, query: str, top_k: int | None, filters: Filters | None

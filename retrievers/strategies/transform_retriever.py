@@ -15,7 +15,7 @@ from ..filters import Filters
 from ..foreign.foreign_retriever import as_retriever
 from ..foreign.outputs import is_answer
 from ..plans.effects import find_all, find_one
-from ..plans.plan import All, Do, gather
+from ..plans.plan import All, Do, gather, gather_each
 from ..plans.prompting import PromptMixin, PromptReplacement
 from ..protocols import RetrieverLike, RetrieverProtocol
 from ..ranking import Mode, fuse, with_variant
@@ -247,7 +247,7 @@ class TransformRetriever(PromptMixin, BaseRetriever):
         """Return the results of each query."""
         transform = self.query_transform.safe_variants
         with start_span(self.name, queries=queries) as span:
-            groups = await gather([partial(transform, query) for query in queries])
+            groups = await gather_each(transform, queries)
             variants = list(zip(queries, groups, strict=True))
             rankings = await self.search_variants(variants, limit, filters)
 

@@ -6,7 +6,7 @@ from support.fixed_retriever import FixedRetriever, passage, scored
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import CorpusTools, as_retriever, restrict
 from nodekin.retrievers.answers.engine import QueryEngine
-from nodekin.retrievers.answers.prompts import PROMPTS
+from nodekin.retrievers.prompts.answer_prompts import PROMPTS
 
 MODES = ("stuff", "refine", "map_reduce", "map_rerank")
 NILE = "How long is the Nile?"

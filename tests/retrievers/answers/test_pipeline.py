@@ -7,7 +7,7 @@ from nodekin.nodegraph import ModelError, Node, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode
 from nodekin.retrievers.answers.answer import AnswerError
 from nodekin.retrievers.answers.engine import QueryEngine
-from nodekin.retrievers.answers.prompts import PROMPTS
+from nodekin.retrievers.prompts.answer_prompts import PROMPTS
 from nodekin.retrievers.results import Evidence, QueryVariant
 
 MODES = ("stuff", "refine", "map_reduce", "map_rerank")

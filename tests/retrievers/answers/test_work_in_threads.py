@@ -8,7 +8,7 @@ from support.fixed_retriever import FixedRetriever, passage
 
 from nodekin.nodegraph.splitters.chunking import count_tokens
 from nodekin.retrievers import QueryEngine
-from nodekin.retrievers.answers.prompts import AnswerMode
+from nodekin.retrievers.prompts.answer_prompts import AnswerMode
 
 QUESTION = "Where does tea grow?"
 

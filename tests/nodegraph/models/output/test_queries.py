@@ -163,26 +163,6 @@ def test_parse_phrasings_accepts_phrases(answer: str) -> None:
     assert parse_phrasings(answer, NILE, 2) == ["Nile length", "length of the river Nile"]
 
 
-@pytest.mark.parametrize(
-    ("answer", "name"),
-    [
-        ("**Docs**.", "docs"),
-        ("(2)", "web"),
-        ("选项2", "web"),
-        ('The best is "web search".', "web search"),
-        ("我选择数据库，因为更合适。", "数据库"),
-        ("I would choose docs, as web is slower.", "docs"),
-        ('{"name": "docs"}', "docs"),
-        ('[{"choice": 2, "reason": "docs is bad"}]', "web"),
-        ("1, 2", "docs"),
-        ("web\ndocs", "web"),
-        ("<think>web?</think>docs", "docs"),
-    ],
-)
-def test_parse_route_reads_names_and_numbers(answer: str, name: str) -> None:
-    assert parse_route(answer, NAMES) == name
-
-
 @pytest.mark.parametrize("name", READERS)
 @example(";\r\x00")
 @example("question;x\n" + "a" * 200_000)

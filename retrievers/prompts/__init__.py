@@ -1,0 +1,1 @@
+"""The built-in prompts of strategies and answers, in Chinese and English."""
