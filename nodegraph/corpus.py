@@ -523,10 +523,11 @@ def _warn_of_skipped(failures: Sequence[Failure]) -> None:
     if not failures:
         return
     reasons = [str(f.error) for f in failures if not getattr(f.error, "skippable", False)]
-    more = [f"and {len(reasons) - _LISTED:,} more"] if len(reasons) > _LISTED else []
+    if len(reasons) > _LISTED:
+        reasons[_LISTED:] = [f"and {len(reasons) - _LISTED:,} more"]
     logger.warning(
         '%s; graph.failures has the reasons, and NodeGraph(..., on_error="raise") makes this an '
         "error%s",
         describe_skipped(failures),
-        "".join(f"\n- {line}" for line in [*reasons[:_LISTED], *more]),
+        "".join([f"\n- {line}" for line in reasons]),
     )

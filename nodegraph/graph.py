@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -138,9 +139,11 @@ class NodeGraph:
         self.close()
 
     def __repr__(self) -> str:
+        content = f"{self._store.count(ROOT)} documents"
         names = [n for n in self._groups if n not in PREDEFINED or self._store.count(n)]
-        groups = f", groups: {', '.join(names)}" if names else ""
-        return f"NodeGraph({self._store.count(ROOT)} documents{groups})"
+        if names:
+            content = f"{content}, groups: {', '.join(names)}"
+        return f"NodeGraph({content})"
 
     # Documents
 
@@ -642,7 +645,8 @@ class NodeGraph:
         """
         (found,) = self.reader.links_of([self._id(node)], incoming=incoming)
         links = [link for link in found if type in (None, link.type)]
-        ids = dict.fromkeys(link.source if incoming else link.target for link in links)
+        end = attrgetter("source" if incoming else "target")
+        ids = dict.fromkeys([end(link) for link in links])
         return sorted(self.reader.existing_nodes([*ids]), key=lambda other: other.order)
 
     def _id(self, node: Node | str) -> str:

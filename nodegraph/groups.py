@@ -100,8 +100,10 @@ def make_group(
     rule = as_rule(transform, trans_node, settings)
     if version is None:
         version = fingerprint((transform, dict(settings)))
-    parts = ("node group", name, parent, str(rule.trans_node), version)
-    full = digest(*parts) if scope == "node" else digest(*parts, scope)
+    parts = ["node group", name, parent, str(rule.trans_node), version]
+    if scope == "group":
+        parts.append(scope)
+    full = digest(*parts)
     searched = as_search_text(search_text)
     return NodeGroup(name, parent, full, version, rule, num_workers, scope, searched)
 

@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields as fields_of
 from dataclasses import is_dataclass
 from typing import Any
@@ -49,9 +49,9 @@ def _parts(value: Any, seen: dict[int, tuple[object, str]]) -> list[str]:
         return [value.__name__]
     if isinstance(value, type):  # nodekin's own classes can move between modules
         module = "nodekin" if value.__module__.startswith("nodekin.") else value.__module__
+        name = f"{module}.{value.__qualname__}"
         rules = getattr(value, "rules", None)
-        version = f" {rules}" if isinstance(rules, int) else ""
-        return [f"{module}.{value.__qualname__}{version}"]
+        return [f"{name} {rules}" if isinstance(rules, int) else name]
     if isinstance(value, Mapping):
         return sorted(digest(*describe(k, v)) for k, v in value.items())
     if isinstance(value, set | frozenset):
@@ -149,8 +149,11 @@ def _plain(value: object) -> object:
 
 def _plain_text(value: object) -> str:
     text = str(value)
-    is_unstable = isinstance(value, frozenset) or _ADDRESS.search(text)
-    return stable_repr(value) if is_unstable and not isinstance(value, str) else text
+    if isinstance(value, frozenset):
+        return stable_repr(value)
+    if isinstance(value, str) or not _ADDRESS.search(text):
+        return text
+    return stable_repr(value)
 
 
 _JSON = json.JSONEncoder(sort_keys=True, default=_plain, ensure_ascii=False)
@@ -189,22 +192,22 @@ def _stable_repr(value: Any) -> str:
     if isinstance(value, set | frozenset) and value:
         items = f"{{{', '.join(sorted(_stable_repr(item) for item in value))}}}"
         return items if kind is set else f"{kind.__name__}({items})"
-    fields = _named_fields(value)
-    if fields and _record_repr(value, fields, repr) == repr(value):
-        return _record_repr(value, fields, _stable_repr)
+    if is_dataclass(value):
+        names = [field.name for field in fields_of(value) if field.repr]
+        return _record_repr(value, kind.__qualname__, names)
+    if isinstance(value, tuple):
+        return _record_repr(value, kind.__name__, getattr(value, "_fields", ()))
     return _without_address(value)
 
 
-def _named_fields(value: Any) -> tuple[str, ...]:
-    """Return the names of the fields of a dataclass or a named tuple."""
-    if is_dataclass(value):
-        return tuple(field.name for field in fields_of(value) if field.repr)
-    return tuple(getattr(value, "_fields", ())) if isinstance(value, tuple) else ()
-
-
-def _record_repr(value: Any, fields: Sequence[str], form: Callable[[Any], str]) -> str:
-    name = type(value).__qualname__ if is_dataclass(value) else type(value).__name__
-    return f"{name}({', '.join(f'{field}={form(getattr(value, field))}' for field in fields)})"
+def _record_repr(value: Any, name: str, fields: Sequence[str]) -> str:
+    """Return the ``repr`` of a dataclass or a named tuple with stable values."""
+    values = {field: getattr(value, field) for field in fields}
+    usual = ", ".join([f"{field}={own!r}" for field, own in values.items()])
+    if not values or f"{name}({usual})" != repr(value):
+        return _without_address(value)
+    stable = ", ".join([f"{field}={_stable_repr(own)}" for field, own in values.items()])
+    return f"{name}({stable})"
 
 
 def _without_address(value: object) -> str:

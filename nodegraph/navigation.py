@@ -120,8 +120,11 @@ def place_of(node: Node, outline_of: OutlineOf) -> str:
     metadata = node.metadata
     name = file_name_of(metadata) or source_title(metadata)
     pages = pages_of(node)
-    label = page_label(metadata, *pages) if pages else _foreign_page(metadata)
-    parts = [name, label or _line_label(node, file_name_of(metadata) or "")]
+    if pages is None:
+        label = _foreign_page(metadata) or _line_label(node, file_name_of(metadata) or "")
+    else:
+        label = page_label(metadata, *pages)
+    parts = [name, label]
     if node.parent_id is not None:
         parts += headings_at(node, outline_of)[-1:]
     return ", ".join([" ".join(part.split()) for part in parts if part])
@@ -147,7 +150,9 @@ def headings_at(node: Node, outline_of: OutlineOf) -> list[str]:
         return [symbol.name for symbol in enclosing[-1:]]
     starts, paths = outline_of(node.document_id, name) or ([], [])
     above = bisect_right(starts, node.start)
-    path = paths[above - 1] if above else ()
+    if not above:
+        return headings
+    path = paths[above - 1]
     return [*(heading for heading in headings if heading not in path), *path]
 
 

@@ -12,7 +12,7 @@ from .foreign_documents import ALL_METADATA, HEADINGS_ONLY, read_foreign
 from .models.model_objects import check_named
 from .node import LinkedText, Node
 from .search_text import SearchText
-from .splitters.chunking import Span, locate
+from .splitters.chunking import locate
 
 if TYPE_CHECKING:
     from .models.answer_cache import AnswerCache
@@ -58,16 +58,20 @@ class Rule:
             source: A node, or all nodes of a group.
             answers: A cache of the answers of language models.
         """
-        with_answers = getattr(self.call, "with_answers", None)
-        call = self.call if answers is None or with_answers is None else with_answers(answers)
-        if not isinstance(source, Node):
-            inputs = list(source) if self.trans_node else [node.text for node in source]
-            return read_output(call(inputs), None)
-        spans = getattr(self.call, "spans", None)
-        if callable(spans) and not self.trans_node:  # the pieces have exact spans
+        call = self.call
+        if answers is not None and hasattr(call, "with_answers"):
+            call = call.with_answers(answers)
+        if isinstance(source, Node):
+            if self.trans_node:
+                return read_output(call(source), source)
             text = source.text
-            return [Draft(text[a:b], start=a, end=b) for a, b in spans(text)]
-        return read_output(call(source if self.trans_node else source.text), source)
+            spans = getattr(call, "spans", None)
+            if callable(spans):  # the pieces have exact spans
+                return [Draft(text[a:b], start=a, end=b) for a, b in spans(text)]
+            return read_output(call(text), source)
+        if self.trans_node:
+            return read_output(call(list(source)), None)
+        return read_output(call([node.text for node in source]), None)
 
 
 def as_rule(transform: object, trans_node: bool | None, settings: Mapping[str, Any]) -> Rule:
@@ -80,8 +84,11 @@ def as_rule(transform: object, trans_node: bool | None, settings: Mapping[str, A
         transform = transform(**settings)
         settings = {}
     call = _callable(transform)
-    sees_node = _sees_node(transform) if trans_node is None else trans_node
-    return Rule(functools.partial(call, **settings) if settings else call, sees_node)
+    if trans_node is None:
+        trans_node = _sees_node(transform)
+    if settings:
+        call = functools.partial(call, **settings)
+    return Rule(call, trans_node)
 
 
 def check_model_names(rule: Rule) -> None:
@@ -135,8 +142,8 @@ def _sees_node(transform: Any) -> bool:
         parameters = list(inspect.signature(transform).parameters.values())
     except (TypeError, ValueError):  # some built-ins have no signature
         return False
-    annotation = parameters[0].annotation if parameters else None
-    return annotation is Node or annotation in ("Node", "nodekin.nodegraph.Node")
+    annotations = [parameter.annotation for parameter in parameters[:1]]
+    return annotations in ([Node], ["Node"], ["nodekin.nodegraph.Node"])
 
 
 def read_output(output: object, parent: Node | None) -> list[Draft]:
@@ -159,32 +166,39 @@ def read_output(output: object, parent: Node | None) -> list[Draft]:
     drafts = [draft for draft in drafts if draft.text and not draft.text.isspace()]
     if parent is None:
         return [draft._replace(start=None, end=None) for draft in drafts]
-    spans = iter(locate([d.text for d in drafts if d.start is None], parent.text))
-    return [
-        _placed(draft, next(spans) if draft.start is None else None, parent) for draft in drafts
-    ]
+    spans = iter(locate([draft.text for draft in drafts if draft.start is None], parent.text))
+    placed: list[Draft] = []
+    for draft in drafts:
+        if draft.start is None:
+            start, end = next(spans) or (None, None)
+            placed.append(draft._replace(start=start, end=end))
+        else:
+            placed.append(_checked(draft, parent))
+    return placed
 
 
 def _items(output: object) -> Iterable[object]:
     """Return the pieces of an output. An object with its own text form is one piece."""
-    single = isinstance(output, str | bytes | Mapping | Node | Draft | LinkedText) or any(
-        hasattr(output, name) for name in ("page_content", "get_content", "model_dump")
-    )  # pydantic models iterate over their fields
-    return output if isinstance(output, Iterable) and not single else [output]
+    is_single = isinstance(output, str | bytes | Mapping | Node | Draft | LinkedText)
+    if is_single or not isinstance(output, Iterable):
+        return [output]
+    of_one = ("page_content", "get_content", "model_dump")  # Pydantic models iterate over fields
+    return [output] if any(hasattr(output, name) for name in of_one) else output
 
 
-def _placed(draft: Draft, found: Span | None, parent: Node) -> Draft:
-    """Return a draft with its span: the given span, or the span where its text was found."""
-    if draft.start is None:
-        if found is None:
-            return draft
-        return draft._replace(start=found[0], end=found[1])
-    end = draft.start + len(draft.text) if draft.end is None else draft.end
-    if draft.start < 0 or parent.text[draft.start : end] != draft.text:
+def _checked(draft: Draft, parent: Node) -> Draft:
+    """Return a draft with the end of its given span.
+
+    Raises:
+        ValueError: If the span does not contain the text.
+    """
+    start = draft.start or 0
+    end = start + len(draft.text) if draft.end is None else draft.end
+    if start < 0 or parent.text[start:end] != draft.text:
         raise ValueError(
-            f"the text of a node must equal its parent's text at {draft.start}:{end}, which is "
-            f"{parent.text[draft.start : end]!r:.60}, got {draft.text!r:.60}; omit start and end "
-            "to search the text"
+            f"the text of a node must equal its parent's text at {start}:{end}, which is "
+            f"{parent.text[start:end]!r:.60}, got {draft.text!r:.60}; omit start and end to search "
+            "the text"
         )
     return draft._replace(end=end)
 
@@ -205,15 +219,17 @@ def _draft(item: object) -> Draft:
         return _draft(item.item)._replace(links=links)
     if isinstance(item, Node):
         content = None if item.content == item.text else item.content
+        draft = Draft(
+            item.text, content, dict(item.own_metadata), item.start, item.end, (), item.search_text
+        )
         # The span of a stored node refers to its document, not to the current parent.
-        span = (None, None) if item.id else (item.start, item.end)
-        metadata = dict(item.own_metadata)
-        return Draft(item.text, content, metadata, *span, search_text=item.search_text)
+        return draft._replace(start=None, end=None) if item.id else draft
     foreign = read_foreign(item)
     if foreign is not None:
-        is_usual = foreign.search_text in (HEADINGS_ONLY, ALL_METADATA)
-        search_text = None if is_usual else foreign.search_text
-        return Draft(foreign.text, None, foreign.metadata, search_text=search_text)
+        draft = Draft(foreign.text, None, foreign.metadata)
+        if foreign.search_text in (HEADINGS_ONLY, ALL_METADATA):
+            return draft
+        return draft._replace(search_text=foreign.search_text)
     if isinstance(item, bytes):
         raise TypeError("transform must return texts or nodes, got bytes; decode them to a str")
     if item is None:

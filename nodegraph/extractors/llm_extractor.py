@@ -90,14 +90,17 @@ class LLMExtractor:
                 raise ValueError(
                     f"unknown {what} {value!r}; known: {nearest_names(str(value), allowed)}"
                 )
-        prompt = None if prompt is None else prompt_text(prompt, _NAMES)
-        if prompt is not None and "{text}" not in prompt:
-            raise ValueError(f"the prompt {prompt!r:.80} must contain {{text}}")
+        self.prompt: str | None = None
+        if prompt is not None:
+            self.prompt = prompt_text(prompt, _NAMES)
+            if "{text}" not in self.prompt:
+                raise ValueError(f"the prompt {self.prompt!r:.80} must contain {{text}}")
         self.llm: LLM = as_llm(llm)
         self.task: Task = task
         self.language: Literal["auto", "zh", "en"] = language
-        self.prompt = prompt
-        self.limit = check_integer(LIMITS[task] if limit is None else limit, "limit", 1)
+        if limit is None:
+            limit = LIMITS[task]
+        self.limit = check_integer(limit, "limit", 1)
 
     def __repr__(self) -> str:
         return f"LLMExtractor({self.llm.name!r}, {self.task!r}, {self.language!r})"
@@ -116,15 +119,24 @@ class LLMExtractor:
         return partial(self._extract, answers=answers)
 
     def _extract(self, text: str | Node, answers: AnswerCache | None) -> list[Node]:
-        text = text.text if isinstance(text, Node) else text
+        if isinstance(text, Node):
+            text = text.text
         if not text.strip():
             return []
-        language = language_of(text) if self.language == "auto" else self.language
-        in_language = "in the language of the text" if self.language == "auto" else "in English"
-        template = PROMPTS[language][self.task] if self.prompt is None else self.prompt
+        language: Language
+        if self.language == "auto":
+            language = language_of(text)
+            in_language = "in the language of the text"
+        else:
+            language = self.language
+            in_language = "in English"
+        template = self.prompt or PROMPTS[language][self.task]
         prompt = fill_template(template, text=text, limit=self.limit, in_language=in_language)
-        ask = partial(self._ask, text, prompt, language)
-        answer = ask() if answers is None else answers.ask(answer_key(self.llm.name, prompt), ask)
+        if answers is None:
+            answer = self._ask(text, prompt, language)
+        else:
+            ask = partial(self._ask, text, prompt, language)
+            answer = answers.ask(answer_key(self.llm.name, prompt), ask)
         return [self._node(item) for item in PARSERS[self.task](answer)[: self.limit]]
 
     def _ask(self, text: str, prompt: str, language: Language) -> str:
@@ -140,16 +152,15 @@ class LLMExtractor:
                 raise  # a retry would take as long again
             except (ModelError, ValueError):  # request a plain text below
                 pass
-        why = ""
-        answer: str = ""
+        request = prompt
         for _ in range(2):
-            answer = self.llm.complete(prompt + (retry_note(language, why) if why else ""))
+            answer = self.llm.complete(request)
             try:
                 PARSERS[self.task](answer)
+                return answer
             except ValueError as error:
                 why = str(error)
-            else:
-                return answer
+                request = prompt + retry_note(language, why)
         raise ModelError(
             f"the language model {self.llm.name!r} gave no {self.task} of the text {text!r:.80}: "
             f"{why}; it answered {answer!r:.300}"

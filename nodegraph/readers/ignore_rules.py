@@ -65,10 +65,11 @@ class _FixedPart:
 
     def end_after(self, name: str, start: int) -> int:
         """Return the end of the first match from a position, -1 without a match."""
-        if self._regex is not None:
+        if self._regex is None:
+            found = name.find(self._text, start)
+        else:
             match = self._regex.search(name, start)
-            return -1 if match is None else match.end()
-        found = name.find(self._text, start)
+            found = -1 if match is None else match.start()
         return -1 if found < 0 else found + self.width
 
 
@@ -86,12 +87,12 @@ class _PathSegment:
                 chunks.append([])
             else:
                 chunks[-1].append(token)
-        first, *inner = chunks
-        last = inner.pop() if inner else None
-        self._first = _FixedPart(first)
-        self._inner = [_FixedPart(chunk) for chunk in inner if chunk]
-        self._last = None if last is None else _FixedPart(last)
         self._width = sum(len(chunk) for chunk in chunks)
+        self._first = _FixedPart(chunks[0])
+        self._inner = [_FixedPart(chunk) for chunk in chunks[1:-1] if chunk]
+        self._last: _FixedPart | None = None
+        if len(chunks) > 1:
+            self._last = _FixedPart(chunks[-1])
 
     def matches(self, name: str) -> bool:
         """Return whether a name matches."""
@@ -192,8 +193,9 @@ def _without_end(line: str) -> str:
     """Remove spaces from the end, except for an escaped space."""
     stripped = line.rstrip(" ")
     backslashes = len(stripped) - len(stripped.rstrip("\\"))
-    is_escaped = backslashes % 2 == 1 and len(stripped) < len(line)
-    return stripped + " " if is_escaped else stripped
+    if backslashes % 2 == 1 and len(stripped) < len(line):
+        return f"{stripped} "
+    return stripped
 
 
 def _match(segments: _Segments, parts: Sequence[str]) -> bool:
@@ -246,8 +248,10 @@ def _segments(pattern: str) -> _Segments:
     segments: list[_PathSegment | None] = []
     for tokens in parts:
         stars = [token for token in tokens if token == _PatternToken(_STAR)]
-        is_any_depth = is_path and len(tokens) > 1 and len(stars) == len(tokens)
-        segments.append(None if is_any_depth else _PathSegment(tokens))
+        if is_path and len(tokens) > 1 and len(stars) == len(tokens):
+            segments.append(None)
+        else:
+            segments.append(_PathSegment(tokens))
     if segments[-1] is None:  # files inside the folder, but not the folder
         segments.append(_PathSegment([_PatternToken(_STAR)]))
     return segments
@@ -267,11 +271,10 @@ def _tokens(pattern: str) -> list[_PatternToken]:
         if character == "\\":
             if at == len(pattern):
                 raise _InvalidPatternError
-            escaped = pattern[at]
-            is_slash = escaped == _SLASH
-            tokens.append(
-                _PatternToken(_SLASH) if is_slash else _PatternToken("", re.escape(escaped))
-            )
+            if pattern[at] == _SLASH:
+                tokens.append(_PatternToken(_SLASH))
+            else:
+                tokens.append(_PatternToken("", re.escape(pattern[at])))
             at += 1
         elif character == "?":
             tokens.append(_PatternToken("", "."))
@@ -310,7 +313,9 @@ def _bracket(pattern: str, at: int) -> tuple[str, int]:
             last, at = _member(pattern, at + 1)
             if first <= last:
                 items.append(f"{re.escape(first)}-{re.escape(last)}")
-    return f"[{'^' if is_negated else ''}{''.join(items)}]", at + 1
+    if is_negated:
+        items.insert(0, "^")
+    return f"[{''.join(items)}]", at + 1
 
 
 def _member(pattern: str, at: int) -> tuple[str, int]:

@@ -202,14 +202,19 @@ class ReadReport:
         if kinds:
             reasons = ", ".join(counted(kind, number) for kind, number in kinds.most_common())
             counts.append(f"{sum(kinds.values()):,} skipped: {reasons}")
-        text = ", ".join(counts)
+        parts = [", ".join(counts)]
         if self.encodings:
-            names = ", ".join(f"{n:,} {name}" for name, n in self.encodings.most_common())
-            text += f"; not in UTF-8: {names}"
+            parts.append(f"not in UTF-8: {_listed(self.encodings)}")
         if self.notes:
-            text += f"; {len(self.notes):,} read with notes"
-        passed = ", ".join(f"{count:,} {rule}" for rule, count in self.passed_over.most_common())
-        return f"{text}; {passed}" if passed else text
+            parts.append(f"{len(self.notes):,} read with notes")
+        if self.passed_over:
+            parts.append(_listed(self.passed_over))
+        return "; ".join(parts)
+
+
+def _listed(counts: Counter[str]) -> str:
+    """Return numbers with their names, the largest first."""
+    return ", ".join([f"{count:,} {name}" for name, count in counts.most_common()])
 
 
 Records = list[list[Any]]
@@ -263,16 +268,17 @@ def documents_of(path: Path, file_id: str, records: Records) -> list[Document]:
         "last_modified_date": day(stat.st_mtime),
         "last_accessed_date": day(stat.st_atime),
     }
-    return [
-        Document(
+    documents: list[Document] = []
+    for text, metadata, record_id, row, layout in records:
+        document = Document(
             text,
             {**attributes, **metadata},
             id=f"{file_id}#{record_id}" if record_id else file_id,
             search_text=None if row is None else SearchText.from_row(row),
             layout=layout,
         )
-        for text, metadata, record_id, row, layout in records
-    ]
+        documents.append(document)
+    return documents
 
 
 def file_id_of(document_id: str, file_path: str) -> str:
@@ -337,10 +343,10 @@ class SourceFile:
             for record in records:
                 record[1].setdefault("encoding", ", ".join(self.encodings))
         if self.notes and records:
-            records[0][1]["read_notes"] = [
-                f"{kind}: {count:,}{f' (first: {place})' if place else ''}"
-                for kind, (count, place) in self.notes.items()
-            ]
+            records[0][1]["read_notes"] = notes = []
+            for kind, (count, place) in self.notes.items():
+                note = f"{kind}: {count:,}"
+                notes.append(f"{note} (first: {place})" if place else note)
         return records
 
     def check_text(self, records: Records) -> None:
@@ -354,12 +360,12 @@ class SourceFile:
             return
         size = self.path.stat().st_size
         if size > _SMALL:
-            noted = "; ".join(f"{kind}: {count}" for kind, (count, _) in self.notes.items())
+            what = f"{self.path} has {size:,} bytes and no text"
+            if self.notes:
+                noted = [f"{kind}: {count}" for kind, (count, _) in self.notes.items()]
+                what = f"{what} ({'; '.join(noted)})"
             raise ReadError(
-                f"{self.path} has {size:,} bytes and no text{f' ({noted})' if noted else ''}: it "
-                "may be damaged, or contain only pictures",
-                "no text",
-                skippable=True,
+                f"{what}: it may be damaged, or contain only pictures", "no text", skippable=True
             )
 
     def document(

@@ -6,7 +6,7 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -109,22 +109,25 @@ def read_json_lines(source: SourceFile) -> list[Document]:
 
 def _from_record(record: Any, number: int) -> Document:
     if not isinstance(record, dict):
-        text = record if isinstance(record, str) else json.dumps(record, ensure_ascii=False)
-        return Document(text, id=str(number))
+        return Document(_scalar(record), id=str(number))
+    whole = dict(record)
+    record_id = record.pop("id", None)
+    if record_id in (None, ""):
+        record_id = number
+    inner: dict[str, Any] = {}
+    if isinstance(record.get("metadata"), dict | None):
+        inner = record.pop("metadata", None) or {}
     names = ("text", "content", "page_content")
     name = next((name for name in names if isinstance(record.get(name), str)), None)
-    text = record.pop(name) if name else _lines(record) or json.dumps(record, ensure_ascii=False)
-    record_id = record.pop("id", None)
-    inner = record.get("metadata", {})
-    if isinstance(inner, dict | None):
-        record.pop("metadata", None)
-    if name:
-        shown = _lines({name: value for name, value in record.items() if not _is_vector(value)})
-        text = f"{text}\n\n{shown}" if text and shown else text or shown
-    if isinstance(inner, dict):
-        record.update(inner)
-    metadata = _fields(record) if name else _short_fields(record)
-    return Document(text, metadata, id=str(number if record_id in (None, "") else record_id))
+    if name is None:
+        text = _lines(whole) or _scalar(whole)
+        metadata = _short(_fields(record | inner))
+    else:
+        text = record.pop(name)
+        shown = {name: value for name, value in record.items() if not _is_vector(value)}
+        text = "\n\n".join([part for part in (text, _lines(shown)) if part])
+        metadata = _fields(record | inner)
+    return Document(text, metadata, id=str(record_id))
 
 
 _LONGEST_VECTOR = 50  # maximum length of a list of numbers in a text
@@ -160,13 +163,18 @@ def _lines(value: Any) -> str:
         if inner in (None, "", [], {}):
             continue
         values = inner if isinstance(inner, list) else [inner]
-        text = ", ".join([_scalar(value) for value in values])
-        lines.append(f"{name}: {text}" if name else text)
+        line = ", ".join([_scalar(value) for value in values])
+        if name:
+            line = f"{name}: {line}"
+        lines.append(line)
     return "\n".join(lines)
 
 
 def _scalar(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    """Return a text unchanged, and another value as JSON."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _fields(value: Any) -> dict[str, Any]:
@@ -178,8 +186,9 @@ def _fields(value: Any) -> dict[str, Any]:
     return {name: found[0] if len(found) == 1 else found for name, found in values.items()}
 
 
-def _short_fields(value: Any) -> dict[str, Any]:
-    return {k: v for k, v in _fields(value).items() if len(str(v)) <= _LONGEST_FIELD}
+def _short(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields with short values."""
+    return {name: value for name, value in fields.items() if len(str(value)) <= _LONGEST_FIELD}
 
 
 def read_json(source: SourceFile) -> Document:
@@ -190,7 +199,8 @@ def read_json(source: SourceFile) -> Document:
     text = decoded(source)
     try:
         value = json.loads(text)
-        metadata = _short_fields(value) if len(_fields(value)) <= _MAX_FIELDS else {}
+        metadata = _fields(value)
+        metadata = {} if len(metadata) > _MAX_FIELDS else _short(metadata)
         return source.document(_lines(value) or text, metadata)
     except (ValueError, RecursionError) as error:
         if isinstance(error, json.JSONDecodeError) and _is_cut_off(error):
@@ -271,11 +281,10 @@ def _csv_rows(text: str, delimiter: str, source: SourceFile | None = None) -> li
             is_open = start + reader.line_num > at + 1 or lines[at].count('"') % 2 == 1
             if is_open and source:
                 source.note("unclosed quotes, read as characters", f"line {at + 1}")
-            rows += csv.reader(
-                [lines[at]],
-                delimiter=delimiter,
-                quoting=csv.QUOTE_NONE if is_open else csv.QUOTE_MINIMAL,
-            )
+            if is_open:
+                rows += csv.reader([lines[at]], delimiter=delimiter, quoting=csv.QUOTE_NONE)
+            else:
+                rows += csv.reader([lines[at]], delimiter=delimiter)
             at += 1
     return rows
 
