@@ -104,6 +104,11 @@ class Branch:
         return indexes
 
 
+def words_branch(graph: NodeGraph, group: str, similarity: Similarity) -> Branch:
+    """Return the branch of the words of a group, without conditions."""
+    return Branch([graph], [group], group, [Scoring(similarity, None)], Conditions.of(), {})
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class OpenIndex:
     """An index of one group of one graph.

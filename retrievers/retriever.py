@@ -18,6 +18,7 @@ from ..nodegraph.models.embedder import Vectors
 from .base_retriever import BaseRetriever, check_texts
 from .branch import FUSED, Branch, Scoring
 from .filters import Filters, all_of
+from .indexes.synced_index import SyncedIndex
 from .plans.plan import Do, gather
 from .protocols import Similarity
 from .ranking import Lift
@@ -106,10 +107,7 @@ class Retriever(BaseRetriever):
     ) -> None:
         super().__init__(top_k=check_top_k(top_k))
         self._set_output(output_format, join)
-        graphs = graph if isinstance(graph, Sequence) else [graph]
-        if not graphs or not all(isinstance(item, NodeGraph) for item in graphs):
-            raise TypeError(f"graph must be a NodeGraph or a list of them, got {graph!r:.80}")
-        self.graphs = list(dict.fromkeys(graphs))
+        self.graphs = _checked_graphs(graph)
         self.group = group
         self.target = group if target is None else target
         for item in self.graphs:
@@ -117,29 +115,17 @@ class Retriever(BaseRetriever):
             item.reader.lineage(self.target)
         if similarity is None:
             similarity = self._default_similarity(index, embed_keys)
-        is_auto = isinstance(similarity, str) and similarity == "auto"
-        names = ("bm25", "cosine") if is_auto else (similarity,)
-        similarities = [with_index(get_similarity(name), index) for name in names]
-        self.similarity = similarities[0]
-        self._scorings: list[Scoring] = []
-        for each in similarities:
-            keys: Sequence[str | None] = [None]
-            if each.mode == "embedding":
-                keys = search_keys(each.name, self.graphs, embed_keys, optional=is_auto)
-            self._scorings += [Scoring(each, key) for key in keys]
+        self._scorings = _scorings(similarity, index, self.graphs, embed_keys)
+        self.similarity = self._scorings[0].similarity
         self.embed_keys = [key for _, key in self._scorings if key is not None]
-        if embed_keys is not None and not self.embed_keys:
-            raise ValueError(
-                f"embed_keys={embed_keys!r} choose among embeddings, and similarity "
-                f"{self.similarity.name!r} compares texts; leave them out"
-            )
         self._is_fused = self.similarity.mode == "text" and bool(self.embed_keys)
         if self._is_fused and isinstance(min_score, int | float):
             raise ValueError(
                 f"min_score={min_score!r} requires one similarity, but words and vectors are "
                 "searched; set similarity='bm25' or similarity='cosine'"
             )
-        self._min_scores = check_hit_score(min_score, self.embed_keys, similarities[-1].name)
+        last = self._scorings[-1].similarity.name
+        self._min_scores = check_hit_score(min_score, self.embed_keys, last)
         self.lift = choice(lift, "lift", get_args(Lift))
         self.fetch_k = None if fetch_k is None else whole(fetch_k, "fetch_k", 1)
         self._restriction: Filters | None = None
@@ -272,7 +258,10 @@ class Retriever(BaseRetriever):
 
 
 async def search_branches(
-    branches: Sequence[Branch], queries: Sequence[str], work: Callable[[View], T]
+    branches: Sequence[Branch],
+    queries: Sequence[str],
+    work: Callable[[View], T],
+    links: SyncedIndex | None = None,
 ) -> list[T]:
     """Embed queries and search branches of the same graphs and target in one view.
 
@@ -280,6 +269,7 @@ async def search_branches(
         branches: The branches.
         queries: The queries, without blank queries.
         work: Returns the result of a query from its view; see ``search``.
+        links: An index of links that ``work`` reads, or None.
     """
 
     async def embed(graph: NodeGraph, key: str) -> Vectors:
@@ -292,11 +282,52 @@ async def search_branches(
     if pairs and queries:
         embedded = await gather([partial(embed, *pair) for pair in pairs])
         vectors = dict(zip(pairs, embedded, strict=True))
-    return await Do(partial(search, branches, queries, vectors, work), kind="work")
+    return await Do(partial(search, branches, queries, vectors, work, links), kind="work")
 
 
 def _all_results(branch: Branch, limit: int, view: View) -> Results:
     return view.results(view.ranking(branch, limit))
+
+
+def _checked_graphs(graph: NodeGraph | Sequence[NodeGraph]) -> list[NodeGraph]:
+    """Return the graphs, each once.
+
+    Raises:
+        TypeError: If there is no graph, or something else.
+    """
+    graphs = graph if isinstance(graph, Sequence) else [graph]
+    if not graphs or not all(isinstance(item, NodeGraph) for item in graphs):
+        raise TypeError(f"graph must be a NodeGraph or a list of them, got {graph!r:.80}")
+    return list(dict.fromkeys(graphs))
+
+
+def _scorings(
+    similarity: str | Similarity,
+    index: str | MakeIndex,
+    graphs: Sequence[NodeGraph],
+    embed_keys: Sequence[str] | None,
+) -> list[Scoring]:
+    """Return the compared words and embeddings.
+
+    Raises:
+        ValueError: If embeddings are named, and only words are compared.
+    """
+    is_auto = isinstance(similarity, str) and similarity == "auto"
+    names = ("bm25", "cosine") if is_auto else (similarity,)
+    scorings: list[Scoring] = []
+    for name in names:
+        each = with_index(get_similarity(name), index)
+        if each.mode == "embedding":
+            keys = search_keys(each.name, graphs, embed_keys, optional=is_auto)
+            scorings += [Scoring(each, key) for key in keys]
+        else:
+            scorings.append(Scoring(each, None))
+    if embed_keys is not None and all(key is None for _, key in scorings):
+        raise ValueError(
+            f"embed_keys={embed_keys!r} choose among embeddings, and similarity "
+            f"{scorings[0].similarity.name!r} compares texts; leave them out"
+        )
+    return scorings
 
 
 def search_keys(

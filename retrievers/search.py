@@ -7,7 +7,7 @@ node has changed when it is read, the view is stale, and the work is repeated wi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from itertools import chain, islice, takewhile
 from typing import Any, TypeVar
@@ -19,6 +19,7 @@ from ..nodegraph.node import ROOT, Node
 from .branch import Branch, QueryVectors, SearchedIndex, rank_branch, take
 from .hits import Key, Ranking
 from .indexes.current import current, reading
+from .indexes.synced_index import SyncedIndex
 from .ranking import in_document_order, scaled
 from .results import Results, ScoredNode
 from .tracing import is_observed, start_span
@@ -40,6 +41,7 @@ def search(
     queries: Sequence[str],
     vectors: QueryVectors,
     work: Callable[[View], T],
+    links: SyncedIndex | None = None,
 ) -> list[T]:
     """Search for embedded queries; return the result of each query.
 
@@ -52,27 +54,29 @@ def search(
         queries: The queries, none of which is blank.
         vectors: By graph and embedding, an array (queries, dimension).
         work: Returns the result of a query from its view. It may be called several times.
+        links: An index of links, which is read in the views as well. Such work takes longer, so
+            the lock is only held for reads.
     """
     results: list[T] = []
     for start in range(0, len(queries), MAX_QUERIES):
         part = slice(start, start + MAX_QUERIES)
         of_part = {name: array[part] for name, array in vectors.items()}
-        results += with_deferred_work(partial(_search, branches, queries[part], of_part, work))
+        opened = _Opened(branches, links)
+        results += with_deferred_work(partial(_search, opened, queries[part], of_part, work))
     return results
 
 
 def _search(
-    branches: Sequence[Branch],
+    opened: _Opened,
     queries: Sequence[str],
     vectors: QueryVectors,
     work: Callable[[View], T],
 ) -> list[T]:
-    opened = _Opened(branches)
     for _ in range(_ATTEMPTS):
         try:
             with current(opened.groups, opened.indexes):
                 state = opened.take(queries, vectors)
-                if state.is_small:
+                if opened.links is None and state.is_small:
                     return state.results(work)
                 state.release()
             return state.results(work)
@@ -93,12 +97,14 @@ class _Opened:
 
     Args:
         branches: The branches.
+        links: An index of links, or None.
     """
 
-    def __init__(self, branches: Sequence[Branch]) -> None:
+    def __init__(self, branches: Sequence[Branch], links: SyncedIndex | None) -> None:
         self._branches = {branch: branch.open() for branch in branches}
         opened = chain.from_iterable(chain.from_iterable(self._branches.values()))
-        self.indexes = [*dict.fromkeys(each.index for each in opened)]
+        self.indexes: list[Any] = [*dict.fromkeys(each.index for each in opened)]
+        self.links = links
         self.groups: dict[NodeGraph, list[str]] = {}
         for graph in branches[0].graphs:
             groups = [branches[0].target]
@@ -106,6 +112,9 @@ class _Opened:
                 for group in branch.groups:
                     groups += graph.reader.searched_groups(group)
             self.groups[graph] = [*dict.fromkeys(groups)]
+        if links is not None:
+            self.indexes.append(links)
+            self.groups[links.graph] += links.groups
 
     def take(self, queries: Sequence[str], vectors: QueryVectors) -> _State:
         """Return the state of the graphs, which are held."""
@@ -168,8 +177,11 @@ class _State:
         return [work(View(self, number)) for number in range(len(self.queries))]
 
     @contextmanager
-    def reading(self) -> Iterator[None]:
+    def reading(self, same_state: bool = False) -> Iterator[None]:
         """Hold the locks of the graphs until the block ends.
+
+        Args:
+            same_state: Whether any change of the graphs is an error.
 
         Raises:
             MissingNodeError: If too much has changed to tell which documents have.
@@ -181,7 +193,7 @@ class _State:
             for number, (graph, seen) in enumerate(zip(self.graphs, self._seen, strict=True)):
                 state, revision = seen
                 if graph.reader.held_state() != state:
-                    ids = graph.reader.changed_ids(ROOT, revision)
+                    ids = None if same_state else graph.reader.changed_ids(ROOT, revision)
                     if ids is None:
                         raise MissingNodeError("a found node was changed")
                     self._changed[number] = {*chain.from_iterable(ids)}
@@ -272,9 +284,16 @@ class View:
         ids = [node_id for _, node_id in keys]
         return self.source(branch).snapshot.term_scores(self._number, ids)
 
-    def reading(self) -> Any:
-        """Hold the locks of the graphs until the block ends. Several reads see one state."""
-        return self._state.reading()
+    def reading(self, *, same_state: bool = False) -> AbstractContextManager[None]:
+        """Hold the locks of the graphs until the block ends. Several reads see one state.
+
+        Args:
+            same_state: Whether any change of the graphs makes the view stale.
+
+        Raises:
+            MissingNodeError: If the view is stale.
+        """
+        return self._state.reading(same_state)
 
     def nodes(self, keys: Iterable[Key]) -> dict[Key, Node]:
         """Return nodes.

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar, Literal, NamedTuple, cast, get_args
-
-import numpy as np
+from typing import Any, ClassVar, Literal, cast, get_args
 
 from ...nodegraph.errors import EmbeddingError, VectorLengthError
 from ...nodegraph.extractors.entity_extractor import EntityExtractor
@@ -18,16 +16,14 @@ from ...nodegraph.storage.columns import portions
 from ..analysis.phrases import Phrase, quoted_phrases
 from ..base_retriever import BaseRetriever, Phrases
 from ..filters import Filters, all_of, parse_filters
-from ..indexes.bm25_scores import Floats, TermWeights
-from ..indexes.current import current
-from ..indexes.nearest_vectors import unit
 from ..indexes.text_index import TextIndex
 from ..indexes.vector_index import VectorIndex
-from ..plans.effects import find_all, find_one
+from ..plans.effects import find_one
 from ..plans.plan import Do
 from ..protocols import Index, RetrieverProtocol
 from ..ranking import cut_scores, with_variant
 from ..results import QueryVariant, Results
+from ..retrieval_conditions import HitConditions
 from ..retriever import Retriever, search_branches
 from ..search import View
 from ..similarities.bm25 import Bm25
@@ -35,10 +31,9 @@ from ..similarities.registry import DEFAULT, MakeIndex, get_similarity
 from ..token_budget import BUDGET, TokenBudget
 from ..tracing import start_span, summarize_queries
 from ..validation import check_min_score, check_top_k, choice
-from . import relevance
 from .branch_weights import BranchWeights, parse_weights
 from .budget_windows import passages_within, search_windows
-from .default_search import Distinct, EvidenceSearch
+from .default_search import Distinct, EvidenceSearch, Finish
 from .default_settings import (
     MeasuredSettings,
     default_target,
@@ -46,8 +41,10 @@ from .default_settings import (
     read_settings,
     sentence_group,
 )
-from .evidence_fusion import DEPTH, SENTENCES, WHOLE, Branches, EvidenceFusion, HitsForLinks
-from .link_retriever import LinkRetriever
+from .evidence_fusion import DEPTH, SENTENCES, WHOLE, Branches, EvidenceFusion
+from .link_index import LinkIndex
+from .link_search import SEEDS, LinkSearch
+from .linked_search import FirstHits, LinkedSearch
 
 logger = logging.getLogger(__name__)
 
@@ -59,22 +56,6 @@ _MAX_WEIGHT = 3.0  # of vectors, for links and windows
 _ALONE = 10.0  # weight of vectors compared with words, if vectors decide alone
 
 _PROBED = 200  # characters of the query of ``build``
-
-
-class _Words(NamedTuple):
-    """The words of the results of a query.
-
-    Attributes:
-        results: The results.
-        ids: The nodes: first those of the results, then passages that link to them.
-        terms: The terms of the query.
-        scores: The scores of the nodes by each term, (nodes, terms).
-    """
-
-    results: Results
-    ids: Sequence[str]
-    terms: TermWeights
-    scores: Floats
 
 
 class DefaultRetriever(BaseRetriever):
@@ -183,42 +164,58 @@ class DefaultRetriever(BaseRetriever):
         self.follow_links = follow_links
         self.collapse = collapse
         self._is_warned = False  # whether the log has a warning of the vectors missing now
-        self._linked: dict[tuple[float, ...], LinkRetriever] = {}  # by weights of vectors
         self.phrases = choice(phrases, "phrases", get_args(Phrases))
         self.min_score = check_min_score(min_score, self)
         self.vectors = choice(vectors, "vectors", ("both", "sentences", "passages"))
         self.sentences, self.entities = sentence_group(graph, target), f"{target} entity"
         self._needs_vectors = embed_keys is not None
         keys = list(graph.embeddings.embedders) if embed_keys is None else list(embed_keys)
-        if index != DEFAULT and not keys:
-            raise ValueError(
-                f"index={index!r:.80} is an index of embeddings, and none are searched; give the "
-                "graph an embedding model"
-            )
-        similarity = get_similarity(words)
-        if not isinstance(similarity, Bm25):
-            raise TypeError(
-                f"words must be 'bm25' or a Bm25, got {words!r:.80}; for other similarities, use "
-                "Retriever(graph, group, similarity, target=...)"
-            )
-        self.bm25 = similarity
-        branch = partial(Retriever, graph, target=target, top_k=DEPTH, filters=filters)
+        self.bm25 = _words_similarity(words)
         self._word_retrievers = {
-            "sentences": branch(self.sentences, similarity),
-            "words": branch(target, similarity),
+            "sentences": self._retriever(self.sentences, self.bm25),
+            "words": self._retriever(target, self.bm25),
         }
-        of_vectors = {"sentences": [self.sentences], "passages": [target]}
-        groups = of_vectors.get(self.vectors, [self.sentences, target])
-        nearest = partial(branch, similarity="cosine", index=index)
-        self._vectors = [
-            nearest(group, embed_keys=[key]) for key in keys for group in dict.fromkeys(groups)
-        ]
+        self._vectors = self._vector_retrievers(keys, index)
         self._embed_keys = keys
         self._known_keys = keys  # also those with weight 0
         self._known_vectors = self._vectors
         self.weights: BranchWeights | None = None
         if weights is not None:
             self._set_weights(weights)
+
+    def _vector_retrievers(self, keys: Sequence[str], index: str | MakeIndex) -> list[Retriever]:
+        """Return the retrievers by vectors, of sentences and of targets.
+
+        Raises:
+            ValueError: If there is an index of embeddings, and no embedding.
+        """
+        if index != DEFAULT and not keys:
+            raise ValueError(
+                f"index={index!r:.80} is an index of embeddings, and none are searched; give the "
+                "graph an embedding model"
+            )
+        groups = [self.sentences, self.target]
+        if self.vectors == "sentences":
+            groups = [self.sentences]
+        elif self.vectors == "passages":
+            groups = [self.target]
+        return [
+            self._retriever(group, "cosine", embed_keys=[key], index=index)
+            for key in keys
+            for group in dict.fromkeys(groups)
+        ]
+
+    def _retriever(self, group: str, similarity: str | Bm25, **options: Any) -> Retriever:
+        """Return the retriever of a branch."""
+        return Retriever(
+            self.graph,
+            group,
+            similarity,
+            target=self.target,
+            top_k=DEPTH,
+            filters=self.filters,
+            **options,
+        )
 
     def _set_weights(self, weights: Mapping[str, float]) -> None:
         """Set the weights of words and vectors. Vectors with weight 0 are not searched."""
@@ -235,7 +232,6 @@ class DefaultRetriever(BaseRetriever):
         }
         other._vectors = [each.with_fetch_k(fetch_k) for each in self._vectors]
         other._known_vectors = [each.with_fetch_k(fetch_k) for each in self._known_vectors]
-        other._linked = {}
         return other
 
     def with_phrases(self, phrases: Phrases) -> DefaultRetriever:
@@ -248,7 +244,6 @@ class DefaultRetriever(BaseRetriever):
         """Return a copy with given weights of words and vectors."""
         other = copy.copy(self)
         other._set_weights(weights)
-        other._linked = {}
         return other
 
     def with_min_score(self, min_score: float) -> DefaultRetriever:
@@ -375,13 +370,8 @@ class DefaultRetriever(BaseRetriever):
             if budget is not None:
                 count = passages_within(budget)
             distinct = Distinct(count, self.collapse)
-            if links:
-                found = await self._find_linked(measured, filters, texts, distinct)
-                if budget is not None:
-                    windows = partial(self._windows, texts, found, budget, measured.weights)
-                    found = await Do(windows, kind="work")
-            else:
-                found = await self._find(measured, filters, texts, distinct, budget)
+            find = self._find_linked if links else self._find
+            found = await find(measured, filters, texts, distinct, budget)
             span.attributes.update(_notes(found))
             if len(texts) == len(queries):
                 return found
@@ -418,36 +408,11 @@ class DefaultRetriever(BaseRetriever):
         if self.weights is not None:
             reliability = dict.fromkeys(self._embed_keys, 1.0)
         vectors = [each for each in self._vectors if reliability[each.embed_keys[0]]]
-        branches = Branches(
-            self._word_retrievers["sentences"].branch(filters),
-            self._word_retrievers["words"].branch(filters),
-            [each.branch(filters) for each in vectors],
-        )
+        branches = self._branches(vectors, filters)
         fusion = EvidenceFusion(branches, reliability, measured.deviations, self.weights)
-        finish = None
-        if budget is not None:
-            finish = partial(self._in_windows, branches, budget, measured.weights)
+        finish = self._finish(branches, budget, measured)
         work = EvidenceSearch(fusion, measured.backgrounds, distinct, finish)
         return await search_branches(branches.all, queries, work)
-
-    def _in_windows(
-        self,
-        branches: Branches,
-        budget: TokenBudget,
-        weights: Sequence[float],
-        view: View,
-        results: Results,
-    ) -> Results:
-        """Return windows of passages; the graph is held."""
-        return search_windows(
-            self.graph,
-            self.sentences,
-            results,
-            view.prepared(branches.words),
-            cast(TextIndex, view.source(branches.sentences).opened.index),
-            budget,
-            self._fixed_weights(weights),
-        )
 
     def _fixed_weights(self, measured: Sequence[float]) -> dict[str, float]:
         """Return the weights of vectors beside words with the weights 1 and 3."""
@@ -466,123 +431,81 @@ class DefaultRetriever(BaseRetriever):
         filters: Filters | None,
         queries: Sequence[str],
         distinct: Distinct,
+        budget: TokenBudget | None,
     ) -> list[Results]:
-        """Search all branches, and follow links."""
-        retriever = self._link_retriever(measured)
-        conditions = all_of(self.filters, filters)
-        found: dict[str, Results] = {}
-        missing = [*queries]
-        depth = distinct.depth
-        while missing:
-            limit = max(depth, relevance.COMPARED)
-            rankings = await find_all(retriever, missing, limit, conditions)
-            score = partial(self._linked_results, missing, rankings, measured, distinct, depth)
-            found |= await Do(score, kind="work")
-            missing = [query for query in missing if query not in found]
-            depth *= 2
-        return [[*found[query]] for query in queries]
+        """Search all branches and follow links in one view."""
+        group = self.target if self.vectors == "passages" else self.sentences
+        weights = self._fixed_weights(measured.weights)
+        vectors = [
+            each for each in self._vectors if each.group == group and weights[each.embed_keys[0]]
+        ]
+        branches = self._branches(vectors, filters)
+        first = FirstHits(
+            branches,
+            [weights[each.embed_keys[0]] for each in vectors],
+            None if self.weights is None else float(self.weights.words > 0),
+        )
+        index = await Do(self._link_index, kind="work")
+        work = LinkedSearch(
+            first,
+            LinkSearch(self.graph, branches.words, index, SEEDS, repetition=0.0),
+            HitConditions(all_of(self.filters, filters)),
+            measured.backgrounds,
+            measured.deviations,
+            distinct,
+            self._finish(branches, budget, measured),
+        )
+        return await search_branches(branches.all, queries, work, index)
 
-    def _linked_results(
-        self,
-        queries: Sequence[str],
-        rankings: Sequence[Results],
-        measured: MeasuredSettings,
-        distinct: Distinct,
-        depth: int,
-    ) -> dict[str, Results]:
-        """Return the results of the queries that have enough distinct results."""
-        found: dict[str, Results] = {}
-        of_queries = self._words_of(queries, rankings)
-        for query, words in zip(queries, of_queries, strict=True):
-            scores = relevance.word_scores(words.terms, words.scores)
-            near = [*self._near(query, words.results, measured)]
-            count = len(words.results)
-            scores[:count] = relevance.joined(scores[:count], near)
-            by_id = dict(zip(words.ids, scores.tolist(), strict=True))
-            ranking = relevance.with_scores(words.results, by_id)[:depth]
-            groups = distinct.groups([result.node for result in ranking], depth)
-            if groups.is_enough:
-                found[query] = [
-                    relevance.with_copies(
-                        ranking[at],
-                        [(ranking[other].node, ranking[other].score) for other in others],
-                        query,
-                    )
-                    for at, *others in groups.positions
-                ]
-        return found
-
-    def _link_retriever(self, measured: MeasuredSettings) -> LinkRetriever:
-        """Return the retriever that follows links, made once for each measurement."""
+    def _link_index(self) -> LinkIndex:
+        """Return the index of the names that link targets. Their group is declared if missing."""
         if self.entities not in self.graph.reader.group_names():
             self.graph.create_node_group(self.entities, EntityExtractor(), parent=self.target)
-        key = tuple(measured.weights)
-        if key not in self._linked:
-            inner = self._hits_for_links(measured)
-            self._linked[key] = LinkRetriever(inner, self.graph, via=self.entities, repetition=0)
-        return self._linked[key]
+        return LinkIndex.open(self.graph, self.entities)
 
-    def _words_of(self, queries: Sequence[str], rankings: Sequence[Results]) -> list[_Words]:
-        """Return the words of results.
+    def _branches(self, vectors: Sequence[Retriever], filters: Filters | None) -> Branches:
+        """Return the branches of a call, with some of the vectors."""
+        return Branches(
+            self._word_retrievers["sentences"].branch(filters),
+            self._word_retrievers["words"].branch(filters),
+            [each.branch(filters) for each in vectors],
+        )
 
-        Results are left out if they, or the passages that link to them, were removed in between.
-        """
-        index = self.bm25.open(self.graph, self.target)
-        found = []
-        with index.current():
-            existing = index.table.rows.keys()
-            for query, ranking in zip(queries, rankings, strict=True):
-                results = []
-                linking = []
-                for result in ranking:
-                    node = relevance.linked_from(result)
-                    ids = [result.node.id] if node is None else [result.node.id, node.id]
-                    if existing >= {*ids}:
-                        results.append(result)
-                        linking += ids[1:]
-                ids = [*dict.fromkeys([*(result.node.id for result in results), *linking])]
-                terms = self.bm25.prepare(query, [index])
-                found.append(_Words(results, ids, terms, index.term_scores(ids, terms)))
-        return found
+    def _finish(
+        self, branches: Branches, budget: TokenBudget | None, measured: MeasuredSettings
+    ) -> Finish | None:
+        """Return a function that makes windows of passages, if there is a token budget."""
+        if budget is None:
+            return None
+        weights = self._fixed_weights(measured.weights)
 
-    def _hits_for_links(self, measured: MeasuredSettings) -> HitsForLinks:
-        """Return the retriever of the first hits of links."""
-        group = self.target if self.vectors == "passages" else self.sentences
-        vectors = [each for each in self._vectors if each.group == group]
-        by_key = self._fixed_weights(measured.weights)
-        weights = [by_key[each.embed_keys[0]] for each in vectors]
-        trust = None if self.weights is None else float(self.weights.words > 0)
-        words = [*self._word_retrievers.values()]
-        return HitsForLinks(words, vectors, weights, trust)
+        def in_windows(view: View, results: Results) -> Results:
+            return search_windows(
+                self.graph,
+                self.sentences,
+                results,
+                view.prepared(branches.words),
+                cast(TextIndex, view.source(branches.sentences).opened.index),
+                budget,
+                weights,
+            )
 
-    def _near(self, query: str, results: Results, measured: MeasuredSettings) -> Iterator[Floats]:
-        """Yield the vector scores of results, for each embedding that found some of them."""
-        for key, background in measured.backgrounds.items():
-            cosines = np.array([relevance.mean_cosine(result, key) for result in results])
-            if cosines.any():
-                vector = unit(self.graph.embeddings.query_vectors([query], key)[0])
-                size = self.graph.reader.count(self.target)
-                deviation = measured.deviations[key]
-                yield relevance.vector_scores(cosines, vector, background, deviation, size)
+        return in_windows
 
-    def _windows(
-        self,
-        queries: Sequence[str],
-        found: Sequence[Results],
-        budget: TokenBudget,
-        weights: Sequence[float],
-    ) -> list[Results]:
-        """Return windows of the passages that were found for each query."""
-        words, full = (self.bm25.open(self.graph, group) for group in (self.sentences, self.target))
-        vectors = self._fixed_weights(weights)
-        groups = {self.graph: (self.sentences, self.target)}
-        with current(groups, [words, full]):
-            windows = []
-            for query, results in zip(queries, found, strict=True):
-                terms = self.bm25.prepare(query, [full])
-                options = terms, words, budget, vectors
-                windows.append(search_windows(self.graph, self.sentences, results, *options))
-            return windows
+
+def _words_similarity(words: str | Bm25) -> Bm25:
+    """Return the similarity of words.
+
+    Raises:
+        TypeError: If it is not a ``Bm25``.
+    """
+    similarity = get_similarity(words)
+    if not isinstance(similarity, Bm25):
+        raise TypeError(
+            f"words must be 'bm25' or a Bm25, got {words!r:.80}; for other similarities, use "
+            "Retriever(graph, group, similarity, target=...)"
+        )
+    return similarity
 
 
 def _notes(found: Sequence[Results]) -> dict[str, str]:

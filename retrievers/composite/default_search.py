@@ -23,6 +23,10 @@ _SPARE = 4  # additional results, since texts may repeat
 _DEEPEST = 16  # a search for distinct texts stops at this multiple of the limit
 
 
+Finish = Callable[[View, Results], Results]
+"""Changes the results of a query while the graph is held, such as to windows."""
+
+
 class Groups(NamedTuple):
     """Results with equal texts.
 
@@ -82,7 +86,7 @@ class EvidenceSearch:
         fusion: EvidenceFusion,
         backgrounds: Mapping[str, relevance.Vectors],
         distinct: Distinct,
-        finish: Callable[[View, Results], Results] | None,
+        finish: Finish | None,
     ) -> None:
         self._fusion = fusion
         self._backgrounds = backgrounds

@@ -13,10 +13,8 @@ from ..branch import Branch
 from ..hits import Key, Ranking, fused, with_shares
 from ..indexes.bm25_scores import Floats, TermWeights
 from ..results import QueryVariant, Results
-from ..retriever import Retriever
 from ..search import View
 from .branch_weights import BranchWeights
-from .fusion import FusionRetriever
 from .trust import PassageEvidence, PassageHits, probability, vector_evidence, word_evidence
 
 DEPTH = 32
@@ -226,45 +224,6 @@ def _with_phrases(scores: Floats, query: TermWeights, matches: npt.NDArray[np.bo
     counts = matches[:, columns].sum(axis=1)
     with_phrases: Floats = scores + counts * (1 + scores.max(initial=0.0))
     return with_phrases
-
-
-class HitsForLinks(FusionRetriever):
-    """A retriever of the first hits, from which links are followed.
-
-    The words of a question of several hops are spread over several passages, and each passage has
-    little evidence. So the branches have fixed weights. Words count less if they match by chance.
-
-    Args:
-        words: The words of sentences, and of their targets.
-        vectors: The vectors of each embedding.
-        weights: The weights of the vectors, beside words with the weights 1 and 3.
-        trust: The factor of the weights of words, from 0 to 1. None: the probability that the words
-            of the question do not match by chance.
-    """
-
-    def __init__(
-        self,
-        words: Sequence[Retriever],
-        vectors: Sequence[Retriever],
-        weights: Sequence[float],
-        trust: float | None = None,
-    ) -> None:
-        every = [*words, *vectors]
-        super().__init__(every, "relative", [SENTENCES, WHOLE, *weights], top_k=DEPTH)
-        self.trust = trust
-
-    def _ranked(self, view: View, branches: Sequence[Branch], depths: Sequence[int]) -> Ranking:
-        """Fuse the rankings of branches for one query."""
-        depth = depths[0]
-        sentences, words, *vectors = branches
-        rankings = [view.ranking(branch, depth) for branch in branches]
-        weights = [weight for weight in self.weights if weight]
-        if vectors:
-            trust = self.trust
-            if trust is None:
-                trust = trust_in_words(view, Branches(sentences, words, vectors), depth)
-            weights[:2] = [SENTENCES * trust, WHOLE * trust]
-        return fused(rankings, "relative", weights)
 
 
 def trust_in_words(view: View, branches: Branches, depth: int) -> float:

@@ -2,39 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from functools import partial
-from heapq import nlargest, nsmallest
-from typing import Any
-
-import numpy as np
 
 from ...nodegraph.graph import NodeGraph
 from ..base_retriever import BaseRetriever
+from ..branch import words_branch
 from ..filters import Filters, all_of, parse_filters
 from ..foreign.foreign_retriever import as_retriever, check_in_graph
-from ..indexes.current import current
-from ..indexes.synced_index import SyncedIndex
-from ..indexes.text_index import TextIndex
 from ..plans.effects import find_all
 from ..plans.plan import Do
 from ..protocols import RetrieverLike
-from ..results import Evidence, Results, ScoredNode
-from ..retrieval_conditions import Conditions, HitConditions
+from ..results import Results
+from ..retrieval_conditions import HitConditions
+from ..search import View, search
 from ..similarities.bm25 import Bm25
 from ..token_budget import without_budget
 from ..tracing import start_span
 from ..validation import check_top_k, number, whole
-from .link_index import Entity, LinkIndex
-from .link_scores import Pair, QueryWords, best_pairs, connect, least_repeating, score_scale
-
-NAMED = "named"
-"""The ``similarity`` of evidence for a passage whose title the query names."""
-
-_NAMED = 2  # passages per title that rank before the hits
-
-_GO_ON = 5  # linked passages with a second hop
+from .link_index import LinkIndex
+from .link_search import FOLLOW_LINKS, SEEDS, LinkSearch
 
 
 class LinkRetriever(BaseRetriever):
@@ -108,7 +95,7 @@ class LinkRetriever(BaseRetriever):
         ['Brand', 'Henrik Ibsen']
     """
 
-    name = "follow links"
+    name = FOLLOW_LINKS
 
     def __init__(
         self,
@@ -117,7 +104,7 @@ class LinkRetriever(BaseRetriever):
         *,
         via: str | None = None,
         top_k: int = 6,
-        seeds: int = 10,
+        seeds: int = SEEDS,
         repetition: float = 0.15,
         bm25: Bm25 | None = None,
         filters: Filters | None = None,
@@ -159,157 +146,32 @@ class LinkRetriever(BaseRetriever):
         """Rank hits and the passages that are linked to the first hits."""
         with start_span(self.name, query=query, via=self.via, hits=len(hits)) as span:
             results = hits[:limit]
-            if own := [hit for hit in hits if self._own_id(hit)]:
-                group = own[0].node.group
-                parent = self.via and self.graph.reader.lineage(self.via)[-1].parent
-                if parent not in (None, group):
-                    raise ValueError(
-                        f"the hits must be of group {parent!r}, which {self.via!r} links, got "
-                        f"{group!r}; set target={parent!r} in the inner retriever"
-                    )
+            own = [hit for hit in hits if hit.node.graph is self.graph]
+            if own:
+                links = self._links(own[0].node.group)
                 met = conditions(own)
-                passages = self.bm25.open(self.graph, group)
-                links = None if self.via is None else LinkIndex.open(self.graph, self.via)
-                groups = [group] if self.via is None else [group, self.via]
-                indexes: list[SyncedIndex] = [passages] if links is None else [passages, links]
-                with current({self.graph: groups}, indexes):
-                    results = self._ranked(
-                        query, hits, passages, links, limit, met, span.attributes
-                    )
+
+                def work(view: View) -> Results:
+                    return links.follow(view, hits, limit, met, span.attributes)
+
+                (results,) = search([links.words], [query], {}, work, links.links)
             span.attributes["results"] = len(results)
         return results
 
-    def _ranked(
-        self,
-        query: str,
-        hits: Results,
-        passages: TextIndex,
-        index: LinkIndex | None,
-        limit: int,
-        conditions: Conditions,
-        attributes: dict[str, Any],
-    ) -> Results:
-        """Return the results; the graph is held.
+    def _links(self, group: str) -> LinkSearch:
+        """Return the links of a group of passages.
 
-        Args:
-            query: The query.
-            hits: The hits.
-            passages: The words of the passages.
-            index: The names in the passages.
-            limit: The maximum number of results.
-            conditions: The conditions of seeds and of linked passages.
-            attributes: The attributes of the span.
+        Raises:
+            ValueError: If the names do not link these passages.
         """
-        titles: list[Entity] = []
-        if index is not None:
-            titles = index.named(query)
-        allowed, existing = passages.meeting(conditions.filter), passages.table.rows
-
-        def is_allowed(passage: str) -> bool:
-            return passage in existing and (allowed is None or allowed(passage))
-
-        words = QueryWords(query, self.bm25, passages, self.graph, titles)
-        lowest = min(0.0, min(hit.score for hit in hits))  # a reranker's scores may be negative
-        first = hits[0].score
-        hits = words.without_parts_of_names(hits, lowest)
-        named: dict[str, Evidence] = {}
-        for title in titles:
-            about = [*filter(is_allowed, title.about)]
-            order = np.argsort(-words.scores(about).sum(axis=1), kind="stable")[:_NAMED]
-            for node in self.graph.reader.nodes_by_id([about[at] for at in order]):
-                named[node.id] = Evidence(node, first, NAMED, query, filters=conditions.filters)
-        evidence = {self._own_id(hit): hit.evidence for hit in hits}
-        hits = [
-            *(ScoredNode(m.node, m.score, (m, *evidence.get(i, ()))) for i, m in named.items()),
-            *(hit for hit in hits if self._own_id(hit) not in named),
-        ]
-        scores = {self._own_id(hit): hit.score - lowest for hit in hits}
-        seeds = [*filter(is_allowed, scores)][: self.seeds]
-        follow = partial(connect, self.graph, passages, allowed, index)
-        positions = max(limit, self.seeds)
-        best: dict[str, Pair] = {}
-        scale = 0.0
-        if seeds:
-            matrix, seed_scores = follow(seeds), [scores[seed] for seed in seeds]
-            terms = words.scores(matrix.passages)
-            scale = score_scale(seed_scores, terms[: len(seeds)].sum(axis=1))
-            terms *= scale
-            best = best_pairs(matrix, seed_scores, terms, max(positions, _GO_ON))
-            attributes.update(passages=len(matrix.passages), pairs=len(best), paths=0)
-            linked = [item for item in best.items() if item[0] not in seeds]
-            if second := nlargest(_GO_ON, linked, key=lambda item: item[1].score):
-                of_seeds = dict(zip(seeds, terms, strict=False))
-                matrix = follow([i for i, _ in second])
-                terms = scale * words.scores(matrix.passages)
-                covered = np.array([of_seeds[pair.partner] for _, pair in second])
-                covered = np.maximum(terms[: len(second)], covered)
-                pair_scores = [pair.score for _, pair in second]
-                paths = best_pairs(matrix, pair_scores, terms, positions, covered)
-                attributes.update(paths=len(paths))
-                better = (i for i, p in paths.items() if i not in best or p.score > best[i].score)
-                best |= {i: paths[i] for i in better}
-        ranking, pairs = self._rank(hits, best, lowest, positions)
-        if self.repetition:
-            native = [at for at, result in enumerate(ranking) if self._own_id(result) in existing]
-            of_native = words.scores([ranking[at].node.id for at in native])
-            terms = np.zeros((len(ranking), of_native.shape[1]))
-            terms[native] = scale * of_native
-            order_and_scores = least_repeating(
-                [result.score for result in ranking],
-                terms,
-                self.repetition,
-                [_is_named(result) for result in ranking],
-                [None if index is None else index.title(self._own_id(r)) for r in ranking],
-            )
-            ranking = [replace(ranking[at], score=score) for at, score in order_and_scores]
-        deciding = [pairs.get(self._own_id(result)) for result in ranking[:limit]]
-        partners = dict.fromkeys(pair.partner for pair in deciding if pair is not None)
-        nodes = {node.id: node for node in self.graph.reader.nodes_by_id([*partners])}
-        results = []
-        for result, pair in zip(ranking, deciding, strict=False):
-            if pair is not None:
-                kind, entity = pair.connection
-                ends = [nodes[pair.partner]]
-                if index is not None and entity is not None:
-                    ends.append(index.node(entity))
-                link = result.score, f"link {kind!r}", query
-                matches = [Evidence(end, *link, filters=conditions.filters) for end in ends]
-                result = replace(result, evidence=(*matches, *result.evidence))
-            results.append(result)
-        return results
-
-    def _rank(
-        self, hits: Results, pairs: Mapping[str, Pair], lowest: float, limit: int
-    ) -> tuple[Results, dict[str, Pair]]:
-        """Rank hits and linked passages by their best pair or their own score.
-
-        Returns:
-            The ranking, and the pairs of passages whose pair decides.
-        """
-        used = dict(pairs)
-        rows: list[tuple[float, ScoredNode]] = []  # pairs of the own score and the result
-        for hit in hits:
-            pair = used.get(self._own_id(hit))
-            if pair is not None and pair.score + lowest > hit.score:
-                rows.append((hit.score, replace(hit, score=pair.score + lowest)))
-            else:
-                used.pop(self._own_id(hit), None)
-                rows.append((hit.score, hit))
-        hit_ids = {*map(self._own_id, hits)}
-        linked = [item for item in pairs.items() if item[0] not in hit_ids]
-        linked = nsmallest(limit, linked, key=lambda item: (-item[1].score, -item[1].own_score))
-        nodes = self.graph.reader.nodes_by_id([i for i, _ in linked])
-        for node, (_, pair) in zip(nodes, linked, strict=True):
-            rows.append((pair.own_score + lowest, ScoredNode(node, pair.score + lowest)))
-        rows.sort(
-            key=lambda row: (-row[1].score, -row[0], not _is_named(row[1]), row[1].node.order)
-        )
-        return [result for _, result in rows[:limit]], used
-
-    def _own_id(self, result: ScoredNode) -> str:
-        """Return the id of a node of the graph. Other graphs may have nodes with the same id."""
-        return result.node.id if result.node.graph is self.graph else ""
-
-
-def _is_named(result: ScoredNode) -> bool:
-    return bool(result.evidence) and result.evidence[0].similarity == NAMED
+        index = None
+        if self.via is not None:
+            index = LinkIndex.open(self.graph, self.via)
+            parent = self.graph.reader.lineage(self.via)[-1].parent
+            if parent != group:
+                raise ValueError(
+                    f"the hits must be of group {parent!r}, which {self.via!r} links, got "
+                    f"{group!r}; set target={parent!r} in the inner retriever"
+                )
+        words = words_branch(self.graph, group, self.bm25)
+        return LinkSearch(self.graph, words, index, self.seeds, self.repetition)

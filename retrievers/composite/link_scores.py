@@ -6,17 +6,18 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import MEMBER, Link
+from ..branch import Branch
 from ..indexes.bm25_scores import Floats
 from ..indexes.text_index import Meets, TextIndex
 from ..results import Results
-from ..similarities.bm25 import Bm25
+from ..search import View
 from .link_index import Entity, LinkIndex
 from .link_names import has_name
 
@@ -67,14 +68,32 @@ class LinkMatrix:
     connections: list[Connection]
 
 
-def connect(
+class Connections(NamedTuple):
+    """The links and names of passages.
+
+    Attributes:
+        seeds: The ids of the passages.
+        links: The position of each seed, the linked passage and the link.
+        entities: The names in the seeds, the rarest first.
+        passages: The ids of the seeds and of the passages that are considered.
+        size: The number of all passages.
+    """
+
+    seeds: Sequence[str]
+    links: Sequence[tuple[int, str, Link]]
+    entities: Sequence[Entity]
+    passages: Sequence[str]
+    size: int
+
+
+def read_connections(
     graph: NodeGraph,
     passages: TextIndex,
     allowed: Meets | None,
     index: LinkIndex | None,
     seeds: Sequence[str],
-) -> LinkMatrix:
-    """Return the strongest connections of passages; of equal connections, the first.
+) -> Connections:
+    """Read the links and names of passages.
 
     Args:
         graph: The node graph. Its lock must be held.
@@ -85,19 +104,26 @@ def connect(
     """
     links = _direct_links(graph, passages, seeds)
     entities = [] if index is None else index.entities(seeds)
-    entities.sort(key=lambda entity: (len(entity.passages), entity.rank))  # the rarest first
-    ids = _considered(seeds, links, entities, allowed)
+    entities.sort(key=lambda entity: (len(entity.passages), entity.rank))
+    considered = _considered(seeds, links, entities, allowed)
+    return Connections(seeds, links, entities, considered, passages.size)
+
+
+def link_matrix(read: Connections) -> LinkMatrix:
+    """Return the strongest connections of passages; of equal connections, the first."""
+    seeds = read.seeds
+    ids = [*read.passages]
     columns = {passage: column for column, passage in enumerate(ids)}
     strengths = [[0.0] * len(ids) for _ in seeds]
     strongest = [[0] * len(ids) for _ in seeds]
     connections: list[Connection] = []
-    for row, passage, link in links:
+    for row, passage, link in read.links:
         if passage in columns:
             part = {columns[passage]: min(link.weight, 1.0)}
             _strengthen(strengths[row], strongest[row], part, len(connections))
             connections.append((link.type, None))
-    for entity in entities:
-        parts = _entity_parts(entity, columns, passages.size)
+    for entity in read.entities:
+        parts = _entity_parts(entity, columns, read.size)
         for row in [column for column in parts if column < len(seeds)]:
             _strengthen(strengths[row], strongest[row], parts, len(connections), parts[row])
         connections.append((MEMBER, entity.key))
@@ -291,7 +317,7 @@ def least_repeating(
 
 
 class QueryWords:
-    """The scores of passages by each term of a query. The graph's lock must be held.
+    """The scores of passages by each term of a query.
 
     The words of a title that the query names count only in passages that mention the title:
     "Dodge City Regional Airport" does not ask for other things in a Dodge or a region. A passage
@@ -299,31 +325,27 @@ class QueryWords:
     title of a passage, but no name in most texts. Titles of one word are not restricted.
 
     Args:
-        query: The query.
-        bm25: The weights of words.
-        passages: The index of the passages' words, up to date with the graph.
+        view: The view of the query. It must be held.
+        words: The branch of the passages' words.
         graph: The graph.
         titles: The titles that the query names.
     """
 
     def __init__(
-        self,
-        query: str,
-        bm25: Bm25,
-        passages: TextIndex,
-        graph: NodeGraph,
-        titles: Sequence[Entity] = (),
+        self, view: View, words: Branch, graph: NodeGraph, titles: Sequence[Entity]
     ) -> None:
-        self._passages = passages
+        self._view = view
+        self._branch = words
         self._graph = graph
-        self._weights = bm25.prepare(query, [passages])
-        terms = [*self._weights.weights]
+        self._passages = cast(TextIndex, view.source(words).opened.index)
+        bm25 = words.scorings[0].similarity
+        terms = [*view.prepared(words).weights]
         self._mentions: dict[tuple[str, str], bool] = {}  # by title and passage
         self._columns: dict[str, list[int]] = {}  # the terms of each title
         for title in titles:
             if " " not in title.key:
                 continue
-            of_title = bm25.prepare(title.key, [passages]).weights
+            of_title = bm25.prepare(title.key, [self._passages]).weights
             columns = [at for at, term in enumerate(terms) if term in of_title]
             if columns:
                 self._columns[title.key] = columns
@@ -336,21 +358,27 @@ class QueryWords:
             ids: The passages.
             parts: Whether words of titles count in all passages.
         """
-        scores = self._passages.term_scores(ids, self._weights)
+        scores: Floats = self._view.term_scores(self._branch, [(0, i) for i in ids])
         if parts:
             return scores
         for title, columns in self._columns.items():
             has_all = np.all(scores[:, columns] > 0, axis=1).tolist()
             keys = [(title, passage) for passage in ids]
             new = [at for at, key in enumerate(keys) if has_all[at] and key not in self._mentions]
-            nodes = self._graph.reader.nodes_by_id([ids[at] for at in new])
-            texts = self._graph.reader.searched_texts(nodes)
+            texts = self._texts([ids[at] for at in new])
             for at, text in zip(new, texts, strict=True):
                 self._mentions[keys[at]] = has_name(text, title)
             without = [at for at, key in enumerate(keys) if not self._mentions.get(key, False)]
             for column in columns:
                 scores[without, column] = 0.0
         return scores
+
+    def _texts(self, ids: Sequence[str]) -> list[str]:
+        if not ids:
+            return []
+        reader = self._graph.reader
+        with self._view.reading(same_state=True):
+            return reader.searched_texts(reader.nodes_by_id(ids))
 
     def without_parts_of_names(self, hits: Results, lowest: float) -> Results:
         """Subtract the scores of a name's single words from hits, and sort the hits again.
@@ -361,8 +389,10 @@ class QueryWords:
         """
         if not self._columns:
             return hits
-        existing = self._passages.table.rows
-        native = [hit for hit in hits if hit.node.graph is self._graph and hit.node.id in existing]
+        with self._view.reading(same_state=True):
+            existing = self._passages.table.rows
+            own = [hit for hit in hits if hit.node.graph is self._graph]
+            native = [hit for hit in own if hit.node.id in existing]
         if not native:
             return hits
         ids = [hit.node.id for hit in native]

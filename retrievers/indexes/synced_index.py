@@ -180,6 +180,18 @@ class SyncedIndex:
 
     # Following the graph
 
+    @property
+    def graph(self) -> NodeGraph:
+        """The node graph."""
+        return self._graph
+
+    @property
+    def groups(self) -> Sequence[str]:
+        """The groups that must be built before an update."""
+        if self.uses_search_text:
+            return self._graph.reader.searched_groups(self._group)
+        return [self._group]
+
     @contextmanager
     def current(self) -> Iterator[Self]:
         """Hold the graph with the group built and the index up to date, until the block ends.
@@ -193,10 +205,7 @@ class SyncedIndex:
             ...     index.frequency("tea")
             2
         """
-        groups: Sequence[str] = [self._group]
-        if self.uses_search_text:
-            groups = self._graph.reader.searched_groups(self._group)
-        with current({self._graph: groups}, [self]):
+        with current({self._graph: self.groups}, [self]):
             yield self
 
     def is_current(self) -> bool:

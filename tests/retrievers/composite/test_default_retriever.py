@@ -354,7 +354,6 @@ def test_linked_search_declares_and_creates_nothing_again(monkeypatch) -> None:
     monkeypatch.setattr(BaseRetriever, "__init__", counted)
     retriever = DefaultRetriever(graph, follow_links=True)
     first = retriever.retrieve("tea number 1")
-    assert {"HitsForLinks", "LinkRetriever"} <= {*created}
     created.clear()
     state = graph.reader.held_state()
     for question in ("tea number 1", "rivers of kind 2", "chess"):
@@ -363,7 +362,7 @@ def test_linked_search_declares_and_creates_nothing_again(monkeypatch) -> None:
     assert graph.reader.held_state() is state  # a declared group changes the state
     copy = retriever.with_fetch_k(1)
     assert [result.node.id for result in copy.retrieve("tea number 1")]
-    assert created == ["HitsForLinks", "LinkRetriever"]
+    assert created == []
     assert retriever.retrieve("tea number 1") == first
     assert graph.reader.held_state() is state
 
@@ -373,14 +372,15 @@ def test_linked_search_omits_passages_removed_meanwhile(removed: int) -> None:
     graph = linked_graph()
     retriever = DefaultRetriever(graph, follow_links=True)
     before = ids(retriever.retrieve("tea number 1"))
+    pending = [before[removed]]
 
     class Removes:
         def begin(self, span, parent) -> None:
             pass
 
         def end(self, span) -> None:
-            if span.name == "follow links":
-                graph.remove(before[removed])
+            if span.name == "follow links" and pending:
+                graph.remove(pending.pop())
 
     with observe(Removes()):
         results = retriever.retrieve("tea number 1")

@@ -10,7 +10,12 @@ import pytest
 from nodekin.nodegraph import Document, EntityExtractor, NodeGraph
 from nodekin.retrievers.composite import link_index
 from nodekin.retrievers.composite.link_index import LinkIndex
-from nodekin.retrievers.composite.link_scores import IN_TITLE, UNTITLED, connect
+from nodekin.retrievers.composite.link_scores import (
+    IN_TITLE,
+    UNTITLED,
+    link_matrix,
+    read_connections,
+)
 from nodekin.retrievers.similarities.bm25 import Bm25
 
 Find = Callable[[str], list[str]]
@@ -138,9 +143,9 @@ def test_entity_in_title_connects_more_strongly() -> None:
     graph = graph_of(*texts, titles=["", "Oslo", "Oslo Road", ""])
     passages = Bm25().open(graph, "ROOT")
     index = synced(graph)
-    with graph.reader.reading("ROOT"):
-        passages.sync()
-        matrix = connect(graph, passages, None, index, ["0", "2"])
+    with passages.current():
+        connections = read_connections(graph, passages, None, index, ["0", "2"])
+    matrix = link_matrix(connections)
     rows = [dict(zip(matrix.passages, row, strict=True)) for row in matrix.strengths.tolist()]
     rarity = math.log(5 / 4) / math.log(5)
     strengths = {"1": rarity, "2": IN_TITLE * rarity, "3": UNTITLED * rarity, "0": 0.0}

@@ -1,0 +1,319 @@
+"""Follow links from the first hits of a query, in one view of a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from heapq import nlargest, nsmallest
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from ...nodegraph.graph import NodeGraph
+from ..branch import Branch
+from ..indexes.bm25_scores import Floats
+from ..indexes.text_index import TextIndex
+from ..results import Evidence, Results, ScoredNode
+from ..retrieval_conditions import Conditions
+from ..search import View
+from .link_index import LinkIndex
+from .link_scores import (
+    Connections,
+    Pair,
+    QueryWords,
+    best_pairs,
+    least_repeating,
+    link_matrix,
+    read_connections,
+    score_scale,
+)
+
+NAMED = "named"
+"""The ``similarity`` of evidence for a passage whose title the query names."""
+
+FOLLOW_LINKS = "follow links"
+"""The name in traces."""
+
+SEEDS = 10
+"""The default number of first hits from which links are followed."""
+
+_NAMED = 2  # passages per title that rank before the hits
+
+_GO_ON = 5  # linked passages with a second hop
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinkSearch:
+    """The links of a graph and how they are followed.
+
+    Attributes:
+        graph: The graph.
+        words: The branch of the words of the passages.
+        links: The names in the passages. None: only links from passage to passage.
+        seeds: The number of first hits from which links are followed.
+        repetition: How much a passage's score is lowered by words that passages before it have.
+    """
+
+    graph: NodeGraph
+    words: Branch
+    links: LinkIndex | None
+    seeds: int
+    repetition: float
+
+    def follow(
+        self,
+        view: View,
+        hits: Results,
+        limit: int,
+        conditions: Conditions,
+        attributes: dict[str, Any],
+    ) -> Results:
+        """Rank hits and the passages that are linked to the first hits.
+
+        The lock is held for short reads only.
+
+        Args:
+            view: The view of the query.
+            hits: The hits, at least one.
+            limit: The maximum number of results.
+            conditions: The conditions of seeds and of linked passages.
+            attributes: The attributes of a span, which get the numbers of passages and pairs.
+
+        Raises:
+            MissingNodeError: If the graph has changed in between. Another view is needed.
+        """
+        query = _LinkedQuery(self, view, hits, limit, conditions)
+        query.rank_named_titles_first()
+        linked = query.linked(attributes)
+        ranking = query.ranked(linked.pairs)
+        if self.repetition:
+            ranking = query.without_repetition(ranking, linked.scale)
+        return query.with_links(ranking[:limit])
+
+    def own_id(self, result: ScoredNode) -> str:
+        """Return the id of a node of the graph. Other graphs may have nodes with the same id."""
+        return result.node.id if result.node.graph is self.graph else ""
+
+
+class _Linked(NamedTuple):
+    """The pairs of a query.
+
+    Attributes:
+        pairs: The best pair or path of each passage.
+        scale: The factor from BM25 scores to the scores of the hits.
+    """
+
+    pairs: Mapping[str, Pair]
+    scale: float
+
+
+class _Ranked(NamedTuple):
+    """A result.
+
+    Attributes:
+        result: The result.
+        own_score: The score without links.
+        pair: The pair or path that decides. None: the own score decides.
+    """
+
+    result: ScoredNode
+    own_score: float
+    pair: Pair | None
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the query names the title of the passage."""
+        evidence = self.result.evidence
+        return bool(evidence) and evidence[0].similarity == NAMED
+
+
+class _LinkedQuery:
+    """A query whose hits are followed.
+
+    Args:
+        search: The links.
+        view: The view of the query.
+        hits: The hits.
+        limit: The maximum number of results.
+        conditions: The conditions of seeds and of linked passages.
+    """
+
+    def __init__(
+        self,
+        search: LinkSearch,
+        view: View,
+        hits: Results,
+        limit: int,
+        conditions: Conditions,
+    ) -> None:
+        self._search = search
+        self._reader = search.graph.reader
+        self._view = view
+        self._hits = hits
+        self._lowest = min(0.0, min(hit.score for hit in hits))  # a reranker's may be negative
+        self._count = max(limit, search.seeds)
+        self._conditions = conditions
+        self._passages = cast(TextIndex, view.source(search.words).opened.index)
+        with view.reading(same_state=True):
+            self._allowed = self._passages.meeting(conditions.filter)
+            self._titles = [] if search.links is None else search.links.named(view.query)
+            self._words = QueryWords(view, search.words, search.graph, self._titles)
+
+    def rank_named_titles_first(self) -> None:
+        """Put the passages first whose title the query names."""
+        first = self._hits[0].score
+        hits = self._words.without_parts_of_names(self._hits, self._lowest)
+        named = self._named(first)
+        evidence = {self._search.own_id(hit): hit.evidence for hit in hits}
+        ranked = []
+        for passage, match in named.items():
+            matches = (match, *evidence.get(passage, ()))
+            ranked.append(ScoredNode(match.node, match.score, matches))
+        ranked += [hit for hit in hits if self._search.own_id(hit) not in named]
+        self._hits = ranked
+
+    def _named(self, score: float) -> dict[str, Evidence]:
+        """Return the passages whose title the query names, at most two of each title."""
+        named: dict[str, Evidence] = {}
+        for title in self._titles:
+            about = self._allowed_passages(title.about)
+            order = np.argsort(-self._words.scores(about).sum(axis=1), kind="stable")
+            best = [about[at] for at in order[:_NAMED]]
+            with self._view.reading(same_state=True):
+                nodes = self._reader.nodes_by_id(best)
+            for node in nodes:
+                filters = self._conditions.filters
+                named[node.id] = Evidence(node, score, NAMED, self._view.query, filters=filters)
+        return named
+
+    def _allowed_passages(self, passages: Iterable[str]) -> list[str]:
+        """Return the passages that exist and meet the conditions."""
+        with self._view.reading(same_state=True):
+            rows = self._passages.table.rows
+            existing = [passage for passage in passages if passage in rows]
+            if self._allowed is None:
+                return existing
+            return [passage for passage in existing if self._allowed(passage)]
+
+    def linked(self, attributes: dict[str, Any]) -> _Linked:
+        """Return the pairs of the first hits with linked passages, and paths over two links."""
+        scores = {self._search.own_id(hit): hit.score - self._lowest for hit in self._hits}
+        with self._view.reading(same_state=True):
+            seeds = self._allowed_passages(scores)[: self._search.seeds]
+            connections = self._connections(seeds)
+        if not seeds:
+            return _Linked({}, 0.0)
+        seed_scores = [scores[seed] for seed in seeds]
+        matrix = link_matrix(connections)
+        terms = self._words.scores(matrix.passages)
+        scale = score_scale(seed_scores, terms[: len(seeds)].sum(axis=1))
+        terms *= scale
+        pairs = best_pairs(matrix, seed_scores, terms, max(self._count, _GO_ON))
+        attributes.update(passages=len(matrix.passages), pairs=len(pairs), paths=0)
+        linked = [(passage, pair) for passage, pair in pairs.items() if passage not in seeds]
+        second = dict(nlargest(_GO_ON, linked, key=lambda item: item[1].score))
+        if second:
+            of_seeds = dict(zip(seeds, terms, strict=False))
+            paths = self._paths(second, of_seeds, scale)
+            attributes.update(paths=len(paths))
+            for passage, path in paths.items():
+                if passage not in pairs or path.score > pairs[passage].score:
+                    pairs[passage] = path
+        return _Linked(pairs, scale)
+
+    def _connections(self, passages: Sequence[str]) -> Connections:
+        """Read the connections of passages; the graph is held."""
+        search = self._search
+        return read_connections(search.graph, self._passages, self._allowed, search.links, passages)
+
+    def _paths(
+        self, second: Mapping[str, Pair], of_seeds: Mapping[str, Floats], scale: float
+    ) -> dict[str, Pair]:
+        """Follow links from the second passages of pairs."""
+        with self._view.reading(same_state=True):
+            connections = self._connections([*second])
+        matrix = link_matrix(connections)
+        terms = scale * self._words.scores(matrix.passages)
+        partners = np.array([of_seeds[pair.partner] for pair in second.values()])
+        covered = np.maximum(terms[: len(second)], partners)
+        scores = [pair.score for pair in second.values()]
+        return best_pairs(matrix, scores, terms, self._count, covered)
+
+    def ranked(self, pairs: Mapping[str, Pair]) -> list[_Ranked]:
+        """Rank hits and linked passages by their best pair or their own score."""
+        ranking = []
+        hit_ids = set()
+        for hit in self._hits:
+            own_id = self._search.own_id(hit)
+            hit_ids.add(own_id)
+            pair = pairs.get(own_id)
+            if pair is not None and pair.score + self._lowest > hit.score:
+                result = replace(hit, score=pair.score + self._lowest)
+                ranking.append(_Ranked(result, hit.score, pair))
+            else:
+                ranking.append(_Ranked(hit, hit.score, None))
+        others = [(passage, pair) for passage, pair in pairs.items() if passage not in hit_ids]
+        linked = nsmallest(
+            self._count, others, key=lambda item: (-item[1].score, -item[1].own_score)
+        )
+        with self._view.reading(same_state=True):
+            nodes = self._reader.nodes_by_id([passage for passage, _ in linked])
+        for node, (_, pair) in zip(nodes, linked, strict=True):
+            result = ScoredNode(node, pair.score + self._lowest)
+            ranking.append(_Ranked(result, pair.own_score + self._lowest, pair))
+        ranking.sort(key=_by_score)
+        return ranking[: self._count]
+
+    def without_repetition(self, ranking: Sequence[_Ranked], scale: float) -> list[_Ranked]:
+        """Rank passages lower that repeat words or titles of passages before them."""
+        ids = [self._search.own_id(ranked.result) for ranked in ranking]
+        links = self._search.links
+        with self._view.reading(same_state=True):
+            native = [at for at, own_id in enumerate(ids) if own_id in self._passages.table.rows]
+            titles = [None if links is None else links.title(own_id) for own_id in ids]
+        of_native = self._words.scores([ids[at] for at in native])
+        terms = np.zeros((len(ranking), of_native.shape[1]))
+        terms[native] = scale * of_native
+        order_and_scores = least_repeating(
+            [ranked.result.score for ranked in ranking],
+            terms,
+            self._search.repetition,
+            [ranked.is_named for ranked in ranking],
+            titles,
+        )
+        return [
+            ranking[at]._replace(result=replace(ranking[at].result, score=score))
+            for at, score in order_and_scores
+        ]
+
+    def with_links(self, ranking: Sequence[_Ranked]) -> Results:
+        """Return the results, with the links that decide as their first evidence."""
+        links = self._search.links
+        pairs = [ranked.pair for ranked in ranking if ranked.pair is not None]
+        names = [pair.connection[1] for pair in pairs]
+        with self._view.reading(same_state=True):
+            keys = dict.fromkeys((0, pair.partner) for pair in pairs)
+            nodes = self._view.nodes(keys)
+            of_names = {}
+            if links is not None:
+                of_names = {name: links.node(name) for name in names if name is not None}
+        results = []
+        for result, _, pair in ranking:
+            if pair is None:
+                results.append(result)
+                continue
+            kind, name = pair.connection
+            ends = [nodes[0, pair.partner]]
+            if name in of_names:
+                ends.append(of_names[name])
+            filters = self._conditions.filters
+            matches = [
+                Evidence(end, result.score, f"link {kind!r}", self._view.query, filters=filters)
+                for end in ends
+            ]
+            results.append(replace(result, evidence=(*matches, *result.evidence)))
+        return results
+
+
+def _by_score(ranked: _Ranked) -> tuple[float, float, bool, int]:
+    return -ranked.result.score, -ranked.own_score, not ranked.is_named, ranked.result.node.order
