@@ -306,8 +306,7 @@ class GroupBuilder:
         store = self._store
         ids = list(tasks)
         if group.scope == "group":
-            nodes = [*store.nodes(group.parent)] if tasks else []
-            return {i: (None, nodes, {}) for i in ids}
+            return {i: (None, list(store.nodes(group.parent)), {}) for i in ids}
         roots = dict(zip(ids, store.get(ids), strict=True))
         if group.parent == ROOT:
             parents = {i: [root] for i, root in roots.items() if root is not None}

@@ -62,7 +62,8 @@ def limit_concurrency(limit: int | None) -> AbstractContextManager[int | None]:
     outer = _limit.get()
     if limit is not None:
         check_integer(limit, "max_concurrency", 1)
-        outer = limit if outer is None else min(limit, outer)
+        if outer is None or limit < outer:
+            outer = limit
     return context_value(_limit, outer)
 
 

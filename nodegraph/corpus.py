@@ -162,7 +162,7 @@ class Corpus:
             ValueError: If different files have one id, or if a node already has the id.
         """
         places = dict.fromkeys(path.expanduser().absolute() for path in paths)
-        sources = set(self.sources()) if places else set()
+        sources = set(self.sources())
         known: list[Path] = []
         new: list[Path] = []
         folders: set[Path] = set()
@@ -202,10 +202,12 @@ class Corpus:
         self.report = ReadReport()
         reading = _Reading()
         old: dict[str, FileRecord] = {}
-        paths = [path.expanduser().absolute() for path in paths]
-        folders = set(self._records.folders()) if paths else set()
-        sources = [_source_of(path, folders) for path in paths]
+        new: list[Path] = []
         if paths:
+            paths = [path.expanduser().absolute() for path in paths]
+            folders = set(self._records.folders())
+            sources = [_source_of(path, folders) for path in paths]
+            new = [path for path, source in zip(paths, sources, strict=True) if path == source]
             old = self._records.files()
             known = {i: Path(file.path) for i, file in old.items()}
             reading = self._scan(zip(sources, paths, strict=True), known)
@@ -214,7 +216,6 @@ class Corpus:
         with self._store.changing(self._change_lock):
             self._write(put, reading, old)
             if paths:
-                new = [path for path, source in zip(paths, sources, strict=True) if path == source]
                 self._records.include(paths, new)
                 self._records.put_skipped(reading.skipped, paths)
         return [list(reading.stamps(part)) for part in reading.parts]

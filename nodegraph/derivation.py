@@ -161,7 +161,7 @@ def derive(
     nodes: list[Node] = []
     links: list[Link] = []
     occurrences: dict[str, int] = {}
-    above = _OfParent(CORPUS if root is None else root.id)
+    above = _OfParent()
     order = 0 if root is None else root.order
     for parent, drafts in families:
         if parent is not None:
@@ -180,7 +180,7 @@ def derive(
 class _OfParent(NamedTuple):
     """The fields that nodes have from their parent. By default, there is no parent."""
 
-    document_id: str
+    document_id: str = CORPUS
     parent_id: str | None = None
     start: int | None = None
     metadata: Mapping[str, Any] = NO_METADATA
@@ -205,11 +205,10 @@ def _identity(draft: Draft) -> str:
 
 
 def _node(draft: Draft, above: _OfParent, group: str, node_id: str, order: int) -> Node:
-    offset = None if above.parent_id is None else draft.start
     start: int | None = None
     end: int | None = None
-    if above.start is not None and offset is not None:
-        start = above.start + offset
+    if above.start is not None and draft.start is not None:
+        start = above.start + draft.start
         end = start + len(draft.text)
     return Node(
         draft.text,
@@ -221,7 +220,7 @@ def _node(draft: Draft, above: _OfParent, group: str, node_id: str, order: int) 
         group=group,
         document_id=above.document_id,
         parent_id=above.parent_id,
-        offset=offset,
+        offset=draft.start,
         order=order,
         inherited=above.metadata,
         search_text=draft.search_text,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -326,11 +326,11 @@ class GraphReader:
 
     def search_rule(self, group: str) -> SearchTextRule | None:
         """Return the search text of a group, else of the graph. None: the documents decide."""
-        try:
-            declared = None if group == ROOT else self.lineage(group)[-1].search_text
-        except LookupError:  # stored by an earlier process, not registered
-            declared = None
-        return self._search_text if declared is None else declared
+        declared: SearchTextRule | None = None
+        if group != ROOT:
+            with suppress(LookupError):  # stored by an earlier process, not registered
+                declared = self.lineage(group)[-1].search_text
+        return declared or self._search_text
 
     def searched_sources(self, node: Node) -> tuple[str, ...]:
         """Return the names of the fields and groups in a node's searched text.
@@ -345,7 +345,9 @@ class GraphReader:
     def searched_groups(self, group: str) -> tuple[str, ...]:
         """Return the groups to build for a search: the group, and the groups of its search text."""
         rule = self.search_rule(group)
-        return (group, *(rule.groups if isinstance(rule, SearchText) else ()))
+        if isinstance(rule, SearchText):
+            return (group, *rule.groups)
+        return (group,)
 
     def search_version(self, group: str) -> tuple[str, ...]:
         """Return the versions that determine the searched texts of a group, without its nodes.

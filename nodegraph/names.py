@@ -83,8 +83,9 @@ def _without_remark(name: str) -> str:
     """Remove the remark in parentheses at the end of a name."""
     stripped = name.rstrip()
     start = max(stripped.rfind("("), stripped.rfind("（"))  # the search would try each of them
-    remark = _REMARK.match(stripped, start) if start >= 0 else None
-    return name if remark is None else stripped[:start].rstrip()
+    if start < 0 or not _REMARK.match(stripped, start):
+        return name
+    return stripped[:start].rstrip()
 
 
 class Mentions(NamedTuple):
@@ -198,6 +199,6 @@ def split_title(passage: Node) -> tuple[str, str]:
     head, _, remaining = body.partition("\n")
     head = head.strip().lstrip("#").strip()
     is_wrapped = _SENTENCE_END.search(head) or remaining.lstrip()[:1].islower()
-    if is_wrapped or not remaining.strip() or len(head) > MAX_TITLE:
+    if not head or is_wrapped or not remaining.strip() or len(head) > MAX_TITLE:
         return "", body
-    return (head, remaining) if head else ("", body)
+    return head, remaining

@@ -76,10 +76,12 @@ class SearchText:
         _check_template("field_template", self.field_template, ("key", "value"))
         _check_template("template", self.template, ("metadata", "text"))
         for option in ("fields", "excluded", "groups", "excluded_llm"):
-            if (given := getattr(self, option)) is not None:
+            given = getattr(self, option)
+            if given is not None:
                 names = _names(option, given)
-                is_ordered = option in ("fields", "groups")
-                object.__setattr__(self, option, names if is_ordered else tuple(sorted(names)))
+                if option in ("excluded", "excluded_llm"):
+                    names = tuple(sorted(names))
+                object.__setattr__(self, option, names)
 
     def __call__(self, node: Any) -> str:
         """Return the searched text of a node.

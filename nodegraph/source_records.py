@@ -189,7 +189,7 @@ def _to_record(row: bytes) -> FileRecord:
 
 def failure_row(name: str, path: Path, error: ReadError) -> bytes:
     """Return the row of a skipped file."""
-    counts = error.counts if isinstance(error, UnsupportedFilesError) else None
+    counts = getattr(error, "counts", None)  # of an UnsupportedFilesError
     row = [name, str(path), str(error), error.kind, error.skippable, counts]
     return to_text(encode(row))
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from ..errors import ReadError, UnsupportedFilesError
 from .formats import format_by_name, format_of, how_to_read_more, registered_reader
 from .ignore_rules import IgnoreRules
-from .source_files import INDEX_FOLDER, WITHOUT_READER, ReadOptions
+from .source_files import INDEX_FOLDER, WITHOUT_READER, ReadOptions, first_of
 
 logger = logging.getLogger(__name__)
 
@@ -54,11 +54,10 @@ class FolderScan:
         if not skipped:
             return None
         kinds = Counter(Path(file).suffix or "no suffix" for file in skipped)
-        counts = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common(8))
-        names = ", ".join(Path(file).name for file in skipped[:3])
-        more = ", ..." if len(skipped) > 3 else ""
+        counts = ", ".join([f"{kind} {count}" for kind, count in kinds.most_common(8)])
+        names = first_of([Path(file).name for file in skipped], 3)
         return UnsupportedFilesError(
-            f"{len(skipped)} of the files in {self.root} have no reader ({counts}): {names}{more}; "
+            f"{len(skipped)} of the files in {self.root} have no reader ({counts}): {names}; "
             f"{how_to_read_more()}add one with register_reader, or convert them",
             WITHOUT_READER,
             dict(kinds.most_common()),
@@ -164,7 +163,9 @@ def _skip_reason(path: Path, is_folder: bool, options: ReadOptions, is_ignored: 
         return "ignored"
     if path.is_symlink():
         return "links"
-    return "" if is_folder or path.is_file() else "not regular files"  # a pipe would block
+    if is_folder or path.is_file():
+        return ""
+    return "not regular files"  # a pipe would block
 
 
 def _ignore_rules(root: Path, names: Sequence[str]) -> IsIgnored:

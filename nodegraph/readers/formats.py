@@ -60,8 +60,9 @@ _instance: Callable[[Any], Any] = cache(lambda reader: reader())
 
 def _read(reader: Any, path: Path) -> Any:
     if hasattr(reader, "load_data"):  # LlamaIndex
-        instance = _instance(reader) if inspect.isclass(reader) else reader
-        return _documents(instance.load_data(path))
+        if inspect.isclass(reader):
+            reader = _instance(reader)
+        return _documents(reader.load_data(path))
     read = reader(str(path)) if hasattr(reader, "load") else reader(path)
     if hasattr(read, "load"):  # a LangChain loader
         return _documents(read.load())
@@ -231,8 +232,9 @@ def format_by_name(name: str | Path) -> FileFormat | None:
     """
     last = os.path.basename(name).lower()
     stem, dot, end = last.rpartition(".")
-    suffix = dot + end if stem.strip(".") else ""  # ".git" has no suffix
-    return TEXT if not suffix and last in _TEXT_NAMES else _by_suffix().get(suffix)
+    if stem.strip("."):  # ".git" has no suffix
+        return _by_suffix().get(dot + end)
+    return TEXT if last in _TEXT_NAMES else None
 
 
 def has_lines(file_name: str) -> bool:

@@ -245,15 +245,16 @@ def _letters_of(codec: str) -> _Letters:
 
     text = _page(codec).text
     names = ALPHABETS[codec]
-    places = []
-    extra = []
-    for name in names:
-        place = {letter: at for at, letter in enumerate(_alphabets()[name], 1)}
-        row = [place.get(character.lower(), 0) for character in text]
-        places.append(row)
-        extra.append([0.0 if known else _sign_cost(c) for c, known in zip(text, row, strict=True)])
+    places = np.array([_places(name, text) for name in names])
+    extra = np.array([_sign_cost(character) for character in text], np.float32)
     languages = [_languages().index(name) for name in names]
-    return _Letters(np.array(languages), np.array(places), np.array(extra, np.float32))
+    return _Letters(np.array(languages), places, np.where(places > 0, np.float32(0), extra))
+
+
+def _places(language: str, text: str) -> list[int]:
+    """Return the row of each letter of a text in the table of a language. 0: no letter of it."""
+    place = {letter: at for at, letter in enumerate(_alphabets()[language], 1)}
+    return [place.get(character.lower(), 0) for character in text]
 
 
 def _sign_cost(character: str, other: float = _OTHER) -> float:
@@ -268,11 +269,10 @@ def _ascii_costs() -> Costs:
     """Return the mean costs of pairs of ASCII in languages of Latin letters."""
     import numpy as np
 
-    text = [chr(byte) for byte in range(128)]
+    text = "".join([chr(byte) for byte in range(128)])
     tables = []
     for name in sorted(_LATIN):
-        place = {letter: at for at, letter in enumerate(_alphabets()[name], 1)}
-        places = [place.get(character.lower(), 0) for character in text]
+        places = _places(name, text)
         tables.append(_pair_costs()[_languages().index(name)][np.ix_(places, places)])
     mean: Costs = np.mean(tables, axis=0)
     return mean

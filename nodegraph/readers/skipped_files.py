@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import PurePath
 
 from ..errors import NEEDS_EXTRA, Failure, ReadError, UnsupportedFilesError
 from ..node import ROOT
-from .source_files import WITHOUT_READER, counted
+from .source_files import WITHOUT_READER, counted, first_of
 
 _NAMED = 3  # names of files of one kind
 
@@ -61,11 +61,11 @@ def describe_skipped(failures: Iterable[Failure], remedies: Mapping[str, str] = 
 def _clause(kind: str, counts: Counter[str], names: list[str], remedies: Mapping[str, str]) -> str:
     """Return the number, the names and the remedy of the files of a kind."""
     number = counts.total()
-    listed = _first([f"{count:,} {suffix}" for suffix, count in counts.most_common()], _KINDS)
+    listed = first_of([f"{count:,} {suffix}" for suffix, count in counts.most_common()], _KINDS)
     if kind.startswith(NEEDS_EXTRA):
         return f"{listed} {'needs' if number == 1 else 'need'} {kind.removeprefix(NEEDS_EXTRA)}"
     if names:
-        listed = _first(names, _NAMED)
+        listed = first_of(names, _NAMED)
     remedy = next((text for start, text in remedies.items() if kind.startswith(start)), "")
     if kind == WITHOUT_READER:
         from .formats import how_to_read_more  # imports all readers
@@ -73,8 +73,3 @@ def _clause(kind: str, counts: Counter[str], names: list[str], remedies: Mapping
         remedy = f"{how_to_read_more()}{remedy}".removesuffix("; ")
     clause = f"{counted(kind, number)} ({listed})"
     return f"{clause}: {remedy}" if remedy else clause
-
-
-def _first(items: Sequence[str], count: int) -> str:
-    """Return the first items, and dots for more items."""
-    return ", ".join([*items[:count], "..."] if len(items) > count else items)

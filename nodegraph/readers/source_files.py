@@ -142,6 +142,11 @@ def counted(kind: str, number: int) -> str:
     return f"{number:,} {kind}{plural}"
 
 
+def first_of(items: Sequence[str], count: int) -> str:
+    """Return the first items as text, with dots for more items."""
+    return ", ".join([*items[:count], "..."] if len(items) > count else items)
+
+
 @dataclass(slots=True)
 class ReadReport:
     """A report on the last reading of files.
