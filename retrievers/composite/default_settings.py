@@ -8,7 +8,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -204,26 +204,6 @@ def measure(
     return measured
 
 
-class _Sample(NamedTuple):
-    """A sample of one state of a graph.
-
-    Attributes:
-        documents: The number of documents.
-        links: Whether links are worth following.
-        probes: Sentences for the comparison of words and vectors.
-        by_words: The hits of each probe by words.
-        by_vectors: The searches for the vectors of the probes, by embedding.
-        backgrounds: Vectors of sentences, by embedding.
-    """
-
-    documents: int
-    links: bool
-    probes: Sequence[Node]
-    by_words: Sequence[Hits]
-    by_vectors: Mapping[str, Snapshot]
-    backgrounds: Mapping[str, Vectors]
-
-
 def _measure(
     graph: NodeGraph,
     target: str,
@@ -232,57 +212,49 @@ def _measure(
     vectors: Mapping[str, Index[Any]],
     is_of_targets: bool,
 ) -> MeasuredSettings:
-    """Take a sample of one state of the graph, and compare its vectors without the lock."""
-    reader = graph.reader
-    groups = {graph: [target, *reader.searched_groups(sentences)]}
-    with current(groups, [words, *vectors.values()]):
-        sample = _take_sample(graph, target, sentences, words, vectors, is_of_targets)
-    by_words = _share(graph, sample.probes, sample.by_words)
-    weights = []
-    for snapshot in sample.by_vectors.values():
-        weight = EQUAL
-        if len(sample.probes) >= _MIN_PROBES:
-            hits = snapshot.search(range(len(sample.probes)), 3)
-            ratio = _share(graph, sample.probes, hits) / max(by_words, _CHANCE)
-            weight = min(_MAX_WEIGHT, max(0.0, 2 * EQUAL * (ratio - 0.5)))
-        weights.append(weight)
-    return MeasuredSettings(sample.documents, weights, sample.links, sample.backgrounds)
-
-
-def _take_sample(
-    graph: NodeGraph,
-    target: str,
-    sentences: str,
-    words: TextIndex,
-    vectors: Mapping[str, Index[Any]],
-    is_of_targets: bool,
-) -> _Sample:
-    """Take a sample. The graph's lock must be held, with current indexes.
+    """Take a sample of one state of the graph, and compare its vectors without the lock.
 
     Raises:
         DeferredWork: If vectors are missing.
     """
     reader = graph.reader
+    groups = {graph: [target, *reader.searched_groups(sentences)]}
+    searches: dict[str, Snapshot] = {}
+    backgrounds: dict[str, Vectors] = {}
+    with current(groups, [words, *vectors.values()]):
+        documents = reader.count(ROOT)
+        links = measure_links(graph, target)
+        probes, texts = _sampled_nodes(graph, target, sentences, bool(vectors), is_of_targets)
+        prepared = [Bm25().prepare(probe.searched_text, [words]) for probe in probes]
+        by_words = [words.search(query, 3, _ALL) for query in prepared]
+        for key, index in vectors.items():
+            searches[key] = take_snapshot(index, reader, [*_unit_vectors(probes, key)], _ALL)
+            if texts:
+                background = _unit_vectors(texts, key).astype(np.float16).astype(np.float32)
+                backgrounds[key] = background[background.any(axis=1)]  # without zero vectors
+    share_of_words = max(_share(graph, probes, by_words), _CHANCE)
+    weights = []
+    for search in searches.values():
+        weight = EQUAL
+        if len(probes) >= _MIN_PROBES:
+            ratio = _share(graph, probes, search.search(range(len(probes)), 3)) / share_of_words
+            weight = min(_MAX_WEIGHT, max(0.0, 2 * EQUAL * (ratio - 0.5)))
+        weights.append(weight)
+    return MeasuredSettings(documents, weights, links, backgrounds)
+
+
+def _sampled_nodes(
+    graph: NodeGraph, target: str, sentences: str, has_vectors: bool, is_of_targets: bool
+) -> tuple[list[Node], list[Node]]:
+    """Return sentences for the comparison of words and vectors, and nodes with unrelated texts."""
+    reader = graph.reader
     targets = reader.nodes_by_id(sample(reader.ids(target), _SAMPLE))
-    children = [reader.children_in(sentences, node) for node in targets if vectors]
-    middles = [of_target[len(of_target) // 2] for of_target in children if len(of_target) > 2]
-    probes = middles[:_PROBES]
-    prepared = [Bm25().prepare(probe.searched_text, [words]) for probe in probes]
-    by_words = [words.search(query, 3, _ALL) for query in prepared]
-    some = sample([of_target for of_target in children if of_target], _BACKGROUND)
-    rows = [of_target[len(of_target) // 2] for of_target in some]
     if is_of_targets:
-        probes = []
-        rows = sample(targets, _BACKGROUND)
-    by_vectors = dict[str, Snapshot]()
-    backgrounds = dict[str, Vectors]()
-    for key, index in vectors.items():
-        by_vectors[key] = take_snapshot(index, reader, [*_unit_vectors(probes, key)], _ALL)
-        if rows:
-            background = _unit_vectors(rows, key).astype(np.float16).astype(np.float32)
-            backgrounds[key] = background[background.any(axis=1)]  # without zero vectors
-    links = measure_links(graph, target)
-    return _Sample(reader.count(ROOT), links, probes, by_words, by_vectors, backgrounds)
+        return [], sample(targets, _BACKGROUND)
+    children = [reader.children_in(sentences, node) for node in targets if has_vectors]
+    probes = [nodes[len(nodes) // 2] for nodes in children if len(nodes) > 2]
+    some = sample([nodes for nodes in children if nodes], _BACKGROUND)
+    return probes[:_PROBES], [nodes[len(nodes) // 2] for nodes in some]
 
 
 def _unit_vectors(nodes: Sequence[Node], key: str) -> Vectors:

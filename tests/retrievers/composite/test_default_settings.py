@@ -12,7 +12,7 @@ import pytest
 from support.index_checks import check_vector_index
 
 from nodekin.nodegraph import Document, Embedder, NodeGraph
-from nodekin.retrievers import as_retriever
+from nodekin.retrievers import DefaultRetriever, as_retriever
 
 SENTENCES = "Tea {0} is green. It is made of leaves {0}. People drink it at {0}. Nobody knows {0}."
 
@@ -111,3 +111,10 @@ def test_first_search_embeds_each_text_once() -> None:
     texts = [text for text in embedded if text != "tea 3"]
     nodes = [*graph.nodes("passage sentence"), *graph.nodes("passage")]
     assert sorted(texts) == sorted({node.text for node in nodes})
+
+
+def test_build_measures_passages_of_several_sentences() -> None:
+    with new_graph(40) as graph:
+        retriever = DefaultRetriever(graph, vectors="passages")
+        retriever.build()
+        assert "Tea 7 is" in retriever.retrieve("tea 7")[0].node.text
