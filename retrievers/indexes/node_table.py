@@ -16,7 +16,6 @@ from ...nodegraph.storage.columns import decode, encode
 from ..conditions import MISSING, Condition, identity
 from ..filters import Filter, field_value
 from .array_files import Arrays, checked, grown, pack_texts, unpack_texts
-from .synced_index import DamagedIndexError
 
 logger = logging.getLogger(__name__)
 
@@ -379,14 +378,14 @@ def _decoded(text: str | Mapping[str, Any]) -> Mapping[str, Any]:
     """Return metadata from the text of a file. Decoded metadata is returned unchanged.
 
     Raises:
-        DamagedIndexError: If the text is forged.
+        MissingNodeError: If the text is forged.
     """
     if not isinstance(text, str):
         return text
     try:
         metadata = decode(text)
     except Exception as error:  # forged texts raise anything
-        raise DamagedIndexError(f"metadata cannot be read: {error}") from error
+        raise MissingNodeError(f"metadata cannot be read: {error}") from error
     if not isinstance(metadata, Mapping):
-        raise DamagedIndexError(f"metadata must be a mapping, got {metadata!r:.40}")
+        raise MissingNodeError(f"metadata must be a mapping, got {metadata!r:.40}")
     return metadata

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ...nodegraph.errors import MissingNodeError, StoreError
+from ...nodegraph.errors import StoreError
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import digest
 from ...nodegraph.node import Node
@@ -42,10 +42,6 @@ _WRONG_VALUES = (
     TypeError,
     ValueError,
 )
-
-
-class DamagedIndexError(MissingNodeError):
-    """A value from the file of an index cannot be read. The index is rebuilt."""
 
 
 class SyncedIndex:
