@@ -150,8 +150,10 @@ class LinkIndex(SyncedIndex):
 
     def title(self, passage: str) -> str | None:
         """Return the key of a passage's title. None without a title."""
-        title = self._passages[passage].title if passage in self._passages else ""
-        return title if self._is_title(title) else None
+        known = self._passages.get(passage)
+        if known is None or not self._is_title(known.title):
+            return None
+        return known.title
 
     def named(self, text: str) -> list[Entity]:
         """Return the entities whose titles a text names, the longest first."""
@@ -159,7 +161,9 @@ class LinkIndex(SyncedIndex):
         return [entity for entity in entities if entity is not None]
 
     def _is_title(self, key: str) -> bool:
-        entity = self.entity(key) if key in self._about else None
+        if key not in self._about:
+            return False
+        entity = self.entity(key)
         return entity is not None and bool(entity.about)
 
     def _make_entity(self, key: str) -> Entity | None:

@@ -160,7 +160,9 @@ def _considered(
         for passage in passages:
             if len(considered) >= MAX_PASSAGES:
                 return [*considered]
-            if passage not in considered and (allowed is None or allowed(passage)):
+            if passage in considered:
+                continue
+            if allowed is None or allowed(passage):
                 considered[passage] = None
     return [*considered]
 

@@ -197,8 +197,10 @@ def rescored(result: ScoredNode, score: float) -> ScoredNode:
 
 def linked_from(result: ScoredNode) -> Node | None:
     """Return the linking passage of a result. None: the result is a hit."""
-    first = result.evidence[0] if result.evidence else None
-    return first.node if first is not None and first.similarity.startswith("link ") else None
+    for first in result.evidence[:1]:
+        if first.similarity.startswith("link "):
+            return first.node
+    return None
 
 
 def with_scores(results: Sequence[ScoredNode], scores: Mapping[str, float]) -> list[ScoredNode]:
@@ -210,12 +212,13 @@ def with_scores(results: Sequence[ScoredNode], scores: Mapping[str, float]) -> l
         results: The results, in their final order.
         scores: The scores of the results and of their linking passages, by node id.
     """
-    own = [
-        scores[result.node.id]
-        if (partner := linked_from(result)) is None
-        else max(scores[result.node.id], _LINKED * scores[partner.id])
-        for result in results
-    ]
+    own = []
+    for result in results:
+        score = scores[result.node.id]
+        partner = linked_from(result)
+        if partner is not None:
+            score = max(score, _LINKED * scores[partner.id])
+        own.append(score)
     kept = [(result, score) for result, score in zip(results, own, strict=True) if score > 0]
     lowered = descending([score for _, score in kept])
     return [rescored(result, score) for (result, _), score in zip(kept, lowered, strict=True)]
@@ -260,7 +263,8 @@ def with_copies(result: ScoredNode, copies: Sequence[tuple[Node, float]], query:
         return result
     filters = result.evidence[0].filters if result.evidence else None
     also = [Evidence(node, n, COPY, query, filters=filters) for node, n in others[:_NOTED]]
-    if (more := len(others) - _NOTED) > 0:
+    more = len(others) - _NOTED
+    if more > 0:
         variant = QueryVariant(query, COPY, f"and {more} more")
         also[-1] = replace(also[-1], variants=(variant,))
     return replace(result, evidence=(*result.evidence, *also))
