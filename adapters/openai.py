@@ -33,7 +33,9 @@ class ServerModel:
         async_client: The async client. None: a new client per event loop, if ``client`` is None.
         timeout: Maximum seconds of a call, including retries, delays and a complete stream. None:
             no limit.
-        **settings: Settings of new clients. None: the default.
+        base_url: The server of new clients. If None, the default of ``openai``.
+        api_key: The API key of new clients. If None, the environment decides.
+        max_retries: The maximum number of retries of new clients. If None, the default.
 
     Raises:
         TypeError: If a client is sync instead of async, or async instead of sync.
@@ -48,7 +50,10 @@ class ServerModel:
         client: OpenAI | None,
         async_client: AsyncOpenAI | None,
         timeout: float | None,
-        **settings: Any,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        max_retries: int | None = None,
     ) -> None:
         check_at_least(0.001, timeout=timeout)
         if not isinstance(model, str) or not model:
@@ -57,7 +62,8 @@ class ServerModel:
             raise TypeError("client must be an OpenAI(), got an async client; use async_client=")
         if isinstance(async_client, OpenAI):
             raise TypeError("async_client must be async, got an OpenAI(); use client=")
-        settings = {name: value for name, value in settings.items() if value is not None}
+        given = {"base_url": base_url, "api_key": api_key, "max_retries": max_retries}
+        settings: dict[str, Any] = {k: value for k, value in given.items() if value is not None}
         if client is not None and settings:
             raise ValueError(f"{next(iter(settings))} belongs to the client: give it or a client")
         if timeout is not None:  # ends the thread of a call after the timeout of the call
@@ -261,8 +267,15 @@ class RerankEndpoint(ServerModel):
         check_at_least(1, batch_size=batch_size)
         check_at_least(0, max_retries=max_retries)
         api_key = api_key or ("none" if client is None else None)
-        settings = {"base_url": base_url, "api_key": api_key, "max_retries": max_retries}
-        super().__init__(model, client, async_client, timeout, **settings)
+        super().__init__(
+            model,
+            client,
+            async_client,
+            timeout,
+            base_url=base_url,
+            api_key=api_key,
+            max_retries=max_retries,
+        )
         self.batch_size = batch_size
         self.body = {**body, "model": model}
 

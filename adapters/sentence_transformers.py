@@ -43,8 +43,9 @@ class SentenceTransformerEmbedder:
             device, which is much faster.
         device: The device, such as ``"cpu"`` or ``"cuda:0"``. None: the best device.
         local_files_only: Whether to fail instead of downloading.
-        **settings: Further arguments of ``SentenceTransformer``, such as ``truncate_dim``, or
-            ``model_kwargs={"dtype": "float16"}`` for a GPU.
+        truncate_dim: The number of dimensions to keep, for Matryoshka models. None: all.
+        model_kwargs: Arguments of the model, such as ``{"dtype": "float16"}`` for a GPU. For
+            further arguments, pass a ``SentenceTransformer``.
 
     Raises:
         ImportError: If sentence-transformers is required to load the model and missing.
@@ -63,22 +64,33 @@ class SentenceTransformerEmbedder:
         batch_size: int | None = None,
         device: str | None = None,
         local_files_only: bool = False,
-        **settings: Any,
+        truncate_dim: int | None = None,
+        model_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
         self.batch_size = None if batch_size is None else check_integer(batch_size, "batch_size", 1)
         if isinstance(model, str | Path):
             with extra("sentence-transformers", "sentence_transformers"):
                 from sentence_transformers import SentenceTransformer  # it takes seconds
             model = SentenceTransformer(
-                str(model), device=device, local_files_only=local_files_only, **settings
+                str(model),
+                device=device,
+                local_files_only=local_files_only,
+                truncate_dim=truncate_dim,
+                model_kwargs=None if model_kwargs is None else dict(model_kwargs),
             )
-        elif device is not None or local_files_only or settings:
-            loading = {"device": device, **settings}
-            passed = [key for key, value in loading.items() if value] or ["local_files_only"]
-            raise TypeError(
-                f"{passed[0]} applies to a model that is loaded by name, got the object "
-                f"{model!r:.60}; leave {passed[0]} out, or pass the model's folder or name"
-            )
+        else:
+            loading = {
+                "device": device,
+                "local_files_only": local_files_only,
+                "truncate_dim": truncate_dim,
+                "model_kwargs": model_kwargs,
+            }
+            for option, value in loading.items():
+                if value:
+                    raise TypeError(
+                        f"{option} applies to a model that is loaded by name, got the object "
+                        f"{model!r:.60}; leave {option} out, or pass the model's folder or name"
+                    )
         self.name = model_name(model)
         if passage_prompt is not None:
             self.name += f" {passage_prompt!r}"
