@@ -107,8 +107,8 @@ class GroupBuilder:
 
     def _fresh_groups(self, lineage: Lineage) -> int:
         """Return the number of groups, from the first, that are built for the current documents."""
-        with self._store.turn():
-            now = self._store.revision(ROOT)
+        with self._store.transactions.turn():
+            now = self._store.groups.revision(ROOT)
             all_rules = _rules_of_all(lineage)
             for number, group in enumerate(lineage):
                 if (all_rules[number], now) not in self.builds(group.name):
@@ -117,7 +117,7 @@ class GroupBuilder:
 
     def builds(self, group: str) -> list[tuple[str, int]]:
         """Return the rules and ``ROOT`` revisions of the last builds of a group."""
-        builds = [self._store.built(group), self._partial.get(group)]
+        builds = [self._store.groups.built(group), self._partial.get(group)]
         return [build for build in builds if build is not None]
 
     def is_stored(self, lineage: Lineage) -> bool:
@@ -171,7 +171,7 @@ class GroupBuilder:
                 f"being built and needs that transform: {path}; a transform can only read groups "
                 "that are built without it"
             )
-        if self._store.is_held:
+        if self._store.transactions.is_held:
             raise RuntimeError(
                 f"group {group.name!r} is not built, and cannot be built inside a retrieval of the "
                 f"same graph; build it before: graph.build({group.name!r})"
@@ -179,14 +179,15 @@ class GroupBuilder:
         # One thread builds a group. Inside a transform, never wait for another thread.
         lock = self._locks.setdefault(group.name, fork_safe_lock())
         with nullcontext() if self.running else lock:
-            with self._store.turn():
+            with self._store.transactions.turn():
                 if self.is_fresh(lineage) or not self.is_fresh(lineage[:-1]):
                     return  # built by another thread, or outdated again: the caller checks
                 revisions = self._revisions(group)
                 build = _Build(lineage, on_error, bar, revisions, *self._pending(lineage))
-                built = self._store.built(group.name)
+                built = self._store.groups.built(group.name)
             if build.tasks and built is not None and built[0] != rules:
-                self._store.mark_built(group.name, rules, 0)  # built by other rules, so invalid
+                # It was built by other rules, so it is invalid.
+                self._store.groups.mark_built(group.name, rules, 0)
             bar.start(len(build.tasks), f"building {group.name}")
             with self._workers(group, executor) as submit:
                 try:
@@ -199,7 +200,7 @@ class GroupBuilder:
 
     def _revisions(self, group: NodeGroup) -> tuple[int, int]:
         """Return the revisions of ``ROOT`` and of the parent group, which determine the tasks."""
-        return self._store.revision(ROOT), self._store.revision(group.parent)
+        return self._store.groups.revision(ROOT), self._store.groups.revision(group.parent)
 
     def _pending(self, lineage: Lineage) -> tuple[dict[str, Stamp], Collection[str]]:
         """Return the missing or outdated derivations, in document order, and the old derivations.
@@ -209,7 +210,7 @@ class GroupBuilder:
         group = lineage[-1]
         rules = _rules(lineage)
         since = max((at for by, at in self.builds(group.name) if by == rules), default=0)
-        changed = self._store.changed_ids(ROOT, since) if since else None
+        changed = self._store.groups.changed_ids(ROOT, since) if since else None
         if changed is None:
             tasks = self._tasks(lineage, None)
             old = self._store.stamps(group.name)
@@ -266,7 +267,7 @@ class GroupBuilder:
         """
         group = build.lineage[-1]
         tasks = {i: build.tasks[i] for i in ids}
-        with self._store.turn():
+        with self._store.transactions.turn():
             if self._revisions(group) != build.revisions:
                 tasks = build.old = self._tasks(build.lineage, ids)
                 build.tasks |= tasks
@@ -278,11 +279,11 @@ class GroupBuilder:
             for i, source in sources.items():
                 try:
                     derivation = self._derive(group, tasks[i], source, futures)
-                    self._store.check(derivation.nodes)
+                    self._store.node_rows.check(derivation.nodes)
                 except (StoreError, BrokenExecutor):  # not caused by the transform
                     raise
                 except Exception as error:
-                    with self._store.turn():
+                    with self._store.transactions.turn():
                         if self._tasks(build.lineage, [i]).get(i) != tasks[i]:
                             continue  # the transform may have seen two states
                     failure = TransformError(i, group.name, f"{type(error).__name__}: {error}")
@@ -306,8 +307,8 @@ class GroupBuilder:
         store = self._store
         ids = list(tasks)
         if group.scope == "group":
-            return {i: (None, list(store.nodes(group.parent)), {}) for i in ids}
-        roots = dict(zip(ids, store.get(ids), strict=True))
+            return {i: (None, list(store.nodes.of_group(group.parent)), {}) for i in ids}
+        roots = dict(zip(ids, store.nodes.get(ids), strict=True))
         if group.parent == ROOT:
             parents = {i: [root] for i, root in roots.items() if root is not None}
         else:
@@ -327,7 +328,7 @@ class GroupBuilder:
         """
         group = build.lineage[-1]
         done = build.done
-        with self._store.transaction(durable=group.num_workers > 1, derived=True):
+        with self._store.transactions.transaction(durable=group.num_workers > 1, derived=True):
             if self._revisions(group) != build.revisions:
                 tasks = self._tasks(build.lineage, list(done))
                 done = {i: new for i, new in done.items() if tasks.get(i) == build.tasks[i]}
@@ -357,7 +358,7 @@ class GroupBuilder:
             self._partial[name] = rules, until
         else:
             self._partial.pop(name, None)
-            self._store.mark_built(name, rules, until)
+            self._store.groups.mark_built(name, rules, until)
 
     # Transforms
 

@@ -213,7 +213,7 @@ class Corpus:
             reading = self._scan(zip(sources, paths, strict=True), known)
             self._read(reading, old, on_error)
         put = _unique(documents, reading.documents)
-        with self._store.changing(self._change_lock):
+        with self._store.transactions.changing(self._change_lock):
             self._write(put, reading, old)
             if paths:
                 self._records.include(paths, new)
@@ -257,7 +257,7 @@ class Corpus:
         self._read(reading, old, on_error)
         kept = below(old, lost).keys() | reading.errors.keys()
         replaced = {i: file for i, file in old.items() if i not in kept}
-        with self._store.changing(self._change_lock):
+        with self._store.transactions.changing(self._change_lock):
             changes = self._replace(reading, old, replaced)
             self._records.put_skipped(reading.skipped, only)
         return changes
@@ -448,7 +448,7 @@ class Corpus:
         layouts = {i: d.layout for i, d in documents.items() if d.layout is not None}
         stamps = store.stamps(ROOT, {*layouts, *read})
         layouts = {i: stamps[i].key.encode() + b"\0" + layout for i, layout in layouts.items()}
-        store.put_values(LAYOUTS, layouts)
+        store.values.put(LAYOUTS, layouts)
         files: dict[str, FileRecord] = {}
         for i, file in reading.records.items():
             if file != old.get(i):

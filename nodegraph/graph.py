@@ -114,7 +114,7 @@ class NodeGraph:
     def _set_up(self) -> None:
         """Create the attributes that are not pickled."""
         self._default_retriever: DefaultRetriever | None = None
-        self._store.attach_to(self)
+        self._store.nodes.attach_to(self)
         self._builder = GroupBuilder(self._store, self.progress)
         self.reader: GraphReader = GraphReader(
             self, self._store, self._builder, self._groups, self._search_text
@@ -139,8 +139,8 @@ class NodeGraph:
         self.close()
 
     def __repr__(self) -> str:
-        content = f"{self._store.count(ROOT)} documents"
-        names = [n for n in self._groups if n not in PREDEFINED or self._store.count(n)]
+        content = f"{self._store.groups.count(ROOT)} documents"
+        names = [n for n in self._groups if n not in PREDEFINED or self._store.groups.count(n)]
         if names:
             content = f"{content}, groups: {', '.join(names)}"
         return f"NodeGraph({content})"
@@ -218,7 +218,7 @@ class NodeGraph:
         ids = [item for item in requested if not isinstance(item, Path)]
         self._check_outside()
 
-        with self._store.changing(self.reader.change_lock):
+        with self._store.transactions.changing(self.reader.change_lock):
             stored = self._check_documents(ids)
             for item in requested:
                 if isinstance(item, Path):
@@ -245,7 +245,7 @@ class NodeGraph:
         existing = self.reader.stored_ids(requested)
         for i in requested:
             if i not in existing:
-                names = self._store.ids(ROOT)
+                names = self._store.nodes.ids(ROOT)
                 raise LookupError(
                     f"unknown document id {i!r}, nearest ids: {nearest_names(i, names)}"
                 )
@@ -269,7 +269,7 @@ class NodeGraph:
         """
         self._check_outside()
         used = self._searched_digests() if self.embeddings.embedders else set()
-        with self._store.transaction():
+        with self._store.transactions.transaction():
             self.embeddings.delete_unused(used)
             self._builder.answers.clear()
         self._store.compact()
@@ -349,10 +349,10 @@ class NodeGraph:
         Builds nothing. ``section``, ``page``, ``table`` and ``symbol`` are listed after their first
         use.
         """
-        summaries = {ROOT: GroupSummary(ROOT, None, self._store.count(ROOT), True)}
+        summaries = {ROOT: GroupSummary(ROOT, None, self._store.groups.count(ROOT), True)}
         for group in list(self._groups.values()):
             built = self.reader.is_fresh(group.name)
-            size = self._store.count(group.name)
+            size = self._store.groups.count(group.name)
             summaries[group.name] = GroupSummary(group.name, group.parent, size, built)
         return summaries
 
@@ -461,7 +461,7 @@ class NodeGraph:
         """Yield the searched texts of a group in lists of limited size."""
         groups = self.reader.searched_groups(group)
         with self.reader.reading(*groups):
-            ids = self._store.ids(group)
+            ids = self._store.nodes.ids(group)
         window: list[str] = []
         characters = 0
         for batch in portions(ids, _READ_AT_ONCE):
@@ -535,7 +535,7 @@ class NodeGraph:
         """
         with self.reader.reading(group):
             pass
-        return [*self._store.nodes(group)]
+        return [*self._store.nodes.of_group(group)]
 
     def node(self, id: str) -> Node:
         """Return a node by its id. The id of a document is the id of its ``ROOT`` node.
@@ -584,11 +584,11 @@ class NodeGraph:
             >>> graph.neighbors(two) == (one, three), graph.neighbors(one) == (None, two)
             (True, True)
         """
-        with self._store.turn():
+        with self._store.transactions.turn():
             current = self.node(node.id)
             if current.group == ROOT or not current.document_id:
                 return None, None
-            return self._store.neighbors(current)
+            return self._store.nodes.neighbors(current)
 
     # Links
 
@@ -620,7 +620,9 @@ class NodeGraph:
             RuntimeError: If called inside a transform.
         """
         self._check_outside()
-        self._store.link(self._links(source, target, type, float(weight), dict(metadata or {})))
+        self._store.links.put(
+            self._links(source, target, type, float(weight), dict(metadata or {}))
+        )
 
     def unlink(
         self, source: Node | str, target: Node | str | Iterable[Node | str], type: str = "related"
@@ -631,7 +633,7 @@ class NodeGraph:
             RuntimeError: If called inside a transform.
         """
         self._check_outside()
-        self._store.unlink(self._links(source, target, type))
+        self._store.links.remove(self._links(source, target, type))
 
     def linked(
         self, node: Node | str, type: str | None = None, *, incoming: bool = False
@@ -664,12 +666,12 @@ class NodeGraph:
     def _searched_digests(self) -> set[str]:
         """Return the hashes of all searched texts, without building groups."""
         digests: set[str] = set()
-        with self._store.turn():
-            for group in (ROOT, *self._store.groups()):
+        with self._store.transactions.turn():
+            for group in (ROOT, *self._store.groups.names()):
                 with suppress(LookupError):  # a group of its search text is not registered
                     searched = self.reader.searched_groups(group)[1:]
                     if all(self.reader.is_fresh(name) for name in searched):
-                        for node in self._store.nodes(group):
+                        for node in self._store.nodes.of_group(group):
                             digests.add(digest(self.reader.searched_texts([node])[0]))
         return digests
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager, nullcontext, suppress
 from functools import lru_cache, partial
@@ -16,7 +16,7 @@ from .groups import Lineage, NodeGroup, declare, lineage_of, make_group
 from .hashing import digest
 from .locations import LAYOUTS, Location, unpack_layout
 from .navigation import headings_at, locations_of, pages_of, place_of, read_outline
-from .node import MEMBER, ROOT, Node
+from .node import MEMBER, ROOT, Link, Node
 from .search_text import (
     DEFAULT,
     SearchText,
@@ -26,7 +26,7 @@ from .search_text import (
 )
 from .source_records import unchanged_file
 from .storage.columns import reading_rows
-from .storage.graph_store import GraphStore
+from .storage.graph_store import Changes, GraphStore
 from .text_forms import composed
 
 if TYPE_CHECKING:
@@ -53,18 +53,6 @@ class GraphReader:
         search_text: The graph's search text. None: the documents decide.
 
     Attributes:
-        count: ``GraphStore.count``.
-        ids: ``GraphStore.ids``. The graph must be held.
-        revision: ``GraphStore.revision``.
-        changes: ``GraphStore.changes``. The graph must be held until an iteration ends.
-        changed_ids: ``GraphStore.changed_ids``.
-        links_of: ``GraphStore.links``.
-        values: ``GraphStore.get_values``: the values that ``save`` stored, by key.
-        save: ``GraphStore.put_values``. The values are kept with the graph.
-        delete_values: ``GraphStore.delete_values``.
-        copy_to: ``GraphStore.copy_to``.
-        unchanged_file: ``corpus.unchanged_file``, for a document id.
-        vector_index: ``GraphStore.vector_index``, for a group and the key of a model.
         change_lock: A lock that is held by changes of documents, and by builds that such changes
             have made stale twice.
     """
@@ -87,13 +75,6 @@ class GraphReader:
         self._shared_lock = fork_safe_lock()
         self._held: tuple[int, int] = (-1, 0)  # state, number of registrations
         self.change_lock = fork_safe_lock()
-        self.count, self.ids, self.revision = store.count, store.ids, store.revision
-        self.changes, self.changed_ids = store.changes, store.changed_ids
-        self.links_of, self.copy_to = store.links, store.copy_to
-        self.values, self.save = store.get_values, store.put_values
-        self.delete_values = store.delete_values
-        self.unchanged_file = partial(unchanged_file, store)
-        self.vector_index = partial(store.vector_index, graph)
 
     # Groups
 
@@ -126,7 +107,7 @@ class GraphReader:
         if registered:
             return min(registered, key=lambda other: (other == name, other))
         above = self.lineage(parent)
-        for stored in sorted({*self._store.groups()}.difference(self._groups)):
+        for stored in sorted({*self._store.groups.names()}.difference(self._groups)):
             group = make_group(stored, transform, parent, None, 0, None, {})
             if self._builder.is_stored([*above, group]):
                 return stored
@@ -160,7 +141,7 @@ class GraphReader:
             StoreError: If other processes repeatedly outdate a group.
         """
         for attempt in range(_MAX_BUILDS):
-            with self._store.turn():
+            with self._store.transactions.turn():
                 if all(map(self.is_fresh, groups)):
                     yield
                     return
@@ -181,7 +162,7 @@ class GraphReader:
     @property
     def is_held(self) -> bool:
         """Whether this thread holds the graph's lock, in a turn or a transaction."""
-        return self._store.is_held
+        return self._store.transactions.is_held
 
     @property
     def lock_order(self) -> int:
@@ -194,16 +175,43 @@ class GraphReader:
         The object is identical until the graph or its registered groups change, or its indexes are
         closed.
         """
-        with self._store.turn() as state:
+        with self._store.transactions.turn() as state:
             if self._held[0] != state:
                 self._held = (state, self._held[1])
             return self._held
 
+    def count(self, group: str) -> int:
+        """Return the number of nodes of a group; 0 if it was never built."""
+        return self._store.groups.count(group)
+
+    def revision(self, group: str) -> int:
+        """Return the revision of a group, which grows with every change of its nodes and links."""
+        return self._store.groups.revision(group)
+
+    def changes(self, group: str, since: int) -> Changes:
+        """Return the changes of a group after a revision.
+
+        The graph must be held until an iteration over the nodes ends.
+        """
+        return self._store.changes(group, since)
+
+    def changed_ids(self, group: str, since: int) -> tuple[list[str], list[str]] | None:
+        """Return the ids of removed and of added nodes after a revision. None: unknown."""
+        return self._store.groups.changed_ids(group, since)
+
     # Nodes
+
+    def ids(self, group: str) -> list[str]:
+        """Return the ids of the nodes of a group (also ``ROOT``), in document order."""
+        return self._store.nodes.ids(group)
+
+    def links_of(self, ids: Sequence[str], *, incoming: bool = False) -> list[list[Link]]:
+        """Return the links from (or to) each node, in insertion order."""
+        return self._store.links.of(ids, incoming=incoming)
 
     def document_ids(self) -> list[str]:
         """Return the ids of all documents, in the order of insertion."""
-        return self._store.ids(ROOT)
+        return self._store.nodes.ids(ROOT)
 
     def stored_ids(self, ids: Iterable[str]) -> dict[str, str]:
         """Return the ids of existing documents by the given ids, which may have another form.
@@ -232,12 +240,12 @@ class GraphReader:
         return cast("list[Node]", nodes)
 
     def _get(self, ids: Sequence[str]) -> list[Node | None]:
-        nodes = self._store.get(ids)
+        nodes = self._store.nodes.get(ids)
         missing = [i for i, node in zip(ids, nodes, strict=True) if node is None]
         if not any(not i.isascii() for i in missing):
             return nodes
         others = self.stored_ids(missing)
-        return self._store.get([others.get(i, i) for i in ids])
+        return self._store.nodes.get([others.get(i, i) for i in ids])
 
     def parent_ids(self, ids: Sequence[str]) -> list[str | None]:
         """Return the id of each node's parent, without reading the nodes. None: no parent.
@@ -245,7 +253,7 @@ class GraphReader:
         Raises:
             LookupError: If a node does not exist or was removed.
         """
-        parents = self._store.parent_ids(ids)
+        parents = self._store.nodes.parent_ids(ids)
         for i in ids:
             if i not in parents:
                 raise _missing(i)
@@ -277,7 +285,7 @@ class GraphReader:
         """Return a node's children in one child group."""
         if self.lineage(group)[-1].scope == "group":
             return [n for n in self._graph.linked(node, MEMBER, incoming=True) if n.group == group]
-        return self._store.children(group, node)
+        return self._store.nodes.children(group, node)
 
     def pages(self, node: Node) -> tuple[int, int] | None:
         """Return the first and the last page of a node. See ``Node.pages``."""
@@ -285,9 +293,9 @@ class GraphReader:
 
     def locations(self, node: Node) -> list[Location]:
         """Return the locations of a node in its file. See ``Node.locations``."""
-        with self._store.turn():
+        with self._store.transactions.turn():
             stamp = self._store.stamps(ROOT, [node.document_id]).get(node.document_id)
-            value = self._store.get_values(LAYOUTS, [node.document_id]).get(node.document_id)
+            value = self._store.values.get(LAYOUTS, [node.document_id]).get(node.document_id)
             key, _, packed = (value or b"").partition(b"\0")
             is_of_text = stamp is not None and key == stamp.key.encode()
             with reading_rows(self._store.place):
@@ -301,17 +309,42 @@ class GraphReader:
 
     def place(self, node: Node) -> str:
         """Return the position of a node in its file as text. See ``Node.place``."""
-        with self._store.turn() as state:
+        with self._store.transactions.turn() as state:
             return place_of(node, partial(self._outline, state))
 
     def headings(self, node: Node) -> list[str]:
         """Return the headings above a node, outermost first. For source code, its symbol."""
-        with self._store.turn() as state:
+        with self._store.transactions.turn() as state:
             return headings_at(node, partial(self._outline, state))
 
     def existing_documents(self, ids: Collection[str]) -> Collection[str]:
         """Return the ids of the existing documents, as given."""
         return self.stored_ids(ids).keys()
+
+    def unchanged_file(self, document_id: str) -> tuple[Path, str]:
+        """Return the file of a document, and a hash of its bytes. See ``corpus.unchanged_file``."""
+        return unchanged_file(self._store, document_id)
+
+    # Values
+
+    def values(self, kind: str, keys: Collection[str] | None = None) -> dict[str, bytes]:
+        """Return the values that ``save`` stored, by key: some of them, or all."""
+        return self._store.values.get(kind, keys)
+
+    def save(self, kind: str, values: Mapping[str, bytes], *, derived: bool = False) -> None:
+        """Store values of a kind with the graph, by key.
+
+        Args:
+            kind: The kind.
+            values: The values.
+            derived: Whether the values can be derived again. A read-only store keeps them in memory
+                until it is closed.
+        """
+        self._store.values.put(kind, values, derived=derived)
+
+    def delete_values(self, kind: str, keys: Collection[str] | None = None) -> None:
+        """Delete values of a kind: some of them, or all."""
+        self._store.values.delete(kind, keys)
 
     # Searched texts
 
@@ -362,6 +395,19 @@ class GraphReader:
 
     # Indexes
 
+    def copy_to(self, path: Path) -> None:
+        """Replace the content of a file with a copy of the graph.
+
+        Raises:
+            TypeError: If the store is on a server, or metadata have objects that a file cannot
+                store.
+        """
+        self._store.copy_to(path)
+
+    def vector_index(self, group: str, key: str) -> Any | None:
+        """Return the index of a group's vectors in the database; None if it does not search."""
+        return self._store.vector_index(self._graph, group, key)
+
     def close(self) -> None:
         """Save and unload the indexes. The next use loads them again."""
         with self._shared_lock:
@@ -375,11 +421,11 @@ class GraphReader:
     @property
     def is_read_only(self) -> bool:
         """Whether the store rejects changes, so that index files cannot be written."""
-        return self._store.is_read_only
+        return self._store.database.is_read_only
 
     def index_file(self, name: str) -> Path | None:
         """Return the path for a rebuildable index. None: indexes stay in memory."""
-        folder = self._store.index_folder
+        folder = self._store.database.index_folder
         return None if folder is None else folder / f"{name}.index"
 
     def shared(self, key: object, make: Callable[[], T]) -> T:

@@ -65,7 +65,7 @@ class SourceRecords:
 
     def sources(self) -> list[Path]:
         """Return the folders and files that a refresh reads."""
-        kinds = self._store.get_values(_SOURCES)
+        kinds = self._store.values.get(_SOURCES)
         return [Path(path) for path, kind in kinds.items() if kind != _EXCLUDED]
 
     def folders(self) -> list[Path]:
@@ -77,15 +77,15 @@ class SourceRecords:
         return self._sources_of(_EXCLUDED)
 
     def _sources_of(self, kind: bytes) -> list[Path]:
-        kinds = self._store.get_values(_SOURCES)
+        kinds = self._store.values.get(_SOURCES)
         return [Path(path) for path, own in kinds.items() if own == kind]
 
     def include(self, paths: Iterable[Path], new: Iterable[Path]) -> None:
         """Read some paths again that were excluded, and add new sources."""
         included = [path for path in self.excluded() if is_below(path, set(paths))]
-        self._store.delete_values(_SOURCES, [str(path) for path in included])
+        self._store.values.delete(_SOURCES, [str(path) for path in included])
         kinds = {str(path): _FOLDER if path.is_dir() else _FILE for path in new}
-        self._store.put_values(_SOURCES, kinds)
+        self._store.values.put(_SOURCES, kinds)
 
     def exclude(self, path: Path) -> list[str]:
         """Remove the records of a file or folder, and return the ids of their documents.
@@ -93,7 +93,7 @@ class SourceRecords:
         Raises:
             LookupError: If nothing was read from this path.
         """
-        kinds = self._store.get_values(_SOURCES)
+        kinds = self._store.values.get(_SOURCES)
         sources = [Path(source) for source in kinds]
         files = self.files()
         path = path.expanduser().absolute()
@@ -104,18 +104,18 @@ class SourceRecords:
                 f"{path} is not a source of the graph; the sources: {', '.join(kinds)}"
             )
         inside = [source for source in sources if source.is_relative_to(path)]
-        self._store.delete_values(_FILES, removed)
-        self._store.delete_values(_SOURCES, [str(source) for source in inside])
+        self._store.values.delete(_FILES, removed)
+        self._store.values.delete(_SOURCES, [str(source) for source in inside])
         self.put_skipped({}, [path])
         if any(source != path and path.is_relative_to(source) for source in sources):
-            self._store.put_values(_SOURCES, {str(path): _EXCLUDED})
+            self._store.values.put(_SOURCES, {str(path): _EXCLUDED})
         return self.documents_of(removed.values())
 
     # Files
 
     def files(self) -> dict[str, FileRecord]:
         """Return the records of all files, by id."""
-        rows = self._store.get_values(_FILES)
+        rows = self._store.values.get(_FILES)
         with reading_rows(self._store.place):
             return {i: _to_record(row) for i, row in rows.items()}
 
@@ -125,11 +125,11 @@ class SourceRecords:
         for i, file in files.items():
             stamps = {document: list(stamp) for document, stamp in file.documents.items()}
             rows[i] = to_text(encode([file.path, file.content, stamps, file.version]))
-        self._store.put_values(_FILES, rows, derived=derived)
+        self._store.values.put(_FILES, rows, derived=derived)
 
     def delete_files(self, ids: Collection[str]) -> None:
         """Delete the records of files."""
-        self._store.delete_values(_FILES, ids)
+        self._store.values.delete(_FILES, ids)
 
     def documents_of(self, files: Iterable[FileRecord]) -> list[str]:
         """Return the ids of the files' documents that are in the store."""
@@ -145,13 +145,13 @@ class SourceRecords:
 
         For files without a reader, the path is their source.
         """
-        rows = self._store.get_values(_LEFT_OUT)
+        rows = self._store.values.get(_LEFT_OUT)
         with reading_rows(self._store.place):
             return {i: to_failure(row) for i, row in rows.items()}
 
     def new_skipped(self, rows: Mapping[str, bytes]) -> dict[str, bytes]:
         """Return the rows of skipped files that differ from the stored rows."""
-        stored = self._store.get_values(_LEFT_OUT, rows)
+        stored = self._store.values.get(_LEFT_OUT, rows)
         return {i: row for i, row in rows.items() if stored.get(i) != row}
 
     def put_skipped(self, rows: Mapping[str, bytes], read: Iterable[Path] | None) -> None:
@@ -160,8 +160,8 @@ class SourceRecords:
         if read is not None:
             old = below(old, read)
         changed = self.new_skipped(rows)
-        self._store.delete_values(_LEFT_OUT, old.keys() - rows.keys())
-        self._store.put_values(_LEFT_OUT, changed)
+        self._store.values.delete(_LEFT_OUT, old.keys() - rows.keys())
+        self._store.values.put(_LEFT_OUT, changed)
 
 
 def unchanged_file(store: GraphStore, document_id: str) -> tuple[Path, str]:
@@ -171,7 +171,7 @@ def unchanged_file(store: GraphStore, document_id: str) -> tuple[Path, str]:
         LookupError: If the document was not read from a file with the same id.
         ReadError: If the file is missing or changed after it was read.
     """
-    value = store.get_values(_FILES, [document_id]).get(document_id)
+    value = store.values.get(_FILES, [document_id]).get(document_id)
     if value is None:
         raise LookupError(f"document {document_id!r} was not read from a file")
     with reading_rows(store.place):

@@ -61,7 +61,7 @@ class AnswerCache:
 
     def clear(self) -> None:
         """Delete all stored answers, of all models."""
-        self.store.delete_values(_KIND)
+        self.store.values.delete(_KIND)
 
     def close(self) -> None:
         """Close the file, unless a store was given. The next use opens the file again."""
@@ -70,7 +70,7 @@ class AnswerCache:
 
     def _get(self, key: str) -> bytes | None:
         """Return a stored answer as JSON, and count it. None: not stored, unlike ``b"null"``."""
-        stored = self.store.get_values(_KIND, [key]).get(key)
+        stored = self.store.values.get(_KIND, [key]).get(key)
         with self._lock:
             self.hits += stored is not None
             self.misses += stored is None
@@ -78,7 +78,7 @@ class AnswerCache:
             return stored
 
     def _put(self, key: str, answer: Any) -> None:
-        self.store.put_values(_KIND, {key: json.dumps(answer).encode()}, derived=True)
+        self.store.values.put(_KIND, {key: json.dumps(answer).encode()}, derived=True)
 
 
 def answer_key(model: str, prompt: str, schema: Mapping[str, Any] | None = None) -> str:

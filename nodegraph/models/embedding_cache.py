@@ -105,7 +105,7 @@ class EmbeddingCache:
             used: The digests of existing texts.
         """
         for kind in map(_kind, self.embedders.values()):
-            self._store.delete_values(kind, self._store.get_values(kind).keys() - used)
+            self._store.values.delete(kind, self._store.values.get(kind).keys() - used)
 
     def vectors(self, texts: Sequence[str], key: str, what: str = "texts") -> Vectors:
         """Return the vectors of passages, (texts, dimension) float32. Missing vectors are computed.
@@ -193,7 +193,7 @@ class EmbeddingCache:
         """Return the texts without a stored vector, by digest."""
         missing = dict(texts)
         for page in portions(texts, _PAGE):
-            for name in self._store.get_values(_kind(embedder), page):
+            for name in self._store.values.get(_kind(embedder), page):
                 del missing[name]
         return missing
 
@@ -204,7 +204,7 @@ class EmbeddingCache:
         vectors = np.zeros((0, 0 if digests else self._dimension(embedder)), np.float32)
         for start in range(0, len(digests), _PAGE):
             page = digests[start : start + _PAGE]
-            stored = self._store.get_values(_kind(embedder), page)
+            stored = self._store.values.get(_kind(embedder), page)
             if not stored.keys() >= set(page):
                 return None
             with reading_rows(self._store.place):
@@ -223,13 +223,13 @@ class EmbeddingCache:
         """Store vectors of texts by digest. Return the texts without a usable vector."""
         self._check_dimension(embedder, vectors)
         new = {n: v.astype("<f4").tobytes() for n, v in zip(texts, vectors, strict=True)}
-        self._store.put_values(_kind(embedder), new, derived=True)
+        self._store.values.put(_kind(embedder), new, derived=True)
         rows = zip(texts.values(), vectors, strict=True)
         return [text for text, row in rows if not row.any()]
 
     def _dimension(self, embedder: Embedder) -> int:
         """Return the dimension of the vectors stored under the model's name, 0 without any."""
-        stored = self._store.get_values(_kind(embedder), limit=1)
+        stored = self._store.values.get(_kind(embedder), limit=1)
         return next((len(vector) // 4 for vector in stored.values()), 0)
 
     def _check_dimension(self, embedder: Embedder, vectors: Vectors) -> None:

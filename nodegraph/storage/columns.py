@@ -20,8 +20,14 @@ from ..errors import StoreError
 DAMAGED = "the file is damaged: restore a backup, or index the documents again"
 
 _WRONG_ROW = (
-    *(ArithmeticError, AssertionError, AttributeError, LookupError),
-    *(RecursionError, TypeError, ValueError, zlib.error),
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    zlib.error,
 )
 """The errors that forged rows cause."""
 
@@ -76,6 +82,11 @@ def to_id(name: str) -> bytes:
     return value if len(value) != _OWN_SIZE else _FOREIGN + value
 
 
+def to_ids(names: Iterable[str]) -> list[bytes]:
+    """Encode ids."""
+    return [to_id(name) for name in names]
+
+
 def from_id(value: bytes) -> str:
     """Decode an id of ``to_id``."""
     return value.hex() if len(value) == _OWN_SIZE else from_text(value.lstrip(_FOREIGN))
@@ -86,12 +97,9 @@ def to_text(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def from_text(value: bytes, encoding: str = "utf-8") -> str:
+def from_text(value: bytes) -> str:
     """Decode a text of ``to_text``."""
-    try:
-        return value.decode(encoding, "surrogatepass")
-    except (AttributeError, UnicodeDecodeError) as error:  # None, or other bytes
-        raise StoreError(f"a text of the graph cannot be read: {DAMAGED}") from error
+    return value.decode("utf-8", "surrogatepass")
 
 
 def to_words(text: str) -> bytes:
@@ -105,7 +113,9 @@ def to_words(text: str) -> bytes:
 
 def from_words(value: bytes) -> str:
     """Decode a text of ``to_words``."""
-    return from_text(value[1:], "utf-16-le") if value[:1] == _FOREIGN else from_text(value)
+    if value[:1] == _FOREIGN:
+        return value[1:].decode("utf-16-le", "surrogatepass")
+    return value.decode("utf-8", "surrogatepass")
 
 
 def portions(values: Iterable[Any], size: int = _VARIABLES) -> Iterator[list[Any]]:
@@ -125,9 +135,9 @@ MARK = "$type"
 
 # The name of each type, and functions to write and to read its values. Subclasses come first.
 _KINDS: dict[type, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = {
-    tuple: ("tuple", lambda v: [*map(_to_plain, v)], lambda v: tuple(map(_from_plain, v))),
-    set: ("set", lambda v: _unordered(v), lambda v: set(map(_from_plain, v))),
-    frozenset: ("frozenset", lambda v: _unordered(v), lambda v: frozenset(map(_from_plain, v))),
+    tuple: ("tuple", lambda v: _to_plain(list(v)), lambda v: tuple(_from_plain(v))),
+    set: ("set", lambda v: _unordered(v), lambda v: set(_from_plain(v))),
+    frozenset: ("frozenset", lambda v: _unordered(v), lambda v: frozenset(_from_plain(v))),
     bytes: ("bytes", lambda v: base64.b64encode(v).decode("ascii"), base64.b64decode),
     datetime: ("datetime", datetime.isoformat, datetime.fromisoformat),
     date: ("date", date.isoformat, date.fromisoformat),
@@ -179,7 +189,7 @@ def _to_plain(value: Any) -> Any:
     if value is None or type(value) in (str, int, float, bool):
         return value
     if isinstance(value, list):
-        return [*map(_to_plain, value)]
+        return [_to_plain(item) for item in value]
     if isinstance(value, Mapping):
         if all(type(key) is str and key != MARK for key in value):
             return {key: _to_plain(item) for key, item in value.items()}
@@ -199,7 +209,7 @@ def _to_plain(value: Any) -> Any:
 
 
 def _unordered(values: Any) -> list[Any]:
-    return sorted((_to_plain(item) for item in values), key=json.dumps)
+    return sorted(_to_plain(list(values)), key=json.dumps)
 
 
 def _from_plain(value: Any) -> Any:
@@ -210,3 +220,72 @@ def _from_plain(value: Any) -> Any:
             return _READERS[value[MARK]](value["value"])
         return {key: _from_plain(item) for key, item in value.items()}
     return value
+
+
+_OBJECT = b"\0"  # no JSON text begins with this byte
+
+
+class ValueColumns:
+    """The columns of metadata and other values.
+
+    Args:
+        objects: The objects that only this process can hold, since programs of both frameworks put
+            objects into metadata. New objects are appended. If None, such objects are rejected.
+    """
+
+    def __init__(self, objects: list[Any] | None) -> None:
+        self.objects = objects
+
+    def write(self, value: Any) -> bytes:
+        """Convert a value to a column.
+
+        Raises:
+            TypeError: If the value cannot be stored in a file.
+        """
+        try:
+            return to_text(encode(value))
+        except TypeError:
+            if self.objects is None:
+                raise
+            self.objects.append(dict(value) if isinstance(value, Mapping) else value)
+            return _OBJECT + str(len(self.objects) - 1).encode()
+
+    def read(self, column: bytes) -> Any:
+        """Restore a value from its column."""
+        if column[:1] == _OBJECT and self.objects is not None:
+            kept = self.objects[int(column[1:])]
+            return dict(kept) if isinstance(kept, dict) else kept
+        return decode(from_text(column))
+
+    def write_metadata(self, metadata: Mapping[str, Any], owner: str) -> bytes | None:
+        """Convert metadata to a column. Empty metadata gives None.
+
+        Args:
+            metadata: The metadata.
+            owner: The node or document, for the error.
+
+        Raises:
+            TypeError: If a value cannot be stored in a file.
+        """
+        if not metadata:
+            return None
+        try:
+            return self.write(dict(metadata))
+        except TypeError:
+            for field, value in metadata.items():
+                try:
+                    encode({field: value})
+                except TypeError as error:
+                    raise TypeError(f"metadata field {field!r} of {owner}: {error}") from error
+            raise
+
+    def read_metadata(self, column: bytes) -> Mapping[str, Any]:
+        """Restore metadata from its column.
+
+        Raises:
+            TypeError: If the column has another value.
+        """
+        metadata = self.read(column)
+        if not isinstance(metadata, Mapping):
+            raise TypeError(f"metadata must be a mapping, got {type(metadata).__name__}")
+        return metadata

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from ..concurrency import FairLock
+from .columns import marks, portions
 
 Row = tuple[Any, ...]
 
@@ -68,6 +69,28 @@ class Database(Protocol):
 
     def close(self) -> None:
         """Close the connection. The next use opens a new one."""
+
+
+def select(
+    database: Database,
+    query: str,
+    keys: Iterable[Any],
+    values: Sequence[Any] = (),
+    order: str = "",
+) -> list[Row]:
+    """Return the rows of a query with any number of keys.
+
+    Args:
+        database: The database.
+        query: The query, which ends with ``IN``.
+        keys: The keys. They are selected in portions that fit into one statement.
+        values: The values of the placeholders in the query.
+        order: The order of the rows of one portion, as SQL.
+    """
+    rows: list[Row] = []
+    for portion in portions(keys):
+        rows += database.rows(f"{query} ({marks(portion)}) {order}", [*values, *portion])
+    return rows
 
 
 FORMAT = 1

@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from ..derivation import CORPUS, DOCUMENT_STRIDE, Derivation, Stamp, derive_root, unmoved
+from ..derivation import CORPUS, Derivation, Stamp, derive_root
 from ..document import Document
 from ..errors import nearest_names
 from ..lazy_names import STORES, plugins
 from ..locations import LAYOUTS
 from ..node import ROOT, Node
-from .columns import check_numbers, encode, from_id, marks, portions, reading_rows, to_id
-from .database import Row
-from .node_tables import NO_FIELDS, Fields, NodeTables
+from .columns import ValueColumns, encode, to_id, to_ids
+from .database import Database
+from .derivation_table import NewDerivation, StoredDerivations
+from .group_table import StoredGroups
+from .link_table import StoredLinks
+from .node_rows import NO_FIELDS, NodeRows
+from .node_table import StoredNodes
 from .sqlite import SQLiteDatabase
-
-_INSERT_DERIVATION = (
-    "INSERT INTO derivations (key, grp, document, source, rule, metadata, revision, fields, "
-    f"search_text) VALUES ({marks(range(9))})"
-)
-
-_INSERT_NODE = (
-    "INSERT INTO nodes (key, id, derivation, place, revision, parent, begin, shift, metadata, "
-    f"inherited, search_text, inherited_search_text, content, text) VALUES ({marks(range(14))})"
-)
-
-# SQLite looks up the documents first: with JOIN it may read all derivations of the group.
-_OF_DOCUMENTS = "documents docs CROSS JOIN derivations d"
+from .transactions import Transactions
+from .value_table import StoredValues
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,35 +42,48 @@ class Changes:
     complete: bool = False
 
 
-class _Stored(NamedTuple):
-    """A derivation in the store.
-
-    Attributes:
-        document: The key of its document.
-        key: Its key.
-        revision: The revision of its last change.
-        fields: The columns ``fields`` and ``search_text``.
-        stamp: Its stamp.
-    """
-
-    document: int
-    key: int
-    revision: int
-    fields: Fields
-    stamp: Stamp
-
-
-class GraphStore(NodeTables):
+class GraphStore:
     """The store of a graph: documents, and the derivations of their nodes.
 
+    Args:
+        database: The database.
+        keeps_objects: Whether metadata may have objects that only this process can hold.
+
     Attributes:
+        database: The database, whose lock guards the graph.
         place: The path or address of the store. Empty for a store in memory.
-        index_folder: The folder for index files. None if indexes stay in memory.
+        transactions: The turns and transactions.
+        groups: The groups.
+        nodes: The nodes.
+        links: The links.
+        values: The values that are kept with the graph.
+        node_rows: The conversion of nodes to rows.
     """
 
+    def __init__(self, database: Database, *, keeps_objects: bool = False) -> None:
+        self.database = database
+        self._columns = ValueColumns([] if keeps_objects else None)
+        self._set_up()
+
     def _set_up(self) -> None:
-        super()._set_up()
-        self.place, self.index_folder = self.database.place, self.database.index_folder
+        """Create the attributes that are not pickled."""
+        self.place = self.database.place
+        self.transactions = Transactions(self.database)
+        self.node_rows = NodeRows(self._columns)
+        self.groups = StoredGroups(self.transactions)
+        self.values = StoredValues(self.transactions)
+        self.nodes = StoredNodes(self.transactions, self.groups, self.node_rows)
+        self.links = StoredLinks(self.transactions, self.groups, self.nodes, self._columns)
+        self._derivations = StoredDerivations(
+            self.transactions, self.groups, self.nodes, self.links, self.node_rows
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"database": self.database, "_columns": self._columns}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._set_up()
 
     def __repr__(self) -> str:
         return f"GraphStore({self.place or 'memory'!r})"
@@ -94,7 +100,7 @@ class GraphStore(NodeTables):
         copy = getattr(self.database, "copy_to", None)
         if copy is None:
             raise TypeError(f"only a store in memory or in a file can be copied, got {self.place}")
-        for value in self._objects or ():
+        for value in self._columns.objects or ():
             encode(value)
         copy(path)
 
@@ -102,18 +108,13 @@ class GraphStore(NodeTables):
         """Close the connection. The next use opens a new one."""
         with self.database.lock:
             self.database.close()
-            self._derived_values.clear()
-            self._forget()
+            self.values.forget_derived()
+            self.transactions.forget()
 
     def compact(self) -> None:
         """Free the disk space of deleted data. Other threads can read at the same time."""
-        with self.alone():
+        with self.transactions.alone():
             self.database.compact()
-
-    @property
-    def is_read_only(self) -> bool:
-        """Whether the store rejects changes of documents and links."""
-        return self.database.is_read_only
 
     def vector_index(self, graph: Any, group: str, key: str) -> Any | None:
         """Return the index of a group's vectors in the database; None if it does not search."""
@@ -131,73 +132,51 @@ class GraphStore(NodeTables):
             TypeError: If metadata has a value that the store cannot hold; nothing is changed.
             ValueError: If a derived node has the id of a document; nothing is changed.
         """
-        db = self.database
-        with self.transaction():
-            for group in (*self.groups(), ROOT) if remove else ():
-                removed = self._stored(group, remove)
-                self._write(group, dict.fromkeys(removed), {}, removed, {})
-            db.run_many("DELETE FROM documents WHERE id = ?", [(to_id(i),) for i in remove])
-            self.delete_values(LAYOUTS, remove)
-            unique = {document.id: document for document in put}
-            stored = self._stored(ROOT, unique)
-            new = [i for i in unique if i not in stored]
-            for node in self.get(new):
-                if node is not None:
-                    raise ValueError(
-                        f"document id {node.id!r} is already used by a node of group "
-                        f"{node.group!r}; choose another id"
-                    )
-            last = self._next_key("documents", len(new))
-            keys = {i: share.document for i, share in stored.items()}
-            keys |= zip(new, range(last - len(new) + 1, last + 1), strict=True)
-            rows = [(keys[i], to_id(i)) for i in new]
-            db.run_many("INSERT INTO documents VALUES (?, ?)", rows)
-            roots = {i: derive_root(document, keys[i]) for i, document in unique.items()}
-            same = {i for i, share in stored.items() if roots[i].stamp == share.stamp}
-            changed = {i: root for i, root in roots.items() if i not in same}
-            self._write(ROOT, changed, keys, stored, {})
+        with self.transactions.transaction():
+            if remove:
+                self._remove(remove)
+            self._put({document.id: document for document in put})
+
+    def _remove(self, ids: Sequence[str]) -> None:
+        for group in (*self.groups.names(), ROOT):
+            stored = self._derivations.stored(group, ids)
+            removed = {i: NewDerivation(row.document, row) for i, row in stored.items()}
+            self._derivations.write(group, removed)
+        self.database.run_many("DELETE FROM documents WHERE id = ?", [(i,) for i in to_ids(ids)])
+        self.values.delete(LAYOUTS, ids)
+
+    def _put(self, documents: Mapping[str, Document]) -> None:
+        stored = self._derivations.stored(ROOT, documents)
+        new = [i for i in documents if i not in stored]
+        self._check_unused(new)
+        first = self.transactions.next_key("documents", len(new))
+        keys = {i: row.document for i, row in stored.items()}
+        keys |= {i: key for key, i in enumerate(new, first)}
+        rows = [(keys[i], to_id(i)) for i in new]
+        self.database.run_many("INSERT INTO documents VALUES (?, ?)", rows)
+        changed: dict[str, NewDerivation] = {}
+        for i, document in documents.items():
+            root = derive_root(document, keys[i])
+            if i not in stored or stored[i].stamp != root.stamp:
+                fields = self.node_rows.fields(root.nodes[0])
+                changed[i] = NewDerivation(keys[i], stored.get(i), root, fields)
+        self._derivations.write(ROOT, changed)
+
+    def _check_unused(self, ids: Sequence[str]) -> None:
+        for node in self.nodes.get(ids):
+            if node is not None:
+                raise ValueError(
+                    f"document id {node.id!r} is already used by a node of group {node.group!r}; "
+                    "choose another id"
+                )
 
     def stamps(self, group: str, ids: Collection[str] | None = None) -> dict[str, Stamp]:
         """Return the stamps of a group's derivations by document id, in document order."""
-        return {i: share.stamp for i, share in self._stored(group, ids).items()}
-
-    def _stored(self, group: str, ids: Collection[str] | None) -> dict[str, _Stored]:
-        """Return the derivations of a group by document id, in document order. None: all."""
-        if ids is not None and not ids:
-            return {}
-        query = (
-            "SELECT docs.key, docs.id, d.key, d.revision, d.fields, d.search_text, d.source, "
-            f"d.rule, d.metadata FROM {_OF_DOCUMENTS} WHERE d.document = docs.key AND d.grp = ?"
-        )
-        with self:
-            values = [self._group(group).key]
-            if ids is None:
-                rows = self.database.rows(query, values)
-            else:
-                rows = []
-                for batch in portions(map(to_id, ids)):
-                    of_batch = f"{query} AND docs.id IN ({marks(batch)})"
-                    rows += self.database.rows(of_batch, [*values, *batch])
-        with reading_rows(self.place):
-            return {from_id(row[1]): _stored_row(*row) for row in sorted(rows, key=_document_key)}
+        return {i: row.stamp for i, row in self._derivations.stored(group, ids).items()}
 
     def derivations(self, group: str, ids: Collection[str]) -> dict[str, Derivation]:
         """Return the derivations of a group from some documents, by document id."""
-        with self:
-            stored = self._stored(group, ids)
-            nodes: dict[str, list[Node]] = {i: [] for i in stored}
-            with reading_rows(self.place):
-                for node in self._of_derivations(share.key for share in stored.values()):
-                    nodes[node.document_id].append(node)
-            links = self._derived_links([node.id for of_one in nodes.values() for node in of_one])
-        return {
-            i: Derivation(
-                share.stamp,
-                tuple(nodes[i]),
-                tuple(link for node in nodes[i] for link in links.get(node.id, ())),
-            )
-            for i, share in stored.items()
-        }
+        return self._derivations.get(group, ids)
 
     def put_derivations(self, group: str, derivations: Mapping[str, Derivation]) -> None:
         """Insert or replace the derivations of one group, by document id.
@@ -206,181 +185,34 @@ class GraphStore(NodeTables):
             LookupError: If a document does not exist.
             TypeError: If a node has a value that the store cannot hold.
         """
-        with self.transaction():
-            stored, roots = self._stored(group, derivations), self._stored(ROOT, derivations)
-            documents = {CORPUS: 0, **{i: root.document for i, root in roots.items()}}
-            fields = {i: root.fields for i, root in roots.items()}
-            self._write(group, derivations, documents, stored, fields)
-
-    def _write(
-        self,
-        group: str,
-        derivations: Mapping[str, Derivation | None],
-        documents: Mapping[str, int],
-        stored: Mapping[str, _Stored],
-        fields: Mapping[str, Fields],
-    ) -> None:
-        """Write derivations; delete those given as None.
-
-        Args:
-            group: The group.
-            derivations: The derivations by document id.
-            documents: The keys of the documents.
-            stored: The derivations in the store.
-            fields: The columns of the documents' metadata. Empty for ``ROOT``.
-        """
-        if not derivations:
-            return
-        db, grp = self.database, self._group_key(group)
-        replaced = {i: share for i, share in stored.items() if i in derivations}
-        old_nodes: dict[str, dict[str, Node]] = {i: {} for i in replaced}
-        with reading_rows(self.place):
-            for node in self._of_derivations(share.key for share in replaced.values()):
-                old_nodes[node.document_id][node.id] = node
-                self._nodes.pop(node.id, None)
-        former = [i for nodes in old_nodes.values() for i in nodes]
-        links = self._derived_links(former)
-        changed: dict[str, list[Node]] = {}  # by document id
-        removed: list[str] = []
-        deleted: list[str] = []
-        links_changed = False
-        for document_id, new in derivations.items():
-            share, old = stored.get(document_id), old_nodes.get(document_id, {})
-            same_fields = share is not None and share.fields == fields.get(document_id, NO_FIELDS)
-            nodes = {} if new is None else {node.id: node for node in new.nodes}
-            unchanged = {
-                i
-                for i, node in old.items()
-                if group != ROOT and same_fields and i in nodes and unmoved(node, nodes[i])
-            }
-            removed += [i for i in old if i not in unchanged]
-            deleted += [i for i in old if i not in nodes]
-            if new is not None:
-                changed[document_id] = [node for i, node in nodes.items() if i not in unchanged]
-                if old:
-                    old_links = [link for i in old for link in links.get(i, ())]
-                    links_changed |= old_links != [*new.links]
-        count = sum(map(len, changed.values()))
-        revision = self._group(group).revision
-        if removed or count or links_changed:
-            revision = self._record(group, removed, count)
-        self._delete_links(former, deleted)
-        db.run_many("DELETE FROM nodes WHERE id = ?", [(to_id(i),) for i in removed])
-        keys = [(share.key,) for share in replaced.values()]
-        db.run_many("DELETE FROM derivations WHERE key = ?", keys)
-        new_key = self._next_key("derivations", len(derivations)) - len(derivations)
-        node_key = self._next_key("nodes", count) - count + 1
-        shares: list[Row] = []
-        rows: list[Row] = []
-        for document_id, nodes_of_one in changed.items():
-            derivation, share = derivations[document_id], stored.get(document_id)
-            assert derivation is not None
-            new_key += 1
-            key = new_key if share is None else share.key
-            of_document = fields.get(document_id, NO_FIELDS)
-            if group == ROOT:
-                of_document = self._fields(derivation.nodes[0])
-            rows += self._node_rows(node_key, key, revision, nodes_of_one, of_document)
-            node_key += len(nodes_of_one)
-            last = revision if share is None or nodes_of_one else share.revision
-            document = documents[document_id]
-            shares.append((key, grp, document, *derivation.stamp, last, *of_document))
-        db.run_many(_INSERT_DERIVATION, shares)
-        db.run_many(_INSERT_NODE, rows)
-        self._put_links(
-            link
-            for derivation in derivations.values()
-            if derivation is not None
-            for link in derivation.links
-        )
-        self._has_changed = True
-
-    # Relatives of nodes
-
-    def ids(self, group: str) -> list[str]:
-        """Return the ids of the nodes of a group (also ``ROOT``), in document order."""
-        with self:
-            rows = self.database.rows(
-                "SELECT n.id FROM nodes n JOIN derivations d ON d.key = n.derivation "
-                "WHERE d.grp = ? ORDER BY d.document, n.place",
-                [self._group(group).key],
-            )
-            with reading_rows(self.place):
-                return [from_id(i) for (i,) in rows]
-
-    def parent_ids(self, ids: Iterable[str]) -> dict[str, str | None]:
-        """Return the id of the parent of each existing node; None for nodes without a parent."""
-        parents: dict[str, str | None] = {}
-        with self:
-            for batch in portions(map(to_id, ids)):
-                rows = self.database.rows(
-                    "SELECT n.id, n.parent, docs.id, d.grp FROM nodes n JOIN derivations d "
-                    "ON d.key = n.derivation JOIN documents docs ON docs.key = d.document "
-                    f"WHERE n.id IN ({marks(batch)})",
-                    batch,
-                )
-                with reading_rows(self.place):
-                    for node, parent, document, grp in rows:
-                        above = document if parent is None else parent
-                        parents[from_id(node)] = (from_id(above) or None) if grp else None
-        return parents
-
-    def children(self, group: str, parent: Node) -> list[Node]:
-        """Return the children of a node in a group, in document order."""
-        of_parent = "n.parent = ?"
-        values = [to_id(parent.document_id), to_id(parent.id)]
-        if parent.id == parent.document_id:
-            of_parent = "n.parent IS NULL"
-            del values[1:]
-        where = f"d.grp = ? AND docs.id = ? AND {of_parent} ORDER BY n.place"
-        with self:
-            return self._read(where, [self._group(group).key, *values])
-
-    def neighbors(self, node: Node) -> tuple[Node | None, Node | None]:
-        """Return the nodes before and after a node in its group and document, across parents."""
-        place = node.order % DOCUMENT_STRIDE
-        with self:
-            nodes = self._read(
-                "d.grp = ? AND docs.id = ? AND n.place IN (?, ?)",
-                [self._group(node.group).key, to_id(node.document_id), place - 1, place + 1],
-            )
-        found = {other.order: other for other in nodes}
-        return found.get(node.order - 1), found.get(node.order + 1)
+        with self.transactions.transaction():
+            stored = self._derivations.stored(group, derivations)
+            roots = self._derivations.stored(ROOT, derivations)
+            new: dict[str, NewDerivation] = {}
+            for i, derivation in derivations.items():
+                document = 0
+                fields = NO_FIELDS
+                if i != CORPUS:
+                    document = roots[i].document
+                    fields = roots[i].fields
+                new[i] = NewDerivation(document, stored.get(i), derivation, fields)
+            self._derivations.write(group, new)
 
     def changes(self, group: str, since: int) -> Changes:
         """Return the changes of a group after a revision.
 
         All nodes, read in pages, if the revision is 0, unknown or too old.
         """
-        with self:
-            revision = self.revision(group)
-            ids = self.changed_ids(group, since) if since else None
+        with self.transactions:
+            row = self.groups.row(group)
+            ids = self.groups.changed_ids(group, since) if since else None
             if ids is None:
-                everything = AllNodes(self, group) if self.count(group) else []
-                return Changes(revision, [], everything, complete=True)
+                everything = AllNodes(self, group) if row.size else []
+                return Changes(row.revision, [], everything, complete=True)
             removed, added = ids
-            nodes = [node for node in self.get(added) if node is not None]
-            return Changes(revision, removed, sorted(nodes, key=lambda node: node.order))
-
-
-def _document_key(row: Row) -> int:
-    """Return the key of a document, the first column of a stored derivation."""
-    return int(row[0])
-
-
-def _stored_row(
-    document: int, document_id: bytes, key: int, revision: int, *columns: Any
-) -> _Stored:
-    """Return a derivation in the store from its row.
-
-    Raises:
-        ValueError: If a column has a wrong type.
-    """
-    fields, declared, *stamp = columns
-    check_numbers(document, key, revision)
-    if any(type(value) is not str for value in stamp):
-        raise ValueError("a stamp must have texts")
-    return _Stored(document, key, revision, (fields, declared), Stamp(*stamp))
+            nodes = [node for node in self.nodes.get(added) if node is not None]
+            nodes.sort(key=lambda node: node.order)
+            return Changes(row.revision, removed, nodes)
 
 
 class AllNodes(Sequence[Node]):
@@ -396,10 +228,10 @@ class AllNodes(Sequence[Node]):
         self._group = group
 
     def __len__(self) -> int:
-        return self._store.count(self._group)
+        return self._store.groups.count(self._group)
 
     def __iter__(self) -> Iterator[Node]:
-        return self._store.nodes(self._group)
+        return self._store.nodes.of_group(self._group)
 
     def __getitem__(self, index: Any) -> Any:
         return list(self)[index]

@@ -95,7 +95,7 @@ def test_moved_files_are_new_documents(docs: Path, tmp_path: Path) -> None:
         assert {n.id: n.text for n in graph.nodes("line")} == {
             n.id: n.text for n in fresh.nodes("line")
         }
-        assert {n.parent_id for n in graph.nodes("line")} == set(fresh._store.ids("ROOT"))
+        assert {n.parent_id for n in graph.nodes("line")} == set(fresh._store.nodes.ids("ROOT"))
 
 
 def test_failed_refresh_changes_nothing(docs: Path) -> None:

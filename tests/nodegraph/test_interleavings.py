@@ -45,7 +45,7 @@ class Steps:
 
     def pause(self) -> None:
         """Count a moment; run the action in another thread, and wait for it."""
-        if self._acting or self.graph is None or self.graph._store.is_held:
+        if self._acting or self.graph is None or self.graph._store.transactions.is_held:
             return
         self.count += 1
         if self.count - 1 == self._at:
@@ -72,8 +72,9 @@ class Steps:
 
             return call
 
+        transactions = graph._store.transactions
         for name in ("turn", "transaction"):
-            setattr(graph._store, name, pausing(getattr(graph._store, name)))
+            setattr(transactions, name, pausing(getattr(transactions, name)))
         self.graph = graph
 
 

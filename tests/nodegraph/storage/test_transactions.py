@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nodekin.nodegraph import Document, Node, NodeGraph
-from nodekin.nodegraph.storage.node_tables import PAGE
+from nodekin.nodegraph.storage.node_table import PAGE
 from nodekin.retrievers import RerankRetriever, Retriever, ScoredNode
 
 
@@ -34,7 +34,7 @@ def test_change_inside_a_search_raises(graph: NodeGraph) -> None:
 def test_failed_transaction_is_rolled_back(graph: NodeGraph) -> None:
 
     def fail() -> None:
-        with graph._store.transaction():
+        with graph._store.transactions.transaction():
             graph._store.change_documents([Document("lost", id="lost")])
             raise ZeroDivisionError
 

@@ -1,0 +1,209 @@
+"""The table of groups: sizes, revisions, builds and journals of changes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ..node import ROOT
+from .columns import check_numbers, from_id, from_text, reading_rows, to_id, to_text
+from .transactions import Transactions, random_step
+
+_KEPT_ENTRIES = 500  # entries that remain in a truncated journal
+
+
+class GroupRow(NamedTuple):
+    """A group in the store, in the order of the columns.
+
+    Attributes:
+        key: Its key; -1 if the store does not have it.
+        size: The number of its nodes.
+        revision: A number that grows with every change of its nodes or their links.
+        journaled: The number of ids and entries in its journal.
+        rules: The rules of its last complete build. None if it was never built.
+        built_for: The revision of ``ROOT`` that it was built for.
+    """
+
+    key: int = -1
+    size: int = 0
+    revision: int = 0
+    journaled: int = 0
+    rules: str | None = None
+    built_for: int = 0
+
+    def check(self) -> None:
+        """Check the types of the columns.
+
+        Raises:
+            ValueError: If a column has a wrong type.
+        """
+        check_numbers(self.key, self.size, self.revision, self.journaled, self.built_for)
+        if self.rules is not None and type(self.rules) is not str:
+            raise ValueError("the rules of a group must be a text")
+
+
+_NO_GROUP = GroupRow()
+
+_COLUMNS = ", ".join(GroupRow._fields)
+
+
+class StoredGroups:
+    """The groups of a store.
+
+    Args:
+        transactions: The turns and transactions of the store.
+    """
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+        self._database = transactions.database
+        self._forget()
+        transactions.on_forget.append(self._forget)
+        transactions.on_commit.append(self._write_changed)
+
+    def _forget(self) -> None:
+        self._rows: dict[str, GroupRow] = {}
+        self._names: dict[int, str] = {}
+        self._changed: set[str] = set()
+
+    # Rows
+
+    def _all(self) -> dict[str, GroupRow]:
+        if not self._rows:
+            found = self._database.rows(f"SELECT name, {_COLUMNS} FROM node_groups ORDER BY key")
+            groups: dict[str, GroupRow] = {}
+            with reading_rows(self._database.place):
+                for name, *columns in found:
+                    row = GroupRow(*columns)
+                    row.check()
+                    groups[from_text(name)] = row
+                if groups[ROOT].key != 0:
+                    raise ValueError(f"the group {ROOT} must have the key 0")
+            self._rows = groups
+            self._names = {row.key: name for name, row in groups.items()}
+        return self._rows
+
+    def row(self, group: str) -> GroupRow:
+        """Return a group. Its key is -1 if the store does not have it."""
+        return self._all().get(group, _NO_GROUP)
+
+    def name(self, key: int) -> str:
+        """Return the name of the group with a key.
+
+        Raises:
+            KeyError: If no group has the key.
+        """
+        if key not in self._names:
+            self._all()
+        return self._names[key]
+
+    def names(self) -> list[str]:
+        """Return the names of the groups in the store, without ``ROOT``."""
+        with self._transactions:
+            return [name for name in self._all() if name != ROOT]
+
+    def count(self, group: str) -> int:
+        """Return the number of nodes of a group; 0 if it was never built."""
+        with self._transactions:
+            return self.row(group).size
+
+    def revision(self, group: str) -> int:
+        """Return the revision of a group, which grows with every change of its nodes and links."""
+        with self._transactions:
+            return self.row(group).revision
+
+    def built(self, group: str) -> tuple[str, int] | None:
+        """Return the rules of a group's last complete build, and its ``ROOT`` revision."""
+        with self._transactions:
+            row = self.row(group)
+            return None if row.rules is None else (row.rules, row.built_for)
+
+    # Changes, inside a transaction
+
+    def key(self, group: str) -> int:
+        """Return the key of a group. A new group is stored."""
+        row = self.row(group)
+        if row.key < 0:
+            row = GroupRow(self._transactions.next_key("node_groups", 1))
+            self._database.run_many(
+                f"INSERT INTO node_groups (name, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                [(to_text(group), *row)],
+            )
+            self._rows[group] = row
+            self._names[row.key] = group
+        return row.key
+
+    def _change(self, group: str, **fields: Any) -> None:
+        """Change the row of a group, which is written at the commit."""
+        self.key(group)
+        self._rows[group] = self._rows[group]._replace(**fields)
+        self._changed.add(group)
+        self._transactions.has_changed = True
+
+    def _write_changed(self) -> None:
+        rows = [self._rows[group] for group in self._changed]
+        self._database.run_many(
+            "UPDATE node_groups SET size = ?, revision = ?, journaled = ?, rules = ?, "
+            "built_for = ? WHERE key = ?",
+            [
+                (row.size, row.revision, row.journaled, row.rules, row.built_for, row.key)
+                for row in rows
+            ],
+        )
+        self._changed.clear()
+
+    def mark_built(self, group: str, rules: str, revision: int) -> None:
+        """Store the rules of a complete build, and its ``ROOT`` revision."""
+        with self._transactions.transaction(durable=False, derived=True):
+            if self.built(group) != (rules, revision):
+                self._change(group, rules=rules, built_for=revision)
+
+    def record(self, group: str, removed: Sequence[str] = (), added: int = 0) -> int:
+        """Store a change of a group's nodes or links. Return the new revision.
+
+        Args:
+            group: The group.
+            removed: Ids of nodes that were deleted or changed.
+            added: The number of nodes that are new or changed.
+        """
+        key = self.key(group)
+        row = self.row(group)
+        revision = row.revision + random_step()
+        journaled = row.journaled + 1 + len(removed)
+        if journaled > 2 * _KEPT_ENTRIES + row.size:  # reading the whole group is cheaper
+            self._database.run_many(
+                "DELETE FROM journal WHERE grp = ? AND revision <= (SELECT revision FROM journal "
+                "WHERE grp = ? ORDER BY revision DESC LIMIT 1 OFFSET ?)",
+                [(key, key, _KEPT_ENTRIES)],
+            )
+            journaled = _KEPT_ENTRIES
+        ids = json.dumps([to_id(i).hex() for i in removed]).encode()
+        self._database.run_many("INSERT INTO journal VALUES (?, ?, ?)", [(key, revision, ids)])
+        size = row.size - len(removed) + added
+        self._change(group, size=size, revision=revision, journaled=journaled)
+        return revision
+
+    def changed_ids(self, group: str, since: int) -> tuple[list[str], list[str]] | None:
+        """Return the ids of removed and of added nodes after a revision. None: unknown."""
+        with self._transactions:
+            row = self.row(group)
+            if since == row.revision:
+                return [], []
+            entries = self._database.rows(
+                "SELECT revision, removed FROM journal WHERE grp = ? AND revision >= ? "
+                "ORDER BY revision",
+                [row.key, since],
+            )
+            if not entries or entries[0][0] != since:
+                return None
+            added = self._database.rows(
+                "SELECT n.id FROM nodes n JOIN derivations d ON d.key = n.derivation "
+                "WHERE d.grp = ? AND d.revision > ? AND n.revision > ?",
+                [row.key, since, since],
+            )
+            removed: list[str] = []
+            with reading_rows(self._database.place):
+                for _, ids in entries[1:]:
+                    removed += [from_id(bytes.fromhex(i)) for i in json.loads(ids)]
+                return list(dict.fromkeys(removed)), [from_id(i) for (i,) in added]

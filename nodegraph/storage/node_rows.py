@@ -1,0 +1,321 @@
+"""The rows of nodes: conversion to nodes, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from ..derivation import DOCUMENT_STRIDE
+from ..node import NO_METADATA, ROOT, Node
+from ..search_text import SearchText
+from .columns import ValueColumns, check_numbers, from_id, from_words, marks, to_id, to_words
+from .database import Row
+
+_MAX_DOCUMENTS = 1 << 30  # positions in document order have 64 bits
+
+_CACHED = 4096  # distinct metadata and search texts
+
+_NO_SEARCH_TEXT = b""
+"""The parent of a node has no search text, but its document has one."""
+
+
+NEW_NODE = (
+    "INSERT INTO nodes (key, id, derivation, place, revision, parent, begin, shift, metadata, "
+    f"inherited, search_text, inherited_search_text, content, text) VALUES ({marks(range(14))})"
+)
+"""The statement that inserts a row of ``NodeRows.rows``."""
+
+
+class NodeRow(NamedTuple):
+    """A node in the store, with its derivation and its document, in the order of ``NODES``."""
+
+    id: bytes
+    text: bytes
+    content: bytes | None
+    start: int | None
+    offset: int | None
+    metadata: bytes | None
+    beyond: bytes | None
+    parent: bytes | None
+    place: int
+    search_text: bytes | None
+    inherited_search_text: bytes | None
+    document: int
+    group: int
+    document_metadata: bytes | None
+    document_search_text: bytes | None
+    document_id: bytes
+
+
+NODES = """
+    SELECT n.id, n.text, n.content, n.begin, n.shift, n.metadata, n.inherited, n.parent, n.place,
+        n.search_text, n.inherited_search_text, d.document, d.grp, d.fields, d.search_text, docs.id
+    FROM nodes n JOIN derivations d ON d.key = n.derivation
+    JOIN documents docs ON docs.key = d.document
+"""
+"""The query of rows. ``n``: the node, ``d``: its derivation, ``docs``: its document."""
+
+
+class Fields(NamedTuple):
+    """The metadata of a document and its search text, as columns of a derivation."""
+
+    metadata: bytes | None = None
+    search_text: bytes | None = None
+
+
+NO_FIELDS = Fields()
+
+
+class NodeSource(NamedTuple):
+    """A document as the source of the nodes of one group.
+
+    Attributes:
+        group: The name of the group.
+        document_id: The id of the document.
+        order: The position of the document.
+        metadata: The metadata of the document.
+        search_text: The search text of the document.
+    """
+
+    group: str
+    document_id: str
+    order: int
+    metadata: Mapping[str, Any]
+    search_text: SearchText | None
+
+
+class NodeRows:
+    """The conversion of rows to nodes, and of nodes to rows.
+
+    Args:
+        values: The columns of metadata and content.
+    """
+
+    def __init__(self, values: ValueColumns) -> None:
+        self._values = values
+        self._source = lru_cache(_CACHED)(self._read_source)
+        self._metadata = lru_cache(_CACHED)(self._read_metadata)
+        self._search_text = lru_cache(_CACHED)(self._read_search_text)
+        self._inherited = lru_cache(_CACHED)(self._merged_metadata)
+
+    # Reading
+
+    def source(self, row: NodeRow, group: str) -> NodeSource:
+        """Return the document of a row in its group.
+
+        Raises:
+            TypeError: If a column has a wrong type.
+            ValueError: If the place of the document is wrong.
+        """
+        return self._source(
+            group,
+            row.document,
+            row.document_id,
+            row.document_metadata,
+            row.document_search_text,
+        )
+
+    def _read_source(
+        self,
+        group: str,
+        document: int,
+        document_id: bytes,
+        metadata: bytes | None,
+        search_text: bytes | None,
+    ) -> NodeSource:
+        _check_number(document, _MAX_DOCUMENTS)
+        return NodeSource(
+            group=group,
+            document_id=from_id(document_id),
+            order=document * DOCUMENT_STRIDE,
+            metadata=self._metadata(metadata),
+            search_text=self._search_text(search_text),
+        )
+
+    def node(self, row: NodeRow, source: NodeSource, graph: Any) -> Node:
+        """Return the node of a row.
+
+        Args:
+            row: The row.
+            source: The document of the row in its group.
+            graph: The graph of the node.
+
+        Raises:
+            TypeError: If a column has a wrong type.
+            ValueError: If a number is wrong.
+        """
+        text = from_words(row.text)
+        content = text if row.content is None else self._values.read(row.content)
+        _check_number(row.place, DOCUMENT_STRIDE)
+        end = None
+        if row.start is not None:
+            check_numbers(row.start, abs(row.offset or 0))
+            end = row.start + len(text)
+        if source.group == ROOT:
+            return Node(
+                text=text,
+                own_metadata=source.metadata,
+                content=content,
+                start=row.start,
+                end=end,
+                id=source.document_id,
+                group=source.group,
+                document_id=source.document_id,
+                offset=row.offset,
+                order=source.order + row.place,
+                search_text=source.search_text,
+                graph=graph,
+            )
+        own = NO_METADATA if row.metadata is None else self._metadata(row.metadata)
+        inherited = source.metadata
+        if row.beyond is not None:
+            inherited = self._inherited(row.document_metadata, row.beyond)
+        search_text = None
+        if row.search_text is not None:
+            search_text = self._search_text(row.search_text)
+        above = source.search_text
+        if row.inherited_search_text is not None:
+            above = self._search_text(row.inherited_search_text)
+        parent_id = source.document_id or None
+        if row.parent is not None:
+            parent_id = from_id(row.parent)
+        return Node(
+            text=text,
+            own_metadata=own,
+            content=content,
+            start=row.start,
+            end=end,
+            id=from_id(row.id),
+            group=source.group,
+            document_id=source.document_id,
+            parent_id=parent_id,
+            offset=row.offset,
+            order=source.order + row.place,
+            inherited=inherited,
+            search_text=search_text,
+            inherited_search_text=above,
+            graph=graph,
+        )
+
+    def _read_search_text(self, column: bytes | None) -> SearchText | None:
+        if column is None or column == _NO_SEARCH_TEXT:
+            return None
+        return SearchText.from_row(self._values.read(column))
+
+    def _read_metadata(self, column: bytes | None) -> Mapping[str, Any]:
+        return NO_METADATA if column is None else self._values.read_metadata(column)
+
+    def _merged_metadata(self, shared: bytes | None, beyond: bytes) -> Mapping[str, Any]:
+        return {**self._metadata(shared), **self._metadata(beyond)}
+
+    # Writing
+
+    def fields(self, document: Node) -> Fields:
+        """Return the columns of a document, which all its derivations have.
+
+        Raises:
+            TypeError: If metadata has a value that the store cannot hold.
+        """
+        return Fields(
+            self._values.write_metadata(document.own_metadata, f"document {document.id!r}"),
+            self._write_search_text(document.search_text),
+        )
+
+    def rows(
+        self, key: int, derivation: int, revision: int, nodes: Iterable[Node], fields: Fields
+    ) -> Iterator[Row]:
+        """Yield the rows of the nodes of one document in a group.
+
+        Args:
+            key: The key of the first node.
+            derivation: The key of the derivation.
+            revision: The revision of the group.
+            nodes: The nodes.
+            fields: The columns of the document.
+
+        Raises:
+            TypeError: If a node has a value that the store cannot hold.
+        """
+        shared = self._metadata(fields.metadata)
+        declared = self._search_text(fields.search_text)
+        siblings = shared
+        beyond = None
+        for node in nodes:
+            if node.inherited is not siblings:
+                siblings = node.inherited
+                beyond = self._write_beyond(siblings, shared)
+            parent = None
+            if node.parent_id is not None and node.parent_id != node.document_id:
+                parent = to_id(node.parent_id)
+            metadata = search_text = above = None
+            if node.group != ROOT:  # a document's own columns are the fields of its derivation
+                metadata = self._write_metadata(node)
+                search_text = self._write_search_text(node.search_text)
+                if node.inherited_search_text != declared:
+                    above = self._write_search_text(node.inherited_search_text) or _NO_SEARCH_TEXT
+            yield (
+                key,
+                to_id(node.id),
+                derivation,
+                node.order % DOCUMENT_STRIDE,
+                revision,
+                parent,
+                node.start,
+                node.offset,
+                metadata,
+                beyond,
+                search_text,
+                above,
+                self._write_content(node),
+                to_words(node.text),
+            )
+            key += 1
+
+    def check(self, nodes: Iterable[Node]) -> None:
+        """Check that nodes can be stored.
+
+        Raises:
+            TypeError: If a node has a value that the store cannot hold.
+        """
+        if self._values.objects is None:
+            for node in nodes:
+                self._write_metadata(node)
+                self._write_content(node)
+
+    def _write_metadata(self, node: Node) -> bytes | None:
+        if not node.own_metadata:
+            return None
+        owner = f"node {node.text!r:.40} of document {node.document_id!r}"
+        return self._values.write_metadata(node.own_metadata, owner)
+
+    def _write_beyond(
+        self, inherited: Mapping[str, Any], shared: Mapping[str, Any]
+    ) -> bytes | None:
+        """Return the column of the inherited metadata that the document does not have."""
+        beyond = {
+            name: value
+            for name, value in inherited.items()
+            if name not in shared or shared[name] != value
+        }
+        return self._values.write_metadata(beyond, "a parent")
+
+    def _write_search_text(self, search_text: SearchText | None) -> bytes | None:
+        return None if search_text is None else self._values.write(search_text.to_row())
+
+    def _write_content(self, node: Node) -> bytes | None:
+        """Return the content of a node; None if it equals the text."""
+        content = node.content
+        if content is node.text or (type(content) is str and content == node.text):
+            return None
+        return self._values.write(content)
+
+
+def _check_number(number: object, end: int) -> None:
+    """Check that a number of a row is an integer from 0 to an end, exclusive.
+
+    Raises:
+        ValueError: If the number is anything else.
+    """
+    if type(number) is not int or not 0 <= number < end:
+        raise ValueError(f"a position must be a number below {end}, got {number!r:.20}")

@@ -1,0 +1,166 @@
+"""The table of nodes, with a cache of recently read nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from ..derivation import DOCUMENT_STRIDE
+from ..node import Node
+from .columns import from_id, reading_rows, to_id, to_ids
+from .database import Row, select
+from .group_table import StoredGroups
+from .node_rows import NODES, NodeRow, NodeRows
+from .transactions import Transactions
+
+PAGE = 1000
+"""Nodes that are read in one turn."""
+
+_CACHED_CHARACTERS = 8_000_000  # of nodes
+
+_NODE_SIZE = 500  # characters that a node takes without its text
+
+
+class StoredNodes:
+    """The nodes of a store.
+
+    Args:
+        transactions: The turns and transactions of the store.
+        groups: The groups of the store.
+        rows: The conversion of rows.
+    """
+
+    def __init__(self, transactions: Transactions, groups: StoredGroups, rows: NodeRows) -> None:
+        self._transactions = transactions
+        self._database = transactions.database
+        self._groups = groups
+        self._rows = rows
+        self._graph: Any = None  # the graph of the nodes
+        self._forget()
+        transactions.on_forget.append(self._forget)
+
+    def attach_to(self, graph: Any) -> None:
+        """Connect all nodes that are read from now on with a graph."""
+        self._graph = graph
+        self._forget()
+
+    # The cache
+
+    def _forget(self) -> None:
+        self._cached: dict[str, Node] = {}  # by id
+        self._size = 0  # the size of these nodes, in characters
+
+    def _keep(self, nodes: Sequence[Node]) -> None:
+        for node in nodes:
+            self._cached[node.id] = node
+            self._size += _NODE_SIZE + len(node.text)
+
+    def drop(self, ids: Iterable[str]) -> None:
+        """Remove changed nodes from the cache."""
+        for i in ids:
+            self._cached.pop(i, None)
+
+    # Reading
+
+    def _nodes(self, rows: Iterable[Row]) -> list[Node]:
+        nodes: list[Node] = []
+        last = None
+        with reading_rows(self._database.place):
+            for columns in rows:
+                row = NodeRow(*columns)
+                if last is None or row.document != last.document or row.group != last.group:
+                    source = self._rows.source(row, self._groups.name(row.group))
+                    last = row
+                nodes.append(self._rows.node(row, source, self._graph))
+        return nodes
+
+    def _read(self, condition: str, values: Sequence[Any]) -> list[Node]:
+        """Return the nodes that meet a condition, which can include an order."""
+        return self._nodes(self._database.rows(f"{NODES} WHERE {condition}", values))
+
+    def get(self, ids: Sequence[str]) -> list[Node | None]:
+        """Return nodes by id; None for ids that do not exist."""
+        with self._transactions:
+            if self._size > _CACHED_CHARACTERS:
+                self._forget()
+            nodes = self._cached
+            missing = [i for i in dict.fromkeys(ids) if i not in nodes]
+            if missing:
+                query = f"{NODES} WHERE n.id IN"
+                self._keep(self._nodes(select(self._database, query, to_ids(missing))))
+            return [nodes.get(i) for i in ids]
+
+    def of_group(self, group: str) -> Iterator[Node]:
+        """Yield the nodes of a group in document order, read in pages."""
+        document = -1
+        place = 0
+        while True:
+            with self._transactions:
+                page = self._read(
+                    "d.grp = ? AND d.document >= ? AND (d.document > ? OR n.place > ?) "
+                    "ORDER BY d.document, n.place LIMIT ?",
+                    [self._groups.row(group).key, document, document, place, PAGE],
+                )
+                if self._size < _CACHED_CHARACTERS:
+                    self._keep(page)
+            yield from page
+            if len(page) < PAGE:
+                return
+            document, place = divmod(page[-1].order, DOCUMENT_STRIDE)
+
+    def of_derivations(self, keys: Iterable[int]) -> list[Node]:
+        """Return the nodes of some derivations. The nodes of one document are in its order."""
+        query = f"{NODES} WHERE n.derivation IN"
+        order = "ORDER BY d.document, n.place"
+        return self._nodes(select(self._database, query, keys, order=order))
+
+    def ids(self, group: str) -> list[str]:
+        """Return the ids of the nodes of a group (also ``ROOT``), in document order."""
+        with self._transactions:
+            rows = self._database.rows(
+                "SELECT n.id FROM nodes n JOIN derivations d ON d.key = n.derivation "
+                "WHERE d.grp = ? ORDER BY d.document, n.place",
+                [self._groups.row(group).key],
+            )
+        with reading_rows(self._database.place):
+            return [from_id(i) for (i,) in rows]
+
+    # Relatives
+
+    def parent_ids(self, ids: Iterable[str]) -> dict[str, str | None]:
+        """Return the id of the parent of each existing node; None for nodes without a parent."""
+        parents: dict[str, str | None] = {}
+        query = (
+            "SELECT n.id, n.parent, docs.id, d.grp FROM nodes n JOIN derivations d "
+            "ON d.key = n.derivation JOIN documents docs ON docs.key = d.document WHERE n.id IN"
+        )
+        with self._transactions:
+            rows = select(self._database, query, to_ids(ids))
+        with reading_rows(self._database.place):
+            for node, parent, document, group in rows:
+                above = document if parent is None else parent
+                parents[from_id(node)] = (from_id(above) or None) if group else None
+        return parents
+
+    def children(self, group: str, parent: Node) -> list[Node]:
+        """Return the children of a node in a group, in document order."""
+        of_parent = "n.parent = ?"
+        values = [to_id(parent.document_id), to_id(parent.id)]
+        if parent.id == parent.document_id:
+            of_parent = "n.parent IS NULL"
+            del values[1:]
+        condition = f"d.grp = ? AND docs.id = ? AND {of_parent} ORDER BY n.place"
+        with self._transactions:
+            return self._read(condition, [self._groups.row(group).key, *values])
+
+    def neighbors(self, node: Node) -> tuple[Node | None, Node | None]:
+        """Return the nodes before and after a node in its group and document, across parents."""
+        place = node.order % DOCUMENT_STRIDE
+        with self._transactions:
+            key = self._groups.row(node.group).key
+            nodes = self._read(
+                "d.grp = ? AND docs.id = ? AND n.place IN (?, ?)",
+                [key, to_id(node.document_id), place - 1, place + 1],
+            )
+        found = {other.order: other for other in nodes}
+        return found.get(node.order - 1), found.get(node.order + 1)

@@ -1,0 +1,83 @@
+"""The table of values that are kept with a graph: vectors, answers of models, records of files."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from .columns import from_id, reading_rows, to_id, to_ids, to_text
+from .database import select
+from .transactions import Transactions
+
+
+class StoredValues:
+    """The values of a store, by kind and key.
+
+    Args:
+        transactions: The turns and transactions of the store.
+    """
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+        self._database = transactions.database
+        self._derived: dict[str, dict[str, bytes]] = {}  # by kind, of a read-only store
+
+    def forget_derived(self) -> None:
+        """Clear the values that a read-only store keeps in memory."""
+        self._derived.clear()
+
+    def get(
+        self, kind: str, keys: Collection[str] | None = None, *, limit: int | None = None
+    ) -> dict[str, bytes]:
+        """Return existing values of a kind by key: some of them, all, or any up to a limit."""
+        query = "SELECT key, value FROM kept WHERE kind = ?"
+        name = to_text(kind)
+        with self._database.lock:
+            if keys is not None:
+                query = f"{query} AND key IN"
+                rows = select(self._database, query, to_ids(keys), [name])
+            elif limit is not None:
+                rows = self._database.rows(f"{query} LIMIT {limit}", [name])
+            else:
+                rows = self._database.rows(query, [name])
+        with reading_rows(self._database.place):
+            if any(type(value) is not bytes for _, value in rows):
+                raise ValueError(f"a value of the kind {kind!r} must be bytes")
+            values = {from_id(key): value for key, value in rows}
+        derived = self._derived.get(kind)
+        if derived:
+            names = derived if keys is None else derived.keys() & set(keys)
+            values |= {key: derived[key] for key in names}
+        return values
+
+    def put(self, kind: str, values: Mapping[str, bytes], *, derived: bool = False) -> None:
+        """Insert or replace values of a kind, by key.
+
+        Args:
+            kind: The kind.
+            values: The values.
+            derived: Whether the values can be derived again. A read-only store keeps them in memory
+                until it is closed.
+        """
+        if derived and self._database.is_read_only:
+            with self._database.lock:
+                self._derived.setdefault(kind, {}).update(values)
+        elif values:
+            with self._transactions.transaction():
+                self._database.run_many(
+                    "INSERT INTO kept VALUES (?, ?, ?) "
+                    "ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value",
+                    [(to_text(kind), to_id(key), value) for key, value in values.items()],
+                )
+
+    def delete(self, kind: str, keys: Collection[str] | None = None) -> None:
+        """Delete values of a kind: some of them, or all."""
+        if keys is not None and not keys:
+            return
+        delete = "DELETE FROM kept WHERE kind = ?"
+        name = to_text(kind)
+        with self._transactions.transaction():
+            if keys is None:
+                self._database.run_many(delete, [(name,)])
+            else:
+                rows = [(name, to_id(key)) for key in keys]
+                self._database.run_many(f"{delete} AND key = ?", rows)
