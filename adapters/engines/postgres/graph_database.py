@@ -189,7 +189,9 @@ class PostgresDatabase:
 
     def roll_back(self) -> None:
         """End the current state or transaction, if any, and undo its writes."""
-        connection, self._connection, self._writes = self._connection, None, False
+        connection = self._connection
+        self._connection = None
+        self._writes = False
         if connection is not None:
             connection.give_back()
 
@@ -233,7 +235,8 @@ class PostgresDatabase:
         """
         deadline = time.monotonic() + (patience or _PATIENCE)
         while True:
-            connection, pool = None, shared_pool(self.address, self)
+            connection = None
+            pool = shared_pool(self.address, self)
             try:
                 if not self._is_checked:
                     self._check()

@@ -10,7 +10,7 @@ from typing import Any
 from ....nodegraph.concurrency import is_reading_graph
 from ....nodegraph.errors import StoreError
 from ....nodegraph.hashing import digest
-from ....nodegraph.storage.columns import from_id, from_text, to_id, to_text
+from ....nodegraph.storage.columns import from_id, from_text, to_id, to_ids, to_text
 from ....retrievers.indexes.vector_index import check_dimension
 from ...vector_store_index import EmbeddedNode, NearestNodes, VectorBackend, Vectors, record_kind
 from .graph_database import EF_SEARCH, PostgresDatabase
@@ -80,7 +80,8 @@ class PgvectorBackend(VectorBackend):
     ) -> None:
         self._db = database
         self._transaction = transaction
-        self.name, self.identity = "pgvector", digest(group, model)
+        self.name = "pgvector"
+        self.identity = digest(group, model)
         self._table = f"vectors_{self.identity}"
         self._extension = '"' + extension.replace('"', '""') + '"'
         self._names = group, model, key
@@ -113,14 +114,14 @@ class PgvectorBackend(VectorBackend):
     def stored(self, ids: Sequence[str]) -> dict[str, str]:
         """Return the fingerprints of existing nodes."""
         query = f"SELECT id, fingerprint FROM {self._table} WHERE id = ANY(?)"
-        return {from_id(i): f for i, f in self._db.rows(query, [[*map(to_id, ids)]])}
+        return {from_id(i): f for i, f in self._db.rows(query, [to_ids(ids)])}
 
     def count(self) -> None:
         """Return None: rows are written with their record, so none is lost."""
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete nodes. Unknown ids are ignored."""
-        self._db.rows(f"DELETE FROM {self._table} WHERE id = ANY(?)", [[*map(to_id, ids)]])
+        self._db.rows(f"DELETE FROM {self._table} WHERE id = ANY(?)", [to_ids(ids)])
         self._db.rows("UPDATE vector_tables SET seen = now() WHERE name = ?", [self._table])
 
     def add(self, nodes: Sequence[EmbeddedNode]) -> None:
@@ -182,7 +183,10 @@ class PgvectorBackend(VectorBackend):
                 "%s: building the graph of %d vectors needs %d kB of memory, and %d kB are "
                 "allowed; the rest is built on disk, which is slow: raise the server's "
                 "maintenance_work_mem",
-                *(self._db.place, size, needed, allowed),
+                self._db.place,
+                size,
+                needed,
+                allowed,
             )
         connection.run_script(f"SET maintenance_work_mem TO {allowed}")
 
@@ -240,7 +244,7 @@ class PgvectorBackend(VectorBackend):
             order = f"({order}) + 0"
         condition = "" if selected is None else "WHERE id = ANY(?)"
         query = f"SELECT id, vector FROM {self._table} {condition} ORDER BY {order} LIMIT {count}"
-        values: list[Any] = [] if selected is None else [[*map(to_id, selected)]]
+        values: list[Any] = [] if selected is None else [to_ids(selected)]
         values.append(Vector(vector).to_text())
         width = min(_EF_PER_ROW * count, _MAX_EF_SEARCH)
         if is_reading_graph():

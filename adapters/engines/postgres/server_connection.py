@@ -172,7 +172,9 @@ class ServerConnection:
     def __init__(
         self, db: Connection, shown: str, pool: ConnectionPool[Connection] | None = None
     ) -> None:
-        self._db, self._shown, self._pool = db, shown, pool
+        self._db = db
+        self._shown = shown
+        self._pool = pool
 
     def serve(self, settings: str) -> None:
         """Change the settings of the connection, which another graph may have used.
@@ -232,10 +234,7 @@ class ServerConnection:
             table: The table, and the names of the columns in parentheses.
             rows: The rows. All values of a column have the same type, or are None.
         """
-        types = [
-            next((_COPY_TYPES[type(value)] for value in column if value is not None), "bytea")
-            for column in zip(*rows, strict=True)
-        ]
+        types = [_copy_type(column) for column in zip(*rows, strict=True)]
         statement = f"COPY {table} FROM STDIN (FORMAT BINARY)"
         with self._explained(), self._db.cursor() as cursor, cursor.copy(statement) as copy:
             copy.set_types(types)
@@ -279,7 +278,8 @@ class ServerConnection:
             raise
 
     def _explanation(self, error: psycopg.Error) -> StoreError:
-        where, errors = self._shown, psycopg.errors
+        where = self._shown
+        errors = psycopg.errors
         if self._db.closed or isinstance(error, errors.AdminShutdown | errors.CrashShutdown):
             return ServerLostError(
                 f"{where}: the connection to the server was lost: {_line(error)}; nothing was "
@@ -306,6 +306,14 @@ class ServerConnection:
         }
         remedy = remedies.get(type(error), "nothing was changed")
         return StoreError(f"{where}: {_line(error)}: {remedy}")
+
+
+def _copy_type(column: Iterable[Any]) -> str:
+    """Return the type of a column's values on the server."""
+    for value in column:
+        if value is not None:
+            return _COPY_TYPES[type(value)]
+    return "bytea"
 
 
 def _line(error: BaseException) -> str:
