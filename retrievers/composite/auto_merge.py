@@ -122,7 +122,7 @@ class AutoMergeRetriever(PostprocessRetriever):
         return ROOT
 
     def _merged(self, hits: Results, hierarchy: _Hierarchy) -> Results:
-        """Return one result for each merged node and each other hit."""
+        """Return a result for each node that remains after merging."""
         tops = hierarchy.merged(hits)
         by_top: dict[Key, Results] = defaultdict(list)
         for hit in hits:
@@ -155,7 +155,7 @@ class _Hierarchy:
         self._conditions = conditions
 
     def merged(self, hits: Results) -> set[Key]:
-        """Merge hits until nothing merges. Return nodes that are not inside each other."""
+        """Replace hits by parents with enough hits, on all levels. Return the remaining nodes."""
         keys = {self._path(hit.node)[0] for hit in hits}
         new = keys
         while new:

@@ -333,7 +333,7 @@ def measure_links(graph: NodeGraph, group: str) -> bool:
 def _count_mentions(
     texts: Iterable[tuple[str, Node]], titled: Iterable[tuple[str, Node]]
 ) -> tuple[Counter[str], Counter[str]]:
-    """Count the titles of other documents in texts, and those that are written as names.
+    """Count the mentions of titles in texts. Return all mentions, and the mentions as names.
 
     Args:
         texts: Passages and the keys of their titles.

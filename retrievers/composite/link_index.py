@@ -259,7 +259,7 @@ class LinkIndex(SyncedIndex):
         new: Iterable[_KnownPassage],
         runs: Callable[[_KnownPassage], Sequence[Run]],
     ) -> list[str]:
-        """Count the words of passages. Return words that are now mostly written differently."""
+        """Update the counts of words. Return the words whose usual spelling has changed."""
         removed = [_words(passage, runs(passage)) for passage in old]
         added = [_words(passage, runs(passage)) for passage in new]
         words: set[str] = set()
@@ -275,7 +275,7 @@ class LinkIndex(SyncedIndex):
         return [word for word, small in was_small.items() if self._is_small(word) != small]
 
     def _write(self, passage: _KnownPassage, runs: Iterable[Run]) -> set[str]:
-        """Set the names that a passage itself writes. Return their keys and the title's."""
+        """Set the names in the passage's own text. Return their keys and the key of the title."""
         names = {intern(key): name for key, name in passage.mentions.names.items()}
         for run in runs:
             for key, name in run.names(self._is_small):

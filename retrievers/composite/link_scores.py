@@ -185,7 +185,7 @@ def _strengthen(
     connection: int,
     least: float = 0.0,
 ) -> None:
-    """Set a connection where it is stronger than the connections before, by column."""
+    """Update the columns of a row in which a new connection is stronger."""
     for column, part in parts.items():
         strength = max(part, least)
         if strength > strengths[column]:
