@@ -16,9 +16,12 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-import tomllib
-
 from support import first_hour
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 
