@@ -11,7 +11,7 @@ from ..nodegraph.errors import explain_names
 from .filters import Filters, parse_filters
 from .plans.plan import Do, arun, gather, run
 from .protocols import RetrieverProtocol
-from .results import OutputFormat, Results, ScoredNode, formatted
+from .results import OutputFormat, ResultList, Results, ScoredNode, formatted
 from .token_budget import Order, TokenBudget
 from .validation import check_output, check_top_k, choice, optional_whole
 
@@ -365,10 +365,11 @@ class BaseRetriever:
         budget = TokenBudget(max_tokens, order, top_k)
         limit = self.check_limit(budget.candidates(self), filters)
         if not budget:
-            return await self.search_all(queries, limit, filters)
+            found = await self.search_all(queries, limit, filters)
+            return [ResultList(results) for results in found]
         with budget.holding():
-            results = await self.search_all(queries, limit, filters)
-        return await Do(lambda: [budget.fit(ranking) for ranking in results], kind="work")
+            found = await self.search_all(queries, limit, filters)
+        return await Do(lambda: [budget.fit(results) for results in found], kind="work")
 
     def check_limit(self, top_k: int | None, filters: Filters | None) -> int | None:
         """Check the arguments of a call. Return the maximum number of results."""

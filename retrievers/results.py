@@ -7,11 +7,12 @@ import html
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex, overload
 
 from ..nodegraph.foreign_names import missing_attribute
 from ..nodegraph.node import Node
 from .conditions import SEVERAL, plain
+from .excerpt import columns_of, excerpt, row_text
 from .filters import Filters
 
 
@@ -136,15 +137,60 @@ class ScoredNode:
 
     def __str__(self) -> str:
         place = f"{self.place}  " if self.place else ""
-        lines = [f"{place}{self.score:.3f}  {_line(self.best_match.text)}"]
-        return "\n".join([*lines, *(_also(m) for m in self.evidence if m.similarity == COPY)])
+        head = f"{place}{self.score:.3f}  "
+        first, *others = self.snippet(rows=3, first=columns_of(head)) or [""]
+        also = [_also(match) for match in self.evidence if match.similarity == COPY]
+        return "\n".join([head + first, *(f"  {row}" for row in others), *also])
 
     def _repr_html_(self) -> str:
         """Return the result as HTML, for notebooks."""
         head = html.escape(f"{self.place}  {self.score:.3f}".strip())
+        rows = "<br>".join(html.escape(row) for row in self.snippet())
         also = [m for m in self.evidence if m.similarity == COPY]
         notes = "".join(f"<br><i>{html.escape(_also(match).strip())}</i>" for match in also)
-        return f"<b>{head}</b><br>{html.escape(_line(self.best_match.text))}{notes}"
+        return f"<b>{head}</b><br>{rows}{notes}"
+
+    def snippet(
+        self, query: str | None = None, *, columns: int = 80, rows: int = 5, first: int = 0
+    ) -> list[str]:
+        """Return the sentences and table rows that answer the query best, as rows of text.
+
+        ``…`` stands for text that is left out. A row of a table follows the table's header.
+
+        Args:
+            query: The query. If None, the query of the best match is used.
+            columns: The number of columns of a row. Chinese characters have two.
+            rows: The maximum number of rows, after long rows are wrapped.
+            first: The number of columns of the first row that are not free.
+
+        Example:
+            >>> from nodekin.nodegraph import NodeGraph
+            >>> graph = NodeGraph()
+            >>> ids = graph.add("Tea is old. Green tea is steamed, not fermented. Rivers run.")
+            >>> graph.search("green tea")[0].snippet(columns=40, rows=1)
+            ['Green tea is steamed, not fermented.']
+        """
+        text = self.node.text
+        if query is None:
+            query = self.evidence[0].query if self.evidence else ""
+        parts = excerpt(
+            text,
+            self.span_of_match,
+            query,
+            columns=columns,
+            rows=rows,
+            first=first,
+        )
+        return [" ".join(row_text(text, row).split()) for row in parts]
+
+    @property
+    def span_of_match(self) -> tuple[int, int] | None:
+        """The start and end of the best match in the node's text. None: the node itself."""
+        match = self.best_match
+        if match is self.node or match.start is None or match.end is None:
+            return None
+        origin = self.node.start or 0
+        return match.start - origin, match.end - origin
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -246,6 +292,43 @@ def _json_value(value: Any) -> Any:
         return [_json_value(item) for item in value]
     is_json = value is None or isinstance(value, (str, int))
     return value if is_json or (isinstance(value, float) and math.isfinite(value)) else str(value)
+
+
+class ResultList(list[ScoredNode]):
+    """The results of a query, best first: a list that is readable at the prompt.
+
+    Example:
+        >>> from nodekin.nodegraph import NodeGraph
+        >>> graph = NodeGraph()
+        >>> ids = graph.add(["Green tea is steamed.", "Black tea is fermented."])
+        >>> graph.search("tea")
+        1. 0.353  Green tea is steamed.
+        2. 0.353  Black tea is fermented.
+    """
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{rank}. {result}" for rank, result in enumerate(self, 1)) or "[]"
+
+    def _repr_html_(self) -> str:
+        """Return the results as HTML, for notebooks."""
+        items = "".join(f"<li>{result._repr_html_()}</li>" for result in self)
+        return f"<ol>{items}</ol>"
+
+    @overload
+    def __getitem__(self, at: SupportsIndex, /) -> ScoredNode: ...
+    @overload
+    def __getitem__(self, at: slice, /) -> ResultList: ...
+    def __getitem__(self, at: SupportsIndex | slice, /) -> ScoredNode | ResultList:
+        if isinstance(at, slice):
+            return ResultList(super().__getitem__(at))
+        return super().__getitem__(at)
+
+    def __add__(self, other: list[ScoredNode], /) -> ResultList:  # type: ignore[override]
+        return ResultList([*self, *other])
+
+    def copy(self) -> ResultList:
+        """Return a list with the same results."""
+        return ResultList(self)
 
 
 Results = list[ScoredNode]

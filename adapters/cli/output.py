@@ -19,9 +19,9 @@ from ...nodegraph.readers.formats import PROGRAM, has_lines
 from ...nodegraph.readers.source_files import file_id_of
 from ...nodegraph.source_names import file_name_of
 from ...nodegraph.splitters.chunking import UNSPACED
-from ...nodegraph.splitters.sentences import sentence_spans
 from ...retrievers.analysis.identifiers import identifiers
 from ...retrievers.analysis.text_analyzer import TextAnalyzer, normalized
+from ...retrievers.excerpt import best_start
 from ...retrievers.results import ScoredNode
 from .messages import escaped, printable
 
@@ -57,36 +57,38 @@ def result_rows(results: Sequence[ScoredNode], query: str, *, explain: bool) -> 
 
 
 def snippet(result: ScoredNode, query: str) -> list[Text]:
-    """Return up to five rows around the best match: with numbers for code, headers for tables."""
-    node, match = result.node, result.best_match
-    text, width = printable(node.text), min(Console().width, 120) - 4
-    start = best_start(match.text, query) + (match.start or 0) - (node.start or 0)
-    lines = [line.span() for line in re.finditer(r"[^\n]*\S[^\n]*", text)] or [(0, 0)]
-    at = max((n for n, line in enumerate(lines) if line[0] <= start), default=0)
-    first = max(0, at - 1)
-    while first and all(text.startswith("|", lines[n][0]) for n in (first - 1, at)):
-        first -= 1
-    above = [line for line in lines[first:at][:2] if line[1] - line[0] <= width]
-    is_program = Path(file_name_of(node.metadata) or "").suffix.lower() in PROGRAM.suffixes
-    rows: list[Text] = []
-    for begin, end in (*above, *lines[at : at + _ROWS]):
-        number = f"{line_of(node, begin) or '':>5}  " if is_program else ""
-        row = highlighted(text[begin:end], query)
-        if begin == lines[at][0] and end - begin > 2 * width:  # a paragraph in one line
-            words = [span.start for span in row.spans if span.start >= start - begin]
-            skipped = max(start - begin, min(words, default=0) - width)
-            row = Text("…" if skipped else "") + row[skipped:]
-        rows += (Text(number) + row).wrap(Console(), width)
+    """Return up to five rows that answer the query best.
+
+    Programs have consecutive lines with their numbers around the match.
+    """
+    width = min(Console().width, 120) - 4
+    suffix = Path(file_name_of(result.node.metadata) or "").suffix.lower()
+    if suffix in PROGRAM.suffixes:
+        rows = _program_rows(result, query, width)
+    else:
+        rows = _text_rows(result, query, width)
     return rows[:_ROWS]
 
 
-def best_start(text: str, query: str) -> int:
-    """Return the start of the line or sentence with the most different words of a query."""
-    analyze = TextAnalyzer().like(text)
-    terms = set(analyze.query(query))
-    pieces = (re.compile(r"[^\n]+").finditer(text, *span) for span in sentence_spans(text))
-    found = {m.start(): terms.intersection(analyze(m[0])) for piece in pieces for m in piece}
-    return max(found, key=lambda start: sum(map(len, found[start])), default=0)
+def _text_rows(result: ScoredNode, query: str, width: int) -> list[Text]:
+    rows: list[Text] = []
+    for line in result.snippet(query=query, columns=width, rows=_ROWS):
+        rows += highlighted(printable(line), query).wrap(Console(), width)
+    return rows
+
+
+def _program_rows(result: ScoredNode, query: str, width: int) -> list[Text]:
+    node = result.node
+    match = result.best_match
+    start = best_start(match.text, query) + (match.start or 0) - (node.start or 0)
+    text = printable(node.text)
+    lines = [line.span() for line in re.finditer(r"[^\n]*\S[^\n]*", text)] or [(0, 0)]
+    at = max((n for n, line in enumerate(lines) if line[0] <= start), default=0)
+    rows: list[Text] = []
+    for begin, end in lines[max(0, at - 1) : at + _ROWS]:
+        number = Text(f"{line_of(node, begin) or '':>5}  ")
+        rows += (number + highlighted(text[begin:end], query)).wrap(Console(), width)
+    return rows
 
 
 def highlighted(text: str, query: str) -> Text:

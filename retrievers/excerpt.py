@@ -1,0 +1,393 @@
+"""Choose the parts of a text to show for a query.
+
+The parts are sentences and lines that together cover the words of the query. The answer is often
+not in the sentence with the most words of the query, but in its neighbor.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from ..nodegraph.lazy_names import lazy_pattern
+from ..nodegraph.splitters.chunking import UNSPACED
+from ..nodegraph.splitters.sentences import sentence_spans
+from .analysis.text_analyzer import TextAnalyzer
+
+_MATCHED = 3.0  # value of the sentence that the search found; a word has about 1
+
+_AFTER, _BEFORE = 0.7, 0.5  # values of the neighbors of a chosen sentence
+
+_COLUMN = 0.006  # cost of each column
+
+_SINGLE_LETTER = 0.3  # weight of a letter of a script without spaces, as a share of a pair
+
+_LONG = 5  # letters of a word with its full weight; most function words are shorter
+
+_LEAST = 25  # columns; shorter remainders of sentences are not shown
+
+_LEAD = 0.35  # share of the free columns before the first word, if a sentence is cut
+
+_NEAR = 4_000  # characters before and after the match that are examined
+
+GAP = " … "
+
+_CUT = "…"
+
+_LINE = lazy_pattern(r"[^\n]*\S[^\n]*")
+
+_SEPARATOR_ROW = lazy_pattern(r"[\s|:=+-]+")
+
+_UNSPACED = lazy_pattern(f"[{UNSPACED}]")
+
+
+class Part(NamedTuple):
+    """A part of a text.
+
+    Attributes:
+        start: The position of the first character.
+        end: The position after the last character.
+        line: The position of the line that contains the part.
+        is_cut: Whether the part starts inside a sentence.
+    """
+
+    start: int
+    end: int
+    line: int
+    is_cut: bool = False
+
+    def moved(self, by: int) -> Part:
+        """Return the part in a text that starts earlier."""
+        return Part(self.start + by, self.end + by, self.line + by, self.is_cut)
+
+
+class _Word(NamedTuple):
+    """A word of the query in the text: its span, its terms and a factor of their weights."""
+
+    start: int
+    end: int
+    terms: frozenset[str]
+    length_factor: float = 1.0
+
+
+class _Sentence(NamedTuple):
+    """A sentence, or a line without a full stop, with the words of the query that it contains."""
+
+    start: int
+    end: int
+    line: int
+    words: tuple[_Word, ...]
+    is_row: bool
+
+
+def excerpt(
+    text: str,
+    match: tuple[int, int] | None,
+    query: str,
+    *,
+    columns: int,
+    rows: int,
+    first: int = 0,
+) -> list[list[Part]]:
+    """Return the parts of a text to show for a query, as rows in the order of the text.
+
+    The sentences with the most words of the query are chosen until the rows are full. Words that
+    are rare in the text count more. The sentence of the match counts in addition, and so do
+    neighbors of chosen sentences. A row of a table brings the header of the table.
+
+    Args:
+        text: The text.
+        match: The span of the best match in the text. If None, no part is preferred.
+        query: The query. If it is blank, the parts are those around the match.
+        columns: The number of columns of a row. Chinese characters have two.
+        rows: The maximum number of rows, after long rows are wrapped.
+        first: The number of columns of the first row that are not free.
+    """
+    start, end = match or (0, len(text))
+    if end - start > _NEAR:
+        start = end = start + best_start(text[start:end], query)
+    origin = max(0, start - _NEAR)
+    near = text[origin : end + _NEAR]
+    sentences = _sentences(near, query)
+    layout = _Layout(near, columns, rows, first)
+    matched = None if match is None else _sentence_at(sentences, start - origin)
+    _choose(sentences, matched, layout)
+    return [[part.moved(origin) for part in row] for row in layout.rows()]
+
+
+def row_text(text: str, parts: Sequence[Part]) -> str:
+    """Return the text of a row. A gap between parts is shown as ``…``."""
+    shown = ""
+    last = 0
+    for part in parts:
+        if not shown:
+            shown = _CUT if part.is_cut else ""
+        elif text[last : part.start].strip():
+            shown += GAP
+        else:
+            shown += text[last : part.start]
+        shown += text[part.start : part.end]
+        last = part.end
+    return shown
+
+
+def best_start(text: str, query: str) -> int:
+    """Return the start of the line or sentence with the most different words of a query."""
+    analyze = TextAnalyzer().like(text)
+    terms = set(analyze.query(query))
+    most = 0
+    best = 0
+    for start, end in sentence_spans(text):
+        for line in _LINE.finditer(text, start, end):
+            words = terms.intersection(analyze(line[0]))
+            letters = sum(map(len, words))
+            if letters > most:
+                most = letters
+                best = line.start()
+    return best
+
+
+def columns_of(text: str) -> int:
+    """Return the number of columns of a text in a terminal."""
+    return sum(map(_columns, text))
+
+
+def _columns(character: str) -> int:
+    if character.isascii():
+        return 1
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+# Sentences and their words
+
+
+def _sentences(text: str, query: str) -> list[_Sentence]:
+    """Return the sentences of each line, without separator rows of tables."""
+    words = _words(text, query)
+    sentences = []
+    for line in _LINE.finditer(text):
+        if _SEPARATOR_ROW.fullmatch(line[0]):
+            continue
+        is_row = line[0].lstrip().startswith("|")
+        spans = [line.span()] if is_row else _sentences_of_line(line)
+        for start, end in spans:
+            first = bisect_left(words, start, key=_start_of_word)
+            last = bisect_left(words, end, key=_start_of_word)
+            inside = tuple(words[first:last])
+            sentences.append(_Sentence(start, end, line.start(), inside, is_row))
+    return sentences
+
+
+def _start_of_word(word: _Word) -> int:
+    return word.start
+
+
+def _sentences_of_line(line: re.Match[str]) -> list[tuple[int, int]]:
+    at = line.start()
+    return [(at + start, at + end) for start, end in sentence_spans(line[0])]
+
+
+def _words(text: str, query: str) -> list[_Word]:
+    """Return the words of the query in a text, in their order."""
+    analyze = TextAnalyzer().like(text)
+    terms = frozenset(analyze.query(query))
+    words = []
+    for start, end in analyze.spans(text):
+        if _UNSPACED.search(text, start, end):
+            words += _unspaced_words(text, start, end, terms)
+        elif found := terms.intersection(analyze(text[start:end])):
+            words.append(_Word(start, end, found, min(1.0, (end - start) / _LONG)))
+    return words
+
+
+def _unspaced_words(text: str, start: int, end: int, terms: frozenset[str]) -> Iterator[_Word]:
+    """Yield the pairs of letters that are terms, and letters that are terms without their pair."""
+    for at in range(start, end):
+        pair = text[at : min(at + 2, end)]
+        for term in (pair, text[at]):
+            if term in terms:
+                yield _Word(at, at + len(term), frozenset((term,)))
+                break
+
+
+# The choice
+
+
+def _sentence_at(sentences: Sequence[_Sentence], position: int) -> int:
+    """Return the index of the sentence at a position of the text."""
+    return max(0, bisect_right(sentences, position, key=_start_of_sentence) - 1)
+
+
+def _choose(sentences: Sequence[_Sentence], matched: int | None, layout: _Layout) -> None:
+    """Add the sentences with the highest values to the layout, until it is full."""
+    weights = _weights(sentences)
+    words = [_weights_of_words(sentence, weights) for sentence in sentences]
+    widths = [layout.width(sentence.start, sentence.end) for sentence in sentences]
+    center = matched or 0
+    chosen: set[int] = set()
+    covered: set[str] = set()
+
+    def value(at: int) -> tuple[float, int]:
+        worth = sum(weight for term, weight in words[at].items() if term not in covered)
+        worth -= _COLUMN * widths[at]
+        if at == matched:
+            worth += _MATCHED
+        worth += max((_nearness(at - other) for other in chosen), default=0.0)
+        return worth, -abs(at - center)
+
+    left = set(range(len(sentences)))
+    while left and not layout.is_full():
+        best = max(left, key=value)
+        left.remove(best)
+        if not layout.add(sentences[best], _header_of(sentences, best)):
+            continue
+        if best == matched or words[best].keys() - covered:
+            chosen.add(best)
+        covered |= words[best].keys()
+
+
+def _nearness(distance: int) -> float:
+    """Return the value of a sentence at a distance from a chosen sentence."""
+    if distance > 0:
+        return _AFTER / distance
+    return _BEFORE / -distance
+
+
+def _start_of_sentence(sentence: _Sentence) -> int:
+    return sentence.start
+
+
+def _weights(sentences: Sequence[_Sentence]) -> dict[str, float]:
+    """Return the weight of each term: the fewer sentences have it, the higher."""
+    counts: Counter[str] = Counter()
+    for sentence in sentences:
+        counts.update(frozenset().union(*(word.terms for word in sentence.words)))
+    weights = {}
+    for term, count in counts.items():
+        weights[term] = math.log(1 + len(sentences) / count)
+        if len(term) == 1 and _UNSPACED.match(term):
+            weights[term] *= _SINGLE_LETTER
+    return weights
+
+
+def _weights_of_words(sentence: _Sentence, weights: Mapping[str, float]) -> dict[str, float]:
+    """Return the weights of a sentence's words. A word has the weight of its rarest term."""
+    found = {}
+    for word in sentence.words:
+        rarest = max(word.terms, key=lambda term: (weights[term], term))
+        found[rarest] = weights[rarest] * word.length_factor
+    return found
+
+
+def _header_of(sentences: Sequence[_Sentence], at: int) -> _Sentence | None:
+    """Return the first row of the table that a row belongs to. None: it is no other row."""
+    first = at
+    while first >= 0 and sentences[first].is_row:
+        first -= 1
+    header = first + 1
+    return sentences[header] if header < at else None
+
+
+class _Layout:
+    """The chosen parts, by line of the text, within a number of rows."""
+
+    def __init__(self, text: str, columns: int, rows: int, first: int) -> None:
+        self._text = text
+        self._columns = columns
+        self._rows = rows
+        self._first = first
+        self._parts: dict[int, list[Part]] = {}
+        self._ends = [0, *accumulate(map(_columns, text))]
+
+    def width(self, start: int, end: int) -> int:
+        """Return the number of columns of a span."""
+        return self._ends[end] - self._ends[start]
+
+    def is_full(self) -> bool:
+        free = self._rows * self._columns - self._first
+        return free - sum(map(self._width_of_line, self._parts)) < _LEAST
+
+    def add(self, sentence: _Sentence, header: _Sentence | None) -> bool:
+        """Add a sentence, or as much of it as fits. Return whether it was added.
+
+        Args:
+            sentence: The sentence.
+            header: The header of its table, which is added if a row is free. None: no header.
+        """
+        if header is not None and header.line not in self._parts:
+            free_beside = self._free(header.line, sentence.line)
+            if free_beside >= self._columns:
+                self._add_part(header, free_beside)
+        free = self._free(sentence.line)
+        if self.width(sentence.start, sentence.end) > free < _LEAST:
+            return False
+        self._add_part(sentence, free)
+        return True
+
+    def rows(self) -> list[list[Part]]:
+        return [sorted(self._parts[line]) for line in sorted(self._parts)]
+
+    def _add_part(self, sentence: _Sentence, free: int) -> None:
+        start = sentence.start
+        end = sentence.end
+        if self.width(start, end) > free:
+            start = self._start_of_cut(sentence, free)
+            end = min(end, self._end_of(start, free))
+        part = Part(start, end, sentence.line, start > sentence.start)
+        self._parts.setdefault(sentence.line, []).append(part)
+
+    def _free(self, line: int, *others: int) -> int:
+        """Return the number of columns that are free for a line, if other lines need a row each."""
+        used = sum(self._rows_of(each) for each in self._parts if each != line)
+        used += sum(other not in self._parts for other in others)
+        free = (self._rows - used) * self._columns - self._width_of_line(line)
+        if line in self._parts:
+            free -= len(GAP)
+        if line == min([line, *self._parts]):
+            free -= self._first
+        return free
+
+    def _rows_of(self, line: int) -> int:
+        width = self._width_of_line(line)
+        if line == min(self._parts):
+            width += self._first
+        return math.ceil(width / self._columns)
+
+    def _width_of_line(self, line: int) -> int:
+        parts = self._parts.get(line, [])
+        gaps = len(GAP) * max(0, len(parts) - 1)
+        return gaps + sum(self.width(part.start, part.end) for part in parts)
+
+    def _start_of_cut(self, sentence: _Sentence, free: int) -> int:
+        """Return the start of the part of a sentence with the most words of the query."""
+        words = sentence.words
+        if not words:
+            return sentence.start
+        starts = [sentence.start, *(word.start for word in words)]
+        starts += [max(sentence.start, self._start_of(word.end, free)) for word in words]
+        inside = {start: self._words_between(words, start, free) for start in starts}
+        best = max(inside, key=lambda start: len(inside[start]))
+        found = inside[best] or words[:1]
+        unused = free - self.width(found[0].start, found[-1].end)
+        before = max(0, int(_LEAD * unused))
+        return max(sentence.start, self._start_of(found[0].start, before))
+
+    def _words_between(self, words: Sequence[_Word], start: int, free: int) -> list[_Word]:
+        end = self._end_of(start, free)
+        return [word for word in words if word.start >= start and word.end <= end]
+
+    def _start_of(self, end: int, columns: int) -> int:
+        """Return the start of the text that ends at a position and has a number of columns."""
+        return bisect_left(self._ends, self._ends[end] - columns)
+
+    def _end_of(self, start: int, columns: int) -> int:
+        """Return the end of the text that starts at a position and has a number of columns."""
+        return bisect_right(self._ends, self._ends[start] + columns) - 1
