@@ -39,6 +39,7 @@ from .rerankers.reranker import register_reranker as register_reranker
 from .restricted_retriever import restrict as restrict
 from .results import Evidence as Evidence
 from .results import Hits as Hits
+from .results import ResultList as ResultList
 from .results import ScoredNode as ScoredNode
 from .retriever import Retriever as Retriever
 from .similarities.bm25 import Bm25 as Bm25

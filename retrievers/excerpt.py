@@ -44,6 +44,8 @@ _LINE = lazy_pattern(r"[^\n]*\S[^\n]*")
 
 _SEPARATOR_ROW = lazy_pattern(r"[\s|:=+-]+")
 
+_HEADING = lazy_pattern(r"\s*#{1,6}\s")
+
 _UNSPACED = lazy_pattern(f"[{UNSPACED}]")
 
 
@@ -77,13 +79,23 @@ class _Word(NamedTuple):
 
 
 class _Sentence(NamedTuple):
-    """A sentence, or a line without a full stop, with the words of the query that it contains."""
+    """A sentence, a heading or a row of a table.
+
+    Attributes:
+        start: The position of the first character.
+        end: The position after the last character.
+        line: The position of its line.
+        words: The words of the query that it contains.
+        is_row: Whether it is a row of a table.
+        is_prose: Whether it is neither a heading nor a row. Such a neighbor may have the answer.
+    """
 
     start: int
     end: int
     line: int
     words: tuple[_Word, ...]
     is_row: bool
+    is_prose: bool
 
 
 def excerpt(
@@ -115,8 +127,12 @@ def excerpt(
     origin = max(0, start - _NEAR)
     near = text[origin : end + _NEAR]
     sentences = _sentences(near, query)
+    if not sentences:
+        return []
     layout = _Layout(near, columns, rows, first)
-    matched = None if match is None else _sentence_at(sentences, start - origin)
+    matched = None
+    if match is not None or not any(sentence.words for sentence in sentences):
+        matched = _sentence_at(sentences, start - origin)
     _choose(sentences, matched, layout)
     return [[part.moved(origin) for part in row] for row in layout.rows()]
 
@@ -177,12 +193,13 @@ def _sentences(text: str, query: str) -> list[_Sentence]:
         if _SEPARATOR_ROW.fullmatch(line[0]):
             continue
         is_row = line[0].lstrip().startswith("|")
-        spans = [line.span()] if is_row else _sentences_of_line(line)
+        is_prose = not is_row and not _HEADING.match(line[0])
+        spans = _sentences_of_line(line) if is_prose else [line.span()]
         for start, end in spans:
             first = bisect_left(words, start, key=_start_of_word)
             last = bisect_left(words, end, key=_start_of_word)
             inside = tuple(words[first:last])
-            sentences.append(_Sentence(start, end, line.start(), inside, is_row))
+            sentences.append(_Sentence(start, end, line.start(), inside, is_row, is_prose))
     return sentences
 
 
@@ -199,7 +216,7 @@ def _words(text: str, query: str) -> list[_Word]:
     """Return the words of the query in a text, in their order."""
     analyze = TextAnalyzer().like(text)
     terms = frozenset(analyze.query(query))
-    words = []
+    words: list[_Word] = []
     for start, end in analyze.spans(text):
         if _UNSPACED.search(text, start, end):
             words += _unspaced_words(text, start, end, terms)
@@ -243,15 +260,28 @@ def _choose(sentences: Sequence[_Sentence], matched: int | None, layout: _Layout
         worth += max((_nearness(at - other) for other in chosen), default=0.0)
         return worth, -abs(at - center)
 
-    left = set(range(len(sentences)))
+    def is_beside(at: int) -> bool:
+        return at - 1 in chosen or at + 1 in chosen
+
+    left = {at for at, sentence in enumerate(sentences) if _may_answer(sentence)}
+    if matched is not None:
+        left.add(matched)
     while left and not layout.is_full():
         best = max(left, key=value)
         left.remove(best)
+        is_new = best == matched or bool(words[best].keys() - covered)
+        if not is_new and not (layout.has_line(sentences[best].line) or is_beside(best)):
+            continue
         if not layout.add(sentences[best], _header_of(sentences, best)):
             continue
-        if best == matched or words[best].keys() - covered:
+        if is_new:
             chosen.add(best)
         covered |= words[best].keys()
+
+
+def _may_answer(sentence: _Sentence) -> bool:
+    """Return whether a sentence may have the answer: a heading has none."""
+    return sentence.is_prose or (sentence.is_row and bool(sentence.words))
 
 
 def _nearness(distance: int) -> float:
@@ -311,6 +341,10 @@ class _Layout:
         """Return the number of columns of a span."""
         return self._ends[end] - self._ends[start]
 
+    def has_line(self, line: int) -> bool:
+        """Return whether a part of a line was added."""
+        return line in self._parts
+
     def is_full(self) -> bool:
         free = self._rows * self._columns - self._first
         return free - sum(map(self._width_of_line, self._parts)) < _LEAST
@@ -322,6 +356,8 @@ class _Layout:
             sentence: The sentence.
             header: The header of its table, which is added if a row is free. None: no header.
         """
+        if sentence.is_row and sentence.line in self._parts:  # it was added as a header
+            return True
         if header is not None and header.line not in self._parts:
             free_beside = self._free(header.line, sentence.line)
             if free_beside >= self._columns:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex, overl
 from ..nodegraph.foreign_names import missing_attribute
 from ..nodegraph.node import Node
 from .conditions import SEVERAL, plain
-from .excerpt import columns_of, excerpt, row_text
 from .filters import Filters
 
 
@@ -138,20 +137,20 @@ class ScoredNode:
     def __str__(self) -> str:
         place = f"{self.place}  " if self.place else ""
         head = f"{place}{self.score:.3f}  "
-        first, *others = self.snippet(rows=3, first=columns_of(head)) or [""]
-        also = [_also(match) for match in self.evidence if match.similarity == COPY]
-        return "\n".join([head + first, *(f"  {row}" for row in others), *also])
+        first, *others = self.snippet(rows=3, after=head) or [""]
+        rows = [head + first, *(f"  {row}" for row in others)]
+        return "\n".join([*rows, *other_places(self)])
 
     def _repr_html_(self) -> str:
         """Return the result as HTML, for notebooks."""
         head = html.escape(f"{self.place}  {self.score:.3f}".strip())
         rows = "<br>".join(html.escape(row) for row in self.snippet())
-        also = [m for m in self.evidence if m.similarity == COPY]
-        notes = "".join(f"<br><i>{html.escape(_also(match).strip())}</i>" for match in also)
+        also = [html.escape(place.strip()) for place in other_places(self)]
+        notes = "".join(f"<br><i>{place}</i>" for place in also)
         return f"<b>{head}</b><br>{rows}{notes}"
 
     def snippet(
-        self, query: str | None = None, *, columns: int = 80, rows: int = 5, first: int = 0
+        self, query: str | None = None, *, columns: int = 80, rows: int = 5, after: str = ""
     ) -> list[str]:
         """Return the sentences and table rows that answer the query best, as rows of text.
 
@@ -161,7 +160,7 @@ class ScoredNode:
             query: The query. If None, the query of the best match is used.
             columns: The number of columns of a row. Chinese characters have two.
             rows: The maximum number of rows, after long rows are wrapped.
-            first: The number of columns of the first row that are not free.
+            after: The text that is shown before the first row, in the same line.
 
         Example:
             >>> from nodekin.nodegraph import NodeGraph
@@ -170,6 +169,8 @@ class ScoredNode:
             >>> graph.search("green tea")[0].snippet(columns=40, rows=1)
             ['Green tea is steamed, not fermented.']
         """
+        from .excerpt import columns_of, excerpt, row_text  # text analysis is slow to import
+
         text = self.node.text
         if query is None:
             query = self.evidence[0].query if self.evidence else ""
@@ -179,7 +180,7 @@ class ScoredNode:
             query,
             columns=columns,
             rows=rows,
-            first=first,
+            first=columns_of(after),
         )
         return [" ".join(row_text(text, row).split()) for row in parts]
 
@@ -268,6 +269,11 @@ class ScoredNode:
         return "\n".join(lines)
 
 
+def other_places(result: ScoredNode) -> list[str]:
+    """Return a line for each other place of a result's text: ``also in b.md``."""
+    return [_also(match) for match in result.evidence if match.similarity == COPY]
+
+
 def _also(copy: Evidence) -> str:
     """Return a line about another node with the same text."""
     more = "".join(f", {variant.note}" for variant in copy.variants)
@@ -302,8 +308,8 @@ class ResultList(list[ScoredNode]):
         >>> graph = NodeGraph()
         >>> ids = graph.add(["Green tea is steamed.", "Black tea is fermented."])
         >>> graph.search("tea")
-        1. 0.353  Green tea is steamed.
-        2. 0.353  Black tea is fermented.
+        1. 0.323  Green tea is steamed.
+        2. 0.323  Black tea is fermented.
     """
 
     def __repr__(self) -> str:

@@ -13,7 +13,7 @@ from ..nodegraph.concurrency import context_value
 from ..nodegraph.node import ROOT, Node
 from ..nodegraph.splitters.chunking import count_tokens, shorten
 from .ranking import joined_span, merge
-from .results import ScoredNode
+from .results import ResultList, ScoredNode
 from .validation import check_top_k, choice, whole
 
 Order = Literal["score", "document"]
@@ -37,7 +37,7 @@ def without_budget() -> AbstractContextManager[object]:
     return context_value(BUDGET, None)
 
 
-class BudgetResults(list[ScoredNode]):
+class BudgetResults(ResultList):
     """The best results within ``max_tokens``, and the results that did not fit.
 
     A result that does not fit is skipped. Only the first result is truncated, at a word, if it

@@ -22,7 +22,7 @@ from ...nodegraph.splitters.chunking import UNSPACED
 from ...retrievers.analysis.identifiers import identifiers
 from ...retrievers.analysis.text_analyzer import TextAnalyzer, normalized
 from ...retrievers.excerpt import best_start
-from ...retrievers.results import ScoredNode
+from ...retrievers.results import ScoredNode, other_places
 from .messages import escaped, printable
 
 _ROWS = 5  # lines of a snippet
@@ -52,8 +52,8 @@ def result_rows(results: Sequence[ScoredNode], query: str, *, explain: bool) -> 
         score = (f"  {result.score:.3f}  {result.node.group}", "dim")
         yield Text.assemble(number, (place(result.best_match, query), "green"), score)
         yield from (Text("   ") + row for row in snippet(result, query))
-        notes = result.explain() if explain else str(result)  # names of copies: "also in b.md"
-        yield from (Text(f" {printable(note)}", "dim") for note in notes.splitlines()[1:])
+        notes = result.explain().splitlines()[1:] if explain else other_places(result)
+        yield from (Text(f" {printable(note)}", "dim") for note in notes)
 
 
 def snippet(result: ScoredNode, query: str) -> list[Text]:

