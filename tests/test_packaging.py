@@ -71,7 +71,8 @@ _LATE = FRAMEWORKS | {
     *("asyncio", "http", "httpx", "jieba", "json_repair", "multiprocessing", "numba", "numpy"),
     *("pydantic", "scipy", "socket", "ssl", "subprocess", "tqdm", "urllib.request"),
     *("nodekin.adapters", "nodekin.nodegraph.models.output", "nodekin.nodegraph.readers.formats"),
-    *("nodekin.retrievers.answers", "nodekin.retrievers.evaluation", "nodekin.retrievers.indexes"),
+    *("nodekin.retrievers.answers", "nodekin.retrievers.evaluation"),
+    "nodekin.retrievers.indexes.nearest_vectors",
     *("nodekin.retrievers.strategies", "nodekin.retrievers.tuning"),
 }
 

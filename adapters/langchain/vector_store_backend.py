@@ -180,6 +180,7 @@ class GraphEmbeddings(Embeddings):
         LookupError: If the key is unknown, or missing in a graph with several models.
 
     Example:
+        >>> from nodekin.nodegraph import NodeGraph
         >>> graph = NodeGraph(embed=lambda texts: [[len(text), 4] for text in texts])
         >>> [round(number, 1) for number in GraphEmbeddings(graph).embed_query("tea")]
         [0.6, 0.8]
