@@ -12,7 +12,7 @@ import numpy as np
 
 from ..nodegraph.concurrency import fork_safe_lock
 from ..nodegraph.errors import check_integer
-from ..nodegraph.models.embedder import Batch, Encoder, padded_batches
+from ..nodegraph.models.encoder import Batch, Encoder, padded_batches
 from ..nodegraph.models.model_objects import model_name
 from .extras import extra
 

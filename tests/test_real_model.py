@@ -23,13 +23,14 @@ from nodekin.retrievers.answers.engine import QueryEngine
 from nodekin.retrievers.prompts.answer_prompts import PROMPTS
 from nodekin.retrievers.strategies.hyde import HyDERetriever
 from nodekin.retrievers.strategies.multi_step import MultiStepRetriever
+from nodekin.retrievers.strategies.query_decomposition import QueryDecomposition
 from nodekin.retrievers.strategies.rewrite import (
     MultiQueryRetriever,
     QueryRewrite,
     QueryRewriteRetriever,
 )
 from nodekin.retrievers.strategies.router import QueryRouter, RouterRetriever
-from nodekin.retrievers.strategies.sub_question import QueryDecomposition, SubQuestionRetriever
+from nodekin.retrievers.strategies.sub_question import SubQuestionRetriever
 
 pytestmark = [pytest.mark.models, pytest.mark.enable_socket]
 

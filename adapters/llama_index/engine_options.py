@@ -20,7 +20,7 @@ from ...retrievers.filters import Filters
 from ...retrievers.plans.prompting import PromptReplacement
 from ...retrievers.protocols import Similarity
 from ...retrievers.ranking import Mode
-from ...retrievers.strategies.metadata_fields import FilterField
+from ...retrievers.strategies.filter_field import FilterField
 from ...retrievers.strategies.model_prompt import OnError
 from ...retrievers.strategies.self_query import Now
 from ...retrievers.strategies.strategy_registry import StrategyName

@@ -26,8 +26,10 @@ from ...retrievers.plans.plan import Do, gather
 from ...retrievers.protocols import RetrieverProtocol
 from ...retrievers.restriction import RESTRICTION
 from ...retrievers.results import Results
+from ...retrievers.strategies.named_tools import Tools
 from ...retrievers.strategies.sub_question import SubQuestionRetriever
-from ...retrievers.strategies.transform_retriever import Tools, VariantResults, Variants
+from ...retrievers.strategies.transform_retriever import Variants
+from ...retrievers.strategies.variant_results import VariantResults
 from ...retrievers.tracing import start_span
 from .postprocessed_retriever import PostprocessedRetriever
 from .retriever import NodeGraphRetriever

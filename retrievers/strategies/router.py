@@ -13,14 +13,9 @@ from ..filters import Filters
 from ..plans.prompting import PromptReplacement
 from ..prompts.choice_prompts import ROUTE
 from .model_prompt import OnError, QueryTransform, QueryVariants
-from .transform_retriever import (
-    StrategyMode,
-    Tools,
-    TransformRetriever,
-    VariantResults,
-    Variants,
-    named_tools,
-)
+from .named_tools import Tools, named_tools
+from .transform_retriever import StrategyMode, TransformRetriever, Variants
+from .variant_results import VariantResults
 
 
 class QueryRouter(QueryTransform):

@@ -13,10 +13,11 @@ from ..protocols import RetrieverLike
 from .hyde import HyDE, HyDERetriever
 from .model_prompt import QueryTransform
 from .multi_step import MultiStepRetriever
+from .query_decomposition import QueryDecomposition
 from .rewrite import MultiQueryRetriever, QueryExpansion, QueryRewrite, QueryRewriteRetriever
 from .router import QueryRouter
 from .self_query import SelfQueryRetriever
-from .sub_question import QueryDecomposition, SubQuestionRetriever
+from .sub_question import SubQuestionRetriever
 
 StrategyName = Literal["rewrite", "multi_query", "hyde", "sub_question", "multi_step", "self_query"]
 """The strategies that require a retriever and a model only."""

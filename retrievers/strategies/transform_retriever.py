@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
@@ -14,8 +14,7 @@ from ..base_retriever import BaseRetriever, join_notes
 from ..filters import Filters
 from ..foreign.foreign_retriever import as_retriever
 from ..foreign.outputs import is_answer
-from ..plans.effects import find_all, find_one
-from ..plans.plan import All, Do, gather, gather_each
+from ..plans.plan import Do, gather, gather_each
 from ..plans.prompting import PromptMixin, PromptReplacement
 from ..protocols import RetrieverLike, RetrieverProtocol
 from ..ranking import Mode, fuse, with_variant
@@ -23,7 +22,9 @@ from ..results import QueryVariant, Results, ScoredNode
 from ..tracing import start_span
 from ..validation import choice
 from .model_prompt import OnError, QueryTransform, QueryVariants, describe_error
+from .named_tools import Tools, named_tools
 from .question_share import fuse_with_question
+from .variant_results import VariantResults, for_tool, results_or_errors
 
 logger = logging.getLogger(__name__)
 
@@ -37,85 +38,8 @@ With ``"share"``, the question weighs as much as all its variants together, see
 _MODES = ("share", *get_args(Mode))
 
 
-Tools: TypeAlias = Mapping[str, RetrieverLike | tuple[str, RetrieverLike]]
-"""Retrievers and query engines by name, or pairs of a description and a retriever.
-
-A model chooses a tool by its name and its description.
-"""
-
-
-def named_tools(tools: Tools, noun: str = "tool") -> dict[str, tuple[str, RetrieverProtocol]]:
-    """Return the descriptions and retrievers of tools by name. A description may be empty.
-
-    Args:
-        tools: Retrievers, functions and query engines by name, or pairs of a description and one
-            of these. The answer of a query engine is its only result.
-        noun: The word for a tool in errors.
-
-    Raises:
-        TypeError: If the tools are not a mapping, or a tool is not a retriever.
-        ValueError: If the tools are empty, or a name is not a text with letters.
-
-    Example:
-        >>> from nodekin.nodegraph import NodeGraph
-        >>> from nodekin.retrievers import Retriever
-        >>> words = Retriever(NodeGraph(), "ROOT")
-        >>> named_tools({"words": ("Any question", words)})["words"][0]
-        'Any question'
-    """
-    if not isinstance(tools, Mapping):
-        raise TypeError(
-            f"{noun}s must be a mapping from names to retrievers, got {tools!r:.80}; write "
-            f'{{"name": ("what it is good for", retriever)}}'
-        )
-    named: dict[str, tuple[str, RetrieverProtocol]] = {}
-    for name, value in tools.items():
-        if not isinstance(name, str) or not name.strip():
-            raise ValueError(f"the name of a {noun} must be a text with letters, got {name!r:.80}")
-        pair = value if isinstance(value, tuple | list) else ("", value)
-        if len(pair) != 2 or not isinstance(pair[0], str):
-            raise TypeError(
-                f"a {noun} must be a retriever or a pair (description, retriever), got "
-                f"{value!r:.80}"
-            )
-        named[name] = pair[0], as_retriever(pair[1], f"the {noun} {name!r}", name=name)
-    if not named:
-        raise ValueError(f"{noun}s must not be empty, got {tools!r}")
-    return named
-
-
 Variants: TypeAlias = Sequence[tuple[str, QueryVariants]]
 """Queries with their variants."""
-
-
-@dataclass(frozen=True, slots=True)
-class VariantResults:
-    """The results of one variant of a query.
-
-    Attributes:
-        query: The variant.
-        results: Best first.
-        error: The error of the search. None: no error.
-        answer: A model's answer from the results. None: the model was not called.
-        problem: Description of a problem with the answer.
-        tool: The name of the tool. None without tools.
-        is_from_engine: Whether the tool is a query engine that answered.
-    """
-
-    query: str
-    results: Sequence[ScoredNode]
-    error: Exception | None = None
-    answer: str | None = None
-    problem: str | None = None
-    tool: str | None = None
-    is_from_engine: bool = False
-
-    @property
-    def note(self) -> str | None:
-        """The note in the evidence."""
-        if self.answer is None:
-            return self.problem
-        return f"answer: {self.answer}"
 
 
 class TransformRetriever(PromptMixin, BaseRetriever):
@@ -366,7 +290,7 @@ class TransformRetriever(PromptMixin, BaseRetriever):
         for ranking in rankings:
             if ranking.error is not None:
                 continue
-            strategy = self.variant_name + _for_tool(ranking)
+            strategy = self.variant_name + for_tool(ranking)
             variant = QueryVariant(query, strategy, join_notes(note, ranking.note))
             # The query itself needs a variant only for a note or a tool.
             plain = ranking.query == query and variant.note is None and ranking.tool is None
@@ -394,27 +318,6 @@ class TransformRetriever(PromptMixin, BaseRetriever):
         if not failed:
             return ""
         reasons = [
-            f"{item.query[:60]!r}{_for_tool(item)}: {describe_error(item.error)}" for item in failed
+            f"{item.query[:60]!r}{for_tool(item)}: {describe_error(item.error)}" for item in failed
         ]
         return f"{len(failed)} of {len(rankings)} searches failed: {'; '.join(reasons)}"
-
-
-def _for_tool(ranking: VariantResults) -> str:
-    if ranking.tool is None:
-        return ""
-    return f" for {ranking.tool!r}"
-
-
-async def results_or_errors(
-    retriever: RetrieverProtocol, queries: Sequence[str], top_k: int | None, filters: Filters | None
-) -> list[Results | Exception]:
-    """Return the results of each query, or the error that the retriever raised for it.
-
-    If the call for all queries fails, each query is repeated alone.
-    """
-    try:
-        return [*(await find_all(retriever, queries, top_k, filters))]
-    except Exception as error:
-        if len(queries) == 1:
-            return [error]
-        return await All([partial(find_one, retriever, query, top_k, filters) for query in queries])

@@ -27,7 +27,7 @@ from nodekin.nodegraph.models.output.routes import parse_route
 from nodekin.nodegraph.models.output.tool_questions import parse_tool_questions
 from nodekin.retrievers.answers.modes import parse_ranked_answer
 from nodekin.retrievers.evaluation.judges import parse_verdicts
-from nodekin.retrievers.strategies.multi_step import parse_step
+from nodekin.retrievers.strategies.step_reader import parse_step
 
 READERS: dict[str, Callable[[str], Any]] = {
     "clean": clean,

@@ -7,7 +7,8 @@ import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import FilterField, FusionRetriever, Retriever, SelfQueryRetriever
-from nodekin.retrievers.strategies.metadata_fields import field_of, read_fields, sources_of
+from nodekin.retrievers.strategies.filter_field import field_of
+from nodekin.retrievers.strategies.metadata_fields import read_fields, sources_of
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from nodekin.retrievers.strategies.hyde import HyDE
+from nodekin.retrievers.strategies.query_decomposition import QueryDecomposition
 from nodekin.retrievers.strategies.rewrite import QueryExpansion, QueryRewrite
 from nodekin.retrievers.strategies.router import QueryRouter
 from nodekin.retrievers.strategies.strategy_registry import STRATEGIES
-from nodekin.retrievers.strategies.sub_question import QueryDecomposition
 
 QUERY, QUERY_ZH = "Is the Nile longer than the Amazon?", "尼罗河比亚马孙河长吗？"
 KINDS: list[Any] = [s.transform for s in STRATEGIES.values() if s.transform]

@@ -8,8 +8,14 @@ import pytest
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode
 from nodekin.retrievers.plans import limits
-from nodekin.retrievers.strategies.multi_step import MultiStepRetriever, StepReading, parse_step
-from nodekin.retrievers.strategies.outcome import SubResults, merge_steps, same_question
+from nodekin.retrievers.strategies.multi_step import MultiStepRetriever
+from nodekin.retrievers.strategies.outcome import (
+    StepReading,
+    SubResults,
+    merge_steps,
+    same_question,
+)
+from nodekin.retrievers.strategies.step_reader import parse_step
 
 QUESTION = "In which town was the author of Brand born?"
 PASSAGES = {

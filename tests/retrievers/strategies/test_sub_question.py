@@ -8,11 +8,8 @@ from support.fixed_retriever import FailingRetriever, FixedRetriever
 
 from nodekin.nodegraph import ModelError, NodeGraph
 from nodekin.retrievers import FusionRetriever, QueryEngine, RerankRetriever, Retriever
-from nodekin.retrievers.strategies.sub_question import (
-    QueryDecomposition,
-    SubQuestionRetriever,
-    without_answers,
-)
+from nodekin.retrievers.strategies.query_decomposition import QueryDecomposition
+from nodekin.retrievers.strategies.sub_question import SubQuestionRetriever, without_answers
 
 QUERY, NILE, AMAZON = "Which is longer?", "How long is the Nile?", "How long is the Amazon?"
 PARTS = f"1. {NILE}\n2. {AMAZON}"

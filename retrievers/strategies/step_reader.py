@@ -1,0 +1,229 @@
+"""Read what a model concludes from the passages of a step."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from ...nodegraph.models.output.answer_text import (
+    clean,
+    is_no_answer,
+    read_json,
+    usable_text,
+)
+from ...nodegraph.models.output.free_text import is_unknown, is_yes
+from ...nodegraph.models.output.json_values import find_json, value_of
+from ...nodegraph.models.output.lines import label_pattern, strip_markup, without_label
+from ...nodegraph.models.output.queries import parse_sub_questions
+from ...nodegraph.models.output.questions import MAX_QUERY_LENGTH
+from ...nodegraph.models.output.tags import check_no_tag, tagged_value
+from ...nodegraph.models.templates import Language
+from ...nodegraph.splitters.chunking import count_tokens
+from ..plans.prompting import PromptReplacement
+from ..prompts.step_prompts import STEP
+from ..validation import whole
+from .model_prompt import ModelPrompt, OnError
+from .outcome import (
+    StepReading,
+    SubResults,
+    result_key,
+)
+from .passages import fit_passages, neutralize
+
+MAX_LENGTH = 4000
+"""Maximum number of parsed characters of a model's answer, without thoughts."""
+
+
+MAX_TOKENS = 1500
+"""Default number of tokens of the passages in a prompt."""
+
+
+MAX_ANSWER = 300
+"""Maximum number of characters of a step's answer."""
+
+
+_NO_ANSWER = {"zh": "（尚无答案）", "en": "(no answer yet)"}
+
+
+_VERDICTS = {True: "Yes", False: "No"}
+
+
+_NOTHING = {"zh": "（无）", "en": "(none)"}
+
+
+_LABELS = {
+    "known": "known|已知",
+    "missing": r"(?:still\ )?missing|还?缺少?|缺失",
+    "answer": r"(?:short\ )?answer|答案|回答",
+    "answered": r"(?:fully\ )?(?:answered|done|是否已?回答|已回答|判断)",
+    "question": r"next\ question|next|question|下一个小?问题|下一问",
+}
+
+
+_LABEL = label_pattern("|".join(f"(?P<{name}>{words})" for name, words in _LABELS.items()))
+
+
+class StepReader(ModelPrompt):
+    """A prompt that answers the last question, judges the whole one and writes the next one.
+
+    Args:
+        llm: The model, in any form that ``LLM`` takes.
+        max_tokens: The maximum length of the passages in the prompt.
+        length: Measures the passages.
+        prompt: Replaces the prompt, with ``{question}``, ``{passages}`` and optionally ``{steps}``.
+        language: See ``ModelPrompt``.
+        retries: See ``ModelPrompt``.
+        timeout: See ``ModelPrompt``.
+        on_error: See ``ModelPrompt``.
+    """
+
+    name = "step"
+    subject = "question"
+    PROMPT = STEP
+    # Known and missing facts come first: a small model judges by the text that it has just written.
+    FORM = (
+        '{"known": "...", "missing": "...", "question": "...", "answered": "yes or no", '
+        '"answer": "..."}'
+    )
+
+    def __init__(
+        self,
+        llm: object,
+        *,
+        max_tokens: int = MAX_TOKENS,
+        length: Callable[[str], int] = count_tokens,
+        prompt: PromptReplacement | None = None,
+        language: Language | None = None,
+        retries: int = 1,
+        timeout: float | None = None,
+        on_error: OnError = "keep",
+    ) -> None:
+        super().__init__(
+            llm,
+            prompt=prompt,
+            language=language,
+            retries=retries,
+            timeout=timeout,
+            on_error=on_error,
+        )
+        self.max_tokens = whole(max_tokens, "max_tokens", 1)
+        if not callable(length):
+            raise TypeError(f"length must be a function, got {length!r:.80}")
+        self.length = length
+
+    async def read(self, question: str, steps: Sequence[SubResults]) -> StepReading:
+        """Return the reading of the last step.
+
+        Args:
+            question: The question to answer in the end.
+            steps: The search for the question itself, then the further searches.
+
+        Raises:
+            ModelError: If the model fails, or none of its answers can be parsed.
+        """
+        language = self.prompt_language(question)
+        further = (step for step in steps if step.question != question)
+        lines = [
+            f"{number}. {_line(step.question)} -> {_line(step.answer or _NO_ANSWER[language])}"
+            for number, step in enumerate(further, 1)
+        ]
+        texts: dict[tuple[str, str], str] = {}
+        for step in reversed(steps):
+            texts.update({result_key(result): result.node.text for result in step.results})
+        passages, _ = fit_passages(texts.values(), self.max_tokens, self.length)
+        return await self.ask(
+            question,
+            parse_step,
+            steps=neutralize("\n".join(lines)) or _NOTHING[language],
+            passages=passages or _NOTHING[language],
+        )
+
+
+def parse_step(answer: str) -> StepReading:
+    """Parse an answer in JSON, in labeled lines, or with a question only.
+
+    Raises:
+        ValueError: If the answer has neither a question nor a verdict.
+    """
+    answer = (clean(answer) or answer)[:MAX_LENGTH]
+    text, _ = read_json(answer, ())
+    text = text or usable_text(answer)
+    fields = _in_json(text) or _in_lines(text)
+    if not fields.keys() & {"answered", "question"}:
+        fields = {"question": next(iter(parse_sub_questions(answer, "", 1)), None)}
+    # A yes with a missing fact and a next question is treated as no: at worst it costs a step.
+    lacking = _has_content(fields.get("missing")) and _has_content(fields.get("question"))
+    answered = is_yes(fields.get("answered")) and not lacking
+    question = None if answered else as_question(fields.get("question"))
+    return StepReading(as_answer(fields.get("answer")), answered, question)
+
+
+def _has_content(value: object) -> bool:
+    if not isinstance(value, str) or not re.search(r"\w", value):
+        return False
+    return not is_no_answer(strip_markup(value))
+
+
+_JSON_KEYS = {
+    "missing": ("missing", "还缺"),
+    "answer": ("answer", "答案"),
+    "answered": ("answered", "已回答"),
+    "question": ("question", "next_question", "下一个问题"),
+}
+
+
+def _in_json(text: str) -> dict[str, object]:
+    value = tagged_value(text)
+    if not isinstance(value, Mapping):
+        value = find_json(text)
+    if not isinstance(value, Mapping):
+        return {}
+    fields = {name: value_of(value, keys) for name, keys in _JSON_KEYS.items()}
+    return {name: field for name, field in fields.items() if field is not None}
+
+
+def _in_lines(text: str) -> dict[str, object]:
+    fields: dict[str, object] = {}
+    name = ""
+    for line in text.split("\n"):
+        label = _LABEL.match(line)
+        if label is not None and label.lastgroup:
+            name = label.lastgroup if label.lastgroup not in fields else ""
+            if name:
+                fields[name] = line[label.end() :].strip()
+        elif name and not fields[name]:  # the text is on the line below its label
+            fields[name] = line.strip()
+    return fields
+
+
+def as_question(value: object) -> str | None:
+    """Return the question in a model's text. None: no question.
+
+    Raises:
+        ValueError: If the question is too long, or has a tag.
+    """
+    if not isinstance(value, str):
+        return None
+    text = strip_markup(without_label(_line(value)))
+    check_no_tag(text)
+    if not re.search(r"\w", text) or is_no_answer(text):
+        return None
+    if len(text) > MAX_QUERY_LENGTH:
+        raise ValueError(f"the question is longer than {MAX_QUERY_LENGTH} characters")
+    return text
+
+
+def as_answer(value: object) -> str | None:
+    """Return the short answer in a model's text. None: no answer."""
+    value = _VERDICTS[value] if isinstance(value, bool) else value
+    is_answer = isinstance(value, str | int | float)
+    text = strip_markup(_line(str(value))) if is_answer else ""
+    if not re.search(r"\w", text) or is_unknown(text):
+        return None
+    if len(text) <= MAX_ANSWER:
+        return text
+    return f"{text[: MAX_ANSWER - 4]} ..."
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
