@@ -87,6 +87,13 @@ def answer_key(model: str, prompt: str, schema: Mapping[str, Any] | None = None)
     return hashlib.sha256(request.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def _cached_text(answer: Any) -> ModelText:
+    """Return an answer with its usage. A stored answer costs nothing."""
+    if isinstance(answer, ModelText):
+        return answer
+    return ModelText(str(answer), CACHED)
+
+
 class CachedLLM(AnswerCache):
     """A language model with a cache of answers, in memory or in a file.
 
@@ -136,8 +143,8 @@ class CachedLLM(AnswerCache):
 
     def _answer(self, call: Callable[..., Any], *request: Any) -> ModelText:
         answer = self.ask(answer_key(self.name, *request), partial(call, *request))
-        return answer if isinstance(answer, ModelText) else ModelText(str(answer), CACHED)
+        return _cached_text(answer)
 
     async def _aanswer(self, call: Callable[..., Awaitable[Any]], *request: Any) -> ModelText:
         answer = await self.aask(answer_key(self.name, *request), partial(call, *request))
-        return answer if isinstance(answer, ModelText) else ModelText(str(answer), CACHED)
+        return _cached_text(answer)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Executor
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -145,7 +145,8 @@ class EmbeddingCache:
         with self._embedding[embedder.name]:
             missing = self._missing(embedder, missing)
             unusable: list[str] = []
-            with ProgressBar(" texts", self._progress if len(missing) >= _LONG else False) as bar:
+            is_shown = len(missing) >= _LONG and self._progress
+            with ProgressBar(" texts", is_shown) as bar:
                 bar.start(len(missing), f"embedding {label}")
 
                 def put(names: Sequence[str], vectors: Vectors) -> None:
@@ -157,19 +158,17 @@ class EmbeddingCache:
                     put(batch, embedder.passages([missing[name] for name in batch]))
 
                 left = dict(missing)
-                for names, vectors in embedder.own_batches(left) if executor is None else ():
-                    put(names, vectors)
-                    for name in names:
-                        del left[name]
+                if executor is None:
+                    for names, vectors in embedder.own_batches(left):
+                        put(names, vectors)
+                        for name in names:
+                            del left[name]
                 batches = embedder.batches(left)
                 if executor is None:
                     calls = [partial(embed_batch, batch) for batch in batches]
                     run_in_threads(calls, embedder.num_workers)
                 else:
-                    call = pickled(embedder.passages, f"the embedding model {embedder.name!r}")
-                    inputs = [[left[name] for name in batch] for batch in batches]
-                    results = executor.map(partial(call_pickled, call), inputs)
-                    for batch, vectors in zip(batches, results, strict=True):
+                    for batch, vectors in _embed_with(executor, embedder, batches, left):
                         put(batch, vectors)
             _warn(embedder, unusable)
 
@@ -321,6 +320,21 @@ def _warn(embedder: Embedder, unusable: Sequence[str]) -> None:
             count_of(unusable),
             f"{unusable[0]!r:.80}",
         )
+
+
+def _embed_with(
+    executor: Executor,
+    embedder: Embedder,
+    batches: Sequence[Sequence[str]],
+    texts: Mapping[str, str],
+) -> Iterator[tuple[Sequence[str], Vectors]]:
+    """Yield the batches with their vectors, computed by an executor."""
+    call = pickled(embedder.passages, f"the embedding model {embedder.name!r}")
+    inputs: list[list[str]] = []
+    for batch in batches:
+        inputs.append([texts[name] for name in batch])
+    results = executor.map(partial(call_pickled, call), inputs)
+    yield from zip(batches, results, strict=True)
 
 
 def _kind(embedder: Embedder) -> str:

@@ -104,9 +104,7 @@ def _describe(value: Any, depth: int) -> Any:
     if isinstance(value, enum.Enum | PurePath | types.ModuleType):
         return str(value)
     if isinstance(value, (*_FUNCTIONS, functools.partial)):
-        if "<" in (name := getattr(value, "__qualname__", "<partial>")):
-            raise LookupError(name)
-        return name
+        return _function_name(value)
     if depth == 0:
         return type(value).__qualname__
     if isinstance(value, Mapping):
@@ -114,21 +112,36 @@ def _describe(value: Any, depth: int) -> Any:
         return {n: _describe(v, depth - 1) for n, v in settings.items() if not _is_ignored(n, v)}
     if isinstance(value, list | tuple | set | frozenset):
         items = [_describe(item, depth - 1) for item in value]
-        return sorted(items, key=fingerprint) if isinstance(value, set | frozenset) else items
+        if isinstance(value, set | frozenset):
+            items.sort(key=fingerprint)
+        return items
     if isinstance(value, types.MethodType):
         return [value.__name__, _describe(value.__self__, depth)]
     if has(value, "__array__", "tobytes"):
         return value
     if has(value, "named_parameters"):
         return _weights(value)
+    return [type(value), _describe(_stated_settings(value), depth)]
+
+
+def _function_name(function: Any) -> str:
+    """Return the name of a function. Raise ``LookupError`` if it is local or has no name."""
+    name: str = getattr(function, "__qualname__", "<partial>")
+    if "<" in name:
+        raise LookupError(name)
+    return name
+
+
+def _stated_settings(value: Any) -> dict[str, Any]:
+    """Return the attributes of an object, without defaults of pydantic and computed values."""
     cls = type(value)
     settings = attributes(value)
-    if isinstance(fields := getattr(cls, "model_fields", None), Mapping):  # of pydantic
+    fields = getattr(cls, "model_fields", None)
+    if isinstance(fields, Mapping):  # of pydantic
         current = {name: attribute(value, name) for name in fields}
         settings = {n: v for n, v in current.items() if v != fields[n].default}
     computed = functools.cached_property
-    stated = {n: v for n, v in settings.items() if not isinstance(getattr(cls, n, 0), computed)}
-    return [cls, _describe(stated, depth)]
+    return {n: v for n, v in settings.items() if not isinstance(getattr(cls, n, 0), computed)}
 
 
 def _is_ignored(name: str, value: Any) -> bool:

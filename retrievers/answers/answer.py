@@ -249,11 +249,13 @@ def _with_nodes(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _read(value: Any) -> Any:
     if isinstance(value, list):
-        return tuple(map(_read, value))
+        return tuple(_read(item) for item in value)
     if not isinstance(value, dict):
         return value
     node = Node(**{name: value[name] for name in _NODE_FIELDS if name in value})
-    return ScoredNode(node, value["score"]) if "score" in value else node
+    if "score" not in value:
+        return node
+    return ScoredNode(node, value["score"])
 
 
 class AnswerError(ModelError):

@@ -165,6 +165,8 @@ def newest_pairs(
 
 def format_history(pairs: Iterable[Pair], language: Language) -> str:
     """Return a conversation in the form of a prompt."""
-    labels = _LABELS[language]
-    lines = (f"{label}{text}" for pair in pairs for label, text in zip(labels, pair, strict=True))
-    return "\n".join(line for line in lines if line not in labels)
+    lines: list[str] = []
+    for pair in pairs:
+        labeled = zip(_LABELS[language], pair, strict=True)
+        lines += [f"{label}{text}" for label, text in labeled if text]
+    return "\n".join(lines)

@@ -65,11 +65,14 @@ def cited_numbers(text: str) -> list[int]:
         for span in _RANGE.finditer(_DAGGER.sub("", citation[1])):
             first = int(span[1])
             last = int(span[2] or span[1])
-            numbers.update(
-                dict.fromkeys(range(first, last + 1) if first <= last else (first, last))
-            )
+            if first <= last:
+                numbers |= dict.fromkeys(range(first, last + 1))
+            else:
+                numbers |= {first: None, last: None}
     return list(numbers)
 
+
+_LISTED = 8  # missing sources in a note
 
 UNCITED = {"en": "the answer cites no source", "zh": "回答没有标来源"}
 
@@ -90,11 +93,12 @@ def flag_cited(
     unknown = [number for number in cited if number not in numbers]
     notes = []
     if unknown:
-        listed = ", ".join(f"[{number}]" for number in unknown[:8])
-        more = f" and {len(unknown) - 8} more" if len(unknown) > 8 else ""
+        listed = ", ".join(f"[{number}]" for number in unknown[:_LISTED])
+        is_cut = len(unknown) > _LISTED
+        more = f" and {len(unknown) - _LISTED} more" if is_cut else ""
         note = f"the answer cites missing sources: {listed}{more}"
         if language_of(text) == "zh":
-            more = f"等 {len(unknown)} 个" if len(unknown) > 8 else ""
+            more = f"等 {len(unknown)} 个" if is_cut else ""
             note = f"回答标了 {listed.replace(', ', '、')}{more}，没有这样的来源"
         notes.append(note)
     return [replace(source, cited=source.number in used) for source in sources], notes

@@ -125,9 +125,9 @@ class AnswerContext:
 
     def added_length(self, name: str, source: Source, **values: object) -> int:
         """Return the length that a passage adds to a prompt, without a line break before it."""
-        prompts = (self.passages_prompt(name, sources, **values) for sources in ([source], []))
-        length, empty = map(self.engine.length, prompts)
-        return length - empty
+        filled = self.passages_prompt(name, [source], **values)
+        empty = self.passages_prompt(name, [], **values)
+        return self.engine.length(filled) - self.engine.length(empty)
 
     def check_space(self, name: str) -> None:
         """Check that a prompt has space for a passage.

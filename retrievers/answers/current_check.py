@@ -72,17 +72,10 @@ def compare_sources(
     Raises:
         ValueError: If the retrievers search no graph.
     """
-    parts = [item for retriever in retrievers for item in with_all_inner(retriever)]
-    allowed = parse_filters(all_of(RESTRICTION.get(), *map(_restriction, parts)))
-    ids = list(dict.fromkeys(r.node.document_id for s in answer.cited for r in s.results))
-    owners = [(getattr(item, "graph", None), *getattr(item, "graphs", ())) for item in parts]
-    graphs = dict.fromkeys(g for each in owners for g in each if isinstance(g, NodeGraph))
-    if not graphs:
-        raise ValueError(f"check_current compares documents of a NodeGraph, got {parts[0]!r:.80}")
-    documents: dict[str, tuple[NodeGraph, Node]] = {}
-    for graph in graphs:
-        existing = graph.reader.existing_nodes(ids)
-        documents |= {node.id: (graph, node) for node in existing if allowed.matches(node)}
+    parts: list[object] = []
+    for retriever in retrievers:
+        parts += with_all_inner(retriever)
+    documents = _documents_now(answer, parts)
     found = {_key(result) for result in results}
     changed = []
     removed = []
@@ -92,9 +85,33 @@ def compare_sources(
             removed.append(source)
         elif not all(_exists(r.node, *documents[r.node.document_id]) for r in missing):
             changed.append(source)
-    known = set(map(_key, answer.results))
+    known = {_key(result) for result in answer.results}
     new = tuple(result for result in results if _key(result) not in known)
     return SourceChanges(tuple(changed), tuple(removed), new)
+
+
+def _documents_now(
+    answer: Answer, retrievers: Sequence[object]
+) -> dict[str, tuple[NodeGraph, Node]]:
+    """Return the documents of the cited sources that exist and are allowed, by their ids."""
+    restrictions = [_restriction(retriever) for retriever in retrievers]
+    allowed = parse_filters(all_of(RESTRICTION.get(), *restrictions))
+    ids: dict[str, None] = {}
+    for source in answer.cited:
+        ids |= dict.fromkeys(result.node.document_id for result in source.results)
+    graphs: dict[NodeGraph, None] = {}
+    for retriever in retrievers:
+        owned = (getattr(retriever, "graph", None), *getattr(retriever, "graphs", ()))
+        graphs |= dict.fromkeys(graph for graph in owned if isinstance(graph, NodeGraph))
+    if not graphs:
+        raise ValueError(
+            f"check_current compares documents of a NodeGraph, got {retrievers[0]!r:.80}"
+        )
+    documents: dict[str, tuple[NodeGraph, Node]] = {}
+    for graph in graphs:
+        existing = graph.reader.existing_nodes([*ids])
+        documents |= {node.id: (graph, node) for node in existing if allowed.matches(node)}
+    return documents
 
 
 def _restriction(item: object) -> Filters | None:

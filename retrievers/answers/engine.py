@@ -60,6 +60,18 @@ def window_of(llm: LLM) -> int:
     return next(known, DEFAULT_WINDOW)
 
 
+def _checked_top_k(top_k: int | None) -> int | None:
+    if top_k is None:
+        return None
+    return check_top_k(top_k)
+
+
+def _checked_length(length: Callable[[str], int]) -> Callable[[str], int]:
+    if not callable(length):
+        raise TypeError(f"length must be a function, got {length!r:.80}")
+    return length
+
+
 class QueryEngine(PromptMixin):
     """A retriever with a language model, which answers questions and cites the retrieved passages.
 
@@ -152,17 +164,16 @@ class QueryEngine(PromptMixin):
         self.retriever = as_retriever(retriever)
         self.llm: LLM = as_llm(llm)
         self.qa = qa
-        self.top_k = None if top_k is None else check_top_k(top_k)
+        self.top_k = _checked_top_k(top_k)
         self.max_tokens = None if max_tokens is None else whole(max_tokens, "max_tokens", 1)
         self.min_score = check_min_score(min_score, self.retriever)
-        window = window_of(self.llm) if context_window is None else context_window
-        self.context_window = whole(window, "context_window", 1)
+        if context_window is None:
+            context_window = window_of(self.llm)
+        self.context_window = whole(context_window, "context_window", 1)
         self.num_output = whole(num_output, "num_output", 0)
         self.history_window = whole(history_window, "history_window", 0)
         self.language: Language | None = choice(language, "language", (None, *get_args(Language)))
-        if not callable(length):
-            raise TypeError(f"length must be a function, got {length!r:.80}")
-        self.length = length
+        self.length = _checked_length(length)
         self.timeout = seconds(timeout, "timeout")
         self.total_timeout = seconds(total_timeout, "total_timeout")
         self._replace_prompts(replace_prompts(PROMPTS, {} if prompts is None else prompts))
@@ -178,9 +189,11 @@ class QueryEngine(PromptMixin):
         Raises:
             ValueError: If a prompt of the mode leaves no space for passages.
         """
-        others = ("reduce", "condense") if self.mode == "map_reduce" else ("condense",)
+        names = [*PASSAGE_PROMPTS[self.mode], "condense"]
+        if self.mode == "map_reduce":
+            names.append("reduce")
         languages = get_args(Language) if self.language is None else (self.language,)
-        for name in (*PASSAGE_PROMPTS[self.mode], *others):
+        for name in names:
             for language in languages:
                 length = self.length(prompts[name].fill(language))
                 if length >= self.prompt_limit:
@@ -313,7 +326,7 @@ class QueryEngine(PromptMixin):
             raise TypeError(f"a question must be a string, got {question!r:.80}")
         if filters is not None:
             parse_filters(filters)
-        limit = self.top_k if top_k is None else check_top_k(top_k)
+        limit = _checked_top_k(top_k) or self.top_k
         context = self._context(question, limit, filters)
         return partial(answer_question, context, parse_history(history)), context
 

@@ -80,7 +80,8 @@ async def refine(context: AnswerContext) -> FinalAnswer:
             if context.streamed:
                 raise
             failure = error
-            numbers = "".join(f"[{n}]" for n in dict.fromkeys(part.number for part in batch))
+            different = dict.fromkeys(part.number for part in batch)
+            numbers = "".join(f"[{number}]" for number in different)
             context.notes.append(f"{numbers} failed: {error}")
             continue
         if answer.answered or best is None:
@@ -174,6 +175,11 @@ async def _ask_all(
     return [answer.text for answer in answers if answer is not None and answer.answered]
 
 
+def _may_join(context: AnswerContext, texts: Sequence[str]) -> bool:
+    """Return whether partial answers can be in one prompt. Two answers always can."""
+    return len(texts) == 2 or context.is_short(_reduce_prompt(context, texts))
+
+
 def _group_partials(context: AnswerContext, partials: Sequence[str]) -> list[list[str]]:
     """Return partial answers in groups that fit into a prompt. The last may be a single answer."""
 
@@ -185,9 +191,8 @@ def _group_partials(context: AnswerContext, partials: Sequence[str]) -> list[lis
         context.notes.append("partial answers were cut: they are too long for the context window")
     groups: list[list[str]] = []
     for text in short:
-        joined = [*groups[-1], text] if groups else []
-        if len(joined) == 2 or (joined and context.is_short(_reduce_prompt(context, joined))):
-            groups[-1] = joined
+        if groups and _may_join(context, [*groups[-1], text]):
+            groups[-1].append(text)
         else:
             groups.append([text])
     return groups
@@ -272,15 +277,18 @@ def parse_ranked_answer(answer: str) -> RankedAnswer:
     elif lines := list(_LINE.finditer(answer)):
         line = lines[-1]
         said = line["value"]
-        text = answer[: line.start()] if answer[: line.start()].strip() else answer[line.end() :]
+        text = answer[: line.start()]
+        if not text.strip():
+            text = answer[line.end() :]
     final = parse_final_answer(text)
     if final.answered:
         final = parse_final_answer(without_label(final.text, ANSWER_LABEL))
     if final.answered and not final.text:
         raise ValueError("the answer is empty")
     number = _NUMBER.search(unicodedata.normalize("NFKC", said))
-    confidence = float(number[0]) if number else None
-    return final, None if confidence is None or confidence > 100 else confidence
+    if number is None or float(number[0]) > 100:
+        return final, None
+    return final, float(number[0])
 
 
 MODES: Mapping[AnswerMode, Callable[[AnswerContext], Coroutine[Any, Any, FinalAnswer]]] = (

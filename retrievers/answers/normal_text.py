@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import cached_property, lru_cache
+from itertools import pairwise
 
 from ...nodegraph.splitters.chunking import UNSPACED, Span
 
@@ -121,7 +122,7 @@ class NormalText:
     def terms(self) -> frozenset[str]:
         """The words, and the pairs of Chinese characters."""
         tokens = TOKEN.findall(self.normalized)
-        pairs = map(str.__add__, tokens, tokens[1:])
+        pairs = [first + second for first, second in pairwise(tokens)]
         unspaced = [pair for pair in pairs if len(pair) == 2 and is_unspaced(pair)]
         return frozenset([*(token for token in tokens if len(token) > 1), *unspaced])
 

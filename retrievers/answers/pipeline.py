@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -78,16 +78,13 @@ async def _steps(context: AnswerContext, pairs: Sequence[Pair]) -> Answer:
     if results and context.engine.language is None:
         # For a question without words, the corpus decides.
         context.language = language_of(question, language_of(results[0].node.text))
-    matches = (match for result in results for match in result.evidence)
-    variants = (variant for match in matches for variant in match.variants)
-    context.notes += dict.fromkeys(f"{v.strategy}: {v.note}" for v in variants if v.note)
+    context.notes += _variant_notes(results)
     names = PASSAGE_PROMPTS[context.engine.mode]
 
     def has_space(source: Source) -> bool:
         return all(context.has_space(name, [source], answer="") for name in names)
 
-    merge = partial(merge_results, results, has_space)
-    context.candidates, context.omitted = await Do(merge, kind="work")
+    context.candidates, context.omitted = await work(merge_results, results, has_space)
     if not context.candidates:
         return _cited_answer(context, FinalAnswer("", False))
     try:
@@ -141,9 +138,18 @@ async def _retrieved(context: AnswerContext, retriever: RetrieverProtocol) -> Re
     return fitting
 
 
+def _variant_notes(results: Iterable[ScoredNode]) -> Iterable[str]:
+    """Return the different notes on the variants of the question that found results."""
+    notes: dict[str, None] = {}
+    for result in results:
+        for match in result.evidence:
+            notes |= {f"{v.strategy}: {v.note}": None for v in match.variants if v.note}
+    return notes
+
+
 def _space(context: AnswerContext) -> int:
     """Return the maximum length of the passages in each prompt of the mode, at least 1."""
-    return max(1, min(map(context.space, PASSAGE_PROMPTS[context.engine.mode])))
+    return max(1, min(context.space(name) for name in PASSAGE_PROMPTS[context.engine.mode]))
 
 
 async def preset_answer(context: AnswerContext) -> Answer | None:
@@ -174,4 +180,6 @@ def _cited_answer(context: AnswerContext, answer: FinalAnswer) -> Answer:
     if answer.answered and sources and not any(source.cited for source in sources) and not notes:
         notes = [UNCITED[language_of(answer.text)]]
     cited = context.build_answer(text, sources, answer.answered, notes)
-    return check_quotes(cited) if context.engine.check == "quotes" else cited
+    if context.engine.check == "quotes":
+        return check_quotes(cited)
+    return cited

@@ -137,7 +137,10 @@ class QaRetriever(BaseRetriever):
     ) -> list[Results]:
         """Return the pairs with the most similar questions for each query, best first."""
         results = await find_all(self.inner, queries, limit, filters)
-        return [[with_answer(result) for result in of_query] for of_query in results]
+        answered: list[Results] = []
+        for of_query in results:
+            answered.append([with_answer(result) for result in of_query])
+        return answered
 
     def answer(self, query: str, *, filters: Filters | None = None) -> PresetAnswer | None:
         """Return the preset answer to a question, or None.
@@ -241,7 +244,9 @@ def overlap(several: Iterable[str], others: Iterable[str]) -> float:
     first = Counter(several)
     second = Counter(others)
     total = sum(first.values()) + sum(second.values())
-    return 2 * sum((first & second).values()) / total if total else 0.0
+    if not total:
+        return 0.0
+    return 2 * sum((first & second).values()) / total
 
 
 def answer_of(node: Node) -> str | None:
@@ -252,7 +257,9 @@ def answer_of(node: Node) -> str | None:
     answer = node.own_metadata.get("answer")
     if answer is None and node.content != node.text:
         answer = node.content
-    return None if answer is None else str(answer)
+    if answer is None:
+        return None
+    return str(answer)
 
 
 def with_answer(result: ScoredNode) -> ScoredNode:

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Literal
 
 from ...nodegraph.splitters.chunking import UNSPACED, Span
@@ -92,7 +92,8 @@ class QuoteIndex:
         if not re.search(r"\w", stripped):
             return None
         whole_forms = NormalText(stripped).normalized, _inner_form(stripped)
-        parts = [part for part in map(_inner_form, ELISION.split(stripped)) if _units(part)]
+        forms = [_inner_form(part) for part in ELISION.split(stripped)]
+        parts = [part for part in forms if _units(part)]
         cited = [at for at in dict.fromkeys(first) if 0 <= at < len(self.texts)]
         others = [at for at in range(len(self.texts)) if at not in set(cited)]
         for indexes in (cited, others):
@@ -157,7 +158,9 @@ def _inner(text: str) -> str:
 
 def _occurrences(part: str, text: str, start: int = 0) -> Iterator[Span]:
     """Yield the spans of a part in a text, from an offset on."""
-    at = text.find(part, start) if part else -1
+    if not part:
+        return
+    at = text.find(part, start)
     while at >= 0:
         yield at, at + len(part)
         at = text.find(part, at + 1)
@@ -203,7 +206,8 @@ def _cuts_number(text: str, at: int) -> bool:
 
 def _find_in_order(parts: Sequence[str], source: NormalText) -> list[Span]:
     """Return the spans of the parts around ellipses, in order. Empty: not found, or unfair."""
-    if len(parts) < 2 or not all(part in source.normalized for part in parts):
+    missing = [part for part in parts if part not in source.normalized]
+    if missing or len(parts) < 2:
         return []
     first = _find(parts[0], source)
     for _ in range(20):  # further occurrences of the first part
@@ -231,7 +235,9 @@ def _is_fair(before: str, elided: str, behind: str) -> bool:
     Short parts occur anywhere, so they must be in one sentence.
     """
     sentences = sentence_spans(elided)
-    return len(sentences) < 2 or min(_units(before), _units(behind)) >= _MIN_PART
+    if len(sentences) < 2:
+        return True
+    return min(_units(before), _units(behind)) >= _MIN_PART
 
 
 def _is_shortened(text: str, spans: Sequence[Span]) -> bool:
@@ -239,7 +245,7 @@ def _is_shortened(text: str, spans: Sequence[Span]) -> bool:
 
     Only whole sentences may be left out without changing the meaning of the sentences around them.
     """
-    edges = [edge for span in sentence_spans(text) for edge in span]
+    edges = [*chain.from_iterable(sentence_spans(text))]
     for before, behind in pairwise(spans):
         starts = [edge for edge in edges if edge <= behind[0]]
         stops = [edge for edge in edges if edge >= before[1]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -116,31 +116,40 @@ def _span_node(source: Source, span: Span) -> Node:
     node = source.result.node
     text = source.text[slice(*span)]
     first = _start_of(source)
-    start = None if first is None else first + span[0]
-    end = None if start is None else start + len(text)
-    return replace(
+    part = replace(
         node,
         text=text,
         content=text,
-        start=start,
-        end=end,
+        start=None,
+        end=None,
         id="",
         parent_id=node.parent_id or node.id,
         offset=None,
     )
+    if first is None:
+        return part
+    start = first + span[0]
+    return replace(part, start=start, end=start + len(text))
+
+
+_KINDS: Mapping[Language, Mapping[bool, str]] = {
+    "zh": {True: "引文", False: "句子"},
+    "en": {True: "quotation", False: "sentence"},
+}
 
 
 def _note(quote: CheckedQuote, language: Language) -> str:
     """Return a note if a quotation is wrong or shortened, otherwise an empty string."""
     nearest = "" if quote.nearest is None else _excerpt(quote.nearest.text)
     cited = [f"[{number}]" for number in quote.cited]
+    kind = _KINDS[language][quote.quoted]
     if language == "zh":
-        what = f"{'引文' if quote.quoted else '句子'}{_excerpt(quote.text)}"
+        what = f"{kind}{_excerpt(quote.text)}"
         elsewhere = f"{what}出自 [{quote.source}]，不在 {'、'.join(cited)} 中"
         shortened = f"{what}省略了句子的一部分，请与 [{quote.source}] 对照"
         missing = f"{what}不在任何来源中{nearest and f'；最接近的原文是{nearest}'}"
     else:
-        what = f"the {'quotation' if quote.quoted else 'sentence'} {_excerpt(quote.text)}"
+        what = f"the {kind} {_excerpt(quote.text)}"
         elsewhere = f"{what} is in [{quote.source}], not in {', '.join(cited)}"
         shortened = f"{what} leaves out a part of a sentence; compare it with [{quote.source}]"
         missing = f"{what} is in no source{nearest and f'; the nearest text is {nearest}'}"
@@ -148,15 +157,18 @@ def _note(quote: CheckedQuote, language: Language) -> str:
         return elsewhere
     if quote.status == "shortened" and quote.quoted:
         return shortened
-    return missing if quote.status == "not_found" and quote.quoted else ""
+    if quote.status == "not_found" and quote.quoted:
+        return missing
+    return ""
 
 
 def _uncited_note(sentences: Sequence[str], language: Language) -> str:
     count = len(sentences)
-    excerpts = list(map(_excerpt, sentences[:_LISTED]))
+    excerpts = [_excerpt(sentence) for sentence in sentences[:_LISTED]]
+    is_cut = count > _LISTED
     if language == "zh":
-        return f"{count} 句没有标来源：{'、'.join(excerpts)}{'……' if count > _LISTED else ''}"
-    more = f" and {count - _LISTED} more" if count > _LISTED else ""
+        return f"{count} 句没有标来源：{'、'.join(excerpts)}{'……' if is_cut else ''}"
+    more = f" and {count - _LISTED} more" if is_cut else ""
     cite = "sentence cites" if count == 1 else "sentences cite"
     return f"{count} {cite} no source: {', '.join(excerpts)}{more}"
 
@@ -312,10 +324,14 @@ def _start_of(source: Source) -> int | None:
         except (LookupError, ValueError):  # a removed document, or no graph
             return None
     at = text.find(source.text)
-    return first + at if at >= 0 else None
+    if at < 0:
+        return None
+    return first + at
 
 
 def _excerpt(text: str) -> str:
     line = re.sub(rf"(?<=[{UNSPACED}])\n\s{{0,9}}(?=[{UNSPACED}])", "", text)
     line = re.sub(r"[\n\f\r]+\s{0,9}", " ", line).strip()
-    return f"“{line}”" if len(line) <= 80 else f"“{line[:77].rstrip()}...”"
+    if len(line) > 80:
+        line = f"{line[:77].rstrip()}..."
+    return f"“{line}”"

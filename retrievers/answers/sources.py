@@ -41,7 +41,9 @@ def passage_title(node: Node) -> str:
         unit = metadata.get("page_unit", "page")
         first, last = pages
         path += f" ({unit} {first})" if first == last else f" ({unit}s {first}-{last})"
-    return path if len(path) <= _MAX_TITLE else f"{path[: _MAX_TITLE - 1]}…"
+    if len(path) <= _MAX_TITLE:
+        return path
+    return f"{path[: _MAX_TITLE - 1]}…"
 
 
 def format_sources(sources: Iterable[Source]) -> QuotedText:
@@ -68,7 +70,9 @@ def format_sources(sources: Iterable[Source]) -> QuotedText:
 def shorten(source: Source, has_space: Callable[[Source], bool]) -> Source | None:
     """Return a source truncated around its best match so that it fits. None: nothing fits."""
     text = cut(source.text, partial(_part_fits, has_space, source), _match_offset(source))
-    return replace(source, text=text, complete=False) if text else None
+    if not text:
+        return None
+    return replace(source, text=text, complete=False)
 
 
 def fitting_parts(source: Source, has_space: Callable[[Source], bool]) -> list[str]:
@@ -162,7 +166,9 @@ def _place_of(node: Node) -> tuple[int, str, int, int] | None:
     if node.start is None or node.end is None or not node.document_id:
         return None
     is_span = node.content == node.text and node.end - node.start == len(node.text)
-    return (id(node.graph), node.document_id, node.start, node.end) if is_span else None
+    if not is_span:
+        return None
+    return id(node.graph), node.document_id, node.start, node.end
 
 
 LengthCheck = Callable[[str], bool]

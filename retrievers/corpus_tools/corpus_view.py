@@ -93,7 +93,8 @@ class CorpusView:
         ids = self.graph.reader.document_ids()
         names = [name for name in ids if composed(name).startswith(f"{file}#")]
         nodes = self.graph.reader.nodes_by_id(names)
-        return [node for node in nodes if composed(file_of(node)) == file and self.allows(node)]
+        of_file = [node for node in nodes if composed(file_of(node)) == file]
+        return [node for node in of_file if self.allows(node)]
 
     def document(self, name: str) -> Node:
         """Return the document with an id, or the only document whose id ends with a path.

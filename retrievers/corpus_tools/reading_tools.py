@@ -36,11 +36,15 @@ def outline(view: CorpusView, max_tokens: int, *, document: str, skip: int) -> T
     """Return the documents of the corpus or of a folder, or the headings of a document."""
     first = next(view.documents(document), None)
     names_document = bool(document) and not document.endswith("/")
-    records = view.records(document) if names_document and first is None else []
-    if records:
-        listed = (partial(_document_row, node) for node in records)
-        return page_of(listed, max_tokens, skip, tool="outline", items="records", separator="\n")
-    if names_document and (first is None or composed(first.id) == composed(document)):
+    if names_document and first is None:
+        records = view.records(document)
+        if records:
+            listed = (partial(_document_row, node) for node in records)
+            return page_of(
+                listed, max_tokens, skip, tool="outline", items="records", separator="\n"
+            )
+    is_whole = first is None or composed(first.id) == composed(document)
+    if names_document and is_whole:
         rows = _heading_rows(view, view.document(document))
         return page_of(rows, max_tokens, skip, tool="outline", items="headings", separator="\n")
     files = groupby(view.documents(document), file_of)
@@ -66,7 +70,8 @@ def read(
     size = len(node.text)
     first = start or 0
     stop = size if end is None else min(end, size)
-    if first > size or (end is not None and end < first):
+    is_reversed = end is not None and end < first
+    if first > size or is_reversed:
         raise ToolError(
             f"start and end must be from 0 to {size} in {node.id!r}, got {start} and {end}"
         )
@@ -76,7 +81,9 @@ def read(
     text = _shorten_quoted(node.text[first:stop], max_tokens)
     cut = first + len(text)
     entry = location_of(passage, first, cut)
-    more = f"\n\n{size - cut:,} more characters: read with start={cut}." if cut < size else ""
+    more = ""
+    if cut < size:
+        more = f"\n\n{size - cut:,} more characters: read with start={cut}."
     return ToolOutput(
         f"{heading_line(entry)}\n{quoted(text)}{more}",
         [entry | {"text": text, "size": size}],

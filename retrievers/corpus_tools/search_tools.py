@@ -86,7 +86,9 @@ def _skipped_files(view: CorpusView) -> str:
     if view.filters:  # skipped files have no metadata that a restriction could check
         return ""
     skipped = describe_skipped(view.graph.failures)
-    return f" {skipped}." if skipped else ""
+    if not skipped:
+        return ""
+    return f" {skipped}."
 
 
 class _PassageExcerpt(NamedTuple):

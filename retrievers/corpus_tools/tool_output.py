@@ -115,7 +115,8 @@ def location_of(node: Node, start: int, stop: int) -> Entry:
         stop: The end in the document's text.
     """
     document = node.root
-    text, metadata = document.text, document.metadata
+    text = document.text
+    metadata = document.metadata
     location = {
         "document": document.id,
         "title": source_title(metadata),
@@ -159,9 +160,11 @@ def in_line(text: str) -> str:
 def heading_line(entry: Entry) -> str:
     """Return the line above an entry: document, span, pages, title and headings."""
     title = entry["title"]
-    names = [title] if title and title not in entry["document"] else []
+    names = [*entry["headings"]]
+    if title and title not in entry["document"]:
+        names.insert(0, title)
     span = f"{entry['document']} [{entry['start']}:{entry['end']}] {entry.get('pages', '')}"
-    return in_line(f"{span} {' > '.join([*names, *entry['headings']])}")
+    return in_line(f"{span} {' > '.join(names)}")
 
 
 Interval = tuple[int, int]
@@ -174,7 +177,9 @@ def span_of(node: Node) -> Interval | None:
     """Return the span of a node in its document, in characters. None for generated nodes."""
     if node.group == "ROOT":
         return 0, len(node.text)
-    return None if node.start is None or node.end is None else (node.start, node.end)
+    if node.start is None or node.end is None:
+        return None
+    return node.start, node.end
 
 
 def joined(spans: Sequence[Interval], gap: int) -> list[Interval]:

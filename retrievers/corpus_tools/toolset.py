@@ -254,6 +254,7 @@ def _checked(tool: str, name: str, declared: Mapping[str, Any], value: Any) -> A
             if float(value) == int(value):
                 value = int(value)
     rule = ""
+    length = declared.get("maxLength", math.inf)
     types: dict[str, type] = {"string": str, "integer": int, "object": dict}
     if not isinstance(value, types[kind]) or isinstance(value, bool):
         rule = f"of type {kind}"
@@ -261,7 +262,7 @@ def _checked(tool: str, name: str, declared: Mapping[str, Any], value: Any) -> A
         rule = f"{least} or more"
     elif kind == "integer" and most is not None and value > most:
         rule = f"{most:,} or less"
-    elif isinstance(value, str) and len(value) > (length := declared.get("maxLength", math.inf)):
+    elif isinstance(value, str) and len(value) > length:
         rule = f"of {length:,} characters or less"
     if rule:
         raise ToolError(f"{name} of {tool} must be {rule}, got {value!r:.80}")

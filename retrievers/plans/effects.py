@@ -131,13 +131,17 @@ async def find_all(
         if is_batch and (batch := getattr(retriever, "batch", None)):
             return list(batch(list(queries), **options))
         calls = [partial(retriever.retrieve, query, **options) for query in queries]
-        return [calls[0]()] if len(calls) == 1 else run_in_threads(calls, MAX_PARALLEL)
+        if len(calls) == 1:
+            return [calls[0]()]
+        return run_in_threads(calls, MAX_PARALLEL)
 
     async def afind() -> list[Results]:
         if is_batch and (abatch := getattr(retriever, "abatch", None)):
             return list(await abatch(list(queries), **options))
         calls = [partial(retriever.aretrieve, query, **options) for query in queries]
-        return [await calls[0]()] if len(calls) == 1 else await run_in_tasks(calls, MAX_PARALLEL)
+        if len(calls) == 1:
+            return [await calls[0]()]
+        return await run_in_tasks(calls, MAX_PARALLEL)
 
     return await Do(find, afind)
 
@@ -189,5 +193,6 @@ async def fetch_until_full(
             selected[at], wants_more = outcome
             if wants_more and fetch_k < max_fetch_k and len(of_query) >= fetch_k:
                 still_short.append(at)
-        short, fetch_k = still_short, min(GROWTH * fetch_k, max_fetch_k)
+        short = still_short
+        fetch_k = min(GROWTH * fetch_k, max_fetch_k)
     return selected

@@ -75,7 +75,9 @@ class CallLimits:
         is_soon = remaining is None or (effect.timeout is not None and effect.timeout < remaining)
         result: Any = None
         try:
-            result = yield (effect if is_soon else replace(effect, timeout=remaining))
+            if not is_soon:
+                effect = replace(effect, timeout=remaining)
+            result = yield effect
         except TimeLimitError:
             if is_soon:
                 raise

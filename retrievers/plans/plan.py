@@ -111,8 +111,9 @@ class Do(Generic[T]):
 
 def _joined(texts: Sequence[str]) -> ModelText:
     """Return the text of a stream, with the usage that its last part reports."""
-    last = texts[-1] if texts else ""
-    return ModelText("".join(texts), usage_of(last))
+    if not texts:
+        return ModelText("", usage_of(""))
+    return ModelText("".join(texts), usage_of(texts[-1]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, get_args
 
@@ -20,7 +19,7 @@ from ...nodegraph.models.templates import (
 )
 from ..validation import choice
 from .effects import ask
-from .plan import Do
+from .plan import work
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -74,7 +73,9 @@ class Prompt:
 
     def of(self, language: Language) -> str:
         """Return the prompt in a language."""
-        return self.zh if language == "zh" else self.en
+        if language == "zh":
+            return self.zh
+        return self.en
 
     def fill(self, language: Language, **values: object) -> str:
         """Return the prompt in a language with filled placeholders."""
@@ -209,13 +210,16 @@ async def ask_and_parse(
         ModelTimeoutError: If an answer takes too long. The call is not repeated.
         ModelError: If the model fails, or all answers are useless.
     """
-    why, answer = "", ""
+    why = ""
+    answer = ""
     json_schema = schema if llm.structured else None
     while retries >= 0:
-        text = prompt + (retry_note(language, why) if why else "")
+        text = prompt
+        if why:
+            text = prompt + retry_note(language, why)
         try:
             answer = await ask(llm, text, json_schema, timeout)
-            return await Do(partial(parse, strip_prompt(answer, text)), kind="work")
+            return await work(parse, strip_prompt(answer, text))
         except ValueError as error:
             why = str(error)
             retries -= 1
@@ -238,5 +242,9 @@ def strip_prompt(answer: str, prompt: str) -> str:
         ' So it is.'
     """
     echo = prompt.strip()
-    at = answer.find(echo) if echo else -1
-    return answer if at < 0 else answer[at + len(echo) :]
+    if not echo:
+        return answer
+    _, found, rest = answer.partition(echo)
+    if not found:
+        return answer
+    return rest

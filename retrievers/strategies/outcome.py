@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from ...nodegraph.models.templates import Language
 from ...nodegraph.models.usage import UNREPORTED, Usage
@@ -125,10 +125,12 @@ class OutcomeObserver:
         if not found:
             return None
         outermost = [found[key] for key in found if found.keys().isdisjoint(self._above(key))]
-        parts = {
-            (part.tool, part.question): part for outcome in outermost for part in outcome.parts
-        }
-        errors = dict.fromkeys(error for outcome in found.values() for error in outcome.errors)
+        parts: dict[tuple[str | None, str], SubResults] = {}
+        for outcome in outermost:
+            parts |= {(part.tool, part.question): part for part in outcome.parts}
+        errors: dict[tuple[str, Any], None] = {}
+        for outcome in found.values():
+            errors |= dict.fromkeys(outcome.errors)
         ended = [outcome.ended for outcome in outermost if outcome.ended is not None]
         return StrategyOutcome(tuple(parts.values()), tuple(errors), ended[-1] if ended else None)
 

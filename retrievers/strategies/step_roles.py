@@ -105,8 +105,10 @@ class RoleReader(ModelPrompt):
 
     def _passages(self, steps: Sequence[SubResults]) -> str:
         """Return the passages of all steps, the last step first."""
-        results = [result for step in reversed(steps) for result in step.results]
-        texts = {result_key(result): result.node.text for result in results}
+        texts: dict[Any, str] = {}
+        for step in reversed(steps):
+            for result in step.results:
+                texts[result_key(result)] = result.node.text
         passages, _ = fit_passages(texts.values(), self.max_tokens, self.length)
         return passages or _NOTHING[self.prompt_language(steps[0].question)]
 

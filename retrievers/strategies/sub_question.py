@@ -14,7 +14,7 @@ from ...nodegraph.models.output.free_text import parse_partial_answer
 from ...nodegraph.models.templates import Language
 from ..base_retriever import BaseRetriever
 from ..filters import Filters
-from ..plans.plan import MAX_PARALLEL, gather, run
+from ..plans.plan import MAX_PARALLEL, Part, gather, run
 from ..plans.prompting import PromptReplacement, ask_and_parse
 from ..prompts.question_prompts import PARTIAL_ANSWER
 from ..protocols import RetrieverLike
@@ -170,7 +170,10 @@ class SubQuestionRetriever(TransformRetriever):
             variants = await self.query_transform.safe_variants(query)
             (rankings,) = await self.search_variants([(query, variants)], limit, filters)
             groups = [self._group(query, variants.note, ranking, limit) for ranking in rankings]
-            span.set_results([[result for group in groups for result in group.results]])
+            found: list[ScoredNode] = []
+            for group in groups:
+                found += group.results
+            span.set_results([found])
             span.outcome = self.outcome([(query, variants)], [rankings], limit)
         return groups
 
@@ -198,11 +201,9 @@ class SubQuestionRetriever(TransformRetriever):
     ) -> list[list[VariantResults]]:
         """Return the results of all parts of each question, with answers if requested."""
         rankings = await super().search_variants(variants, limit, filters)
-        parts = [
-            partial(self._part, query, group, ranking, limit)
-            for (query, group), of_query in zip(variants, rankings, strict=True)
-            for ranking in of_query
-        ]
+        parts: list[Part[VariantResults]] = []
+        for (query, group), of_query in zip(variants, rankings, strict=True):
+            parts += [partial(self._part, query, group, ranking, limit) for ranking in of_query]
         completed = iter(await gather(parts, MAX_PARALLEL if self.answers else 1))
         return [list(islice(completed, len(of_query))) for of_query in rankings]
 
@@ -217,11 +218,9 @@ class SubQuestionRetriever(TransformRetriever):
         self, variants: Variants, rankings: Sequence[Sequence[VariantResults]], limit: int | None
     ) -> StrategyOutcome:
         """Return the sub-questions with their results and errors."""
-        parts = [
-            (query, self._group(query, group.note, part, limit))
-            for (query, group), ranking in zip(variants, rankings, strict=True)
-            for part in ranking
-        ]
+        parts: list[tuple[str, SubResults]] = []
+        for (query, group), ranking in zip(variants, rankings, strict=True):
+            parts += [(query, self._group(query, group.note, part, limit)) for part in ranking]
         return StrategyOutcome(  # a query itself is not a part
             tuple(p for query, p in parts if p.question != query or p.tool is not None),
             tuple((p.question, p.error) for _, p in parts if p.error is not None),

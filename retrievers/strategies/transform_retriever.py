@@ -224,7 +224,9 @@ class TransformRetriever(PromptMixin, BaseRetriever):
         self, variants: Variants, limit: int | None, filters: Filters | None
     ) -> list[list[VariantResults]]:
         """Search all variants, in one call per retriever. The results contain the errors."""
-        pairs = dict.fromkeys(pair for _, group in variants for pair in group.pairs)
+        pairs: dict[tuple[str, str | None], None] = {}
+        for _, group in variants:
+            pairs |= dict.fromkeys(group.pairs)
         queries: dict[str | None, list[str]] = {}
         for query, tool in pairs:
             if tool is None or tool in self.tools:

@@ -55,7 +55,8 @@ def without_additions(text: str, query: str) -> str:
         is_long = len(around) > 2 * _MAX_ADDITION
         if is_long or not around.strip() or _ASKING.match(text[:start]):
             continue
-        if asked.isdisjoint(_words(around)) and not asked.isdisjoint(_words(question)):
+        is_asked = not asked.isdisjoint(_words(question))
+        if is_asked and asked.isdisjoint(_words(around)):
             return question
     return text
 

@@ -109,10 +109,12 @@ def without_announcement(text: str, query: str = "") -> str:
         return _without_lead(text, query)
     rest = text[found.end() :].strip()
     is_whole = re.search(r"[:：–—-]\s?\Z", found[0]) is not None
-    bare = rest.rstrip(".。?？") if rest[-1:] in ".。?？" else rest
+    bare = rest.rstrip(".。?？")
     if unwrap(bare) != bare:
         return unwrap(bare)
-    return rest if is_whole else text
+    if is_whole:
+        return rest
+    return text
 
 
 def _without_lead(text: str, query: str) -> str:
@@ -128,7 +130,8 @@ def _announces(lead: str, rest: str, query: str) -> bool:
     """Return whether the words before a text only tell that a query follows."""
     sentence = re.split(r"(?<=[.!。！])\s{0,9}", lead.strip())[-1]
     is_asked = _IS_ASKED.search(rest.strip()) is not None
-    if not rest.strip() or sentence.casefold() in query.casefold():
+    is_own = sentence.casefold() in query.casefold()
+    if is_own or not rest.strip():
         return False
     if is_asked and _CHINESE_ASSENT.fullmatch(sentence):
         return True

@@ -94,13 +94,15 @@ def clean(answer: str, query: str = "") -> str:
     text = _CALL.sub(_call_value, text)
     if "&" not in query:
         text = _ENTITY.sub(lambda found: html.unescape(found[0]).replace("\xa0", " "), text)
-    if "\n" not in text.strip() and "{" not in text and "[" not in text:
+    is_line = "\n" not in text.strip()
+    if is_line and not re.search(r"[{\[]", text):
         text = _WRITTEN_BREAK.sub("\n", text)
-    text = _BREAK.sub("\n", text if "<answer" in query else _ANSWER_TAG.sub("", text)).strip()
+    if "<answer" not in query:
+        text = _ANSWER_TAG.sub("", text)
+    text = _BREAK.sub("\n", text).strip()
     if text[:6].casefold() == "<table":
         text = _TABLE_TAG.sub("", _ROW_TAG.sub(_row, text)).strip()
-    opening = _OPENING.match(text)
-    return _CLOSING.sub("", text[opening.end() if opening else 0 :])
+    return _CLOSING.sub("", _OPENING.sub("", text, count=1))
 
 
 def _call_value(found: re.Match[str]) -> str:
@@ -129,14 +131,15 @@ def usable_text(answer: str, query: str = "") -> str:
         ValueError: If the answer is empty, a refusal, the error of a server, a traceback, a web
             page or a URL.
     """
-    if query.strip() and normalize(answer) == normalize(query):
+    asked = normalize(query)
+    if asked and normalize(answer) == asked:
         return answer.strip()
     text = clean(answer, query)[:MAX_ANSWER_LENGTH].strip()
     if not text.strip(_PUNCTUATION) and text not in ("[]", "{}"):
         raise ValueError("the answer is empty")
     if is_blank_value(text) and text not in ("[]", "{}"):
         raise ValueError("the answer is an empty value")
-    if is_refusal(text) and normalize(text) != normalize(query):
+    if is_refusal(text) and normalize(text) != asked:
         raise ValueError("the model refused")
     failure = failure_in(text, query)
     if failure is not None:
@@ -185,13 +188,17 @@ def read_json(answer: str, keys: Sequence[str], query: str = "") -> tuple[str, A
     if is_error_value(value):
         raise ValueError("the answer is the error of a server")
     is_empty_list = isinstance(value, Mapping) and value_of(value, keys) == []
-    return ("", None) if is_no_answer(text) or is_empty_list else (text, value)
+    if is_empty_list or is_no_answer(text):
+        return "", None
+    return text, value
 
 
 def read_text(answer: str, keys: Sequence[str] = TEXT_KEYS, query: str = "") -> str:
     """Return a cleaned answer or the texts of its JSON. Raises the errors of ``read_json``."""
     text, value = read_json(answer, keys, query)
-    return text if value is None else "\n".join(texts_in(value, keys))
+    if value is None:
+        return text
+    return "\n".join(texts_in(value, keys))
 
 
 def unique(texts: Iterable[str]) -> list[str]:

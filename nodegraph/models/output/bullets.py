@@ -113,14 +113,18 @@ def _counted_items(lines: Sequence[str]) -> Sequence[str]:
     by_kind: dict[tuple[str, str], list[re.Match[str]]] = {}
     for line in lines:
         found = _COUNTED.match(line)
-        if found is None or (not found["end"].strip() and not _BARE_COUNT.match(line)):
+        if found is None:
             continue
-        kind = (found["word"].casefold(), found["end"].strip())
+        sign = found["end"].strip()
+        if not sign and not _BARE_COUNT.match(line):
+            continue
+        kind = (found["word"].casefold(), sign)
         by_kind.setdefault(kind, []).append(found)
     prefixes: set[str] = set()
     for counted in by_kind.values():
         counts = [match["count"].casefold() for match in counted]
-        if len(counts) > 1 and _NEXT_COUNTS.get(counts[0]) == counts[1]:
+        follows = _NEXT_COUNTS.get(counts[0])
+        if counts[1:2] == [follows]:
             prefixes |= {match[0] for match in counted}
     if not prefixes:
         return lines
@@ -170,7 +174,8 @@ def _inline_items(lines: Sequence[str]) -> list[str]:
     for line in lines:
         parts = _INLINE_NUMBER.split(line)
         numbers = parts[1::2]
-        if len(numbers) > 1 and numbers == [str(at + 1) for at in range(len(numbers))]:
+        counted = [str(at + 1) for at in range(len(numbers))]
+        if len(numbers) > 1 and numbers == counted:
             if parts[0].strip():
                 result.append(parts[0])
             texts = [text.strip().rstrip(";；,，") for text in parts[2::2]]

@@ -35,10 +35,12 @@ def parse_summary(answer: str) -> list[str]:
     """
     keys = ("summary", "text", "摘要")
     text, value = read_json(answer, keys)
+    if not text:
+        return []
     summary = unwrap(without_label(text)) if value is None else "\n".join(texts_in(value, keys))
-    if text and not _WORD.search(summary):
+    if not _WORD.search(summary):
         raise ValueError("the answer is empty")
-    return [summary] if text else []
+    return [summary]
 
 
 def parse_keywords(answer: str) -> list[str]:
@@ -53,12 +55,20 @@ def parse_keywords(answer: str) -> list[str]:
     """
     if (items := read_items(answer, ("keywords", "keyword", "name", "关键词"))) is None:
         return []
-    words = [strip_markup(word) for item in items for word in _COMMAS.split(item.text)]
+    words: list[str] = []
+    for item in items:
+        words += [strip_markup(word) for word in _COMMAS.split(item.text)]
     words = [word for word in words if _WORD.search(word)]
-    short = [w for w in words if len(w) <= _MAX_KEYWORD and len(w.split()) <= _MAX_KEYWORD_WORDS]
+    short = [word for word in words if _is_short(word)]
     if not short or 2 * len(short) < len(words):
         raise ValueError("the answer must be a list of keywords")
     return unique(short)
+
+
+def _is_short(word: str) -> bool:
+    if len(word) > _MAX_KEYWORD:
+        return False
+    return len(word.split()) <= _MAX_KEYWORD_WORDS
 
 
 def parse_questions(answer: str) -> list[str]:
@@ -73,7 +83,9 @@ def parse_questions(answer: str) -> list[str]:
     """
     if (items := read_items(answer, ("questions", "question", "问题"))) is None:
         return []
-    questions = [question for item in items for question in split_questions(item.text)]
+    questions: list[str] = []
+    for item in items:
+        questions += split_questions(item.text)
     questions = questions or [strip_markup(item.text) for item in items if is_question(item.text)]
     if not questions:
         raise ValueError("the answer has no question")

@@ -239,7 +239,8 @@ _BLANK = frozenset(
 def is_blank_value(text: str) -> bool:
     """Return whether a text is the printed null of a programming language."""
     bare = re.sub(r"\A```\w{0,12}\s|```\Z", "", text.strip()).strip()
-    return bare in ('""', "''") or bare.strip("`\"'*. ").casefold() in _BLANK
+    word = bare.strip("`\"'*. ").casefold()
+    return bare in ('""', "''") or word in _BLANK
 
 
 def is_refusal(text: str) -> bool:
@@ -255,10 +256,13 @@ def is_refusal(text: str) -> bool:
         False
     """
     text = unicodedata.normalize("NFC", text.strip())
-    if len(text) > MAX_REFUSAL_LENGTH or _CITED.search(text.strip('"“”「」')):
+    is_cited = _CITED.search(text.strip('"“”「」')) is not None
+    if is_cited or len(text) > MAX_REFUSAL_LENGTH:
         return False
     found = _REFUSAL.match(text)
-    return found is not None and _CONTRAST.search(text, found.end()) is None
+    if found is None:
+        return False
+    return _CONTRAST.search(text, found.end()) is None
 
 
 def failure_in(text: str, query: str = "") -> str | None:
@@ -337,4 +341,6 @@ def is_error_value(value: Any) -> bool:
         return True
     if keys == {"detail"} and isinstance(first, list):
         return all(isinstance(item, Mapping) and "msg" in item for item in first)
-    return keys <= {"detail", "message", "msg"} and _ERROR_LINE.match(str(first)) is not None
+    if not keys <= {"detail", "message", "msg"}:
+        return False
+    return _ERROR_LINE.match(str(first)) is not None

@@ -137,10 +137,13 @@ def _without_frame(text: str, query: str) -> str:
 def _called(text: str) -> str:
     """Return the text of a call or a statement of a program, unless it is short."""
     found = _STATEMENT.fullmatch(text)
-    if found is not None and (is_asked(found["text"]) or _word_count(found["text"]) >= _MIN_TWICE):
-        return found["text"].rstrip("\\")
+    inner = found["text"].rstrip("\\") if found is not None else ""
+    if is_asked(inner) or _word_count(inner) >= _MIN_TWICE:
+        return inner
     search = _SEARCH_CALL.fullmatch(text)
-    return text if search is None else search["square"] or search["round"]
+    if search is None:
+        return text
+    return search["square"] or search["round"]
 
 
 def _without_old_query(text: str, query: str) -> str:
@@ -164,13 +167,17 @@ def _once(text: str, query: str) -> str:
     """Return a text that stands twice only once, unless it is a name or the question's words."""
     question = _FIRST_QUESTION.match(text)
     if question is not None and text.count(question[0]) > 1:
-        is_repeated = not re.search(r"\w", text.replace(question[0], ""))
-        return question[0] if is_repeated else text
+        rest = text.replace(question[0], "")
+        if re.search(r"\w", rest) is None:
+            return question[0]
+        return text
     half = (len(text) + 1) // 2
     first = text[:half].strip()
-    if not first or first != text[half:].strip() or text.casefold() in query.casefold():
-        return text
-    return first if _word_count(first) > _MIN_TWICE else text
+    is_twice = first == text[half:].strip() and _word_count(first) > _MIN_TWICE
+    is_own = text.casefold() in query.casefold()
+    if is_twice and not is_own:
+        return first
+    return text
 
 
 def _word_count(text: str) -> int:

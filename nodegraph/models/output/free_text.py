@@ -58,7 +58,9 @@ def parse_partial_answer(answer: str) -> str | None:
         text = content_of(answer)[:MAX_PASSAGE_LENGTH].rstrip()
     except ValueError:  # the answer is a refusal
         return None
-    return None if not text or is_unknown(text) else text
+    if not text or is_unknown(text):
+        return None
+    return text
 
 
 def is_unknown(text: str) -> bool:
@@ -193,7 +195,8 @@ def _problem_of(text: str, query: str) -> str | None:
         return "an empty value"
     if is_refusal(text):
         return "a refusal"
-    if text.lstrip().startswith(("{", "[")) and len(text) <= _MAX_ERROR:
+    is_json = text.lstrip()[:1] in ("{", "[")
+    if is_json and len(text) <= _MAX_ERROR:
         with suppress(ValueError, RecursionError):
             if is_error_value(json.loads(text)):
                 return "the error of a server"
@@ -201,7 +204,9 @@ def _problem_of(text: str, query: str) -> str | None:
             if is_error_value(ast.literal_eval(text)):  # printed by Python
                 return "the error of a server"
     failure = failure_in(text, query)
-    return None if failure == "a URL" else failure  # an address may be the answer
+    if failure == "a URL":  # an address may be the answer
+        return None
+    return failure
 
 
 def parse_final_answer(answer: str, query: str = "") -> FinalAnswer:
@@ -228,16 +233,17 @@ def parse_final_answer(answer: str, query: str = "") -> FinalAnswer:
         return FinalAnswer("", False)
     problem = _problem_of(text, query)
     if problem is not None:
-        body = "" if is_blank_value(text) else text.strip()
-        return FinalAnswer(body, False, problem)
+        if is_blank_value(text):
+            return FinalAnswer("", False, problem)
+        return FinalAnswer(text.strip(), False, problem)
     body = text
     signal = _TRAILING_SIGNAL.search(text, max(0, len(text) - _MAX_SIGNAL))
     if signal is not None:
         before = text[: signal.start()].rstrip()
-        is_sentence = (
-            before.endswith(tuple("。.!！?？")) or "\n" in text[len(before) : signal.start()]
-        )
-        body = before if is_sentence or NO_ANSWER_SIGNALS["en"] in signal[0] else text
+        has_break = "\n" in text[len(before) : signal.start()]
+        is_sentence = has_break or before.endswith(tuple("。.!！?？"))
+        if is_sentence or NO_ANSWER_SIGNALS["en"] in signal[0]:
+            body = before
     return FinalAnswer(body.strip(), not has_signal and body == text)
 
 
@@ -248,7 +254,9 @@ def _without_head(answer: str) -> tuple[str, bool]:
     if head is not None:
         text = text[head.end() :]
     signal = _LEADING_SIGNAL.match(text)
-    return text[signal.end() if signal else 0 :], signal is not None
+    if signal is None:
+        return text, False
+    return text[signal.end() :], True
 
 
 def _certain_text(answer: str) -> str:
@@ -269,7 +277,9 @@ def _certain_text(answer: str) -> str:
         if _ONLY_SIGNAL.match(text) or any(signal.startswith(words) for signal in signals):
             return ""
     uncertain = _UNCERTAIN.search(text, max(0, len(text) - _MAX_UNCERTAIN))
-    return text[: uncertain.start() if uncertain else None].rstrip()
+    if uncertain is not None:
+        text = text[: uncertain.start()]
+    return text.rstrip()
 
 
 class FinalAnswerParser:
@@ -298,13 +308,18 @@ class FinalAnswerParser:
 
     def close(self) -> str:
         """Return the rest of the text."""
-        return self._new(parse_final_answer(self._answer, self._query).text)
+        text = parse_final_answer(self._answer, self._query).text
+        body = _without_head(self._answer)[0]
+        if text and self._returned.startswith(text) and not body.startswith(self._returned):
+            return f"\n\n{text}"  # the returned text was a thought
+        return self._new(text)
 
     def _new(self, text: str) -> str:
         """Return the new part of a text, all of it after thoughts without an opening tag."""
         if self._returned.startswith(text):  # the end of the text has become uncertain
             return ""
-        is_continued = text.startswith(self._returned)
-        new = text[len(self._returned) :] if is_continued else f"\n\n{text}"
+        returned = self._returned
         self._returned = text
-        return new
+        if text.startswith(returned):
+            return text[len(returned) :]
+        return f"\n\n{text}"

@@ -54,12 +54,15 @@ def _without_frame(text: str) -> str:
     if head is not None:
         text = text[head.end() :]
     first, _, rest = text.partition("\n")
-    if first.rstrip().endswith(("?", "？")) and rest.strip() and not re.search("[?？]", rest):
+    is_answered = rest.strip() and not re.search("[?？]", rest)
+    if is_answered and first.rstrip().endswith(("?", "？")):
         text = rest
         head = _PASSAGE_HEAD.match(text)
         text = text[head.end() if head else 0 :]
     text = _PASSAGE_TAIL.sub("", text).strip()
-    return unwrap(split_bullet(text)[0]) if "\n" not in text else text
+    if "\n" in text:
+        return text
+    return unwrap(split_bullet(text)[0])
 
 
 def parse_passage(answer: str, query: str) -> str:

@@ -81,10 +81,11 @@ def _items_of(lines: Sequence[str], query: str) -> list[Item]:
     items: list[Item] = []
     outer = 0  # spaces before the last item that was kept
     section = _Section()
+    is_several = len(lines) > 1
     for line in lines:
         item = _item(line, query)
         is_remark = section.is_remark(line, item)
-        is_section = len(lines) > 1 and _SECTION.fullmatch(line) is not None
+        is_section = is_several and _SECTION.fullmatch(line)
         if item is None or is_remark or is_section:
             continue
         is_below = bool(items) and item.listed and indent_of(line) > outer + 1
@@ -114,7 +115,7 @@ class _Section:
         """Take a line and its item, and return whether it is a remark on items."""
         if not self._has_list or not line.strip():
             return False
-        is_heading = item is None or (not item.listed and _HEADING.fullmatch(line) is not None)
+        is_heading = item is None or (not item.listed and _HEADING.fullmatch(line))
         if is_heading:
             self._heading = line
             return True
@@ -126,7 +127,9 @@ class _Section:
 def _is_word_of(label: str, query: str) -> bool:
     """Return whether a label is a word of the user's question, and so a part of the text."""
     words = re.findall(r"[^\W\d_]{3,}", label.casefold())
-    return bool(words) and all(re.search(rf"\b{word}s?\b", query.casefold()) for word in words)
+    asked = query.casefold()
+    found = [re.search(rf"\b{word}s?\b", asked) for word in words]
+    return bool(words) and None not in found
 
 
 def _answers_of(lines: Sequence[str]) -> list[Item]:

@@ -117,14 +117,17 @@ def find_json(text: str) -> Any:
         value = repair_json(f"[{body[:_MAX_REPAIR]}]", return_objects=True)
     if not value or not isinstance(value[0], list | dict):
         raise ValueError("the answer begins like JSON and cannot be read")
-    return value[0] if len(value) == 1 else value
+    if len(value) == 1:
+        return value[0]
+    return value
 
 
 def _is_in_words(body: str, text: str) -> bool:
     """Return whether brackets begin a line of words, as in ``{{ user.name }} in Jinja``."""
     rest = text.partition(body)[2]
-    is_line = "\n" not in text.strip() and re.search(r"\w", rest) is not None
-    return is_line and re.search("[\"':,]", body) is None
+    if "\n" in text.strip() or not re.search(r"\w", rest):
+        return False
+    return re.search("[\"':,]", body) is None
 
 
 def _quoted_texts(text: str) -> list[str]:
@@ -194,12 +197,11 @@ def _unnamed_texts(record: Mapping[Any, Any]) -> list[Any]:
             kept.append(value)
         elif not isinstance(value, str):
             continue
-        elif _NUMBERED_KEY.fullmatch(name) or (
-            _QUERY_KEY.fullmatch(name) and not _OTHER_KEY.fullmatch(name)
-        ):
+        elif _NUMBERED_KEY.fullmatch(name):
             kept.append(value)
         elif not _OTHER_KEY.fullmatch(name):
-            texts.append(value)
+            named = kept if _QUERY_KEY.fullmatch(name) else texts
+            named.append(value)
     keys = [str(key) for key in record]
     asked = [text for text in texts if text.rstrip().endswith(("?", "？"))]
     return kept or asked or [key for key in keys if key.rstrip().endswith(("?", "？"))]
@@ -209,7 +211,8 @@ def objects_in(value: Any) -> Iterator[Mapping[Any, Any]]:
     """Yield the objects in a JSON value, outer objects first."""
     if isinstance(value, Mapping):
         yield value
-    for item in value.values() if isinstance(value, Mapping) else value:
+        value = value.values()
+    for item in value:
         if isinstance(item, list | Mapping):
             yield from objects_in(item)
 

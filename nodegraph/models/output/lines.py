@@ -83,7 +83,9 @@ _WRAPPED = re.compile(
 def without_label(text: str, label: re.Pattern[str] = LABEL) -> str:
     """Return a text without the label at its start."""
     found = label.match(text)
-    return text[found.end() :] if found else text
+    if found is None:
+        return text
+    return text[found.end() :]
 
 
 def is_label_line(line: str) -> bool:
@@ -120,11 +122,14 @@ _CODE_FIRST = re.compile(r"`[^`]+`\s[^`]*\w[^`]*\Z|__\w+__(?!\w)")
 def strip_markup(text: str) -> str:
     """Return an item without its number, bold, quotes and full stop."""
     text = split_bullet(text)[0].strip(" \t")
-    is_code = _CODE_FIRST.match(text) is not None
-    text = text if is_code else _without_emphasis(text)
-    text = unwrap(text if text.endswith(("...", "…")) else text.rstrip("。,，;；:：*_`"))
-    text = _single_quote_mark(text)
-    return text[:-1] if re.search(r"[^.\s]{2}\.$", text[-3:]) else text
+    if not _CODE_FIRST.match(text):
+        text = _without_emphasis(text)
+    if not text.endswith(("...", "…")):
+        text = text.rstrip("。,，;；:：*_`")
+    text = _single_quote_mark(unwrap(text))
+    if re.search(r"[^.\s]{2}\.$", text[-3:]):
+        return text[:-1]
+    return text
 
 
 def _without_emphasis(text: str) -> str:
@@ -140,16 +145,18 @@ def _single_quote_mark(text: str) -> str:
     """Return a text without quotes around it and a full stop behind them, or a lone quote."""
     if text[-2:-1] in ('"', "”") and text[-1:] in (".", "。"):
         text = unwrap(text[:-1])
-    if sum(map(text.count, '"“”')) != 1:
+    if len(re.findall('["“”]', text)) != 1:
         return text
     if text[:1] in ('"', "“"):
         return text[1:].lstrip()
     is_mark = text[-1:] in ('"', "”") and not text[-2:-1].isdigit()
-    return text[:-1].rstrip() if is_mark else text
+    if is_mark:
+        return text[:-1].rstrip()
+    return text
 
 
 def unwrap(text: str) -> str:
     """Return a text without the quotes or bold around all of it."""
     while match := _WRAPPED.fullmatch(text := text.strip()):
-        text = "".join(filter(None, match.groups()))
+        text = next(group for group in match.groups() if group is not None)
     return text

@@ -72,7 +72,8 @@ def protect_signs(answer: str, query: str) -> OwnSigns:
         'Query: git: rebase with *args'
     """
     asked = _without_numbers(query)
-    if len(answer) > _MAX_LENGTH or _LETTERS.search(answer) is not None:
+    has_letters = _LETTERS.search(answer) is not None
+    if has_letters or len(answer) > _MAX_LENGTH:
         return OwnSigns(answer, {})
     if not any(sign in asked for sign in _signs_of(answer)):
         return OwnSigns(answer, {})
@@ -83,8 +84,10 @@ def protect_signs(answer: str, query: str) -> OwnSigns:
         if len(letters) < _LETTER_COUNT:
             letters.setdefault(answer[at], chr(_FIRST_LETTER + len(letters)))
         text[at] = letters.get(answer[at], answer[at])
-    protected = OwnSigns("".join(text), {letter: sign for sign, letter in letters.items()})
-    return OwnSigns(answer, {}) if _is_json(answer) and not _is_json(protected.text) else protected
+    protected = "".join(text)
+    if _is_json(answer) and not _is_json(protected):
+        return OwnSigns(answer, {})
+    return OwnSigns(protected, {letter: sign for sign, letter in letters.items()})
 
 
 def without_own_signs(text: str) -> str:
@@ -136,7 +139,9 @@ def _own_positions(answer: str, asked: str) -> Iterator[int]:
 def _nearest(word: str, side: int) -> str:
     """Return a word, or its character at one side if it is Chinese."""
     edge = word[0] if side > 0 else word[-1]
-    return edge if "\u3040" <= edge <= "\u9fff" else word.casefold()
+    if "\u3040" <= edge <= "\u9fff":
+        return edge
+    return word.casefold()
 
 
 def _own_spans(gap: str, before: str, after: str, asked: str) -> Iterator[tuple[int, int]]:
@@ -213,7 +218,7 @@ def _has(asked: str, piece: str, *, is_word: bool = True) -> bool:
 
 def _joins(pair: str) -> bool:
     """Return whether two characters are of the same word."""
-    return len(pair) == 2 and pair.isascii() and pair.isalnum()
+    return re.fullmatch("[A-Za-z0-9]{2}", pair) is not None
 
 
 def _balanced(answer: str, positions: set[int]) -> set[int]:
@@ -238,5 +243,7 @@ def _balanced(answer: str, positions: set[int]) -> set[int]:
 
 def _halved(positions: set[int], first: int, second: int) -> set[int]:
     """Return the two ends of a pair if only one of them is a sign of the question."""
-    is_halved = (first in positions) != (second in positions)
-    return {first, second} if is_halved else set()
+    ends = {first, second}
+    if len(ends & positions) == 1:
+        return ends
+    return set()

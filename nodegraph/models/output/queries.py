@@ -98,8 +98,11 @@ def parse_query(answer: str, query: str = "", *, is_rewrite: bool = False) -> st
     """
     text = usable_text(answer, query)
     own = protect_signs(answer, query)
-    is_asked = "\n" not in text and normalize(text) in normalize(query)
-    if normalize(text) == normalize(query) or (is_asked and is_query(text, query)):
+    asked = normalize(query)
+    words = normalize(text)
+    if words == asked:
+        return text
+    if words in asked and "\n" not in text and is_query(text, query):
         return text
     items = read_items(own.text, QUERY_KEYS, query) or ()
     queries = _queries(items, query, is_rewrite=is_rewrite)
@@ -134,7 +137,8 @@ def _new_query(queries: Sequence[Item], query: str) -> str:
     copy = same(query)
     first = same(queries[0].text)
     is_labeled = queries[0].labeled or first != copy
-    if copy and is_labeled and first.endswith(copy) and len(first) - len(copy) < _MAX_LABEL:
+    is_short = len(first) < len(copy) + _MAX_LABEL
+    if copy and is_labeled and is_short and first.endswith(copy):
         for item in queries[1:]:
             if is_question(item.text) and not same(item.text).endswith(copy):
                 return item.text
@@ -207,8 +211,7 @@ def _parts(items: Sequence[Item]) -> list[str]:
     asked = [item for item in lines if is_question(item.text) and not is_offer(item.text)]
     if not asked and len(lines) < 2:
         return []
-    is_lone = len(asked) == 1 and len(items) > 1
-    if is_lone and not asked[0].text.endswith(("?", "？")):
+    if len(asked) == 1 < len(items) and not asked[0].text.endswith(("?", "？")):
         return _all_questions(asked)
     if asked or len(lines) == len(items):
         return [part for part in _all_questions(lines) if not is_offer(part)]
@@ -230,10 +233,12 @@ def _all_questions(items: Sequence[Item]) -> list[str]:
 def _usable(texts: Sequence[str], own: OwnSigns, query: str, limit: int, what: str) -> list[str]:
     """Return the different queries among texts, without the query itself."""
     queries: dict[str, str] = {}
+    copy = same(query)
     for text in texts:
         check_no_tag(text, query)
-        if is_query(text, query) and same(text) != same(query):
-            queries.setdefault(same(text), own.restored(text))
+        key = same(text)
+        if key != copy and is_query(text, query):
+            queries.setdefault(key, own.restored(text))
     if not queries:
         raise ValueError(f"the answer has no {what}")
     return list(queries.values())[:limit]

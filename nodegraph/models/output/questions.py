@@ -52,7 +52,8 @@ def is_question(text: str) -> bool:
         >>> [is_question(text) for text in ("how long is it", "它有多长", "It is long.")]
         [True, True, False]
     """
-    return text.strip().endswith(("?", "？")) or _QUESTION.match(text.strip()) is not None
+    stripped = text.strip()
+    return stripped.endswith(("?", "？")) or _QUESTION.match(stripped) is not None
 
 
 def is_statement(text: str) -> bool:
@@ -77,14 +78,16 @@ def is_query(text: str, query: str = "") -> bool:
         >>> [is_query(text, "how long is it") for text in ("Nile length", "NO ANSWER", "Hi")]
         [True, False, False]
     """
-    if failure_in(text, query) is not None or len(text) > MAX_QUERY_LENGTH:
+    if len(text) > MAX_QUERY_LENGTH or failure_in(text, query):
         return False
     remains = _STRUCTURE.search(_NAME_IN_BRACKETS.sub("", text))
     if remains is not None and remains[0] not in query:
         return False
     count = len(re.findall(r"[^\W_]", text))
+    if count == 0:
+        return False
     if count < _shortest(text):
-        return count > 0 and text.casefold() in query.casefold()
+        return text.casefold() in query.casefold()
     if is_question(text) or is_own(text, query):
         return True
     return not (_NO_QUERY.fullmatch(text) or is_unknown(text))
@@ -100,7 +103,10 @@ def is_own(text: str, query: str) -> bool:
     """Return whether the words of a text stand in the user's question in the same order."""
     letters = _letters(text)
     asked = _letters(query)
-    return letters == asked or (len(text.split()) > 2 and letters in asked)
+    if letters == asked:
+        return True
+    has_words = len(text.split()) > 2
+    return has_words and letters in asked
 
 
 def _letters(text: str) -> str:
@@ -125,7 +131,9 @@ _QUOTED_QUESTION = re.compile(r"[\"“「]([^\"“”「」?？]{2,300}[?？])[\
 def quoted_questions(text: str) -> list[str]:
     """Return the questions in quotes if at least two and nothing but "and" is between them."""
     found = [*_QUOTED_QUESTION.finditer(text)]
-    if len(found) < 2 or _QUESTION.match(text[: found[0].start()]):
+    if len(found) < 2:
+        return []
+    if _QUESTION.match(text[: found[0].start()]):
         return []
     for before, behind in pairwise(found):
         if not _BETWEEN.fullmatch(text, before.end(), behind.start()):
@@ -151,15 +159,20 @@ def _asked_parts(text: str) -> list[str]:
             open_part = ""
     if open_part:
         mark = text[end : end + 1]
-        parts.append(open_part + mark if mark in '"”' else open_part)
+        if mark in '"”':
+            open_part += mark
+        parts.append(open_part)
     return parts
 
 
 def _is_quoting(text: str) -> bool:
     """Return whether a quotation in a text is open. A quotation around a whole text is not."""
     start = text.lstrip(' ;；,，"“')
-    is_odd = start.count('"') % 2 == 1 and not text.lstrip().startswith('"')
-    return len(text) < _MAX_OPEN and (is_odd or start.count("“") > start.count("”"))
+    if len(text) >= _MAX_OPEN:
+        return False
+    if start.count("“") > start.count("”"):
+        return True
+    return start.count('"') % 2 == 1 and text.lstrip()[0] != '"'
 
 
 _MAX_OPEN = 1_000  # characters of a question with an open quotation

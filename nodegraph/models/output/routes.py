@@ -40,12 +40,12 @@ def parse_route(answer: str, names: Sequence[str]) -> str:
     """
     text = read_text(answer, (*_ROUTE_KEYS, *TEXT_KEYS))
     by_name = {name.casefold(): name for name in names}
-    longest_first = "|".join(map(re.escape, sorted(by_name, key=len, reverse=True)))
+    longest_first = "|".join(re.escape(name) for name in sorted(by_name, key=len, reverse=True))
     found = re.findall(rf"(?<![a-z0-9_])(?:{longest_first})(?![a-z0-9_])", text.casefold())
     chosen = [by_name[name] for name in found]
     if not chosen and len(re.findall(r"\w+", text)) <= 5:
-        numbers = map(int, re.findall(r"(?<![\d.-])\d{1,3}(?![\d.]*\d)", text))
+        numbers = [int(number) for number in re.findall(r"(?<![\d.-])\d{1,3}(?![\d.]*\d)", text)]
         chosen = [names[number - 1] for number in numbers if 1 <= number <= len(names)]
     if not chosen:
-        raise ValueError(f"the answer names none of {', '.join(map(repr, names))}")
+        raise ValueError(f"the answer names none of {', '.join(repr(name) for name in names)}")
     return chosen[0]

@@ -34,12 +34,8 @@ def read_table(lines: Sequence[str]) -> list[dict[str, str]] | None:
 
 
 def _markdown_rows(lines: Sequence[str]) -> list[dict[str, str]]:
-    cells = [
-        [cell.strip().strip("*`") for cell in line.strip().strip("|").split("|")]
-        for line in lines
-        if not _SEPARATOR_ROW.fullmatch(line)
-    ]
-    has_header = len(lines) > 1 and _SEPARATOR_ROW.fullmatch(lines[1]) is not None
+    cells = [_cells(line) for line in lines if not _SEPARATOR_ROW.fullmatch(line)]
+    has_header = any(_SEPARATOR_ROW.fullmatch(line) for line in lines[1:2])
     if has_header or any(_TEXT_COLUMN.fullmatch(cell) for cell in cells[0]):
         header = cells[0]
         body = cells[1:]
@@ -47,6 +43,10 @@ def _markdown_rows(lines: Sequence[str]) -> list[dict[str, str]]:
         header = [str(number) for number in range(len(cells[0]))]
         body = cells
     return [dict(zip(header, row, strict=False)) for row in body]
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip().strip("*`") for cell in line.strip().strip("|").split("|")]
 
 
 def _csv_rows(lines: Sequence[str]) -> list[dict[str, str]] | None:
@@ -76,7 +76,9 @@ def _csv_rows(lines: Sequence[str]) -> list[dict[str, str]] | None:
 
 def text_column(rows: Sequence[dict[str, str]]) -> list[str]:
     """Return the texts of the column of queries: by its name, else the longest texts."""
-    names = [*rows[0]] if rows else []
+    if not rows:
+        return []
+    names = [*rows[0]]
     named = [name for name in names if _TEXT_COLUMN.fullmatch(name)]
     if named:
         name = named[0]

@@ -79,7 +79,9 @@ class _Element:
 
 def is_asked(tag: str, query: str) -> bool:
     """Return whether the user's question has a tag, which is then a part of the text."""
-    return f"<{tag.casefold()}" in query.casefold() or f"</{tag.casefold()}" in query.casefold()
+    name = tag.casefold()
+    asked = query.casefold()
+    return f"<{name}" in asked or f"</{name}" in asked
 
 
 def tagged_value(text: str, query: str = "") -> Any:
@@ -132,11 +134,8 @@ def _parsed(text: str, is_wrapper: Callable[[str], bool]) -> _Element:
     found = [tag for tag in _wrapping_tags(text) if is_wrapper(tag["name"])]
     closed = {tag["name"].casefold() for tag in found if tag["close"]}
     # An element of HTML without its end is a word of the text.
-    tags = [
-        tag
-        for tag in found
-        if tag["name"].casefold() in closed or tag["name"].casefold() not in _HTML - _OPEN_HTML
-    ]
+    words = _HTML - _OPEN_HTML - closed
+    tags = [tag for tag in found if tag["name"].casefold() not in words]
     root = _Element("")
     path = [root]
     end = 0
@@ -147,13 +146,15 @@ def _parsed(text: str, is_wrapper: Callable[[str], bool]) -> _Element:
             _close(path, tag["name"])
             continue
         element = _element(tag)
-        if len(path) > 1 and path[-1].name == element.name and path[-1].text.strip():
+        is_sibling = path[-1].name == element.name and len(path) > 1
+        if is_sibling and path[-1].text.strip():
             path.pop()  # its end was left out
         path[-1].children.append(element)
         if not tag["empty"] and len(path) < _MAX_DEPTH:
             path.append(element)
     path[-1].text += text[end:]
-    if len(path) > 1 and path[-1].name in closed and not _IS_COMPLETE.search(path[-1].text):
+    is_open = len(path) > 1 and path[-1].name in closed
+    if is_open and not _IS_COMPLETE.search(path[-1].text):
         path[-2].children.pop()  # cut off behind elements with an end
     return root
 
@@ -216,7 +217,9 @@ def _value_of(element: _Element) -> Any:
             return json.loads(text, strict=False)
     if not element.attributes:
         return text
-    return {**element.attributes, element.name: text} if text else element.attributes
+    if not text:
+        return element.attributes
+    return {**element.attributes, element.name: text}
 
 
 def _value_of_parent(element: _Element) -> Any:
@@ -248,7 +251,9 @@ def _value_of_children(children: Sequence[_Element]) -> Any:
         if name in records[-1]:
             records.append({})
         records[-1][name] = value
-    return records[0] if len(records) == 1 else records
+    if len(records) == 1:
+        return records[0]
+    return records
 
 
 def leftover_tag(text: str, query: str = "") -> str | None:
@@ -265,7 +270,8 @@ def leftover_tag(text: str, query: str = "") -> str | None:
         if is_asked(tag["name"], query):
             continue
         is_closing = tag["close"] is not None
-        is_outer = tag.start() == 0 or (is_closing and not stripped[tag.end() :].strip(".?!。？！"))
+        is_last = not stripped[tag.end() :].strip(".?!。？！")
+        is_outer = tag.start() == 0 or (is_closing and is_last)
         is_word = tag["name"].casefold() in _HTML and not is_closing
         is_opened = is_closing and f"<{tag['name']}" in stripped[: tag.start()]
         if not is_closing and stripped[: tag.start()].endswith(("?", "？", ".", "。")):

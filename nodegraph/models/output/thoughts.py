@@ -220,7 +220,8 @@ def without_leading_thoughts(answer: str) -> str:
     start = _end_of_blocks(text)
     if start == 0:
         unopened = _UNOPENED_MARK.search(text)
-        start = unopened.end() if unopened is not None else 0
+        if unopened is not None:
+            start = unopened.end()
     return _LEADING_NOTES.sub("", text[start:])
 
 

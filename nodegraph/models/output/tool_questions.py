@@ -151,7 +151,9 @@ def _with_plain_calls(answer: str, names: ToolNames) -> str:
         return f"{found[1]}{found[2]}: " if names.known(found[2]) else found[0]
 
     text = _OBJECT_BEHIND.sub(plain, answer)
-    return text if "</" in text else _OPEN_TAG.sub(plain_tag, text)
+    if "</" in text:
+        return text
+    return _OPEN_TAG.sub(plain_tag, text)
 
 
 def _pairs_in_value(value: Any, names: ToolNames) -> Iterator[tuple[str, str]]:
@@ -171,7 +173,7 @@ def _pairs_in_value(value: Any, names: ToolNames) -> Iterator[tuple[str, str]]:
             if names.known(key) is not None:
                 for text in texts_in(item, _QUESTION_KEYS):
                     yield key, text
-            elif names.known(item) is not None and is_query(str(key)) and key not in _TOOL_KEYS:
+            elif key not in _TOOL_KEYS and names.known(item) and is_query(str(key)):
                 yield item, str(key)
     if isinstance(value, list):
         yield from _pairs_in_list(value, names)
@@ -183,7 +185,7 @@ def _parallel_lists(record: Mapping[Any, Any], names: ToolNames) -> list[tuple[s
     questions = value_of(record, _QUESTION_KEYS)
     if not isinstance(tools, list) or not isinstance(questions, list):
         return []
-    if len(tools) < 2 or len(tools) != len(questions):
+    if not 1 < len(tools) == len(questions):
         return []
     if not all(isinstance(question, str) for question in questions):
         return []
@@ -211,7 +213,8 @@ def _question_of(record: Mapping[Any, Any], tools: Sequence[str]) -> Any:
     if question is None:
         text = value_of(record, _TOOL_KEYS)
         is_text = isinstance(text, str) and text not in tools and is_question(text)
-        question = text if is_text else None
+        if is_text:
+            question = text
     if question is None and tools:
         others = [
             text
@@ -219,7 +222,8 @@ def _question_of(record: Mapping[Any, Any], tools: Sequence[str]) -> Any:
             if isinstance(text, str) and text not in tools and key not in _TOOL_KEYS
         ]
         asked = [text for text in others if is_question(text)]
-        question = asked[0] if len(asked) == 1 else None
+        if len(asked) == 1:
+            question = asked[0]
     return question
 
 
@@ -228,7 +232,7 @@ def _pairs_in_list(value: Sequence[Any], names: ToolNames) -> Iterator[tuple[str
     for item in value:
         if isinstance(item, str):
             yield from _pairs_in_text(item, names)
-        elif isinstance(item, list) and len(item) == 2 and all(isinstance(x, str) for x in item):
+        elif isinstance(item, list) and [type(part) for part in item] == [str, str]:
             tools = [text for text in item if names.known(text) is not None]
             questions = [text for text in item if names.known(text) is None]
             if len(tools) == 1:
@@ -294,7 +298,8 @@ def _read_line(line: str, names: ToolNames) -> tuple[str, str]:
     if label is not None:
         rest = _BEFORE_QUESTION.split(text[label.end() :], maxsplit=1)
         question = _without(rest[1], _QUESTION_LABEL) if len(rest) > 1 else ""
-        if len(rest) == 1 and names.known(rest[0]) is None:
+        is_name = names.known(rest[0]) is not None
+        if len(rest) == 1 and not is_name:
             return _by_name(rest[0], names) or (rest[0].strip(), "")
         return rest[0].strip(), question
     label = _QUESTION_LABEL.match(text)
@@ -310,7 +315,9 @@ def _read_line(line: str, names: ToolNames) -> tuple[str, str]:
     questions = split_questions(unwrap(text))
     if questions:
         return "", questions[0]
-    return "", text if is_question(text) else ""
+    if is_question(text):
+        return "", text
+    return "", ""
 
 
 def _by_name(text: str, names: ToolNames) -> tuple[str, str] | None:
@@ -334,10 +341,13 @@ def _without_signs(question: str) -> str:
     text = question.lstrip(":：|>｜ ")
     text = re.sub(r"\A\w{1,12}\s?=\s?(?=\S)", "", text)
     text = re.sub(r"(?<=[?？])\s?[(（][^()（）?？]{1,100}[)）]\s{0,9}\Z", "", text)
-    is_open = "(" not in text and "（" not in text
-    return text.rstrip(")）") if is_open else text
+    if "(" in text or "（" in text:
+        return text
+    return text.rstrip(")）")
 
 
 def _without(text: str, label: re.Pattern[str]) -> str:
     found = label.match(text)
-    return text[found.end() :].strip() if found else text.strip()
+    if found is not None:
+        text = text[found.end() :]
+    return text.strip()
