@@ -242,7 +242,7 @@ class GraphReader:
     def _get(self, ids: Sequence[str]) -> list[Node | None]:
         nodes = self._store.nodes.get(ids)
         missing = [i for i, node in zip(ids, nodes, strict=True) if node is None]
-        if not any(not i.isascii() for i in missing):
+        if all(i.isascii() for i in missing):
             return nodes
         others = self.stored_ids(missing)
         return self._store.nodes.get([others.get(i, i) for i in ids])
