@@ -204,6 +204,8 @@ _LENGTHS = (1, 1, 6, 3, 1, 1 << 30)  # maximum length of a token by kind
 
 _BLOCK = 1 << 16  # characters
 
+_COUNTED_DIRECTLY = 2_000  # characters of texts whose spans are counted faster without an array
+
 
 def count_tokens(text: str) -> int:
     """Estimate the number of tokens of a text.
@@ -265,8 +267,8 @@ def _kinds_of(text: str) -> npt.NDArray[np.uint8]:
 
 
 def measured(text: str, length: Length) -> Measure:
-    """Return a function that measures spans of a text. Tokens are counted once."""
-    if length is not count_tokens:
+    """Return a function that measures spans of a text. Tokens of long texts are counted once."""
+    if length is not count_tokens or len(text) < _COUNTED_DIRECTLY:
         return lambda start, end: length(text[start:end])
     counts = tokens_before(text)
 

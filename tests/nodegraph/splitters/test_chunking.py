@@ -93,6 +93,8 @@ def test_splitters_split_long_lines(splitter: Callable[[str], list], text: str) 
 def test_measured_spans_equal_measured_texts(text: str, start: int, end: int) -> None:
     start, end = sorted([min(start, len(text)), min(end, len(text))])
     assert measured(text, count_tokens)(start, end) == count_tokens(text[start:end])
+    longer = text + " " * 2_000  # counted once
+    assert measured(longer, count_tokens)(start, end) == count_tokens(text[start:end])
     assert measured(text, len)(start, end) == end - start
 
 
