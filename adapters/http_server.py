@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from .extras import extra
 
-with extra("serve", "uvicorn", "starlette"):
+with extra("serve", "uvicorn", "starlette", "h11"):
     import h11
     import uvicorn
     from starlette.types import ASGIApp

@@ -151,7 +151,14 @@ def test_quickstart_names_extras_that_all_lacks(dependencies: dict[str, Any]) ->
     )
     left_out = line.partition("does not include")[2].partition(";")[0]
     named = set(left_out.replace("`", "").replace(" and ", ", ").strip().split(", "))
-    assert named == set(project.extras) - included - {"all"}
+    assert named == set(project.extras) - included - {"all", "desk"}
+
+
+def test_desk_is_a_part_of_all(dependencies: dict[str, Any]) -> None:
+    project = dependencies["Project"]()
+    desk = dependencies["Requirement"](project.extras["desk"][0]).extras
+    assert desk == {"files", "mcp", "openai", "serve"}
+    assert desk < dependencies["Requirement"](project.extras["all"][0]).extras
 
 
 PROJECT = """

@@ -44,9 +44,6 @@ def mcp(
     """
     index = find_index(store, folders)
     check_model(index)
-    import anyio
-
-    from ..http_server import serve_http
     from .mcp_server import CorpusServer
 
     with ExitStack() as stack:
@@ -57,6 +54,8 @@ def mcp(
 
         server = CorpusServer(open_tools, search_fetch=search_fetch)
         if http:
+            from ..http_server import serve_http
+
             serve_http(server.http_app(host, os.environ.get(TOKEN)), host, port, "/mcp")
         else:
-            anyio.run(server.run_stdio)
+            server.serve_stdio()

@@ -6,21 +6,22 @@ import json
 import re
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from ...nodegraph.source_names import source_title
 from ...retrievers.corpus_tools.tool_output import ToolError
 from ...retrievers.corpus_tools.toolset import CorpusTools
 from ..extras import extra
-from ..server_access import AccessCheck
 
-with extra("mcp", "mcp", "anyio", "mcp_types", "starlette"):
+with extra("mcp", "mcp", "anyio", "mcp_types", "starlette", "uvicorn"):
+    import anyio
     import anyio.to_thread
     import mcp_types as types
     from mcp.server import Server, ServerRequestContext
     from mcp.server.stdio import stdio_server
-    from mcp.server.transport_security import TransportSecuritySettings
+
+if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 _INSTRUCTIONS = (
@@ -123,6 +124,10 @@ class CorpusServer:
         async with stdio_server() as (reading, writing):
             await self.server.run(reading, writing, self.server.create_initialization_options())
 
+    def serve_stdio(self) -> None:
+        """Serve the client at standard input and output until it ends. Blocks."""
+        anyio.run(self.run_stdio)
+
     def http_app(self, host: str = "127.0.0.1", token: str | None = None) -> ASGIApp:
         """Return an ASGI application that serves streamable HTTP at ``/mcp``.
 
@@ -135,6 +140,10 @@ class CorpusServer:
         Raises:
             ValueError: If the address is not of this machine, and the token is missing.
         """
+        from mcp.server.transport_security import TransportSecuritySettings
+
+        from ..server_access import AccessCheck
+
         security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
         app = self.server.streamable_http_app(transport_security=security, host=host)
         return AccessCheck(app, host, token)

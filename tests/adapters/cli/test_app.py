@@ -155,3 +155,34 @@ def test_output_uses_encoding_or_utf_8(here, encoding, shown, expected):
     done = subprocess.run(command, capture_output=True, cwd=here, env=environment, input=query)
     assert done.returncode == 0
     assert expected in done.stdout.decode(shown)
+
+
+BASE_INSTALL = """
+import sys
+for name in ("anyio", "jinja2", "mcp", "openai", "starlette", "uvicorn"):
+    sys.modules[name] = None
+from nodekin.adapters.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (["mcp", "docs"], "mcp"),
+        (["mcp", "docs", "--http"], "mcp"),
+        (["serve", "docs"], "serve"),
+        (["ask", "tea?", "--in", "docs", "--model", "m"], "openai"),
+    ],
+)
+def test_command_without_packages_names_its_extra(here, command, name):
+    environment = {**os.environ, "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
+    done = subprocess.run(
+        [sys.executable, "-c", BASE_INSTALL, *command],
+        cwd=here,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 4
+    assert done.stderr.endswith(f'get it with: pip install "nodekin[{name}]"\n')

@@ -1,6 +1,8 @@
 """The command ``nodekin mcp``."""
 
 import json
+import subprocess
+import sys
 
 
 def test_mcp_without_index_or_folder_raises(nodekin):
@@ -22,3 +24,26 @@ def test_model_folder_beside_the_index_is_not_opened(indexed, here):
     ran = indexed("mcp", "--http")
     assert ran.status == 4
     assert "that may contain programs" in ran.err
+
+
+STDIO = """
+import sys
+from nodekin.adapters.cli.app import app
+try:
+    app.main(["mcp", "docs"], "nodekin")
+except SystemExit as end:
+    servers = {"http_server", "server_access"}
+    print(end.code, servers & {name.rpartition(".")[2] for name in sys.modules})
+"""
+
+
+def test_mcp_by_stdio_loads_no_http_server(here):
+    done = subprocess.run(
+        [sys.executable, "-c", STDIO],
+        cwd=here,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout == "0 set()\n"
