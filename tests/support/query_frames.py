@@ -289,6 +289,51 @@ AI：{q}
 data: {{"query": "{q}"}}
 Revised: {q}
 修订：{q}
+FINAL => {q}
+最终 => {q}
+Ok so here's my attempt: {q}
+我来试试：{q}
+Clean version: {q}
+清理后：{q}
+Output: "{q}"
+输出：“{q}”
+The result is {{"rewritten": "{q}"}}.
+结果是 {{"改写": "{q}"}}。
+✔ {q}
+☞ {q}
+■ {q}
+<rewrite>{q}</rewrite>
+<改写后>{q}</改写后>
+[thinking] user wants height [/thinking] {q}
+const query = "{q}";
+String query = "{q}";
+SEARCH FOR '{q}'
+site search: {q}
+站内搜索：{q}
+Refined search: {q}
+优化检索：{q}
+I think you mean: {q}
+我想您是问：{q}
+Did you mean {q}
+您是想问{q}
+(no greeting) {q}
+（去掉寒暄）{q}
+Version A: {q}⏎Version B: {q}
+版本A：{q}⏎版本B：{q}
+{q}⏎⏎Note that the original had a typo.
+{q}⏎⏎注意原问题有错字。
+1. "{q}"
+1. “{q}”
+...{q}
+……{q}
+{q}  # clean
+{q}  # 清理
+{q} [END]
+{q}【完】
+{q} Done.
+{q}完成。
+query - {q}
+问题 - {q}
 """.strip().split("\n")
 
 LIST_FRAMES = r"""
@@ -454,6 +499,17 @@ I. {a}⏎II. {b}
 > {a}⏎> {b}
 {a}⏎Reason: first.⏎{b}⏎Reason: next.
 {a}⏎理由：先要知道。⏎{b}⏎理由：然后知道。
+Plan:⏎Step 1. {a}⏎Step 2. {b}⏎Done.
+计划：⏎第1步 {a}⏎第2步 {b}⏎完成。
+{{"sub1": "{a}", "sub2": "{b}"}}
+{{"steps": [{{"step": 1, "query": "{a}"}}, {{"step": 2, "query": "{b}"}}]}}
+➊ {a}⏎➋ {b}
+- Need: {a}⏎- Need: {b}
+- 需要：{a}⏎- 需要：{b}
+{a} → {b}
+{a}⏎and⏎{b}
+{a}⏎和⏎{b}
+* '{a}'⏎* '{b}'
 """.strip().split("\n")
 
 TOOL_FRAMES = r"""
@@ -511,4 +567,6 @@ Search {t1} for "{a}"⏎Search {t2} for "{b}"
 [{{"id": 1, "tool": "{t1}", "input": "{a}"}}, {{"id": 2, "tool": "{t2}", "input": "{b}"}}]
 {t1}: "{a}"⏎{t2}: "{b}"
 {t1}：“{a}”⏎{t2}：“{b}”
+call {t1} -> {a}⏎call {t2} -> {b}
+/{t1} {a}⏎/{t2} {b}
 """.strip().split("\n")

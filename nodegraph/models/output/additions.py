@@ -16,7 +16,7 @@ _MAX_ADDITION = 80  # characters
 
 # What may stand between an announcement and a question.
 _LEAD_END = re.compile(
-    r"""(?:[:：=|！。—]|[.!](?=\s)|(?:^|\s)[-=]>\s|\s?→\s?|\s[-–])
+    r"""(?:[:：=|！。—)）\]】]|[.!](?=\s)|(?:^|\s)[-=]>\s|\s?→\s?|\s[-–])
     [\s"'”」*_`]{0,6}(?:</\w{1,10}>\s{0,4})?(?=\S)""",
     re.X,
 )

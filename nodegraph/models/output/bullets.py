@@ -11,7 +11,7 @@ _CHINESE_NUMBER = "[一二三四五六七八九十]{1,3}"
 # Spaces are limited in patterns: an answer may be a million spaces.
 NUMBER = rf"""(?:\(?\d{{1,2}}\\?[.)](?!\d)|[（(【\[]?\d{{1,3}}[、）\]】]|\d{{1,3}}．(?!\d)
     |{_CHINESE_NUMBER}[、．)）](?!{_CHINESE_NUMBER}[、级和])|[（(]{_CHINESE_NUMBER}[)）]
-    |第(?:{_CHINESE_NUMBER}|\d{{1,2}})[个条步点问句]?(?:子?问题|查询)?(?:[，、：:,．]|\s?→\s?)(?!{_CHINESE_NUMBER})
+    |第(?:{_CHINESE_NUMBER}|\d{{1,2}})[个条步点问句]?(?:子?问题|查询)?(?:[，、：:,．]|\s?→\s?|(?<=步)\s)(?!{_CHINESE_NUMBER})
     |[①-⑳⑴-⒇⒈-⒛➀-➓❶-❿⓫-⓴⓵-⓾㈠-㈩㊀-㊉]|\d\ufe0f?\u20e3
     |\d{{1,2}}：|\d{{1,2}}(?::\ |\t|\ [-–—]\ )|\#\d{{1,2}}[.:)]?[ ]
     |\d{{1,2}}\.\d{{1,2}}[.)][ ]

@@ -44,13 +44,14 @@ _BRACKETED = re.compile(
 
 # A pictogram or an arrow before a question.
 _PICTOGRAM = re.compile(
-    "[\u2190-\u21ff\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff\U0001f300-\U0001faff]{1,3}\ufe0f?"
+    "(?:\\.{3}|…{1,2})\\s{0,4}(?=\\w)|[\u2190-\u21ff\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff\U0001f300-\U0001faff]{1,3}\ufe0f?"
     r"\s{1,4}(?=\S)"
 )
 
 # "Option 1: ", "After: ", "改写后的问题为"
 _LEAD = re.compile(
     r"(?:(?:option|choice|方案|选项|版本)\s?#?(?:\d{1,2}|[a-c]|[一二三四五])\s?[:：.、]|after:"
+    r"|did\syou\smean\s(?=(?-i:[A-Z])|[\u3400-\u9fff])|(?:[您你]是?)?想问[:：]?(?=.*[？?])"
     r"|(?:改写|优化|修改)后的?(?:问题|查询|检索词)?(?:[为是]|如下|[:：]))\s{0,4}(?=\S)",
     re.I,
 )

@@ -95,7 +95,25 @@ def _items_of(lines: Sequence[str], query: str) -> list[Item]:
             outer = indent_of(line)
         items.append(item)
         section.add(item)
-    return items
+    return _without_common_lead(items, query)
+
+
+_LEAD = re.compile(r"[^\W\d_][^\n:：?？—]{0,40}?(?:\s?[:：]|——|\s[–—])\s{0,4}(?=\S)")
+
+_ONLY_AND = re.compile(r"(?:and|then|or|and then|和|以及|然后)", re.I)
+
+
+def _without_common_lead(items: Sequence[Item], query: str) -> list[Item]:
+    """Return items without "and", and without words that all questions begin with: "Need: "."""
+    kept = [item for item in items if not _ONLY_AND.fullmatch(item.text)]
+    found = _LEAD.match(kept[0].text) if len(kept) > 1 else None
+    if found is None:
+        return kept
+    lead = found[0]
+    is_common = all(item.text.startswith(lead) and is_asked(item.text) for item in kept)
+    if not is_common or lead.strip(" :：–—").casefold() in query.casefold():
+        return kept
+    return [item._replace(text=item.text[len(lead) :]) for item in kept]
 
 
 class _Section:
