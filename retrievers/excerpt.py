@@ -36,6 +36,8 @@ _LEAD = 0.35  # share of the free columns before the first word, if a sentence i
 
 _NEAR = 4_000  # characters before and after the match that are examined
 
+_LONGEST = 24  # letters of a word that is not cut
+
 GAP = " … "
 
 _CUT = "…"
@@ -56,17 +58,19 @@ class Part(NamedTuple):
         start: The position of the first character.
         end: The position after the last character.
         line: The position of the line that contains the part.
-        is_cut: Whether the part starts inside a sentence.
+        is_cut_before: Whether the part starts inside a sentence.
+        is_cut_after: Whether the part ends inside a sentence.
     """
 
     start: int
     end: int
     line: int
-    is_cut: bool = False
+    is_cut_before: bool = False
+    is_cut_after: bool = False
 
     def moved(self, by: int) -> Part:
         """Return the part in a text that starts earlier."""
-        return Part(self.start + by, self.end + by, self.line + by, self.is_cut)
+        return self._replace(start=self.start + by, end=self.end + by, line=self.line + by)
 
 
 class _Word(NamedTuple):
@@ -140,17 +144,17 @@ def excerpt(
 def row_text(text: str, parts: Sequence[Part]) -> str:
     """Return the text of a row. A gap between parts is shown as ``…``."""
     shown = ""
-    last = 0
+    last = None
     for part in parts:
-        if not shown:
-            shown = _CUT if part.is_cut else ""
-        elif text[last : part.start].strip():
+        if last is None:
+            shown = _CUT if part.is_cut_before else ""
+        elif text[last.end : part.start].strip():
             shown += GAP
         else:
-            shown += text[last : part.start]
+            shown += text[last.end : part.start]
         shown += text[part.start : part.end]
-        last = part.end
-    return shown
+        last = part
+    return shown + _CUT if last is not None and last.is_cut_after else shown
 
 
 def best_start(text: str, query: str) -> int:
@@ -375,9 +379,12 @@ class _Layout:
         start = sentence.start
         end = sentence.end
         if self.width(start, end) > free:
+            free -= 2 * len(_CUT)
             start = self._start_of_cut(sentence, free)
             end = min(end, self._end_of(start, free))
-        part = Part(start, end, sentence.line, start > sentence.start)
+            start = self._word_start(start, sentence.start)
+            end = self._word_end(end, sentence.end)
+        part = Part(start, end, sentence.line, start > sentence.start, end < sentence.end)
         self._parts.setdefault(sentence.line, []).append(part)
 
     def _free(self, line: int, *others: int) -> int:
@@ -415,6 +422,21 @@ class _Layout:
         unused = free - self.width(found[0].start, found[-1].end)
         before = max(0, int(_LEAD * unused))
         return max(sentence.start, self._start_of(found[0].start, before))
+
+    def _word_start(self, position: int, least: int) -> int:
+        """Return the start of the next word, if the position is inside a word."""
+        space = self._text.rfind(" ", max(least, position - _LONGEST), position)
+        if position == least or space in (-1, position - 1):
+            return position
+        following = self._text.find(" ", position, position + _LONGEST)
+        return position if following == -1 else following + 1
+
+    def _word_end(self, position: int, most: int) -> int:
+        """Return the end of the previous word, if the position is inside a word."""
+        if position == most or self._text[position].isspace():
+            return position
+        space = self._text.rfind(" ", position - _LONGEST, position)
+        return position if space == -1 else space
 
     def _words_between(self, words: Sequence[_Word], start: int, free: int) -> list[_Word]:
         end = self._end_of(start, free)

@@ -137,7 +137,7 @@ class ScoredNode:
     def __str__(self) -> str:
         place = f"{self.place}  " if self.place else ""
         head = f"{place}{self.score:.3f}  "
-        first, *others = self.snippet(rows=3, after=head) or [""]
+        first, *others = self.snippet(columns=78, rows=3, after=head) or [""]
         rows = [head + first, *(f"  {row}" for row in others)]
         return "\n".join([*rows, *other_places(self)])
 
