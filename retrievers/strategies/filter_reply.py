@@ -77,6 +77,7 @@ def parse_reply(answer: str, question: str, fields: Fields) -> Reply:
 
     Example:
         >>> reply = 'Sure! {"query": "rivers", "filters": {"year": {"gte": 2020}}}'
+        >>> from nodekin.retrievers import FilterField
         >>> parse_reply(reply, "rivers since 2020", {"year": FilterField("number")})
         Reply(query='rivers', conditions={'year': {'gte': 2020}})
     """

@@ -64,6 +64,7 @@ def usable_filters(conditions: Any, fields: Fields) -> UsableFilters:
         fields: The known fields.
 
     Example:
+        >>> from nodekin.retrievers import FilterField
         >>> fields = {"year": FilterField("number")}
         >>> found = usable_filters({"year": ">= 1990", "writer": "A"}, fields)
         >>> found.filters, found.dropped
