@@ -101,6 +101,11 @@ class GroupBuilder:
         existing = self._store.stamps(ROOT, {failure.document for failure in failed})
         return [f for f in failed if f.document in existing or f.document == CORPUS]
 
+    @property
+    def has_failures(self) -> bool:
+        """Whether a build of this process lacks documents whose transform failed."""
+        return bool(self._partial)
+
     def is_fresh(self, lineage: Lineage) -> bool:
         """Return whether a group and its ancestors are built for the current documents."""
         return self._fresh_groups(lineage) == len(lineage)

@@ -74,6 +74,7 @@ class GraphReader:
         self._outline = lru_cache(4096)(partial(read_outline, graph))
         self._shared_lock = fork_safe_lock()
         self._held: tuple[int, int] = (-1, 0)  # state, number of registrations
+        self._fresh: dict[str, object] = {}  # the last state in which a group was built
         self.change_lock = fork_safe_lock()
 
     # Groups
@@ -157,7 +158,13 @@ class GraphReader:
 
     def is_fresh(self, group: str) -> bool:
         """Return whether a group is built for the current documents."""
-        return self._builder.is_fresh(self.lineage(group))
+        state = self.held_state()
+        if self._fresh.get(group) is state:
+            return True
+        is_fresh = self._builder.is_fresh(self.lineage(group))
+        if is_fresh and self._held[0] >= 0 and not self._builder.has_failures:
+            self._fresh[group] = state
+        return is_fresh
 
     @property
     def is_held(self) -> bool:

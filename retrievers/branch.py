@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, product, repeat
 from typing import Any, NamedTuple, cast
@@ -15,7 +15,7 @@ from ..nodegraph.models.embedder import Vectors
 from ..nodegraph.navigation import kin, path_to
 from ..nodegraph.node import Node
 from .filters import Filter
-from .hits import Key, Ranking, Row, fused, highest, lifted
+from .hits import Hit, Key, Ranking, Row, fused, highest, lifted
 from .protocols import Index, Similarity, Snapshot
 from .ranking import Lift, logged_messages
 from .results import Evidence, Hits
@@ -30,6 +30,8 @@ FUSED = 50
 """The minimum number of targets per kind of scores, if a branch fuses words and vectors."""
 
 _FETCH = 3  # hits per target, at first
+
+_PORTION = 40  # hits whose targets are read together
 
 
 class Scoring(NamedTuple):
@@ -86,6 +88,8 @@ class Branch:
     def embeddings(self) -> list[tuple[NodeGraph, str]]:
         """The graphs with their searched embeddings."""
         keys = [scoring.key for scoring in self.scorings if scoring.key is not None]
+        if not keys:
+            return []
         pairs = product(self.graphs, keys)
         return [(graph, key) for graph, key in pairs if key in graph.embeddings.embedders]
 
@@ -172,11 +176,11 @@ class SearchedIndex:
         group = lineage[-1]
         return group.scope != "group" and group.parent == self.branch.target
 
-    def evidence(self, score: float, node: Node, query: str, share: float | None) -> Evidence:
+    def evidence(self, hit: Hit, node: Node, query: str, share: float | None) -> Evidence:
         """Return the evidence of a hit."""
         return Evidence(
             node,
-            score,
+            hit.score,
             self.scoring.similarity.name,
             query,
             self.scoring.key,
@@ -269,7 +273,7 @@ class _Merged(NamedTuple):
         has_more: Whether more hits may exist.
     """
 
-    rows: Sequence[Row]
+    rows: Iterable[Row]
     has_more: bool
 
 
@@ -277,18 +281,31 @@ def _merged(
     sources: Sequence[SearchedIndex], hits: Sequence[Hits], limit: int | None, min_score: float
 ) -> _Merged:
     """Return the best hits of several indexes, with their targets."""
-    rows: list[Row] = []
+    of_sources: list[Iterable[Row]] = []
+    size = 0
     has_more = False
     for source, (ids, scores) in zip(sources, hits, strict=True):
         is_cut = bool(scores) and scores[-1] < min_score
         count = sum(score >= min_score for score in scores) if is_cut else len(scores)
-        found = [(source.opened.number, node_id) for node_id in ids[:count]]
-        rows += zip(scores, repeat(source), found, source.targets(found), strict=False)
+        portions = _portions(source, ids[:count], scores)
+        of_sources.append(chain.from_iterable(portions))
+        size += count
         has_more = has_more or (len(ids) == limit and not is_cut)
-    if len(sources) > 1:
-        rows.sort(key=lambda row: -row[0])
-    has_more = has_more or len(rows) > (limit or math.inf)
-    return _Merged(rows[:limit], has_more)
+    if len(sources) == 1:
+        return _Merged(of_sources[0], has_more)
+    rows = sorted(chain.from_iterable(of_sources), key=lambda row: -row[0])
+    return _Merged(rows[:limit], has_more or size > (limit or math.inf))
+
+
+def _portions(
+    source: SearchedIndex, ids: Sequence[str], scores: Sequence[float]
+) -> Iterator[Iterable[Row]]:
+    """Yield portions of hits with their targets. The targets of later hits are rarely needed."""
+    number = source.opened.number
+    for first in range(0, len(ids), _PORTION):
+        part = slice(first, first + _PORTION)
+        found = [(number, node_id) for node_id in ids[part]]
+        yield zip(scores[part], repeat(source), found, source.targets(found), strict=False)
 
 
 def _joined(branch: Branch, rankings: Sequence[Ranking], limit: int) -> Ranking:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from .ranking import RANK_CONSTANT, Lift, Mode, fused_scores, lifted_score
@@ -31,19 +32,23 @@ class Hit(NamedTuple):
 
 
 Row = tuple[float, "SearchedIndex", Key, Sequence[Key]]
-"""The score of a hit, its index, its node and its targets. Most rows are dropped."""
+"""The score of a hit, its index, its node and its targets. Most rows never become hits."""
 
 
 class FoundBy(NamedTuple):
     """The targets that one branch contributes to a ranking.
 
     Attributes:
-        hits: The hits for each target, best first.
+        rows: The hits for each target, best first.
         shares: The part of each target's score that the branch contributes; empty without fusion.
     """
 
-    hits: Mapping[Key, Sequence[Hit]]
+    rows: Mapping[Key, Sequence[Row]]
     shares: Mapping[Key, float]
+
+    def hits(self, target: Key) -> list[Hit]:
+        """Return the hits for a target, best first."""
+        return [Hit(score, source, node) for score, source, node, _ in self.rows.get(target, ())]
 
 
 class Ranking(NamedTuple):
@@ -80,7 +85,7 @@ def with_shares(
 ) -> list[FoundBy]:
     """Return the branches of rankings, with their shares in a fused score."""
     return [
-        FoundBy(found.hits, of_ranking)
+        FoundBy(found.rows, of_ranking)
         for ranking, of_ranking in zip(rankings, shares, strict=True)
         for found in ranking.found_by
     ]
@@ -95,40 +100,45 @@ def lifted(rows: Iterable[Row], lift: Lift, limit: int, keeps_all: bool) -> Rank
         limit: The maximum number of targets.
         keeps_all: Whether hits after the last target are evidence.
     """
-    hits: dict[Key, list[Hit]] = {}
+    of_targets: dict[Key, list[Row]] = {}
     most = math.inf if keeps_all or lift != "max" else limit
-    for score, source, node, targets in rows:
-        hit = Hit(score, source, node)
+    for row in rows:
+        _, _, _, targets = row
         for target in targets:
-            if target in hits:
-                hits[target].append(hit)
+            if target in of_targets:
+                of_targets[target].append(row)
             else:
-                hits[target] = [hit]
-        if len(hits) >= most:
+                of_targets[target] = [row]
+        if len(of_targets) >= most:
             break
     if lift == "max":
-        scores = {key: found[0].score for key, found in islice(hits.items(), limit)}
+        first = islice(of_targets.items(), limit)
+        scores = {target: _score(found[0]) for target, found in first}
     else:
         every = {
-            key: lifted_score([hit.score for hit in found], lift) for key, found in hits.items()
+            target: lifted_score([_score(row) for row in found], lift)
+            for target, found in of_targets.items()
         }
         scores = best(every, limit)
-    return Ranking(scores, [FoundBy({key: hits[key] for key in scores}, {})])
+    return Ranking(scores, [FoundBy({target: of_targets[target] for target in scores}, {})])
 
 
 def highest(rankings: Sequence[Ranking], limit: int | None) -> Ranking:
     """Merge rankings of one kind of scores. A target has its highest score and all its hits."""
-    hits: dict[Key, list[Hit]] = {}
+    rows: dict[Key, list[Row]] = {}
     scores: dict[Key, float] = {}
     for ranking in rankings:
-        for key, found in ranking.found_by[0].hits.items():
-            hits.setdefault(key, []).extend(found)
+        for key, found in ranking.found_by[0].rows.items():
+            rows.setdefault(key, []).extend(found)
         for key, score in ranking.scores.items():
             scores[key] = max(score, scores.get(key, score))
-    for found in hits.values():
-        found.sort(key=lambda hit: -hit.score)
+    for found in rows.values():
+        found.sort(key=_score, reverse=True)
     first = best(scores, limit)
-    return Ranking(first, [FoundBy({key: hits[key] for key in first}, {})])
+    return Ranking(first, [FoundBy({key: rows[key] for key in first}, {})])
+
+
+_score = itemgetter(0)  # of a row
 
 
 def best(scores: Mapping[Key, float], limit: int | None = None) -> dict[Key, float]:

@@ -7,7 +7,7 @@ node has changed when it is read, the view is stale, and the work is repeated wi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from itertools import chain, islice, takewhile
 from typing import Any, TypeVar
@@ -156,6 +156,7 @@ class _State:
         self._is_held = True
         self._seen: list[tuple[object, int]] = []  # states and revisions of the graphs
         self._changed: dict[int, set[str]] = {}  # ids of changed documents, by graph
+        self._nodes: dict[Key, Node] = {}  # read while the locks are held
 
     @property
     def is_small(self) -> bool:
@@ -176,8 +177,7 @@ class _State:
         """Return the result of each query."""
         return [work(View(self, number)) for number in range(len(self.queries))]
 
-    @contextmanager
-    def reading(self, same_state: bool = False) -> Iterator[None]:
+    def reading(self, same_state: bool = False) -> AbstractContextManager[None]:
         """Hold the locks of the graphs until the block ends.
 
         Args:
@@ -186,9 +186,10 @@ class _State:
         Raises:
             MissingNodeError: If too much has changed to tell which documents have.
         """
-        if self._is_held:
-            yield
-            return
+        return nullcontext() if self._is_held else self._reading(same_state)
+
+    @contextmanager
+    def _reading(self, same_state: bool) -> Iterator[None]:
         with reading(dict.fromkeys(self.graphs, ())):
             for number, (graph, seen) in enumerate(zip(self.graphs, self._seen, strict=True)):
                 state, revision = seen
@@ -202,19 +203,19 @@ class _State:
                 yield
             finally:
                 self._is_held = False
+                self._nodes.clear()
 
-    def nodes(self, keys: Iterable[Key]) -> dict[Key, Node]:
-        """Return nodes; the graphs are held."""
-        keys = [*dict.fromkeys(keys)]
-        nodes: dict[Key, Node] = {}
+    def read(self, keys: Iterable[Key]) -> Mapping[Key, Node]:
+        """Return nodes, and the nodes that were read before; the graphs are held."""
+        new = [key for key in dict.fromkeys(keys) if key not in self._nodes]
         for number, graph in enumerate(self.graphs):
-            of_graph = [key for key in keys if key[0] == number]
+            of_graph = [key for key in new if key[0] == number]
             found = graph.reader.nodes_by_id([node_id for _, node_id in of_graph])
-            nodes.update(zip(of_graph, found, strict=True))
             changed = self._changed.get(number)
             if changed and any(node.document_id in changed for node in found):
                 raise MissingNodeError("a found node was changed")
-        return nodes
+            self._nodes.update(zip(of_graph, found, strict=True))
+        return self._nodes
 
     def ranking(self, branch: Branch, number: int, limit: int) -> Ranking:
         """Return the ranking of a branch. The first call ranks all queries together."""
@@ -230,6 +231,9 @@ class _State:
 
     def _ranked(self, branch: Branch, numbers: Sequence[int], limit: int) -> list[Ranking]:
         """Return the rankings of queries in one branch."""
+        sources = self.sources[branch]
+        if not is_observed():
+            return rank_branch(sources, numbers, limit)
         names = dict.fromkeys(scoring.similarity.name for scoring in branch.scorings)
         with start_span(
             "search",
@@ -238,12 +242,11 @@ class _State:
             similarity=" + ".join(names),
             target=branch.target,
         ) as span:
-            rankings = rank_branch(self.sources[branch], numbers, limit)
-            if is_observed():
-                with self.reading():
-                    views = [View(self, number) for number in numbers]
-                    pairs = zip(views, rankings, strict=True)
-                    span.set_results([view.results(ranking) for view, ranking in pairs])
+            rankings = rank_branch(sources, numbers, limit)
+            with self.reading():
+                views = [View(self, number) for number in numbers]
+                pairs = zip(views, rankings, strict=True)
+                span.set_results([view.results(ranking) for view, ranking in pairs])
         return rankings
 
 
@@ -301,8 +304,10 @@ class View:
         Raises:
             MissingNodeError: If a node is gone, or its document has changed.
         """
+        keys = [*keys]
         with self._state.reading():
-            return self._state.nodes(keys)
+            nodes = self._state.read(keys)
+            return {key: nodes[key] for key in keys}
 
     def results(
         self,
@@ -321,22 +326,23 @@ class View:
             MissingNodeError: If a node is gone, or its document has changed.
         """
         keys = [*ranking.scores] if keys is None else keys
-        hits = [found.hits.get(key, ()) for found in ranking.found_by for key in keys]
-        of_hits = [hit.node for hit in chain.from_iterable(hits)]
-        nodes = self.nodes([*keys, *of_hits])
-        results = []
-        for at, key in enumerate(keys):
-            score = ranking.scores[key]
-            shares = [found.shares.get(key) for found in ranking.found_by]
-            if scores is not None:
-                score = scores[at]
-                shares = scaled(shares, score)
-            evidence = [
-                hit.source.evidence(hit.score, nodes[hit.node], self.query, share)
-                for share, found in zip(shares, ranking.found_by, strict=True)
-                for hit in found.hits.get(key, ())
-            ]
-            results.append(ScoredNode(nodes[key], score, tuple(evidence)))
+        hits = [[found.hits(key) for found in ranking.found_by] for key in keys]
+        of_hits = [hit.node for of_key in hits for found in of_key for hit in found]
+        with self._state.reading():
+            nodes = self._state.read([*keys, *of_hits])
+            results = []
+            for at, key in enumerate(keys):
+                score = ranking.scores[key]
+                shares = [found.shares.get(key) for found in ranking.found_by]
+                if scores is not None:
+                    score = scores[at]
+                    shares = scaled(shares, score)
+                evidence = [
+                    hit.source.evidence(hit, nodes[hit.node], self.query, share)
+                    for share, found in zip(shares, hits[at], strict=True)
+                    for hit in found
+                ]
+                results.append(ScoredNode(nodes[key], score, tuple(evidence)))
         return results
 
     def first_results(self, ranking: Ranking, top_k: int) -> Results:

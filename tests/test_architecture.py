@@ -5,12 +5,16 @@ from __future__ import annotations
 import inspect
 import pydoc
 import re
+import sys
 from graphlib import TopologicalSorter
+from pathlib import Path
+from types import FrameType
 
 import pytest
 from support import source_tree
 
 from nodekin import nodegraph, retrievers
+from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import DefaultRetriever, QaRetriever, Reranker, RerankRetriever, Retriever
 
 # Equal names in both frameworks' adapters. All other names are unique.
@@ -149,3 +153,25 @@ def test_one_file_updates_indexes() -> None:
         if ".sync()" in path.read_text(encoding="utf-8")
     ]
     assert with_sync == ["retrievers/indexes/current.py"]
+
+
+def test_architecture_page_lists_path_of_one_question() -> None:
+    page = (source_tree.REPO / "docs" / "architecture.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\d\. `([\w/]+\.py)`", page, re.MULTILINE)
+    assert len(listed) == 8
+    graph = NodeGraph(progress=False)
+    graph.add(["Green tea is not fermented.", "Black tea is fermented.", "Rivers run."])
+    graph.search("black tea")  # builds the groups and indexes
+    called: dict[str, None] = {}
+
+    def profile(frame: FrameType, event: str, arg: object) -> None:
+        if event == "call":
+            called.setdefault(frame.f_code.co_filename)
+
+    sys.setprofile(profile)
+    try:
+        graph.search("green tea")
+    finally:
+        sys.setprofile(None)
+    path = [name for file in called for name in listed if Path(file).as_posix().endswith(name)]
+    assert path == listed

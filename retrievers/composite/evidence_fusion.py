@@ -175,7 +175,8 @@ class EvidenceFusion:
 
     def _sentence_counts(self, view: View, ranking: Ranking) -> dict[Key, int]:
         """Return the number of sentences of each target in a ranking by sentences."""
-        best = {target: hits[0].node[1] for target, hits in ranking.found_by[0].hits.items()}
+        (found,) = ranking.found_by
+        best = {target: found.hits(target)[0].node[1] for target in found.rows}
         counts = view.source(self.branches.sentences).snapshot.siblings([*best.values()])
         return dict(zip(best, counts, strict=True))
 

@@ -209,12 +209,17 @@ def run(function: Callable[..., Coroutine[Any, Any, T]], *args: Any) -> T:
         >>> run(lengths)
         [3, 6]
     """
-    steps = stream(function, None, *args)
+    # A copy of the context: a span that the strategy starts never becomes the caller's.
+    driver = drive(function, _without_stream, *args)
     try:
-        next(steps)
+        contextvars.copy_context().run(driver.send, None)
     except StopIteration as end:
         return cast(T, end.value)
     raise AssertionError("a strategy without a stream has yielded a text")
+
+
+def _without_stream(effect: Effect) -> Generator[str, None, Any]:
+    return effect.run(None)
 
 
 def stream(

@@ -1,14 +1,14 @@
 import pytest
 
-from nodekin.retrievers.hits import FoundBy, Hit, Ranking, fused, highest, lifted
+from nodekin.retrievers.hits import FoundBy, Ranking, fused, highest, lifted
 
 DOCUMENTS = {"a": (0, "A"), "b": (0, "B"), "c": (0, "C")}
 
 
 def ranking_of(scores: dict[str, float]) -> Ranking:
     by_key = {DOCUMENTS[name]: score for name, score in scores.items()}
-    hits = {key: [Hit(score, "index", key)] for key, score in by_key.items()}
-    return Ranking(by_key, [FoundBy(hits, {})])
+    found = {key: [(score, "index", key, [key])] for key, score in by_key.items()}
+    return Ranking(by_key, [FoundBy(found, {})])
 
 
 def rows(*found: tuple[float, str]) -> list:
@@ -36,13 +36,13 @@ def test_lifted_hits_score_their_targets(lift, expected) -> None:
 def test_hits_after_last_target_are_kept_on_demand(keeps_all, count) -> None:
     found = rows((3.0, "a"), (2.0, "b"), (1.0, "a"))
     (found_by,) = lifted(found, "max", 2, keeps_all).found_by
-    assert len(found_by.hits[DOCUMENTS["a"]]) == count
+    assert len(found_by.hits(DOCUMENTS["a"])) == count
 
 
 def test_highest_score_has_all_hits_best_first() -> None:
     ranking = highest([ranking_of({"a": 0.5, "b": 0.4}), ranking_of({"a": 0.9})], 1)
     assert ranking.scores == {DOCUMENTS["a"]: 0.9}
-    assert [hit.score for hit in ranking.found_by[0].hits[DOCUMENTS["a"]]] == [0.9, 0.5]
+    assert [hit.score for hit in ranking.found_by[0].hits(DOCUMENTS["a"])] == [0.9, 0.5]
 
 
 def test_fused_rankings_keep_hits_and_shares() -> None:
@@ -52,7 +52,7 @@ def test_fused_rankings_keep_hits_and_shares() -> None:
         {DOCUMENTS["a"]: 0.5, DOCUMENTS["b"]: 0.0},
         {DOCUMENTS["b"]: 0.5},
     ]
-    assert [len(found.hits) for found in ranking.found_by] == [2, 1]
+    assert [len(found.rows) for found in ranking.found_by] == [2, 1]
 
 
 def test_first_targets_keep_their_branches() -> None:
