@@ -13,6 +13,7 @@ from typing import Any
 from ..document import Document
 from ..errors import ReadError
 from .decoding import decoded
+from .front_matter import SUFFIXES, front_matter
 from .source_files import SourceFile
 
 PAGE_BREAK = "\f"
@@ -60,12 +61,15 @@ def _cells(row: Iterable[object]) -> list[str]:
 
 
 def read_text(source: SourceFile) -> Document:
-    """Read a text file.
+    """Read a text file. The fields at the beginning of Markdown become metadata.
 
     Raises:
         ReadError: If the file is not text.
     """
-    return source.document(decoded(source))
+    text = decoded(source)
+    if source.path.suffix.lower() in SUFFIXES:
+        return source.document(text, front_matter(source, text))
+    return source.document(text)
 
 
 _LONGEST_FIELD = 200  # characters of a string that is stored as metadata

@@ -18,7 +18,11 @@ Heading = tuple[int, int, str]
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 
-_FRONT_MATTER = re.compile(r"---[ \t]*\r?\n(?:[ \t]*\S.*\n)*?---[ \t]*(?:\r?\n|\Z)")
+# YAML between lines of hyphens, which begins with a field, or TOML between lines of plus signs.
+_FRONT_MATTER = re.compile(
+    r"(?:---(?=\s+(?:#.*\n\s*)*[^\s:#-][^:\n]*:\s)|\+\+\+)[ \t]*\r?\n(?P<body>(?:.*\n)*?)"
+    r"(?:---|\+\+\+|\.\.\.)[ \t]*(?:\r?\n|\Z)"
+)
 
 _HEADING = re.compile(r"^ {0,3}(#{1,6})(?![^ \t])(.*)$")
 
@@ -88,18 +92,20 @@ class Section:
 
 
 def sections_of(text: str, headings: Iterable[Heading]) -> Iterator[Section]:
-    """Yield the section before the first heading, possibly empty, and a section per heading.
-
-    Headings in paths are truncated to ``MAX_HEADING`` characters, since each node below has a copy.
-    """
+    """Yield the section before the first heading, possibly empty, and a section per heading."""
     starts = [(0, 0, ""), *headings]
     ends = [*(start for start, _, _ in starts[1:]), len(text)]
     path: list[tuple[int, str]] = []
     for (start, level, title), end in zip(starts, ends, strict=True):
         path = [above for above in path if above[0] < level]
         if level:
-            path.append((level, title[:MAX_HEADING]))
+            path.append((level, title))
         yield Section(start, end, level, tuple(title for _, title in path))
+
+
+def front_matter_of(text: str) -> re.Match[str] | None:
+    """Return the fields at the beginning of a Markdown text, in the group ``body``."""
+    return _FRONT_MATTER.match(text)
 
 
 def _lines(text: str, at: int = 0) -> Iterator[tuple[int, str]]:
@@ -109,8 +115,11 @@ def _lines(text: str, at: int = 0) -> Iterator[tuple[int, str]]:
 
 
 def markdown_headings(text: str, max_level: int = 6) -> Iterator[Heading]:
-    """Yield the start, level and text of each heading outside fenced code."""
-    front = _FRONT_MATTER.match(text)
+    """Yield the start, level and text of each heading outside fenced code.
+
+    A line of more than ``MAX_HEADING`` characters is text.
+    """
+    front = front_matter_of(text)
     fence = ""
     title_at, title = 0, ""  # the previous line, if an underline may make it a heading
     for at, line in _lines(text, front.end() if front else 0):
@@ -130,7 +139,7 @@ def markdown_headings(text: str, max_level: int = 6) -> Iterator[Heading]:
             heading = at, len(match[1]), shorter.rstrip() if closed else content
         elif title and mark in ("=", "-") and _UNDERLINE.match(line):
             heading = title_at, 1 if mark == "=" else 2, title
-        if heading and heading[1] <= max_level:
+        if heading and heading[1] <= max_level and len(heading[2]) <= MAX_HEADING:
             yield heading
         title_at, title = at, "" if heading or _NO_TITLE.match(line) else line.strip()
 
@@ -239,13 +248,19 @@ _WITHOUT = frozenset(
 def headings_in(text: str, file_name: str = "") -> Iterator[Heading]:
     r"""Yield the headings of a text, in the markup of the file name or in Markdown.
 
+    A line of more than ``MAX_HEADING`` characters is text, since each node below a heading has a
+    copy of it.
+
     Example:
         >>> list(headings_in("# Tea", "a.md")), list(headings_in("# a comment", "a.py"))
         ([(0, 1, 'Tea')], [])
     """
     name = file_name.lower()
     suffix = name[name.rfind(".") :] if "." in name else ""
-    return iter(()) if suffix in _WITHOUT else _BY_SUFFIX.get(suffix, markdown_headings)(text)
+    if suffix in _WITHOUT:
+        return
+    headings_of = _BY_SUFFIX.get(suffix, markdown_headings)
+    yield from (heading for heading in headings_of(text) if len(heading[2]) <= MAX_HEADING)
 
 
 @dataclass(frozen=True, slots=True)

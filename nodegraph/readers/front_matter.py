@@ -1,0 +1,112 @@
+"""Read the metadata at the beginning of Markdown files: YAML between ---, or TOML between +++."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date, datetime, time
+from typing import Any
+
+from ..splitters.headings import front_matter_of
+from .source_files import SourceFile
+
+SUFFIXES = frozenset({".md", ".markdown", ".mdx", ".mdown", ".mkd", ".qmd", ".rmd"})
+"""Suffixes of Markdown files, in lower case."""
+
+_MAX_SIZE = 20_000  # characters of a block
+
+_MAX_FIELDS = 100
+
+_MAX_ALIASES = 20  # of YAML, whose values may be copied by each alias
+
+# Fields that describe the file or a place in it.
+_RESERVED = frozenset(
+    "file_name file_path file_type file_size creation_date last_modified_date last_accessed_date "
+    "encoding read_notes page page_unit heading headings level table_head".split()
+)
+
+
+def front_matter(source: SourceFile, text: str) -> dict[str, Any]:
+    """Return the fields at the beginning of a Markdown text. Inner fields have dotted names.
+
+    Dates become ISO texts. Blocks that are too large or invalid are noted. They remain text.
+
+    Example:
+        >>> from pathlib import Path
+        >>> source = SourceFile(Path("a.md"))
+        >>> front_matter(source, "---\\ntitle: Tea\\ntags: [a]\\ndate: 2024-05-01\\n---\\nText.")
+        {'title': 'Tea', 'tags': ['a'], 'date': '2024-05-01'}
+    """
+    block = front_matter_of(text)
+    if block is None or not block["body"].strip():
+        return {}
+    is_yaml = text.startswith("---")
+    kind = "YAML" if is_yaml else "TOML"
+    if len(block["body"]) > _MAX_SIZE:
+        source.note(f"front matter above {_MAX_SIZE:,} characters, read as text only", "line 1")
+        return {}
+    parse: Callable[[str], Any] = _yaml if is_yaml else _toml
+    try:
+        value = parse(block["body"])
+    except Exception as error:  # of the parser: invalid values have errors of many types
+        place = getattr(getattr(error, "problem_mark", None), "line", -1) + 2
+        source.note(f"front matter that is not {kind}, read as text only", f"line {place}")
+        return {}
+    return _metadata(source, value) if isinstance(value, dict) else {}
+
+
+def _yaml(body: str) -> Any:
+    import yaml
+
+    aliases = sum(isinstance(event, yaml.AliasEvent) for event in yaml.parse(body, yaml.SafeLoader))
+    if aliases > _MAX_ALIASES:
+        raise ValueError(f"front matter must have at most {_MAX_ALIASES} aliases, got {aliases}")
+    return yaml.safe_load(body)
+
+
+def _toml(body: str) -> Any:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+
+    return tomllib.loads(body)
+
+
+def _metadata(source: SourceFile, value: Mapping[Any, Any]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for name, inner in _fields(value):
+        if name in _RESERVED:
+            source.note("fields of front matter with reserved names, read as text only", name)
+        elif len(fields) == _MAX_FIELDS:
+            source.note(f"front matter with more than {_MAX_FIELDS} fields, others are text", name)
+            break
+        else:
+            fields[name] = inner
+    title = fields.get("title")
+    if title is not None and not isinstance(title, str):
+        fields["title"] = str(title)
+    return fields
+
+
+def _fields(value: Mapping[Any, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the fields of a mapping with dotted names."""
+    for key, inner in value.items():
+        name = f"{above}{key}"
+        if isinstance(inner, Mapping) and inner:
+            yield from _fields(inner, f"{name}.")
+        else:
+            yield name, _plain(inner)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it."""
+    if isinstance(value, date | datetime | time):
+        return value.isoformat()
+    if isinstance(value, list | tuple | set):
+        return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return str(value)  # such as bytes
