@@ -18,7 +18,8 @@ def fingerprint(value: object) -> str:
 
     Memory addresses and line numbers do not change the hash. A function is hashed by its
     bytecode, constants, names, defaults and captured values. An object is hashed by its class and
-    attributes, or by its pickled form. The hash does not cover functions that the transform
+    attributes, or by its pickled form. A function or class may have a number ``rules``, which is
+    part of the hash. The hash does not cover functions that the transform
     calls: set the ``version`` of the group when their code changes.
     """
     return digest(_describe(value, {}))
@@ -39,7 +40,9 @@ def _parts(value: Any, seen: dict[int, tuple[object, str]]) -> list[str]:
 
     if isinstance(value, types.FunctionType):
         cells = [cell.cell_contents for cell in value.__closure__ or ()]
-        return describe(value.__code__, value.__defaults__, value.__kwdefaults__, cells)
+        parts = describe(value.__code__, value.__defaults__, value.__kwdefaults__, cells)
+        rules = getattr(value, "rules", None)
+        return [*parts, f"rules {rules}"] if isinstance(rules, int) else parts
     if isinstance(value, types.CodeType):
         # The docstring is the first constant. Including it only adds rebuilds.
         return describe(value.co_code, value.co_consts, value.co_names, value.co_varnames)

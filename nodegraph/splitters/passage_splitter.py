@@ -23,7 +23,7 @@ from .chunking import (
     strip_span,
 )
 from .headings import TABLE, Section, columns_of, headings_in, sections_of
-from .sentences import paragraph_spans
+from .sentences import block_spans
 
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 
@@ -76,7 +76,7 @@ class PassageSplitter:
     headings: bool = True
     length: Length = count_tokens
     trans_node: ClassVar[bool] = True
-    rules: ClassVar[int] = 3  # a new number rebuilds all passages
+    rules: ClassVar[int] = 4  # a new number rebuilds all passages
 
     def __post_init__(self) -> None:
         check_sizes(self.chunk_size, 0, self.length)
@@ -250,7 +250,7 @@ def _blocks(text: str, section: Section) -> Iterator[Span]:
 
 
 def _paragraphs(text: str, start: int, end: int) -> Iterator[Span]:
-    return ((start + a, start + b) for a, b in paragraph_spans(text[start:end]))
+    return ((start + a, start + b) for a, b in block_spans(text[start:end]))
 
 
 _STRONGEST = 3

@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import ClassVar
 
 from ..lazy_names import lazy_pattern
+from .abbreviations import FullStop, letter_after
 from .chunking import (
     CLAUSES,
     UNSPACED,
@@ -22,7 +24,7 @@ from .chunking import (
     strip_span,
 )
 
-_CLOSERS = "\"'”’»›」』）)\\]】》〉}"
+_CLOSERS = "\"'”’»›」』）)\\]】》〉}｣〟〞＂＇＞］｝〕〗"
 
 # Chinese, Japanese, Arabic, Urdu, Hindi, Tibetan, Burmese, Khmer, Amharic, Armenian
 _SURE_ENDS = "。！？｡؟۔।॥།။។።։"
@@ -44,18 +46,9 @@ _ITEM = re.compile(r"(?:[-*+]|#{1,6}|\d{1,3}[.)])[ \t]|[•>|]|(?:\d{1,3}|[一�
 
 _HEADING = re.compile(r"#{1,6}[ \t]")
 
-_LINE_STARTS = ("", "\n", "#")
-
-_STARTS = (*_LINE_STARTS, *".!?:)。！？：）")
+_HEADING_BLOCK = re.compile(r"#{1,6}[ \t][^\n]{1,200}|[^\n]{1,200}\n(?:=+|-+)[ \t]*").fullmatch
 
 _CONTENTS_ENTRY = re.compile(r"(?:[.…][ \xa0]?){4,}\d{1,5}\Z")
-
-_SECTION_NUMBER = re.compile(r"\d{1,3}(?:\.\d{1,3})*")
-
-_INITIALS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")
-
-# "А. С. Пушкин", but "в 1920 г. Он": other alphabets abbreviate words to one letter.
-_OTHER_INITIAL = re.compile(r"\b[^\W\d_]\.\s*[^\W\d_]\.")
 
 # Thai and Lao have spaces between sentences, and full stops only in abbreviations.
 _THAI = "\u0e01-\u0eff"
@@ -64,22 +57,15 @@ _THAI_ABBREVIATION = re.compile(rf"(?<![{_THAI}])[{_THAI}]{{1,5}}\.|[{_THAI}]\.[
 
 _THAI_SPACE = re.compile(rf"(?<=[{_THAI})\]”\"])[ \xa0]+(?=[{_THAI}(“\"])(?!ๆ)")
 
+_THAI_LETTER = re.compile(f"[{_THAI}]")
+
 _THAI_SENTENCE = 80  # minimum letters before a space that ends a sentence
 
-# The last word, in reversed text.
-_LAST_WORD = lazy_pattern(rf"\n?((?:[^\W{UNSPACED}]+|[\u0900-\u0963.]+)*)")
+# A line of a table or across the page, without words.
+_RULE = re.compile(r"[\s|+:=*_~#-]{3,}").fullmatch
 
-# Words that do not end a sentence before a full stop. Words of the second set do, before a
-# capital letter.
-_NEVER_END = frozenset(
-    "mr mrs ms dr prof st sr jr vs fig figs vol pp eq eqs sec ch cf e.g i.e gen gov sen rep "
-    "capt col lt sgt rev hon mt ed eds approx resp viz डॉ د أ.د".split()
-)
-
-_MAY_END = frozenset(
-    "etc al inc ltd co corp u.s u.k u.n e.u a.m p.m ph.d b.c a.d dept est jan feb mar apr jun jul "
-    "aug sep sept oct nov dec".split()
-)
+# A quotation inside its sentence: 「…。」と言った, “…。”的说法.
+_CONTINUES = re.compile("と|って|なんて|など|を|の(?![ちど])|が(?!、)|的")
 
 
 def sentence_spans(text: str) -> list[Span]:
@@ -91,8 +77,10 @@ def sentence_spans(text: str) -> list[Span]:
     marks, are split at spaces, into pieces of 80 letters or more.
     """
     ends = _marked_ends(text)
-    has_thai = not text.isascii() and _THAI_SPACE.search(text)
-    return list(_stripped(text, _with_thai_ends(text, ends) if has_thai else ends))
+    if not text.isascii() and _THAI_LETTER.search(text):
+        ends = _with_thai_ends(text, ends)
+    spans = list(_stripped(text, ends))
+    return [(start, end) for start, end in spans if not _RULE(text, start, end)]
 
 
 def split_sentences(text: str) -> list[str]:
@@ -105,16 +93,27 @@ def split_sentences(text: str) -> list[str]:
     return [text[start:end] for start, end in sentence_spans(text)]
 
 
-vars(split_sentences)["spans"] = sentence_spans
+vars(split_sentences).update(spans=sentence_spans, rules=2)  # a new number rebuilds sentences
 
 
 def paragraph_spans(text: str) -> list[Span]:
     """Return the start and end of each paragraph, without surrounding white space.
 
-    Blank lines separate paragraphs. Single line breaks separate paragraphs next to Chinese,
-    Japanese or Korean, and in blocks with a line of over 120 characters, which are not
-    hard-wrapped.
+    A Markdown heading belongs to the paragraph below it. Blank lines separate paragraphs. Single
+    line breaks separate paragraphs next to Chinese, Japanese or Korean, and in blocks with a line
+    of over 120 characters, which are not hard-wrapped.
     """
+    spans: list[Span] = []
+    is_open = False
+    for start, end in block_spans(text):
+        first = spans.pop()[0] if is_open else start
+        spans.append((first, end))
+        is_open = _HEADING_BLOCK(text, start, end) is not None
+    return spans
+
+
+def block_spans(text: str) -> list[Span]:
+    """Return the start and end of each paragraph. A heading is a paragraph."""
     return list(_stripped(text, _paragraph_ends(text)))
 
 
@@ -128,7 +127,7 @@ def split_paragraphs(text: str) -> list[str]:
     return [text[start:end] for start, end in paragraph_spans(text)]
 
 
-vars(split_paragraphs)["spans"] = paragraph_spans
+vars(split_paragraphs).update(spans=paragraph_spans, rules=2)
 
 
 def _stripped(text: str, ends: Iterable[int]) -> Iterable[Span]:
@@ -144,7 +143,10 @@ def _with_thai_ends(text: str, ends: Iterable[int]) -> Iterable[int]:
     """Yield ends, and ends at spaces of longer Thai or Lao passages."""
     start = 0
     for end in (*ends, len(text)):
-        for space in _THAI_SPACE.finditer(text, start, end):
+        spaces = (
+            _THAI_SPACE.finditer(text, start, end) if _THAI_LETTER.search(text, start, end) else ()
+        )
+        for space in spaces:
             sentence = text[start : space.start()]
             size = len(sentence)
             is_open = sentence.count("(") != sentence.count(")") and size < 5 * _THAI_SENTENCE
@@ -165,8 +167,8 @@ def _marked_ends(text: str) -> Iterable[int]:
         if match["mark"] is None:
             if _breaks(text, start, end):
                 yield end
-        elif match["closers"] and following == "と":
-            continue  # 「…。」と言った
+        elif match["closers"] and _CONTINUES.match(text, end):
+            continue
         elif match["closers"] and following.isalnum() and not re.search("[。｡]", match[0]):
             continue  # a quotation inside its sentence: “…？”他问
         elif following in "，、；：,;:":
@@ -180,7 +182,7 @@ def _ends(text: str, start: int, stop: str, closers: str, end: int) -> bool:
         return True
     before, following = text[max(0, start - 1) : start], text[end : end + 1]
     open_end = following.isspace()
-    if stop[-1] in ".…" and len(stop) > 3 and _after(text, end).isdigit():
+    if stop[-1] in ".…" and len(stop) > 3 and letter_after(text, end).isdigit():
         return False  # dots before a page number
     if "…" in stop:
         return open_end
@@ -190,25 +192,8 @@ def _ends(text: str, start: int, stop: str, closers: str, end: int) -> bool:
     if not open_end and (stop != "." or not _WIDE.match(following)):
         return stop != "." and bool(_WIDE.match(before))  # Chinese with ASCII marks
     if stop != ".":
-        return not (("." in stop or closers) and _after(text, end).islower())
-    word = _LAST_WORD.match(text[max(0, start - 24) : start][::-1])
-    last = word[1][::-1].lower() if word else ""
-    upcoming = _after(text, end)
-    if upcoming.islower() or last in _NEVER_END:
-        return False
-    if last not in _MAY_END and _INITIALS.fullmatch(last):
-        return not last.isascii() and not _OTHER_INITIAL.search(text, max(0, start - 6), end + 4)
-    if last in ("no", "nos"):
-        return not upcoming.isdigit()
-    if _SECTION_NUMBER.fullmatch(last):  # the number of a list item or heading
-        words = text[max(0, start - 24) : start - len(last)].rstrip(" \t")
-        return words[-1:] not in (_LINE_STARTS if "." in last else _STARTS)
-    return last not in _MAY_END or upcoming.isupper() or not upcoming
-
-
-def _after(text: str, end: int) -> str:
-    """Return the first character after white space and opening quotation marks."""
-    return text[end : end + 40].lstrip(" \t\n\r\"'“‘([（「『")[:1]
+        return not (("." in stop or closers) and letter_after(text, end).islower())
+    return FullStop(text, start, end).ends_sentence()
 
 
 def _breaks(text: str, start: int, end: int) -> bool:
@@ -265,6 +250,7 @@ class SentenceSplitter:
     chunk_size: int = 1024
     chunk_overlap: int = 100
     length: Length = count_tokens
+    rules: ClassVar[int] = 2  # a new number rebuilds all chunks
 
     def __post_init__(self) -> None:
         check_sizes(self.chunk_size, self.chunk_overlap, self.length)

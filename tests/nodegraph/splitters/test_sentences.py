@@ -6,8 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.chunk_checks import LONG_LINES, TEXTS, check_chunks
 
-from nodekin.nodegraph import split_paragraphs, split_sentences
+from nodekin.nodegraph import Document, Embedder, NodeGraph, split_paragraphs, split_sentences
+from nodekin.nodegraph.hashing import fingerprint
 from nodekin.nodegraph.splitters.sentences import paragraph_spans, sentence_spans
+from nodekin.retrievers import Retriever
 
 SENTENCES = {
     "Chinese": [
@@ -186,3 +188,76 @@ def test_sentences_and_paragraphs_cover_text(text: str) -> None:
 def test_long_line_is_one_paragraph(text: str) -> None:
     assert split_paragraphs(text) == [text.rstrip()]
     assert sum(map(len, split_sentences(text))) >= len(text) - text.count(" ")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["|---|---|", "| --- | :-: |", "|-|-|", "--- | ---", "+---+---+", "---", "* * *", "====="],
+)
+def test_lines_without_words_are_no_sentences(line: str) -> None:
+    text = f"| Tea | Cup |\n{line}\n| Green | 1 |\n\n{line}\n\nThe end."
+    assert line not in split_sentences(text)
+    assert split_sentences(text)[-1] == "The end."
+
+
+@pytest.mark.parametrize("text", ["C++", "...", "🙂", "a | b", "-5"])
+def test_short_texts_are_sentences(text: str) -> None:
+    assert split_sentences(text) == [text]
+
+
+@pytest.mark.parametrize(
+    ("text", "paragraphs"),
+    [
+        ("# Tea\n\nIt is green.\n\nIt is hot.", ["# Tea\n\nIt is green.", "It is hot."]),
+        ("# Tea\n\n## Green\n\nHot.\n\n## Black", ["# Tea\n\n## Green\n\nHot.", "## Black"]),
+        ("Tea\n===\n\nIt is green.", ["Tea\n===\n\nIt is green."]),
+        ("# 茶\n茶是饮品。\n茶很好。", ["# 茶\n茶是饮品。", "茶很好。"]),
+        ("#hashtag\n\nIt is green.", ["#hashtag", "It is green."]),
+        (f"# {'long ' * 50}\n\nIt is green.", [f"# {'long ' * 50}".strip(), "It is green."]),
+    ],
+)
+def test_split_paragraphs_keeps_heading_with_text(text: str, paragraphs: list[str]) -> None:
+    assert split_paragraphs(text) == paragraphs
+
+
+def test_retriever_returns_paragraph_with_its_heading() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add("# Tea\n\nIt is green. It is hot.\n\n# Milk\n\nIt is white.")
+    graph.create_node_group("block", split_paragraphs)
+    graph.create_node_group("sentence", split_sentences, parent="block")
+    (result,) = Retriever(graph, "sentence", target="block", top_k=1)("hot")
+    assert result.text == "# Tea\n\nIt is green. It is hot."
+
+
+def test_new_rules_rebuild_sentences_and_keep_equal_nodes(tmp_path: Path) -> None:
+    embedded: list[str] = []
+
+    def embed(texts: list[str]) -> list[list[float]]:
+        embedded.extend(texts)
+        return [[len(text), 1.0] for text in texts]
+
+    def older(text: str) -> list[str]:
+        return [part.strip() for part in re.findall(r"[^.]+\.", text)]
+
+    vars(older)["rules"] = 1
+    text = "Am 3. März war es kalt. Es schneite."
+    ids = {}
+    model = Embedder(embed, name="lengths")
+    for split in (older, split_sentences):
+        with NodeGraph(store=str(tmp_path / "g.db"), embed=model, progress=False) as graph:
+            graph.add(Document(text, id="a.md"))
+            graph.create_node_group("sentence", split, replace=True)
+            graph.build("sentence", embed=True)
+            ids[split] = {node.text: node.id for node in graph.nodes("sentence")}
+    assert list(ids[split_sentences]) == ["Am 3. März war es kalt.", "Es schneite."]
+    assert sorted(embedded) == sorted([*ids[older], "Am 3. März war es kalt."])
+    assert ids[split_sentences]["Es schneite."] == ids[older]["Es schneite."]
+
+
+def test_rules_of_function_are_part_of_its_fingerprint() -> None:
+    def split(text: str) -> list[str]:
+        return [text]
+
+    before = fingerprint(split)
+    vars(split)["rules"] = 2
+    assert fingerprint(split) != before
