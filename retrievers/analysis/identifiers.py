@@ -9,6 +9,13 @@ from pathlib import Path
 
 from ...nodegraph.lazy_names import lazy_pattern
 from ...nodegraph.splitters.chunking import UNSPACED
+from .numerals import (
+    chinese_numbers,
+    han_dates,
+    has_han_dates,
+    has_long_numbers,
+    long_numbers,
+)
 
 _LETTER = rf"[^\W_{UNSPACED}]"
 
@@ -23,7 +30,7 @@ _ANY_NAME = lazy_pattern(_NAME.replace("{0}", _LETTER))
 
 # What follows the digits of an amount or a date.
 _MORE = (
-    r"[-.,/'’ ] ?[0-9]| ?[%‰°€$£¥年]| ?[a-zωμ]{1,5}(?!\w)"
+    r"[-.,/'’ ] ?[0-9]|[-/][a-z]{3}| ?[%‰°€$£¥年년]| ?[a-zωμ]{1,5}(?!\w)"
     r"|(?<![0-9]{3})(?:st|nd|rd|th|er|º)?[.,]? [^\W_]"
 )
 
@@ -39,6 +46,8 @@ _PHRASES = {"ie", "eg", "andor"}  # i.e., e.g. and and/or are not identifiers
 
 _DIGITS = re.compile("[0-9]+")
 
+_HAN = lazy_pattern("[一-九十百千万亿〇零壹贰叁肆伍陆柒捌玖两拾佰仟年년]")
+
 _WORDS = re.compile(r"[^\W_]+")
 
 _KIND = re.compile(r"[0-9]+|[^\W\d]+")
@@ -46,6 +55,8 @@ _KIND = re.compile(r"[0-9]+|[^\W\d]+")
 _THAI = "\u0e00"  # the first of the scripts without spaces
 
 _MAX_PARTS = 4  # groups of letters or digits in a word; hashes have more
+
+_CODE_NUMBER = re.compile(r"(?=.{8})(?=.*[a-z])(?=.*[0-9]-[0-9])[a-z0-9]+(?:-[a-z0-9]+)+")
 
 _NUMBERS = re.compile(r"[0-9]+(?:[-.:/^][0-9]+)+")
 
@@ -81,14 +92,19 @@ _MONTH_NAMES = Path(__file__).with_name("months.txt").read_text("utf-8").splitli
 _MONTHS = {name: month for month, line in enumerate(_MONTH_NAMES, 1) for name in line.split()}
 
 _NUMERIC_DATE = re.compile(
-    r"[0-9](?<![0-9].)(?:[0-9]{3}([-/.])[0-9]{1,2}\1[0-9]{1,2}"
+    r"[0-9](?<![0-9].)(?:[0-9]{3}([-/.]) ?[0-9]{1,2}\1 ?[0-9]{1,2}"
     r"|[0-9]?([/.-]) ?[0-9]{1,2}\2 ?[12][0-9]{3}"
-    r"|[0-9]{3} ?年 ?[0-9]{1,2} ?月 ?[0-9]{1,2} ?[日号號])(?![0-9])"
+    r"|[0-9]([/.-])[0-9]{2}\3[0-9]{2}"
+    r"|[0-9]{3} ?[年년] ?[0-9]{1,2} ?[月월] ?[0-9]{1,2} ?[日号號일])(?![0-9])"
 )
 
 _DAY = r"([0-9](?<!\w.)[0-9]?)(?:st|nd|rd|th|er|º)?"
 
-_DAY_FIRST = re.compile(_DAY + r"\.? (?:de |of )?([^\W\d_]+)\.?,? (?:de )?([12][0-9]{3})(?![0-9])")
+_DAY_FIRST = re.compile(
+    _DAY + r"\.?[ /-](?:de |of )?([^\W\d_]+)\.?,?[ /-](?:de |del )?([12][0-9]{3})(?![0-9])"
+)
+
+_YEAR_FIRST = re.compile(r"([12][0-9]{3}),?[ /-]([^\W\d_]+)\.?[ /-]([0-9]{1,2})(?![0-9])")
 
 _MONTH_FIRST = re.compile(_DAY + r",? ([12][0-9]{3})(?![0-9])")
 
@@ -122,14 +138,26 @@ def identifiers(normal: str) -> Iterator[tuple[str, str]]:
             digits = sign.end() - start
             if digits < 4 and start >= amount_end and (amount := _THOUSANDS.match(normal, start)):
                 amount_end = amount.end()
-                yield _number(amount[0]), amount[0]
+                number = _number(amount[0])
+                yield number, amount[0]
+                if _without_cents(number) != number:
+                    yield _without_cents(number), amount[0]
             match = _UNIT.match(normal, start)
             if match and match[2] in _UNITS:
-                unit = _number(match[1]) + _CURRENCIES.get(match[2], match[2])
-                if match[0] != unit or not unit.isalnum():
-                    yield unit, match[0]
+                symbol = _CURRENCIES.get(match[2], match[2])
+                written = _number(match[1])
+                for spelling in dict.fromkeys([written, _without_cents(written)]):
+                    unit = spelling + symbol
+                    if match[0] != unit or not unit.isalnum():
+                        yield unit, match[0]
             yield from _dates(normal, start, digits)
+    if has_long_numbers(normal):
+        yield from long_numbers(normal)
     if not normal.isascii():
+        if _HAN.search(normal):
+            yield from chinese_numbers(normal)
+            if has_han_dates(normal):
+                yield from han_dates(normal)
         for symbol in _SYMBOLS.findall(normal):
             yield symbol, symbol
 
@@ -145,6 +173,8 @@ def _name_terms(name: str) -> tuple[str, ...]:
     if _is_separated(name):
         pieces = [piece for piece in _OUTER.split(name) if _is_separated(piece)]
         terms |= dict.fromkeys(map(_joined, [name, *pieces, *_NUMBERS.findall(name)]))
+    if _CODE_NUMBER.fullmatch(name):  # AK-12-345X is also written AK12345X
+        terms[name.replace("-", "")] = None
     for word in _WORDS.findall(name):
         parts = _KIND.findall(word)
         if 1 < len(parts) <= _MAX_PARTS:
@@ -167,6 +197,9 @@ def _dates(normal: str, start: int, digits: int) -> Iterator[tuple[str, str]]:
     """Yield the dates that begin with a number of some digits at ``start``."""
     if match := _NUMERIC_DATE.match(normal, start):
         yield from ((date, match[0]) for date in _numeric_dates(match[0]) if date != match[0])
+    match = _YEAR_FIRST.match(normal, start) if digits == 4 else None
+    if match and (month := _MONTHS.get(match[2])):
+        yield _date(match[1], month, int(match[3])), match[0]
     if digits > 2:
         return
     match = _DAY_FIRST.match(normal, start)
@@ -186,6 +219,11 @@ def _number(written: str) -> str:
     return written.replace(match["mark"], "").replace(",", ".")
 
 
+def _without_cents(number: str) -> str:
+    """Remove ``.00`` from an amount."""
+    return number[:-3] if number.endswith(".00") and len(number) > 4 else number
+
+
 def _numeric_dates(written: str) -> Iterator[str]:
     """Return the dates of a date in numbers; two if the month may be first."""
     first, second, last = map(int, _DIGITS.findall(written))
@@ -193,6 +231,8 @@ def _numeric_dates(written: str) -> Iterator[str]:
         if second <= 12:
             yield _date(first, second, last)
         return
+    if last < 100:  # 09.03.26
+        last += 2000 if last < 50 else 1900
     if second <= 12:
         yield _date(last, second, first)
     if first <= 12 and "/" in written and first != second:
@@ -206,6 +246,11 @@ def _date(year: str | int, month: int, day: int) -> str:
 _DECIMAL = re.compile(r"[0-9]\.[0-9]")
 
 _ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def is_date(term: str) -> bool:
+    """Return whether a term is a date in ISO 8601."""
+    return _ISO_DATE.fullmatch(term) is not None
 
 
 def is_common(term: str, name: str) -> bool:

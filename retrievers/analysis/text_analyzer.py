@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 from ...nodegraph.errors import nearest_names
 from ...nodegraph.lazy_names import lazy_pattern
 from ...nodegraph.splitters.chunking import ALPHABETS, IDEOGRAPHS, UNSPACED
-from .identifiers import CAMEL, identifiers, is_common, with_parts
+from .identifiers import CAMEL, identifiers, is_common, is_date, with_parts
 from .languages import (
     ENGLISH,
     LANGUAGE_TERM,
@@ -32,6 +32,7 @@ from .languages import (
     stems,
     terms,
 )
+from .numerals import has_roman_numbers, roman_numbers
 
 Segments = list[list[str] | str]
 """Lists of adjacent words, and runs of scripts without spaces, in the order of a text."""
@@ -237,6 +238,22 @@ def sequences(run: str, is_query: bool) -> list[str]:
     ]
 
 
+def sequences_of_han(name: str) -> list[str]:
+    """Return the words of a name, with each character and pair of Chinese characters.
+
+    Example:
+        >>> sequences_of_han("3000万元")
+        ['3000', '万', '元', '万元']
+    """
+    parts: list[str] = []
+    for run in _RUNS.findall(name):
+        if _HAN.match(run):
+            parts += [*run, *map(add, run, run[1:])]
+        else:
+            parts.append(run)
+    return parts
+
+
 # Question words, which are not in the answer. Some characters also begin other words (哪吒,
 # 几何, 吗啡). They match only with neighbors or positions of question words.
 _QUESTION_WORDS = re.compile(
@@ -404,8 +421,8 @@ class TextAnalyzer:
             words = ascii_words(normal)
             language = self._language(words, "latin")
             terms = self._word_terms(words, language, parts)
-            if parts and (found := [term for term, _ in identifiers(normal)]):
-                terms = terms + self._stems(found, language)
+            if parts and (found := _names_in(text, normal)):
+                terms = terms + self._stems([*found], language)
             return terms, (language,), length_of(words, language)
         split = segments(normal)
         words_by_script = by_script(split)
@@ -417,11 +434,10 @@ class TextAnalyzer:
             length += length_of(words, languages[script])
         terms = self._terms(split, languages, parts, runs=runs)
         if parts:
-            terms = terms + self._identifiers(normal, languages)
+            terms = terms + self._identifiers(_names_in(text, normal), languages)
         return terms, languages.values(), length
 
-    def _identifiers(self, normal: str, languages: Mapping[str, Language]) -> list[str]:
-        found = [term for term, _ in identifiers(normal)]
+    def _identifiers(self, found: Iterable[str], languages: Mapping[str, Language]) -> list[str]:
         result: list[str] = []
         for script, batch in groupby(found, word_script):
             result += self._stems([*batch], languages.get(script, ENGLISH))
@@ -591,11 +607,14 @@ class _Name(NamedTuple):
         weight: The weight of the term. None: the term is a spelling of words that is used if the
             index does not have the words: a part of a word with letters and digits, or two adjacent
             words as one, as in ``sign off`` and ``signoff``.
+        replaces: Whether the term replaces the words of the name, as in 第十二条: all texts with
+            these words have the term, too.
     """
 
     forms: _Forms
     words: Sequence[_Forms]
     weight: float | None
+    replaces: bool = False
 
 
 def _occurs(term: str | _Forms, frequency: Callable[[str], int]) -> bool:
@@ -606,16 +625,30 @@ _Scripts = tuple[tuple[str, tuple[Language, ...]], ...]
 """The languages of each script in a query."""
 
 
+def _names_in(text: str, normal: str) -> list[str]:
+    """Return the additional terms of the names in a text."""
+    found = [term for term, _ in identifiers(normal)]
+    if has_roman_numbers(text):
+        found += (term for term, _ in roman_numbers(text))
+    return found
+
+
 @lru_cache(_LATEST)
 def _names(analyzer: TextAnalyzer, text: str, scripts: _Scripts) -> Sequence[_Name]:
     """Return the names of a query."""
     names = []
-    for term, name in dict.fromkeys(identifiers(normalized(text))):
+    found = [*identifiers(normalized(text)), *roman_numbers(text)]
+    for term, name in dict.fromkeys(found):
         weight = _NUMBER_WEIGHT if any(map(str.isdigit, name)) else 1.0
         if is_common(term, name):
             weight = _COMMON_WEIGHT
-        forms, *words = analyzer._forms([term, *_RUNS.findall(name)], scripts)
-        names.append(_Name(forms, words, None if name.isalnum() else weight))
+        is_han = _HAN.search(name) is not None
+        is_numeral = is_han or (term.isdigit() and name.isalpha())
+        parts = sequences_of_han(name) if is_han else _RUNS.findall(name)
+        forms, *words = analyzer._forms([term, *parts], scripts)
+        is_spelling = name.isalnum() and not is_numeral
+        replaces = is_han and not is_date(term)
+        names.append(_Name(forms, words, None if is_spelling else weight, replaces))
     return names
 
 
@@ -641,22 +674,23 @@ def _with_names(
     The words of a name weigh less than other words. Short decimals, and dates in words, are added
     to their words with a low weight.
     """
-    present: list[tuple[str, float, list[str]]] = []
-    for forms, parts, weight in names:
+    present: list[tuple[str, float, list[str], list[str]]] = []
+    for forms, parts, weight, replaces in names:
         found = [_occurs(part, frequency) for part in parts]
         lower: list[str] = []
         if weight is None:
             if all(found):  # written as in the index
                 continue
             weight = 1.0
-        elif weight >= 1 or not any(found):
+        elif weight >= 1 or not any(found) or (is_date(forms[0]) and not all(found)):
             weight = max(weight, 1.0)
             lower = [*chain.from_iterable(parts)]
-        present += ((form, weight, lower) for form in filter(frequency, forms))
+        kept = [] if replaces else lower
+        present += ((form, weight, lower, kept) for form in filter(frequency, forms))
     added: list[tuple[str | _Alternatives, float]] = []
     replaced: Counter[str] = Counter()
-    for name, weight, lower in sorted(present, key=lambda name: name[1]):
-        added += [(name, weight), *((word, _PART_WEIGHT) for word in lower)]
+    for name, weight, lower, kept in sorted(present, key=lambda name: name[1]):
+        added += [(name, weight), *((word, _PART_WEIGHT) for word in kept)]
         replaced.update(lower)
     for term, weight in words:
         alternatives = (term,) if isinstance(term, str) else term

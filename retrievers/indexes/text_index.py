@@ -35,7 +35,7 @@ _BATCH = 100_000  # terms per batch
 _HELD = 1 << 24  # postings cached for the next queries
 
 # Increase after a change of the terms or lengths of TextAnalyzer, to rebuild older files.
-_ANALYSIS = 8
+_ANALYSIS = 9
 
 _PHRASE_COUNT = 1 << 20  # of a phrase in a node: so high that the node's length does not matter
 
