@@ -133,6 +133,24 @@ def _product_of(whole: str) -> str:
     return str(int(value)) if value == int(value) else str(value)
 
 
+_APART = re.compile(r"[A-Z](?<![\w'’.-].)(?:[A-Z]{1,3}|(?<![AI])) [0-9]{2,6}(?![\w-]|[.,][0-9])")
+
+has_codes_apart = _APART.search
+"""Whether a text may have the codes of ``codes_apart``."""
+
+
+def codes_apart(text: str) -> Iterator[tuple[str, str]]:
+    """Yield codes of capitals and digits with a space between them, each as one word.
+
+    Example:
+        >>> list(codes_apart("Error E 105"))
+        [('e105', 'e 105')]
+    """
+    for match in _APART.finditer(text):
+        name = match[0].lower()
+        yield name.replace(" ", ""), name
+
+
 _HAN_DATE = re.compile(
     r"[0-9元](?<![0-9].)[0-9]{0,3} ?年(?: ?([0-9]{1,2}) ?月 ?([0-9]{1,2}) ?[日号號](?![0-9]))?"
 )

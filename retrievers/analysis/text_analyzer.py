@@ -32,7 +32,7 @@ from .languages import (
     stems,
     terms,
 )
-from .numerals import has_roman_numbers, roman_numbers
+from .numerals import codes_apart, has_codes_apart, has_roman_numbers, roman_numbers
 
 Segments = list[list[str] | str]
 """Lists of adjacent words, and runs of scripts without spaces, in the order of a text."""
@@ -105,6 +105,9 @@ _MARKS = re.compile("[™℠]")
 _BEYOND_CYRILLIC = re.compile("[\u0600-\u1fff\u3400-\U0010ffff]")
 
 _FOREIGN_DIGITS = re.compile(r"[^\D0-9]")  # digits of other scripts
+
+# E106, zq2x; longer words are often written apart: Windows 10.
+_CODE = re.compile(r"[^\W\d_]{1,3}[0-9]+[a-z0-9]{0,9}")
 
 _POSSESSIVE = re.compile(r"['’](?<=\w['’])[sS]\b")
 
@@ -390,6 +393,23 @@ class TextAnalyzer:
             names = [*names, *_joined_pairs(self, text, by_script, frequency)]
         return _with_names(names, weighed, frequency) if names else weighed
 
+    def unknown_codes(self, text: str, frequency: Callable[[str], int]) -> dict[str, set[str]]:
+        """Return the codes of a query that an index does not have, with the numbers in them.
+
+        Example:
+            >>> TextAnalyzer().unknown_codes("What does E-106 mean?", lambda term: 0)
+            {'E-106': {'106'}}
+        """
+        codes: dict[str, set[str]] = {}
+        for term, name in (*identifiers(normalized(text)), *codes_apart(text)):
+            code = name if name.isalnum() else term
+            forms = [code, *self._stems([code], ENGLISH)]
+            if _CODE.fullmatch(code) and not any(map(frequency, forms)):
+                written = re.search(re.escape(name), text, re.IGNORECASE)
+                numbers = codes.setdefault(written[0] if written else code, set())
+                numbers.update(re.findall("[0-9]+", code))
+        return codes
+
     def like(self, text: str) -> TextAnalyzer:
         """Return an analyzer in the language of a text, for words and queries to compare with it.
 
@@ -630,6 +650,8 @@ def _names_in(text: str, normal: str) -> list[str]:
     found = [term for term, _ in identifiers(normal)]
     if has_roman_numbers(text):
         found += (term for term, _ in roman_numbers(text))
+    if has_codes_apart(text):
+        found += (term for term, _ in codes_apart(text))
     return found
 
 
@@ -637,7 +659,7 @@ def _names_in(text: str, normal: str) -> list[str]:
 def _names(analyzer: TextAnalyzer, text: str, scripts: _Scripts) -> Sequence[_Name]:
     """Return the names of a query."""
     names = []
-    found = [*identifiers(normalized(text)), *roman_numbers(text)]
+    found = [*identifiers(normalized(text)), *roman_numbers(text), *codes_apart(text)]
     for term, name in dict.fromkeys(found):
         weight = _NUMBER_WEIGHT if any(map(str.isdigit, name)) else 1.0
         if is_common(term, name):

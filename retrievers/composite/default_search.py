@@ -117,6 +117,7 @@ class EvidenceSearch:
         near = self._vector_scores(view, keys, max(depth, DEPTH))
         if near:
             scores = relevance.joined(scores * trust, near)
+        scores = relevance.below_unknown(scores, view.prepared(words))
         return ranking._replace(scores=dict(zip(keys, scores.tolist(), strict=True)))
 
     def _vector_scores(self, view: View, keys: Sequence[Key], depth: int) -> list[Floats]:
@@ -147,6 +148,8 @@ class EvidenceSearch:
         best = [at for at, *_ in groups.positions]
         results = view.results(ranking, [keys[at] for at in best], [scores[at] for at in best])
         results = with_note(results, view.query, ranking.note)
+        words = view.prepared(self._fusion.branches.words)
+        results = with_note(results, view.query, relevance.unknown_note(words))
         collapsed = []
         for result, (_, *others) in zip(results, groups.positions, strict=True):
             copies = [(nodes[at], scores[at]) for at in others]

@@ -126,6 +126,7 @@ class LinkedSearch:
         scores = relevance.word_scores(view.prepared(words), term_scores)
         count = len(results)
         scores[:count] = relevance.joined(scores[:count], self._vector_scores(view, results))
+        scores = relevance.below_unknown(scores, view.prepared(words))
         return relevance.with_scores(results, dict(zip(ids, scores.tolist(), strict=True)))
 
     def _vector_scores(self, view: View, results: Results) -> list[Floats]:

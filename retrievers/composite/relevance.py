@@ -41,6 +41,10 @@ _STEEPNESS = 1.5
 
 _DOUBT = 8  # unrelated texts that are added as a prior, since few have an uncertain deviation
 
+_UNKNOWN = 0.349  # highest score of passages with other codes
+
+_UNKNOWN_SHARE = 0.3  # of a question's weight
+
 _FARTHEST = 30.0  # exponent; further passages are equally far
 
 _LEAST_ROWS = 3  # vectors; fewer have no deviation
@@ -108,6 +112,17 @@ def word_scores(query: TermWeights, term_scores: Floats) -> Floats:
         others = np.array([term not in query.silent for term in query.weights], bool)
         scores[~(term_scores[:, others] > 0).any(axis=1)] = 0.0
     return scores
+
+
+def below_unknown(scores: Floats, query: TermWeights) -> Floats:
+    """Limit the scores if a large part of a question are codes that no passage has."""
+    share = len(query.unknown) * query.highest / (query.total or 1.0)
+    return np.minimum(scores, _UNKNOWN) if share >= _UNKNOWN_SHARE else scores
+
+
+def unknown_note(query: TermWeights) -> str | None:
+    """Return the note on codes that no passage has."""
+    return f"no passage has {', '.join(query.unknown)}" if query.unknown else None
 
 
 def vector_scores(

@@ -102,7 +102,8 @@ class TermWeights(NamedTuple):
         saturation: Weighs the counts.
         missing: The weight of all terms that no node has.
         highest: The weight of one such term.
-        silent: Terms that are only parts of words that occur whole.
+        silent: Terms that are only parts of words that occur whole, or numbers in unknown codes.
+        unknown: The codes that no node has, such as E106.
         phrases: Phrases in quotation marks that occur; they are terms as well.
     """
 
@@ -112,6 +113,7 @@ class TermWeights(NamedTuple):
     highest: float = 0.0
     silent: frozenset[str] = frozenset()
     phrases: frozenset[str] = frozenset()
+    unknown: tuple[str, ...] = ()
 
     @property
     def total(self) -> float:

@@ -111,6 +111,11 @@ class Bm25:
             counts = [index.find_phrase(phrase, forms) for index in indexes if forms]
             if any(counts):
                 phrases.add(phrase.text)
+        find_unknown = getattr(self.analyzer, "unknown_codes", None)
+        unknown = {} if find_unknown is None else find_unknown(query, frequency)
+        if unknown:
+            numbers = words.silent.union(*unknown.values())
+            words = words._replace(unknown=tuple(unknown), silent=numbers)
         weights = words.weights | dict.fromkeys(phrases, _PHRASE_WEIGHT * words.total)
         return words._replace(weights=_heaviest_first(weights), phrases=frozenset(phrases))
 
