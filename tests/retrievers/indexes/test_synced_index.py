@@ -210,7 +210,7 @@ def test_analysis_version_matches_terms() -> None:
     assert lengths == [43, 5, 6, 17]
     terms = "\n".join(terms)
     digest = hashlib.sha256(terms.encode()).hexdigest()[:16]
-    assert (text_index._ANALYSIS, digest) == (8, "27c86ff2dd1d1b82")
+    assert (text_index._ANALYSIS, digest) == (9, "27c86ff2dd1d1b82")
 
 
 # The base class
