@@ -10,7 +10,7 @@ from pathlib import Path
 from ..lazy_names import lazy_pattern
 from .chunking import UNSPACED
 
-# Points and signs of Hebrew, Arabic and the scripts of India, which are no letters of words.
+# Points and signs of Hebrew, Arabic and the scripts of India. Regular expressions exclude them.
 _SIGNS = "\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0980-\u0dff"
 
 # The last word, in reversed text.
@@ -225,5 +225,5 @@ class FullStop:
 
 
 def _is_abbreviated(letters: str) -> bool:
-    """Return whether lower-case letters are no word: in Cyrillic, or Czech č."""
+    """Return whether lower-case letters are an abbreviation: Cyrillic letters, or Czech č."""
     return letters[-1] in "čšžř" or "\u0400" <= letters[-1] <= "\u052f"

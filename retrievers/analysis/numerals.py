@@ -82,7 +82,7 @@ def chinese_numbers(normal: str) -> Iterator[tuple[str, str]]:
 
 @lru_cache(4096)  # numerals are repeated often
 def _value_of(numeral: str) -> str:
-    """Return the digits of a numeral. Empty: it is no number, such as 千万 or 三五."""
+    """Return the digits of a numeral, or an empty string for words such as 千万 or 三五."""
     whole, _, decimals = numeral.partition("点")
     if all(character in _DIGITS for character in whole):
         if len(whole) == 2 and not decimals:  # 三五: three to five
