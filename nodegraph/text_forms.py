@@ -73,7 +73,7 @@ def stored_path(path: Path, files: Iterable[Path]) -> Path | None:
 
 
 def composed_matches(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans in a text at which a pattern matches the composed form. Empty matches are not supported.
+    """Yield the spans in a text at which a pattern matches the composed form.
 
     Example:
         >>> list(composed_matches(re.compile("é!"), "Jose\\u0301!"))
