@@ -146,6 +146,6 @@ def test_killed_server_keeps_all_acknowledged_documents(mortal: RunningServer) -
     graph.close()
     with opened(store) as again:
         assert set(again.reader.document_ids()) == ids
-        assert {n.document_id for n in again.nodes.of_group("line")} == ids
+        assert {n.document_id for n in again.nodes("line")} == ids
         results = Retriever(again, "line", "cosine", top_k=10_000)("document 1")
         assert {result.node.document_id for result in results} == ids
