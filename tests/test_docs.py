@@ -310,7 +310,7 @@ def test_quickstart_searches_a_given_folder(
 
 EXAMPLES = [
     ("sync_folder", r"'pages/astronomy.md'.*\n5 unchanged"),
-    ("sync_folder", r"(?s)\d\d headlines made.* 0 headlines made.* 9 headlines made"),
+    ("sync_folder", r"(?s)\d\d headlines made.* 0 headlines made.* 7 headlines made"),
     ("self_query", r"(?s)last month.*2024-04-18\n.*2024-04-02\n.*Bergen by train"),
     ("self_query", r'去年.*\n  杭州茶叶博物馆.*\n    filter \{"topic": "文化"'),
     ("self_query", "dropped conditions: 'author': unknown field"),

@@ -80,8 +80,8 @@ _LATE = FRAMEWORKS | {
 @pytest.mark.parametrize(
     ("statement", "most", "early"),
     [
-        ("from nodekin.nodegraph import NodeGraph", 55, set()),
-        ("from nodekin import NodeGraph, Retriever", 85, {"numpy"}),
+        ("from nodekin.nodegraph import NodeGraph", 56, set()),
+        ("from nodekin import NodeGraph, Retriever", 92, {"numpy"}),
         # Plans of several steps also run in event loops.
         (
             "from nodekin import NodeGraph, Retriever, as_retriever",

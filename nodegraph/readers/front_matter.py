@@ -29,13 +29,8 @@ _RESERVED = frozenset(
 def front_matter(source: SourceFile, text: str) -> dict[str, Any]:
     """Return the fields at the beginning of a Markdown text. Inner fields have dotted names.
 
-    Dates become ISO texts. Blocks that are too large or invalid are noted. They remain text.
-
-    Example:
-        >>> from pathlib import Path
-        >>> source = SourceFile(Path("a.md"))
-        >>> front_matter(source, "---\\ntitle: Tea\\ntags: [a]\\ndate: 2024-05-01\\n---\\nText.")
-        {'title': 'Tea', 'tags': ['a'], 'date': '2024-05-01'}
+    Dates become ISO texts: ``date: 2024-05-01`` is the field ``date`` with ``"2024-05-01"``. Blocks
+    that are too large or invalid are noted, and remain text.
     """
     block = front_matter_of(text)
     if block is None or not block["body"].strip():

@@ -215,7 +215,7 @@ _OTHER = re.compile(
     r"[0-9](?<![\w.,/'’-].)(?:"
     r"(?P<date>(?<=[12])[09][0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])"
     r"(?!\w|[.,/-][0-9]))"
-    r"|(?P<whole>[0-9]{3,}(?=[.,]00(?![0-9.,])))"
+    r"|(?P<whole>[0-9]{3,}(?=[.,]00(?![0-9]|[.,][0-9])))"
     r"|[0-9]?(?:,[0-9]{2})+,[0-9]{3}(?![0-9,]))"
 )
 
@@ -227,16 +227,18 @@ def long_numbers(normal: str) -> Iterator[tuple[str, str]]:
     and numbers in groups lose their separators.
 
     Example:
-        >>> [number for number, _ in long_numbers("20260309, 1106500.00, 11,06,500")]
+        >>> [number for number, _ in long_numbers("on 20260309 for 1106500.00 or 11,06,500")]
         ['2026-03-09', '1106500', '1106500']
     """
     end = 0
     for run in _LONG.finditer(normal):
         start = max(end, run.start() - _AROUND)
         end = run.end()
-        yield from grouped_numbers(normal, start, end + _AROUND)
+        yield from grouped_numbers(normal, start, end)
         for match in _OTHER.finditer(normal, start, end + _AROUND):
             number = match[0]
+            if match.start() >= end:
+                break
             if match["date"]:
                 yield f"{number[:4]}-{number[4:6]}-{number[6:]}", number
             elif match["whole"]:
@@ -261,7 +263,9 @@ def grouped_numbers(
         >>> [number for number, _ in grouped_numbers("de89 3704 0044 0532 0130 00, 0-306-40615-x")]
         ['de89370400440532013000', '030640615x']
     """
-    for match in _GROUPED.finditer(normal, begin, end):
+    for match in _GROUPED.finditer(normal, begin, min(end + _AROUND, len(normal))):
+        if match.start() >= end:
+            break
         written = match[0]
         if written[:1].isdigit() and normal[match.start() - 1 : match.start()].isalpha():
             written = normal[match.start() - 2 : match.start()] + written  # of a country
