@@ -177,24 +177,21 @@ class _State:
         """Return the result of each query."""
         return [work(View(self, number)) for number in range(len(self.queries))]
 
-    def reading(self, same_state: bool = False) -> AbstractContextManager[None]:
+    def reading(self) -> AbstractContextManager[None]:
         """Hold the locks of the graphs until the block ends.
-
-        Args:
-            same_state: Whether any change of the graphs is an error.
 
         Raises:
             MissingNodeError: If too much has changed to tell which documents have.
         """
-        return nullcontext() if self._is_held else self._reading(same_state)
+        return nullcontext() if self._is_held else self._reading()
 
     @contextmanager
-    def _reading(self, same_state: bool) -> Iterator[None]:
+    def _reading(self) -> Iterator[None]:
         with reading(dict.fromkeys(self.graphs, ())):
             for number, (graph, seen) in enumerate(zip(self.graphs, self._seen, strict=True)):
                 state, revision = seen
                 if graph.reader.held_state() != state:
-                    ids = None if same_state else graph.reader.changed_ids(ROOT, revision)
+                    ids = graph.reader.changed_ids(ROOT, revision)
                     if ids is None:
                         raise MissingNodeError("a found node was changed")
                     self._changed[number] = {*chain.from_iterable(ids)}
@@ -287,16 +284,13 @@ class View:
         ids = [node_id for _, node_id in keys]
         return self.source(branch).snapshot.term_scores(self._number, ids)
 
-    def reading(self, *, same_state: bool = False) -> AbstractContextManager[None]:
+    def reading(self) -> AbstractContextManager[None]:
         """Hold the locks of the graphs until the block ends. Several reads see one state.
-
-        Args:
-            same_state: Whether any change of the graphs makes the view stale.
 
         Raises:
             MissingNodeError: If the view is stale.
         """
-        return self._state.reading(same_state)
+        return self._state.reading()
 
     def nodes(self, keys: Iterable[Key]) -> dict[Key, Node]:
         """Return nodes.

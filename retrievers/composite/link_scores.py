@@ -379,7 +379,7 @@ class QueryWords:
         if not ids:
             return []
         reader = self._graph.reader
-        with self._view.reading(same_state=True):
+        with self._view.reading():
             return reader.searched_texts(reader.nodes_by_id(ids))
 
     def without_parts_of_names(self, hits: Results, lowest: float) -> Results:
@@ -391,7 +391,7 @@ class QueryWords:
         """
         if not self._columns:
             return hits
-        with self._view.reading(same_state=True):
+        with self._view.reading():
             existing = self._passages.table.rows
             own = [hit for hit in hits if hit.node.graph is self._graph]
             native = [hit for hit in own if hit.node.id in existing]

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from ...nodegraph.errors import MissingNodeError
 from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import Node
 from ..branch import Branch
 from ..indexes.bm25_scores import Floats
 from ..indexes.text_index import TextIndex
@@ -70,7 +72,8 @@ class LinkSearch:
     ) -> Results:
         """Rank hits and the passages that are linked to the first hits.
 
-        The lock is held for short reads only.
+        The lock is held for short reads only. Links may be newer than the view; passages that
+        have changed since make the view stale.
 
         Args:
             view: The view of the query.
@@ -80,7 +83,7 @@ class LinkSearch:
             attributes: The attributes of a span, which get the numbers of passages and pairs.
 
         Raises:
-            MissingNodeError: If the graph has changed in between. Another view is needed.
+            MissingNodeError: If a passage has changed in between. Another view is needed.
         """
         query = _LinkedQuery(self, view, hits, limit, conditions)
         query.rank_named_titles_first()
@@ -147,15 +150,16 @@ class _LinkedQuery:
         conditions: Conditions,
     ) -> None:
         self._search = search
-        self._reader = search.graph.reader
         self._view = view
         self._hits = hits
         self._lowest = min(0.0, min(hit.score for hit in hits))  # a reranker's may be negative
         self._count = max(limit, search.seeds)
         self._conditions = conditions
         self._passages = cast(TextIndex, view.source(search.words).opened.index)
-        with view.reading(same_state=True):
-            self._allowed = self._passages.meeting(conditions.filter)
+        with view.reading():
+            self._table = self._passages.table
+            self._size = len(self._table)
+            self._meets = self._passages.meeting(conditions.filter)
             self._titles = [] if search.links is None else search.links.named(view.query)
             self._words = QueryWords(view, search.words, search.graph, self._titles)
 
@@ -179,26 +183,28 @@ class _LinkedQuery:
             about = self._allowed_passages(title.about)
             order = np.argsort(-self._words.scores(about).sum(axis=1), kind="stable")
             best = [about[at] for at in order[:_NAMED]]
-            with self._view.reading(same_state=True):
-                nodes = self._reader.nodes_by_id(best)
-            for node in nodes:
+            for node in self._view.nodes([(0, passage) for passage in best]).values():
                 filters = self._conditions.filters
                 named[node.id] = Evidence(node, score, NAMED, self._view.query, filters=filters)
         return named
 
     def _allowed_passages(self, passages: Iterable[str]) -> list[str]:
         """Return the passages that exist and meet the conditions."""
-        with self._view.reading(same_state=True):
-            rows = self._passages.table.rows
-            existing = [passage for passage in passages if passage in rows]
-            if self._allowed is None:
-                return existing
-            return [passage for passage in existing if self._allowed(passage)]
+        with self._view.reading():
+            return [passage for passage in passages if self._is_allowed(passage)]
+
+    def _is_allowed(self, passage: str) -> bool:
+        """Return whether a passage is in the view and meets the conditions."""
+        return self._is_known(passage) and (self._meets is None or self._meets(passage))
+
+    def _is_known(self, passage: str) -> bool:
+        """Return whether a passage is in the view, not newer, and still exists."""
+        return self._table.rows.get(passage, self._size) < self._size
 
     def linked(self, attributes: dict[str, Any]) -> _Linked:
         """Return the pairs of the first hits with linked passages, and paths over two links."""
         scores = {self._search.own_id(hit): hit.score - self._lowest for hit in self._hits}
-        with self._view.reading(same_state=True):
+        with self._view.reading():
             seeds = self._allowed_passages(scores)[: self._search.seeds]
             connections = self._connections(seeds)
         if not seeds:
@@ -224,13 +230,15 @@ class _LinkedQuery:
     def _connections(self, passages: Sequence[str]) -> Connections:
         """Read the connections of passages; the graph is held."""
         search = self._search
-        return read_connections(search.graph, self._passages, self._allowed, search.links, passages)
+        return read_connections(
+            search.graph, self._passages, self._is_allowed, search.links, passages
+        )
 
     def _paths(
         self, second: Mapping[str, Pair], of_seeds: Mapping[str, Floats], scale: float
     ) -> dict[str, Pair]:
         """Follow links from the second passages of pairs."""
-        with self._view.reading(same_state=True):
+        with self._view.reading():
             connections = self._connections([*second])
         matrix = link_matrix(connections)
         terms = scale * self._words.scores(matrix.passages)
@@ -256,9 +264,8 @@ class _LinkedQuery:
         linked = nsmallest(
             self._count, others, key=lambda item: (-item[1].score, -item[1].own_score)
         )
-        with self._view.reading(same_state=True):
-            nodes = self._reader.nodes_by_id([passage for passage, _ in linked])
-        for node, (_, pair) in zip(nodes, linked, strict=True):
+        nodes = self._view.nodes([(0, passage) for passage, _ in linked])
+        for node, (_, pair) in zip(nodes.values(), linked, strict=True):
             result = ScoredNode(node, pair.score + self._lowest)
             ranking.append(_Ranked(result, pair.own_score + self._lowest, pair))
         ranking.sort(key=_by_score)
@@ -268,8 +275,8 @@ class _LinkedQuery:
         """Rank passages lower that repeat words or titles of passages before them."""
         ids = [self._search.own_id(ranked.result) for ranked in ranking]
         links = self._search.links
-        with self._view.reading(same_state=True):
-            native = [at for at, own_id in enumerate(ids) if own_id in self._passages.table.rows]
+        with self._view.reading():
+            native = [at for at, own_id in enumerate(ids) if self._is_known(own_id)]
             titles = [None if links is None else links.title(own_id) for own_id in ids]
         of_native = self._words.scores([ids[at] for at in native])
         terms = np.zeros((len(ranking), of_native.shape[1]))
@@ -291,12 +298,12 @@ class _LinkedQuery:
         links = self._search.links
         pairs = [ranked.pair for ranked in ranking if ranked.pair is not None]
         names = [pair.connection[1] for pair in pairs]
-        with self._view.reading(same_state=True):
+        with self._view.reading():
             keys = dict.fromkeys((0, pair.partner) for pair in pairs)
             nodes = self._view.nodes(keys)
             of_names = {}
             if links is not None:
-                of_names = {name: links.node(name) for name in names if name is not None}
+                of_names = {name: self._name_node(links, name) for name in names if name}
         results = []
         for result, _, pair in ranking:
             if pair is None:
@@ -313,6 +320,16 @@ class _LinkedQuery:
             ]
             results.append(replace(result, evidence=(*matches, *result.evidence)))
         return results
+
+    def _name_node(self, links: LinkIndex, name: str) -> Node:
+        """Return the node of a name; the graph is held.
+
+        Raises:
+            MissingNodeError: If no passages are connected by the name any more.
+        """
+        if links.entity(name) is None:
+            raise MissingNodeError(f"the name {name!r} was removed")
+        return links.node(name)
 
 
 def _by_score(ranked: _Ranked) -> tuple[float, float, bool, int]:

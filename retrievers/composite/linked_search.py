@@ -99,8 +99,19 @@ class LinkedSearch:
         for at, *others in groups.positions:
             copies = [(ranking[other].node, ranking[other].score) for other in others]
             results.append(relevance.with_copies(ranking[at], copies, view.query))
-        with view.reading(same_state=True):
+        with view.reading():
+            self._check(view, results)
             return results if self._finish is None else self._finish(view, results)
+
+    def _check(self, view: View, results: Results) -> None:
+        """Check that the results and the passages that link to them still exist.
+
+        Raises:
+            MissingNodeError: If one was removed or changed.
+        """
+        nodes = [result.node for result in results]
+        nodes += [node for result in results if (node := relevance.linked_from(result))]
+        view.nodes([(0, node.id) for node in nodes])
 
     def _linked(self, view: View, limit: int) -> Results:
         """Return the first hits and the passages that are linked to them."""

@@ -44,7 +44,8 @@ class BusyWords(Bm25):
                 def term_scores(number, ids):
                     was_held.append(is_reading_graph())
                     if was_held.count(False) <= writes and not is_reading_graph():
-                        graph.add(Document(f"News\nNumber {len(was_held)}.", id="news"))
+                        metadata = {"number": len(was_held)}
+                        graph.add(Document(texts[changed], metadata, id=changed))
                     return taken.term_scores(number, ids)
 
                 return replace(taken, term_scores=term_scores)
@@ -55,7 +56,9 @@ class BusyWords(Bm25):
         return Index()
 
 
+texts = {"brand": "Brand (play)\nBrand is a play by Henrik Ibsen.", "news": "News."}
 was_held: list[bool] = []
+changed = "brand"
 writes = 0
 
 
@@ -70,3 +73,17 @@ def test_links_beside_writer_are_followed_in_one_state(graph, count, monkeypatch
     assert was_held[0] is False
     assert was_held[-1] is (count == 1000)  # a busy writer cannot delay a search for ever
     assert was_held.count(False) >= min(count + 1, 3)
+
+
+def test_links_beside_writer_of_other_passages_are_followed_once(graph, monkeypatch) -> None:
+    plain = LinkRetriever(Retriever(graph, "ROOT"), graph, via="entity")
+    expected = [result.node.id for result in plain.retrieve(QUESTION)]
+    monkeypatch.setitem(globals(), "changed", "news")
+    busy = LinkRetriever(Retriever(graph, "ROOT"), graph, via="entity", bm25=BusyWords())
+    was_held.clear()
+    busy.retrieve(QUESTION)
+    count = len(was_held)
+    monkeypatch.setitem(globals(), "writes", 1000)
+    was_held.clear()
+    assert [result.node.id for result in busy.retrieve(QUESTION)] == expected
+    assert was_held == [False] * count
