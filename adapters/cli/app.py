@@ -14,7 +14,13 @@ import click
 
 from ...nodegraph.lazy_names import COMMANDS, plugins
 from .interrupts import raise_on_interrupt
-from .messages import CommandError, ExitStatus, as_command_error, printable
+from .messages import (
+    CommandError,
+    ExitStatus,
+    as_command_error,
+    printable,
+    with_short_paths,
+)
 
 _MODULES = {  # the modules of the commands; --help imports none
     "index": "index_command",
@@ -22,6 +28,23 @@ _MODULES = {  # the modules of the commands; --help imports none
     "ask": "ask_command",
     **dict.fromkeys(("list", "show", "remove", "status"), "documents_command"),
 }
+
+_NAMES_OF_COMMANDS = {
+    "ask": "answer qa",
+    "ask --chat": "chat repl talk",
+    "eval": "bench benchmark evaluate measure test",
+    "index": "add build ingest init load refresh reindex sync update",
+    "list": "docs documents files ls",
+    "mcp": "agent agents",
+    "remove": "del delete forget rm",
+    "search": "find grep lookup query retrieve",
+    "serve": "browse gui page server ui web",
+    "show": "cat get open read view",
+    "status": "check doctor info stat stats",
+}
+"""Names that users of other programs know, by our commands."""
+
+_OTHER_NAMES = {name: ours for ours, names in _NAMES_OF_COMMANDS.items() for name in names.split()}
 
 
 class App(click.Group):
@@ -40,8 +63,11 @@ class App(click.Group):
             command = plugin.load()
         else:
             names = self.list_commands(ctx)
-            near = ", ".join(difflib.get_close_matches(cmd_name, names) or names)
-            raise click.UsageError(f"the command must be {near}, got {cmd_name!r:.80}", ctx)
+            meant = _OTHER_NAMES.get(cmd_name.lower())
+            near = [meant] if meant else difflib.get_close_matches(cmd_name, names) or names
+            raise click.UsageError(
+                f"the command must be {', '.join(near)}, got {cmd_name!r:.80}", ctx
+            )
         raise_on_interrupt()
         return command
 
@@ -153,5 +179,6 @@ def _print_error(error: Exception) -> int:
         if isinstance(shown, click.NoSuchOption) and texts:
             hint = f'; a text that starts with a dash: {name} -- "{texts[0]}"'
     text = printable(" ".join(shown.format_message().split())).rstrip(".")
+    text = with_short_paths(text)
     click.echo(f"{name}: {text}{hint}", err=True)
     return shown.exit_code

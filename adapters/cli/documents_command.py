@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
+from rich.cells import cell_len
 
 from ...nodegraph.errors import ModelError
 from ...nodegraph.graph import NodeGraph
@@ -19,7 +21,14 @@ from ...retrievers.corpus_tools.corpus_view import CorpusView
 from ...retrievers.corpus_tools.tool_output import ToolError
 from ..changed_files import newer_files
 from . import workspace
-from .messages import CommandError, ExitStatus, message, printable
+from .messages import (
+    CommandError,
+    ExitStatus,
+    group_sizes,
+    message,
+    printable,
+    with_short_paths,
+)
 from .options import common_options, store_option
 from .output import containing_file, echo_json, node_record
 
@@ -166,54 +175,89 @@ def status_command(store: Path | None, check: bool, json: bool, quiet: bool) -> 
             "again: nodekin index FOLDER --rebuild",
             ExitStatus.INDEX_ERROR,
         )
-    model, problem = None, ""
+    model: Any = None
+    problem = ""
     try:
         model = workspace.model_of(index)
     except (CommandError, ImportError, ModelError) as error:
         problem = str(error)
     with workspace.open_graph(index, quiet=True, model=model) as graph:
-        documents = [*CorpusView(graph, ROOT).documents()]
-        notes = [
-            f"{document.metadata.get('file_path', document.id)}: {workspace.with_options(note)}"
-            for document in documents
-            for note in document.metadata.get("read_notes", ())
-        ]
-        encodings = Counter(str(each.metadata.get("encoding", "utf-8")) for each in documents)
-        failures, missing = graph.failures, workspace.missing_vectors(graph)
-        is_copy = graph.reader.is_read_only
-        newer = newer_files(graph.sources, index.updated, is_copy=is_copy)
-        facts = {
-            "store": str(index.folder.absolute()),
-            "sources": [str(source) for source in graph.sources],
-            "documents": len(documents),
-            "encodings": dict(encodings.most_common()),
-            "groups": {group.name: group.size for group in graph.groups.values() if group.built},
-            "embeddings": index.embed or None,
-            "bytes": sum(file.stat().st_size for file in index.folder.iterdir() if file.is_file()),
-        }
+        facts = _facts(graph, index)
+        problems = _problems(graph, index, problem)
+        reasons = [workspace.reason_of(failure) for failure in graph.failures]
     if json:
-        left_out = [str(f.error) for f in failures if workspace.is_read_error(f)]
-        problems = {
-            "embeddings_error": problem or None,
-            "missing_embeddings": missing,
-            "newer_files": newer,
-            "failures": len(left_out),
-            "notes": notes,
-            "unread": [str(f.error) for f in failures if not workspace.is_read_error(f)],
-            "left_out": left_out,
-        }
         return echo_json("status", {**facts, **problems})
-    lines = [f"{name:<11} {_in_words(value)}" for name, value in facts.items()]
-    lines += [message("model problem", reason=problem)] if problem else []
-    lines += [message("words only", count=missing)] if missing else []
-    lines += [message("stale", count=newer)] if newer else []
-    lines += [*notes, *(message("left out", reason=workspace.reason_of(f)) for f in failures)]
-    click.echo(printable("\n".join(lines)))
+    lines = _status_lines(facts, problems, reasons)
+    click.echo(printable("\n".join(map(with_short_paths, lines))))
 
 
-def _in_words(value: object) -> str:
-    if isinstance(value, dict):
-        value = [f"{count:,} {name}" for name, count in value.items()]
+def _facts(graph: NodeGraph, index: workspace.Workspace) -> dict[str, Any]:
+    """Return the places and the sizes of an index."""
+    documents = list(CorpusView(graph, ROOT).documents())
+    encodings = Counter(str(each.metadata.get("encoding", "utf-8")) for each in documents)
+    return {
+        "store": str(index.folder.absolute()),
+        "sources": [str(source) for source in graph.sources],
+        "documents": len(documents),
+        "encodings": dict(encodings.most_common()),
+        "groups": {group.name: group.size for group in graph.groups.values() if group.built},
+        "embeddings": index.embed or None,
+        "bytes": sum(file.stat().st_size for file in index.folder.iterdir() if file.is_file()),
+    }
+
+
+def _problems(graph: NodeGraph, index: workspace.Workspace, problem: str) -> dict[str, Any]:
+    """Return what is missing in an index, and the notes on its documents."""
+    failed: list[str] = []
+    unread: list[str] = []
+    for failure in graph.failures:
+        kind = failed if workspace.is_read_error(failure) else unread
+        kind.append(str(failure.error))
+    is_copy = graph.reader.is_read_only
+    return {
+        "embeddings_error": problem or None,
+        "missing_embeddings": workspace.missing_vectors(graph),
+        "newer_files": newer_files(graph.sources, index.updated, is_copy=is_copy),
+        "failures": len(failed),
+        "notes": _notes(graph),
+        "unread": unread,
+        "left_out": failed,
+    }
+
+
+def _notes(graph: NodeGraph) -> list[str]:
+    """Return the notes on documents, after the paths of their files."""
+    notes = []
+    for document in CorpusView(graph, ROOT).documents():
+        path = document.metadata.get("file_path", document.id)
+        for note in document.metadata.get("read_notes", ()):
+            notes.append(f"{path}: {workspace.with_options(note)}")
+    return notes
+
+
+def _status_lines(
+    facts: Mapping[str, Any], problems: Mapping[str, Any], reasons: Sequence[str]
+) -> Iterator[str]:
+    """Yield the facts with their names, and a line for each problem."""
+    for name, value in facts.items():
+        label = message(f"fact {name}")
+        yield label + " " * (12 - cell_len(label)) + _in_words(name, value)
+    if problem := problems["embeddings_error"]:
+        yield message("model problem", reason=problem)
+    if missing := problems["missing_embeddings"]:
+        yield message("words only", count=missing)
+    if newer := problems["newer_files"]:
+        yield message("stale", count=newer)
+    yield from problems["notes"]
+    for reason in reasons:
+        yield message("left out", reason=reason)
+
+
+def _in_words(name: str, value: Any) -> str:
+    if name == "groups":
+        return group_sizes({group: size for group, size in value.items() if group != ROOT})
+    if name == "encodings":
+        value = [f"{count:,} {encoding}" for encoding, count in value.items()]
     if isinstance(value, list):
-        value = ", ".join(value)
-    return f"{value:,}" if isinstance(value, int) else str(value or "none")
+        value = message("comma").join(value)
+    return f"{value:,}" if isinstance(value, int) else str(value or message("none"))

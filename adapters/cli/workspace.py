@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -203,7 +204,7 @@ def open_graph(
 
         ocr = tesseract()
     with (
-        printed_warnings(quiet=quiet),
+        printed_warnings(quiet=quiet) as handler,
         NodeGraph(
             [*index.in_memory] or None,
             embed=model,
@@ -213,6 +214,7 @@ def open_graph(
             progress=False if quiet else None,
         ) as graph,
     ):
+        handler.graph = graph
         graph.create_node_group("passage", PassageSplitter)
         graph.create_node_group("sentence", split_sentences, "passage")
         if index.in_memory and not quiet:
@@ -226,8 +228,9 @@ def open_graph(
 
 
 def missing_vectors(graph: NodeGraph) -> int:
-    """Return the number of sentences without an embedding."""
-    digests = [digest(node.searched_text) for node in graph.nodes("sentence")]
+    """Return the number of different passages and sentences without an embedding."""
+    nodes = chain(graph.nodes("passage"), graph.nodes("sentence"))
+    digests = {digest(node.searched_text) for node in nodes}
     keys = graph.embeddings.embedders
     return max((len(graph.embeddings.missing(digests, key)) for key in keys), default=0)
 
@@ -289,21 +292,44 @@ def print_failures(skipped: str, failures: Sequence[Failure]) -> None:
 
 
 class _ToStderr(logging.Handler):
-    """A handler that prints warnings, except for warnings that commands print themselves."""
+    """A handler that prints each warning once, except for warnings that commands print.
+
+    Args:
+        level: The lowest printed level.
+
+    Attributes:
+        graph: The open graph, whose missing vectors are counted.
+    """
+
+    def __init__(self, level: int) -> None:
+        super().__init__(level)
+        self.graph: NodeGraph | None = None
+        self._printed: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
-        printed = ("nodekin.retrievers.answers", "nodekin.nodegraph.corpus")
-        if not record.name.startswith(printed):
-            warn(record.getMessage().partition("; graph.")[0])  # without remedies in Python
+        by_commands = ("nodekin.retrievers.answers", "nodekin.nodegraph.corpus")
+        if record.name.startswith(by_commands):
+            return
+        text = self._text_of(record)
+        if text not in self._printed:
+            self._printed.add(text)
+            warn(text)
+
+    def _text_of(self, record: logging.LogRecord) -> str:
+        """Return a warning without remedies in Python."""
+        text = record.getMessage()
+        if self.graph is not None and re.match(r"searches use words only: [\d,]+ vectors", text):
+            return message("words only", count=missing_vectors(self.graph))
+        return text.partition("; graph.")[0]
 
 
 @contextmanager
-def printed_warnings(*, quiet: bool) -> Iterator[None]:
+def printed_warnings(*, quiet: bool) -> Iterator[_ToStderr]:
     """Print the package's warnings, unless ``quiet``, while the context is open."""
     handler = _ToStderr(logging.CRITICAL if quiet else logging.WARNING)
     logger = logging.getLogger("nodekin")
     logger.addHandler(handler)
     try:
-        yield
+        yield handler
     finally:
         logger.removeHandler(handler)

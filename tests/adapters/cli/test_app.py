@@ -186,3 +186,20 @@ def test_command_without_packages_names_its_extra(here, command, name):
     )
     assert done.returncode == 4
     assert done.stderr.endswith(f'get it with: pip install "nodekin[{name}]"\n')
+
+
+@pytest.mark.parametrize(
+    ("given", "ours"),
+    [
+        ("chat", "ask --chat"),
+        ("query", "search"),
+        ("Query", "search"),
+        ("update", "index"),
+        ("rm", "remove"),
+        ("ls", "list"),
+    ],
+)
+def test_unknown_command_error_names_ours(nodekin, given, ours):
+    ran = nodekin(given, "tea")
+    assert ran.status == 2
+    assert f"the command must be {ours}, got {given!r}" in ran.err

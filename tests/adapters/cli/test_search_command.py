@@ -194,3 +194,22 @@ def test_exact_leaves_out_other_results(nodekin, here):
     ran = nodekin("search", "tea green", "--in", "teas", "--exact", "--json")
     assert len(ran.documents) == 2
     assert 'no result has "tea green"' in ran.err
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("file_name=coffee.md", "the filter excludes all 3 documents; check its field and value"),
+        ("author=Lu", "the filter excludes all 3 documents; check its field and value"),
+        ("file_name=tea.md", "nothing found for 'zebra' in 1 of 3 documents, which match"),
+    ],
+)
+def test_filter_without_results_is_explained(indexed, condition, said):
+    ran = indexed("search", "zebra", "--filter", condition)
+    assert ran.status == 1
+    assert said in ran.err
+
+
+def test_warning_of_a_search_is_printed_once(indexed):
+    ran = indexed("search", "green tea", "--filter", "author=Lu")
+    assert ran.err.count("which no searched node has") == 1
