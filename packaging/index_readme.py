@@ -1,8 +1,11 @@
-"""Write the README of the package index, where relative links and pictures do not work.
+"""Write the install lines of the READMEs, and the README of the package index.
 
-``python packaging/index_readme.py`` writes ``packaging/README.md`` without relative links and
-pictures; a test compares the file. A release knows the address of its repository and makes the
-links absolute: see ``project_urls.py``.
+``python packaging/index_readme.py`` writes the install lines into ``README.md`` and
+``README.zh.md``: from a checkout, or from the package index if ``PUBLISHED`` is True. The README of
+the package index, ``packaging/README.md``, has no relative links and pictures, which do not work
+there.
+Tests compare all three files. A release knows the address of its repository and makes the links
+absolute: see ``project_urls.py``.
 """
 
 from __future__ import annotations
@@ -12,16 +15,41 @@ from pathlib import Path
 
 REPO = Path(__file__).parents[1]
 
+# Set this to True in the commit of the first release, and run this script.
+PUBLISHED = False
+
+EXTRA = "files"
+CHECKOUT = {
+    "README.md": "nodekin is not on PyPI yet. Install it from a checkout of this repository, with "
+    "the readers of PDF, Office, web pages and e-books:",
+    "README.zh.md": "nodekin 还没有发布到 PyPI。在本仓库的目录里安装，"
+    "连同 PDF、Office、网页和电子书的读取器：",
+}
+INDEX = {
+    "README.md": "Install it with the readers of PDF, Office, web pages and e-books:",
+    "README.zh.md": "安装，连同 PDF、Office、网页和电子书的读取器：",
+}
+_INSTALL = re.compile(r"(?<=^<!-- install -->\n\n).*?(?=^<!-- end of install -->$)", re.M | re.S)
+
+
+def readme(name: str = "README.md", published: bool = PUBLISHED) -> str:
+    """Return a README with the install line of a checkout or of the package index."""
+    text = (REPO / name).read_text(encoding="utf-8")
+    source = "nodekin" if published else "."
+    sentence = INDEX[name] if published else CHECKOUT[name]
+    lines = f'{sentence}\n\n```sh\npip install "{source}[{EXTRA}]"\n```\n\n'
+    return _INSTALL.sub(lambda found: lines, text)
+
 
 def index_readme(files: str = "", pictures: str = "") -> str:
-    """Return README.md with absolute links only.
+    """Return the README of the package index, with absolute links only.
 
     Args:
         files: The address of the repository's files as pages. If it is empty, relative links and
-            what only refers to them are left out.
+            the sentences that need them are left out.
         pictures: The address of the raw files. If it is empty, pictures are left out.
     """
-    text = (REPO / "README.md").read_text(encoding="utf-8")
+    text = readme(published=True)
     text = re.sub(r"^<!-- .* -->\n\n", "", text, flags=re.MULTILINE)
     picture = rf"![\1]({pictures}/\2)\n\n" if pictures else ""
     text = re.sub(r"^!\[([^\]]*)\]\(([^)]*)\)\n\n", picture, text, flags=re.MULTILINE)
@@ -32,15 +60,24 @@ def index_readme(files: str = "", pictures: str = "") -> str:
 
 
 _LINK = r"\[[^\]]+\]\((?!https?://)[^)\s]+\)"
+_LINKS = rf"{_LINK}(?:, {_LINK})*\."
 
 
 def _without_references(text: str) -> str:
     """Remove sentences, parentheses and the section that only consist of relative links."""
     text = re.sub(r"^## Read on\n\n(?:- .*\n)+\n", "", text, flags=re.MULTILINE)
-    text = re.sub(rf"^{_LINK}\.\n\n", "", text, flags=re.MULTILINE)
-    text = re.sub(rf"(?<=\.) {_LINK}\.?$", "", text, flags=re.MULTILINE)
+    text = re.sub(rf"^{_LINKS}\n\n", "", text, flags=re.MULTILINE)
+    text = re.sub(rf"(?<=\.) {_LINKS}?$", "", text, flags=re.MULTILINE)
+    text = re.sub(rf"(?<=\.) {_LINK}$", "", text, flags=re.MULTILINE)
     return re.sub(rf" \({_LINK}\)", "", text)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Write the install lines, and the README of the package index."""
+    for name in CHECKOUT:
+        (REPO / name).write_text(readme(name), encoding="utf-8")
     (REPO / "packaging" / "README.md").write_text(index_readme(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -112,26 +112,6 @@ def test_source_distribution_contains_tests_docs_and_examples(source: Path, tmp_
     assert {"README.md", "SECURITY.md"} <= names
 
 
-def test_package_index_readme_has_absolute_links_only() -> None:
-    made = runpy.run_path(str(REPO / "packaging" / "index_readme.py"))["index_readme"]()
-    assert (REPO / "packaging" / "README.md").read_text(encoding="utf-8") == made, (
-        "python packaging/index_readme.py"
-    )
-    assert all(link.startswith("https://") for link in re.findall(r"\]\(([^)]*)\)", made))
-    assert "nodekin search" in made
-
-
-def test_package_index_readme_has_no_dead_references() -> None:
-    index_readme = runpy.run_path(str(REPO / "packaging" / "index_readme.py"))["index_readme"]
-    references = ("中文", "More", "All strategies", "Benchmarks", "setup", "Read on", "Project:")
-    alone = index_readme()
-    linked = index_readme("https://example.org/files")
-    for reference in references:
-        assert reference not in alone
-        assert reference in linked
-    assert "Python 3.10+. MIT license." in alone
-
-
 @pytest.mark.slow
 def test_release_build_names_its_repository(source: Path, tmp_path: Path) -> None:
     pytest.importorskip("setuptools", minversion="77")
