@@ -1,11 +1,10 @@
-"""Write a repository's address into what is about to be built from it.
+"""Write the address of the repository into all packages before a release builds them.
 
-``python packaging/project_urls.py https://github.com/OWNER/NAME`` gives nodekin and its partner
-packages their project URLs, instead of URLs that are there. The index's README gets absolute links
-to the files of this version, and the MCP registry's ``server.json`` the owner's name, which the
-README has to say, too.
-The release workflow calls it with the address of the repository that it runs in, so that a fork's
-packages name the fork, and no address is believed that is not there.
+``python packaging/project_urls.py https://github.com/OWNER/NAME`` replaces the project URLs of
+nodekin and its partner packages. The README of the package index gets absolute links to the files
+of this version, and ``CITATION.cff`` the address. ``server.json`` of the MCP registry gets the
+owner's name, which the README must contain.
+The release workflow passes the address of its own repository, so packages of a fork name the fork.
 """
 
 from __future__ import annotations
@@ -45,6 +44,13 @@ def main() -> None:
         section = f"[project.urls]\n{lines}\n[tool.setuptools]\n"
         path.write_text(text.replace("[tool.setuptools]\n", section, 1), encoding="utf-8")
     readme = index_readme(f"{address}/blob/v{version}", f"{address}/raw/v{version}")
+    citation = REPO / "CITATION.cff"
+    cited = citation.read_text(encoding="utf-8")
+    cited = re.sub(r"^repository-code: .*\n", "", cited, flags=re.MULTILINE)
+    cited = re.sub(
+        r"^version: ", f"repository-code: {address}\nversion: ", cited, flags=re.MULTILINE
+    )
+    citation.write_text(cited, encoding="utf-8")
     server = REPO / "packaging" / "server.json"
     entry = json.loads(server.read_text(encoding="utf-8"))
     entry["name"] = entry["name"].replace("OWNER", address.split("/")[-2])

@@ -150,6 +150,23 @@ def test_release_build_names_its_repository(source: Path, tmp_path: Path) -> Non
         assert (REPO / path).exists()
 
 
+def test_release_address_is_the_same_everywhere(tmp_path: Path) -> None:
+    names = ("README.md", "README.zh.md", "CITATION.cff", "pyproject.toml")
+    for name in names:
+        shutil.copy(REPO / name, tmp_path)
+    shutil.copytree(REPO / "packaging", tmp_path / "packaging")
+    for owner in ("someone", "another"):  # the second address replaces the first
+        address = f"https://github.com/{owner}/a-fork"
+        _run(sys.executable, "packaging/project_urls.py", address, cwd=tmp_path)
+    files = [tmp_path / "CITATION.cff", *tmp_path.rglob("pyproject.toml")]
+    files += [tmp_path / "packaging" / "server.json", tmp_path / "packaging" / "README.md"]
+    for path in files:
+        found = re.findall(r"https://github\.com/[\w-]+/[\w-]+", path.read_text("utf-8"))
+        assert {*found} == {"https://github.com/another/a-fork"}, path
+    cited = (tmp_path / "CITATION.cff").read_text(encoding="utf-8")
+    assert cited.count("\nrepository-code: https://github.com/another/a-fork\n") == 1
+
+
 @pytest.mark.parametrize("given", [(), ("http://github.com/a/b",), ("a", "b")])
 def test_invalid_addresses_are_refused(given: tuple[str, ...]) -> None:
     command = [sys.executable, "packaging/project_urls.py", *given]
@@ -237,3 +254,21 @@ def test_release_steps_name_existing_files() -> None:
         assert f'version = "{version[1]}"' in partner
         (least,) = re.findall(r'"nodekin[^">]*>=([\d.]+)', partner)
         assert f"{version[1]}.".startswith(f"{least}.")
+
+
+def test_licence_name_and_status_are_the_same_everywhere() -> None:
+    licence = (REPO / "LICENSE").read_text(encoding="utf-8")
+    assert licence.startswith("MIT License\n")
+    for folder in (REPO, *(REPO / "packaging" / name for name in PARTNERS)):
+        project = (folder / "pyproject.toml").read_text(encoding="utf-8")
+        assert '\nlicense = "MIT"\nlicense-files = ["LICENSE"]\n' in project
+        assert '\nauthors = [{ name = "The nodekin developers" }]\n' in project
+        assert re.findall(r'"Development Status :: (.*)"', project) == ["3 - Alpha"]
+        assert (folder / "LICENSE").read_text(encoding="utf-8") == licence
+    citation = (REPO / "CITATION.cff").read_text(encoding="utf-8")
+    assert "\ntitle: nodekin\n" in citation
+    assert "\n  - name: The nodekin developers\n" in citation
+    assert "\nlicense: MIT\n" in citation
+    assert "The nodekin developers" in licence
+    entry = json.loads((REPO / "packaging" / "server.json").read_text(encoding="utf-8"))
+    assert [entry["title"], entry["packages"][0]["identifier"]] == ["nodekin", "nodekin"]
