@@ -21,11 +21,10 @@ FIVE = 1
 OTHER_WORDS = ("Help center, English, among 1,500 passages", FIRST)
 HOTPOT = [("HotpotQA", FIRST), ("HotpotQA", FIVE)]
 GERMAN = ("XQuAD, de", FIRST)
-RUSSIAN = ("XQuAD, ru", FIRST)
 JAPANESE = ("JSQuAD", FIRST)
 CHINESE = ("Help center, Chinese", FIRST)
 ROWS = {
-    "README.md": [OTHER_WORDS, *HOTPOT, GERMAN, RUSSIAN, JAPANESE],
+    "README.md": [OTHER_WORDS, *HOTPOT, GERMAN, JAPANESE],
     "README.zh.md": [OTHER_WORDS, *HOTPOT, CHINESE, GERMAN, JAPANESE],
 }
 # For each column of a table: the columns of benchmarks/README.md whose best figure it has.
@@ -84,7 +83,7 @@ def test_readme_figures_are_measured(name: str) -> None:
     end = text.index("\n## In LangChain" if name == "README.md" else "\n## LangChain")
     figures = [float(number) for number in re.findall(r"\d+\.\d+|\d+(?= MB)", text[start:end])]
     figures.remove(0.1)  # the version
-    assert len(figures) > 40
+    assert len(figures) > 30
     assert [n for n in figures if n not in known and round(n / 100, 4) not in known] == []
 
 
