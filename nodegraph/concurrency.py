@@ -414,9 +414,8 @@ class ProgressBar:
         if not self._is_drawn or not total:
             return
         if self._bar is not None:
-            self._bar.set_description(what, refresh=False)
-            self._bar.reset(total)
-            return
+            self._bar.leave = False  # one line for all tasks
+            self._bar.close()
         from tqdm import tqdm
 
         delay = 0 if self._show else 2.0

@@ -1,6 +1,8 @@
 """Progress bars on stderr."""
 
+import io
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -63,3 +65,22 @@ def test_quick_build_leaves_no_empty_terminal_line(
     graph.add(["a b", "c"])
     graph.nodes("word")
     assert "\n" not in capsys.readouterr().err
+
+
+class Terminal(io.StringIO):
+    """A terminal that keeps what is drawn."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_short_tasks_leave_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    graph = NodeGraph()
+    graph.create_node_group("line", str.splitlines)
+    graph.create_node_group("word", str.split, parent="line")
+    graph.add(["a b\nc", "d"])
+    graph.build("word")
+    assert terminal.getvalue().rpartition("\r")[2] == ""
+    assert "building" not in terminal.getvalue()
