@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 from ...nodegraph.node import Node
 from ...nodegraph.source_names import file_name_of, source_title
+from ...nodegraph.splitters.sentences import sentence_spans
 from ...retrievers.answers.answer import Answer, CheckedQuote
 from ...retrievers.results import Evidence, ScoredNode
 from ..extras import extra
@@ -138,15 +139,17 @@ def _hit(result: ScoredNode) -> dict[str, int]:
 def result_text(result: ScoredNode) -> Markup:
     """Return the text of a result around the best match, which is marked."""
     node, text, span = result.node, result.node.text, _hit(result)
-    before, hit, after = "", "", text[:_TEXT]
+    before, hit, after = "", "", text[: _display_end(text, 0, 0)]
     if span and node.start is not None:
         start, end = span["start"] - node.start, span["end"] - node.start
         if 0 <= start < end <= len(text):
             first = _display_start(text, start)
             before = ("…\n\n" if first else "") + text[first:start]
-            hit, after = text[start:end][:_TEXT], text[end : first + _TEXT]
+            shown_end = _display_end(text, first, end)
+            hit, after = text[start : min(end, shown_end)], text[end:shown_end]
     shown = marked_passage(before, hit, after, name_of(node))
-    return shown + "…" if len(text) > _TEXT else shown
+    is_cut = len(before.removeprefix("…\n\n")) + len(hit) + len(after) < len(text)
+    return shown + "…" if is_cut else shown
 
 
 def _display_start(text: str, hit: int) -> int:
@@ -159,4 +162,30 @@ def _display_start(text: str, hit: int) -> int:
         if not text.startswith("|", above):
             return start
         start = above
-    return max(start, hit - _CONTEXT)
+    if hit - start <= _CONTEXT or text.startswith("|", start):
+        return start
+    starts = [start + at for at, _ in sentence_spans(text[start : hit + _CONTEXT])]
+    near = [at for at in starts if hit - _CONTEXT <= at <= hit]
+    if near:
+        return near[0]
+    return text.find(" ", hit - _CONTEXT, hit) + 1 or hit - _CONTEXT
+
+
+def _display_end(text: str, first: int, hit_end: int) -> int:
+    """Return the end of the last line or sentence that is displayed, after the match if possible.
+
+    Args:
+        text: The text.
+        first: The first displayed position.
+        hit_end: The end of the match.
+    """
+    limit = first + _TEXT
+    if limit >= len(text):
+        return len(text)
+    least = hit_end if hit_end < limit else first
+    line_end = text.rfind("\n", least, limit)
+    if line_end > (least + limit) // 2:
+        return line_end
+    ends = [first + end for _, end in sentence_spans(text[first:limit])]
+    whole = [end for end in ends[:-1] if end >= least]  # the last sentence is cut by the limit
+    return max([*whole, line_end, hit_end if least == hit_end else 0]) or limit

@@ -152,7 +152,7 @@ ROW = "| black | 95 degrees |"
 @pytest.mark.parametrize(
     ("hit", "before"),
     [
-        ("Kettles boil.", f"<p>…</p>\n<p>{'y' * 198}. "),
+        ("Kettles boil.", "<p>…</p>\n<p><mark"),
         ("A cup is small.", "<p>…</p>\n<p>"),
         (ROW, "<p>…</p>\n<table>\n<thead>\n<tr>\n<th>tea</th>\n<th>water</th>"),
     ],
@@ -168,6 +168,21 @@ def test_matching_text_is_in_the_first_lines(graph, hit, before) -> None:
     assert "".join(MARK.findall(shown)) in hit.replace(" | ", "").replace("| ", "").replace(
         " |", ""
     )
+
+
+@pytest.mark.parametrize("break_", [" ", "\n", "\n\n"])
+def test_card_is_cut_at_whole_sentences(graph, break_) -> None:
+    sentences = [f"Kettle {n} of the long list boils water for tea." for n in range(200)]
+    hit = sentences[100]
+    graph.add(Document(break_.join(sentences), id="long.md"))
+    graph.create_node_group("part", lambda text: [hit] if hit in text else [])
+    answer = Client(PageApp(Retriever(graph, "part", target="ROOT"))).get("/search", query=hit)
+    passage = answer.text.split('<div class="passage" dir="auto">')[1].partition("</div>")[0]
+    shown = " ".join(re.sub(r"<[^>]*>", " ", passage).replace("…", " ").split())
+    assert hit in shown
+    assert 1_500 < len(shown) < 2_700
+    for part in shown.removesuffix(".").split(". "):
+        assert f"{part}." in sentences
 
 
 def test_file_name_comes_before_title_folder_and_place(client, graph) -> None:
