@@ -41,7 +41,9 @@ _EXISTING = click.Path(path_type=Path, dir_okay=False, exists=True)
 @click.option("--data", required=True, type=_PATH, help="The questions.")
 @click.option("--docs", multiple=True, type=_PATH, help="Documents, read into memory.")
 @store_option
-@click.option("--field", multiple=True, metavar="NAME=COLUMN", help="question=Frage.")
+@click.option(
+    "--field", multiple=True, metavar="NAME=COLUMN", help="Another column: question=Frage."
+)
 @click.option("-m", "--metric", multiple=True, metavar="NAME@K", help="recall@5, mrr@5.")
 @click.option("--baseline", type=_EXISTING, help="Compare with the values in this file.")
 @click.option("--max-loss", multiple=True, metavar="NAME@K=NUMBER", help="The allowed loss.")
@@ -55,6 +57,10 @@ def eval_command(retrievers: tuple[str, ...], quiet: bool, json: bool, **options
     RETRIEVER is MODULE:NAME from the current directory: a retriever of nodekin, LangChain or
     LlamaIndex, a function that returns one, or a function from a question to texts. "default" is
     nodekin's default retriever. Questions are .jsonl, .csv, SQuAD or BEIR.
+
+    The fields of a question are "question", its gold ("passages": texts, "document_ids", or
+    "spans": document_id, start, end), "answers", "id" and "answerable". --field names other
+    columns. A difference needs five differing questions or more.
 
     \b
     nodekin eval my_module:make_retriever default --data questions.jsonl --docs docs

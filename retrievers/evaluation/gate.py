@@ -15,14 +15,10 @@ from .dataset import Dataset, Question
 from .gold_places import LocatedGold
 from .metrics import Judgment, Metric
 from .records import Record, first_names
-from .report import Difference, Evaluation, escaped
+from .report import LEAST_DIFFERENT, Difference, Evaluation, escaped
 
 Verdict: TypeAlias = Literal["lost", "ok", "can't tell", "not judged", "no limit"]
 """The verdict of a check. ``"lost"`` and ``"not judged"`` fail the gate."""
-
-FEWEST_DIFFERENT = 5
-"""The number of differing questions that a loss requires: with five, all worse, the exact one-sided
-sign test is at 0.031."""
 
 _MAX_LISTED = 10  # questions
 
@@ -76,9 +72,9 @@ class MetricCheck:
         if d.value is None or d.low is None or d.high is None:
             return "not judged"
         worst, best = (d.low, d.high) if self.metric.higher_is_better else (-d.high, -d.low)
-        if best < -self.max_loss and d.different >= FEWEST_DIFFERENT:
+        if best < -self.max_loss and d.different >= LEAST_DIFFERENT:
             return "lost"
-        if worst < -self.max_loss or d.questions < FEWEST_DIFFERENT:
+        if worst < -self.max_loss or d.questions < LEAST_DIFFERENT:
             return "can't tell"
         return "ok"
 

@@ -21,9 +21,9 @@ from .records import Record, first_names
 
 RESAMPLES = 2000
 
-LEAST_DIFFERENT = 6
-"""The number of differing questions that "better" requires: with five in one direction, an exact
-sign test is at 0.06, whatever the bootstrap interval of so few."""
+LEAST_DIFFERENT = 5
+"""The number of differing questions that "better" and "lost" require: with five, all in one
+direction, the exact one-sided sign test is at 0.031."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ def make_difference(
     """Return the paired difference of two systems, over the questions judged for both.
 
     A system is better only if the interval of a paired bootstrap excludes 0 and the systems
-    differ on six questions or more.
+    differ on five questions or more.
 
     Args:
         metric: The metric.

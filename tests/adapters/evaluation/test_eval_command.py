@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from support.scripted_server import ChatServer, serving
 
+from nodekin.retrievers.evaluation.dataset import FIELDS
+
 REPO = Path(__file__).parents[3]
 
 MODULE = """
@@ -354,3 +356,9 @@ def test_eval_measures_examples_of_other_frameworks(nodekin, here, monkeypatch):
     assert ran.status == 0, ran.err
     figures = {name: f["answer_in_context@5"]["value"] for name, f in ran.json["figures"].items()}
     assert figures == {**{n.partition(":")[2]: v for n, v in names.items()}, "default": 1.0}
+
+
+def test_eval_help_names_the_fields_of_questions(nodekin):
+    text = " ".join(nodekin("eval", "--help").out.split())
+    for field in FIELDS:
+        assert f'"{field}"' in text
