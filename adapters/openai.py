@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -13,9 +14,17 @@ from ..nodegraph.storage.columns import portions
 from ..retrievers.plans.timeouts import arun_with_timeout, run_with_timeout
 from ..retrievers.protocols import RerankError
 from .extras import extra
+from .server_errors import describe_server_error
 
 with extra("openai", "openai"):
-    from openai import AsyncOpenAI, DefaultAsyncHttpxClient, DefaultHttpxClient, OpenAI
+    from openai import (
+        APIConnectionError,
+        APITimeoutError,
+        AsyncOpenAI,
+        DefaultAsyncHttpxClient,
+        DefaultHttpxClient,
+        OpenAI,
+    )
 
 TIMEOUT = 120.0
 """Default maximum seconds of a call."""
@@ -92,14 +101,16 @@ class ServerModel:
             openai.OpenAIError: If the server is unreachable or rejects the request.
             TimeoutError: If it exceeds the limit.
         """
-        return run_with_timeout(partial(request, self._client), self._timeout)
+        with named_server():
+            return run_with_timeout(partial(request, self._client), self._timeout)
 
     async def _acall(self, request: Callable[[Any], Any]) -> Any:
         """Send a request with the async client, or with the sync client in a thread."""
         client = self._loop_client()
         if client is None:
             return await asyncio.to_thread(self._call, request)
-        return await arun_with_timeout(partial(request, client), self._timeout)
+        with named_server():
+            return await arun_with_timeout(partial(request, client), self._timeout)
 
     def _loop_client(self) -> AsyncOpenAI | None:
         """Return the async client of the running loop, since connections belong to one loop.
@@ -116,6 +127,18 @@ class ServerModel:
                 client = AsyncOpenAI(**self._settings, http_client=http_client)
                 self._of_loops = {**alive, loop: client}
             return self._of_loops[loop]
+
+
+@contextmanager
+def named_server() -> Iterator[None]:
+    """Name the address of an unreachable server, and the cause, in the error of the block."""
+    try:
+        yield
+    except APITimeoutError:
+        raise
+    except APIConnectionError as error:
+        said = describe_server_error(error)
+        raise APIConnectionError(message=said, request=error.request) from error.__cause__
 
 
 def check_at_least(least: float, **numbers: float | None) -> None:

@@ -12,7 +12,7 @@ from ..nodegraph.models.templates import ChatPrompt
 from ..nodegraph.models.usage import ModelText, usage_of
 from ..retrievers.plans.timeouts import astream_with_timeout, stream_with_timeout
 from .extras import extra
-from .openai import TIMEOUT, ServerModel, check_at_least
+from .openai import TIMEOUT, ServerModel, check_at_least, named_server
 
 with extra("openai", "openai"):
     from openai import AsyncOpenAI, BadRequestError, OpenAI
@@ -151,7 +151,8 @@ class OpenAIChat(ServerModel):
                 yield from response
 
         end = None
-        with closing(stream_with_timeout(chunks, self._timeout)) as streamed:
+        streaming = closing(stream_with_timeout(chunks, self._timeout))
+        with named_server(), streaming as streamed:
             for chunk in streamed:
                 text, end = self._read_chunk(chunk, end)
                 if text or getattr(chunk, "usage", None):
@@ -185,11 +186,13 @@ class OpenAIChat(ServerModel):
                     yield chunk
 
         end = None
-        async with aclosing(astream_with_timeout(chunks, self._timeout)) as streamed:
-            async for chunk in streamed:
-                text, end = self._read_chunk(chunk, end)
-                if text or getattr(chunk, "usage", None):
-                    yield ModelText(text or "", usage_of(chunk))
+        streaming = aclosing(astream_with_timeout(chunks, self._timeout))
+        with named_server():
+            async with streaming as streamed:
+                async for chunk in streamed:
+                    text, end = self._read_chunk(chunk, end)
+                    if text or getattr(chunk, "usage", None):
+                        yield ModelText(text or "", usage_of(chunk))
         self._check_end(end)
 
     @property

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import click
 
+from ..server_errors import describe_server_error
+
 _LINES: dict[str, list[str]]
 _LINES = json.loads(Path(__file__).with_name("messages.json").read_text("utf-8"))
 
@@ -123,7 +125,7 @@ def as_command_error(error: Exception) -> CommandError:
 
     if isinstance(error, CommandError):
         return error
-    if problem := _server_problem(error):
+    if problem := describe_server_error(error):
         return CommandError(problem, ExitStatus.MODEL_ERROR)
     message = str(error) or type(error).__name__
     if isinstance(error, errors.EmbeddingError | errors.ModelError | ImportError):
@@ -134,24 +136,3 @@ def as_command_error(error: Exception) -> CommandError:
         return CommandError(message)
     traceback.print_exception(error)
     return CommandError("this is a bug: report it with the lines above", ExitStatus.INTERNAL_ERROR)
-
-
-_REASONS: dict[object, str] = {  # reasons of failed requests, by status
-    None: "does not answer ({error}): is it running? OPENAI_BASE_URL is its address",
-    **dict.fromkeys((401, 403), "rejects the key (status {status}): set OPENAI_API_KEY"),
-    404: "has no such model or path (status 404): check the name of the model, and "
-    "OPENAI_BASE_URL, which usually ends with /v1",
-}
-
-
-def _server_problem(error: BaseException | None) -> str:
-    """Return the cause of a failed request to a model server. Empty: another error."""
-    while error is not None and type(error).__module__.partition(".")[0] != "openai":
-        error = error.__cause__ or error.__context__
-    if error is None:
-        return ""
-    url = str(getattr(getattr(error, "request", None), "url", ""))
-    server = f"the model server {url.partition('/chat/')[0].partition('/embeddings')[0]}"
-    status = getattr(error, "status_code", None)
-    reason = _REASONS.get(status, "failed: {error}").format(status=status, error=error)
-    return f"{server} {reason}" if url else str(error)

@@ -177,3 +177,29 @@ def test_given_client_creates_no_other_client(monkeypatch):
     OpenAIEmbedder("m", client=given)
     OpenAIChat("m", client=given)
     assert created == []
+
+
+def unreachable(model):
+    return model(
+        "abc", client=openai.OpenAI(base_url="http://127.0.0.1:9/v1", api_key="-", max_retries=0)
+    )
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: unreachable(OpenAIChat).complete("tea?"),
+        lambda: list(unreachable(OpenAIChat).stream("tea?")),
+        lambda: asyncio.run(unreachable(OpenAIChat).acomplete("tea?")),
+        lambda: unreachable(OpenAIEmbedder).embed(["tea"]),
+        lambda: unreachable(RerankEndpoint).rerank("tea?", ["tea"]),
+    ],
+)
+@pytest.mark.allow_hosts(["127.0.0.1"])
+def test_unreachable_server_error_names_address_and_cause(socket_enabled, call):
+    with pytest.raises(openai.APIConnectionError) as caught:
+        call()
+    said = str(caught.value)
+    assert said.startswith("the model server http://127.0.0.1:9/v1 does not answer (")
+    assert "refused" in said
+    assert "OPENAI_BASE_URL is its address" in said
