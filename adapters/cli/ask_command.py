@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import chain
 from typing import Any
 
 import click
@@ -54,7 +54,7 @@ def ask_command(words: tuple[str, ...], json: bool, quiet: bool, **options: Any)
         inner = make_strategy(strategy, retriever, llm) if strategy else retriever
         engine, history = QueryEngine(inner, llm, min_score=options["min_score"]), list[Any]()
         status: int = ExitStatus.NO_RESULTS
-        for question in filter(None, chain([first], _lines() if chat else ())):
+        for question in _questions(first, chat=chat, quiet=quiet):
             try:
                 search = {"top_k": options["top_k"], "filters": filters}
                 stream = engine.stream(question, history=history, **search)
@@ -71,6 +71,31 @@ def ask_command(words: tuple[str, ...], json: bool, quiet: bool, **options: Any)
                 warn(command_error.message)
                 status = command_error.exit_code
         return status
+
+
+_HELP = ("/help", "/?", "/h")
+
+_QUIT = ("/quit", "/exit", "/q", "quit", "exit", "退出")
+
+
+def _questions(first: str, *, chat: bool, quiet: bool) -> Iterator[str]:
+    """Yield the first question, and in a conversation the questions of standard input."""
+    if chat and not quiet:
+        warn(message("chat starts"))
+    if first:
+        yield first
+    if not chat:
+        return
+    for line in _lines():
+        command = line.lower()
+        if command in _QUIT:
+            return
+        if command in _HELP:
+            warn(message("chat help"))
+        elif re.fullmatch(r"/\w+", command):
+            warn(message("chat command", command=line))
+        elif line:
+            yield line
 
 
 def _lines() -> Iterator[str]:
@@ -98,8 +123,16 @@ def _print_answer(streaming: AnswerStream, model: str, json: bool, quiet: bool) 
         click.echo(printable(answer.text) if is_empty else "")
         output.print_rows(_source_rows(answer))
     for note in () if json or quiet else answer.notes:
-        warn(note)
+        warn(_in_options(note))
     return answer
+
+
+def _in_options(note: str) -> str:
+    """Return a note on an answer with the names of options."""
+    found = re.fullmatch(r"no result reaches min_score=(.+); the best score is (.+)", note)
+    if found is None:
+        return note
+    return message("below min score", least=float(found[1]), best=float(found[2]))
 
 
 def _record(answer: Answer, model: str) -> dict[str, Any]:

@@ -120,8 +120,31 @@ def test_chat_survives_failure(nodekin, server):
     server.statuses = [401]
     ran = nodekin("ask", "--chat", "--in", "docs", input="fermented?\nfermented tea?\n")
     assert "It is fermented [1]." in ran.out
-    assert len(ran.err.splitlines()) == 1
+    assert len(ran.err.splitlines()) == 2
     assert ran.status == 0
+
+
+@pytest.mark.parametrize("end", ["/quit", "exit", "QUIT", "/exit", "退出"])
+def test_chat_explains_itself_and_ends(nodekin, server, end):
+    typed = f"/help\n/joke\n{end}\nWhich tea is fermented?\n"
+    ran = nodekin("ask", "--chat", "--in", "docs", input=typed)
+    first, help_line, unknown = ran.err.splitlines()
+    assert first.startswith("nodekin: ask a question")
+    assert help_line.startswith("nodekin: each line is a question")
+    assert unknown.startswith("nodekin: a command must be /help or /quit, got '/joke'")
+    assert server.asked == []
+    assert ran.out == ""
+
+
+def test_chat_is_silent_if_quiet(nodekin, server):
+    assert nodekin("ask", "--chat", "-q", "--in", "docs", input="/quit\n").err == ""
+
+
+def test_min_score_above_all_results_is_explained(nodekin, server):
+    ran = nodekin("ask", "Which tea is fermented?", "--in", "docs", "--min-score", "0.99")
+    assert ran.status == 1
+    assert "all passages score below --min-score 0.99; the best score is 0." in ran.err
+    assert server.asked == []
 
 
 def test_uncited_sources_are_counted(nodekin, server, here):
