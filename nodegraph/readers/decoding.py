@@ -21,6 +21,12 @@ _CONTROL = bytes([*range(9), *range(14, 27), *range(28, 32), 127])
 
 _XML_LABEL = re.compile(rb"""\s*<\?xml[^>]{0,80}?\bencoding\s*=\s*["']([\w.:-]+)""", re.I)
 
+_ESCAPES = (
+    (b"\x1b$B", "iso2022_jp_ext"),
+    (b"\x1b$@", "iso2022_jp_ext"),
+    (b"\x1b$)C", "iso2022_kr"),
+)
+
 _META_LABEL = re.compile(rb"""<meta[^>]{0,200}?\bcharset\s*=\s*["']?\s*([\w.:-]+)""", re.I)
 
 
@@ -74,8 +80,8 @@ def label_in(data: bytes, *, is_html: bool = True) -> str:
 def decode(data: bytes, source: SourceFile, label: str = "", place: str = "") -> str:
     r"""Decode the bytes of a file or of a part of it. Line ends become ``\n``.
 
-    Encoding: byte order mark, then the declared label, then UTF-8, then ``options.encoding``,
-    then detection. A few invalid bytes are replaced and noted.
+    Encoding: byte order mark, then the declared label, then escape sequences (ISO-2022), then
+    UTF-8, then ``options.encoding``, then detection. A few invalid bytes are replaced and noted.
 
     Args:
         data: The bytes.
@@ -114,7 +120,8 @@ def _decoded(data: bytes, source: SourceFile, label: str) -> tuple[str, str]:
     """
     given = source.options.encoding
     mark = next((name for bom, name in BYTE_ORDER_MARKS if data.startswith(bom)), "")
-    for name, errors in _declared_encodings(mark, codec_of(label) or "", given):
+    declared = codec_of(label) or ""
+    for name, errors in _declared_encodings(mark, declared, _escaped(data), given):
         text = _text(data, name, errors) if name else None
         if text is not None:
             return text, name.removesuffix("-sig")
@@ -129,19 +136,30 @@ def _decoded(data: bytes, source: SourceFile, label: str) -> tuple[str, str]:
         raise _undecodable(data, source, last, error) from None
 
 
-def _declared_encodings(mark: str, declared: str, given: str | None) -> list[tuple[str, str]]:
+def _escaped(data: bytes) -> str:
+    """Return the encoding of ASCII bytes with escape sequences, or an empty string."""
+    if not data.isascii():
+        return ""
+    return next((name for escape, name in _ESCAPES if escape in data), "")
+
+
+def _declared_encodings(
+    mark: str, declared: str, escaped: str, given: str | None
+) -> list[tuple[str, str]]:
     """Return the encodings to try before detection, with the treatment of errors.
 
     Args:
         mark: The encoding of the byte order mark, or an empty string.
         declared: The encoding that the text declares, or an empty string.
+        escaped: The encoding of the escape sequences, or an empty string.
         given: The user's encoding.
     """
     of_mark = [(mark, "strict"), (mark, "replace")]
     if mark and (not given or mark == "utf-8-sig"):
         return of_mark
-    of_text = [(declared, "strict"), ("utf-8", "strict"), ("utf-8", "replace")]
-    return [*of_mark, *of_text, (declared, "replace")]
+    of_escapes = [(escaped, "strict"), (escaped, "replace")]
+    of_utf_8 = [("utf-8", "strict"), ("utf-8", "replace")]
+    return [*of_mark, (declared, "strict"), *of_escapes, *of_utf_8, (declared, "replace")]
 
 
 def _undecodable(
