@@ -6,9 +6,8 @@ import io
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
-from ctypes import addressof, c_double, c_int, c_void_p, cast, create_string_buffer
+from ctypes import addressof, c_double, c_int, c_void_p, cast, create_string_buffer, sizeof
 from functools import partial
-from itertools import repeat
 from math import atan2, degrees, hypot
 from typing import Any, NamedTuple
 
@@ -97,7 +96,8 @@ def _document(pdf: Any, source: SourceFile) -> Document:
                     unread.append(number)
                     source.note(_UNREAD, f"page {number}")
         except PdfiumError as error:
-            damage, lines = error, []
+            damage = error
+            lines = ()
             source.note("damaged pages left out", f"page {number}")
         pages.append(lines)
         projections.append(projection)
@@ -126,7 +126,9 @@ def _projection(page: Any) -> Sequence[float]:
     Returns:
         The origin (x and y), the change per point to the right, and per point upwards.
     """
-    size, column, row = 1000 * SCALE, c_int(), c_int()
+    size = 1000 * SCALE
+    column = c_int()
+    row = c_int()
     corners: list[tuple[float, float]] = []
     for x, y in ((0, 0), (100, 0), (0, 100)):
         raw.FPDF_PageToDevice(page, 0, 0, size, size, 0, x, y, column, row)
@@ -169,7 +171,44 @@ def _outline(pdf: Any) -> Iterator[tuple[int, int, str]]:
 
 
 def _lines_of_page(page: Any, source: SourceFile, number: int) -> Lines | None:
-    """Return the lines of a page. None: no meaningful text."""
+    """Return the lines of a page, or None if the page has no meaningful text."""
+    upright = _upright_text(page)
+    ruler = _Ruler(upright.textpage)
+    text = _with_ligatures_in_order(ruler, upright.text)
+    objects = _page_objects(page)
+    hidden = hidden_objects(page, objects.addresses, objects.kinds)
+    if hidden:
+        text, passages = blanked(upright.textpage, text, hidden)
+        _note_hidden(passages, source, number)
+    if not text.strip():
+        images = page.get_objects([raw.FPDF_PAGEOBJ_IMAGE], max_depth=3)
+        return () if next(images, None) is None else None
+    if _is_meaningless(upright.textpage, text):
+        return None
+    if unreadable := text.count("\ufffd"):
+        source.note("unreadable characters", f"page {number}", unreadable)
+    _note_left_out(page, objects.kinds, source, number)
+    lines, turned = _lines(ruler, text, number - 1)
+    displayed = _displayed_lines(page, upright.textpage, lines, source)
+    if upright.angle:
+        return displayed
+    level = _without_turned_lines(displayed, turned, source, number)
+    with_rows = with_tables(objects.paths(), upright.textpage, level)
+    if hidden:  # spaces stand for hidden characters
+        with_rows = [line._replace(text=" ".join(line.text.split())) for line in with_rows]
+    return with_parts_joined(with_rows)
+
+
+class _PageText(NamedTuple):
+    """The text of a page, and the angle of its letters before the page was rotated."""
+
+    textpage: Any
+    text: str
+    angle: int
+
+
+def _upright_text(page: Any) -> _PageText:
+    """Return the text of a page. If most letters are turned, the page is rotated first."""
     textpage = page.get_textpage()
     text = _text(textpage)
     angles = _samples(len(text), partial(raw.FPDFText_GetCharAngle, textpage.raw))
@@ -178,38 +217,30 @@ def _lines_of_page(page: Any, source: SourceFile, number: int) -> Lines | None:
         page.set_rotation(360 - angle)  # otherwise each letter may be a line
         textpage = page.get_textpage()
         text = _text(textpage)
-    text = _with_ligatures_in_order(textpage, text)
-    objects, kinds = _page_objects(page)
-    hidden = hidden_objects(page, objects, kinds)
-    if hidden:
-        text, passages = blanked(textpage, text, hidden)
-        _note_hidden(passages, source, number)
-    if not text.strip():
-        images = page.get_objects([raw.FPDF_PAGEOBJ_IMAGE], max_depth=3)
-        return () if next(images, None) is None else None
+    return _PageText(textpage, text, angle)
+
+
+def _is_meaningless(textpage: Any, text: str) -> bool:
+    """Return whether too many characters of a page are unreadable."""
     unmapped = _samples(len(text), partial(raw.FPDFText_HasUnicodeMapError, textpage.raw))
-    if max(garbage_share(text), unmapped.count(1) / max(1, len(unmapped))) > _MAX_GARBAGE:
-        return None
-    if unreadable := text.count("\ufffd"):
-        source.note("unreadable characters", f"page {number}", unreadable)
-    _note_left_out(page, kinds, source, number)
-    paths = [item for item, kind in zip(objects, kinds, strict=True) if kind == _PATH]
-    lines, turned = _lines(textpage, text, number - 1)
-    lines = _displayed_lines(page, textpage, lines, source)
-    starts = {line.start for line in lines}
-    turned = [line for line in turned if line.start in starts]
-    if angle:
-        return lines
-    # Vertical text, as in old Chinese books.
+    share_unmapped = unmapped.count(1) / max(1, len(unmapped))
+    return max(garbage_share(text), share_unmapped) > _MAX_GARBAGE
+
+
+def _without_turned_lines(
+    lines: list[TextLine], turned: Sequence[TextLine], source: SourceFile, number: int
+) -> list[TextLine]:
+    """Return the lines without those turned against the page. Such lines are noted."""
     is_vertical = 2 * sum(line.turn != 0 for line in lines) > len(lines)
-    if turned and not is_vertical:
-        words = " ".join(line.text for line in turned)
-        source.note("turned lines left out", f"page {number}: {words[:40]}", len(turned))
-        lines = [line for line in lines if line not in turned]
-    with_rows = with_tables(paths, textpage, lines)
-    if hidden:  # spaces stand for hidden characters
-        with_rows = [line._replace(text=" ".join(line.text.split())) for line in with_rows]
-    return with_parts_joined(with_rows)
+    if is_vertical or not turned:  # old Chinese books are vertical
+        return lines
+    starts = {line.start for line in lines}
+    left_out = [line for line in turned if line.start in starts]
+    if not left_out:
+        return lines
+    words = " ".join(line.text for line in left_out)
+    source.note("turned lines left out", f"page {number}: {words[:40]}", len(left_out))
+    return [line for line in lines if line not in left_out]
 
 
 def _note_hidden(passages: Sequence[str], source: SourceFile, number: int) -> None:
@@ -260,7 +291,7 @@ def _text(textpage: Any) -> str:
     count = textpage.count_chars()
     if len(text) != count:  # PDFium omits characters without a code
         codes = [raw.FPDFText_GetUnicode(textpage.raw, index) for index in range(count)]
-        units = "".join(map(chr, codes)).translate(_CONTROLS)
+        units = "".join(chr(code) for code in codes).translate(_CONTROLS)
         text = units.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
         text = normalized(text)
     return text
@@ -273,12 +304,23 @@ _CONTROLS = {0: "\ufffd", 2: HYPHEN}
 _PATH = raw.FPDF_PAGEOBJ_PATH
 
 
-def _page_objects(page: Any) -> tuple[list[int], list[int]]:
-    """Return the addresses and the kinds of the objects of a page."""
-    address = cast(page.raw, c_void_p).value
+class _PageObjects(NamedTuple):
+    """The addresses and the kinds of the objects of a page."""
+
+    addresses: list[int]
+    kinds: list[int]
+
+    def paths(self) -> list[int]:
+        """Return the addresses of the drawn paths."""
+        pairs = zip(self.addresses, self.kinds, strict=True)
+        return [address for address, kind in pairs if kind == _PATH]
+
+
+def _page_objects(page: Any) -> _PageObjects:
+    page_address = cast(page.raw, c_void_p).value
     count = raw.FPDFPage_CountObjects(page.raw)
-    objects = list(map(_object, repeat(address), range(count)))
-    return objects, list(map(_kind, objects))
+    addresses = [_object(page_address, index) for index in range(count)]
+    return _PageObjects(addresses, [_kind(address) for address in addresses])
 
 
 def _note_left_out(page: Any, kinds: Sequence[int], source: SourceFile, number: int) -> None:
@@ -295,26 +337,71 @@ def _note_left_out(page: Any, kinds: Sequence[int], source: SourceFile, number: 
 
 def _samples(length: int, measure: Callable[[int], float]) -> list[float]:
     """Measure 12 characters of a page."""
-    return list(map(measure, range(0, length, length // 12 + 1)))
+    return [measure(index) for index in range(0, length, length // 12 + 1)]
 
 
-def _with_ligatures_in_order(textpage: Any, text: str) -> str:
+class _Ruler:
+    """The measures of the characters of a page. The buffers are used again for each character."""
+
+    def __init__(self, textpage: Any) -> None:
+        self.textpage = textpage
+        self.handle = cast(textpage.raw, c_void_p).value or 0
+        self._loose = raw.FS_RECTF()
+        self._matrix = raw.FS_MATRIX()
+        self._origin = (c_double * 2)()
+        self._edges = (c_double * 4)()  # left, right, bottom, top
+        self._at_loose = addressof(self._loose)
+        self._at_matrix = addressof(self._matrix)
+        self._at_origin = _addresses(self._origin)
+        self._at_edges = _addresses(self._edges)
+
+    def point(self, index: int) -> tuple[float, float]:
+        """Return the origin of a character."""
+        _origin(self.handle, index, *self._at_origin)
+        return self._origin[0], self._origin[1]
+
+    def rise(self, index: int, beside: int) -> float:
+        """Return the height of the ink of a character above the origin of another one."""
+        _origin(self.handle, beside, *self._at_origin)
+        _box(self.handle, index, *self._at_edges)
+        return self._edges[2] - self._origin[1]
+
+    def height(self, index: int) -> float:
+        """Return the height of the ink of a character."""
+        _box(self.handle, index, *self._at_edges)
+        return self._edges[3] - self._edges[2]
+
+    def loose_box(self, index: int) -> Any:
+        """Return the box of a character in its font, which is valid until the next call."""
+        _loose_box(self.handle, index, self._at_loose)
+        return self._loose
+
+    def letter(self, index: int) -> tuple[float, bool]:
+        """Return the size of a character in points, and whether its line rises or falls."""
+        size = abs(_font_size(self.handle, index))
+        if not _matrix(self.handle, index, self._at_matrix):
+            return size, False
+        matrix = self._matrix
+        is_turned = matrix.b != 0 and abs(atan2(matrix.b, matrix.a)) > _MAX_SLOPE
+        return size * hypot(matrix.c, matrix.d), is_turned
+
+
+def _addresses(numbers: Any) -> tuple[int, ...]:
+    """Return the addresses of the numbers of an array."""
+    first = addressof(numbers)
+    return tuple(range(first, first + sizeof(numbers), sizeof(c_double)))
+
+
+def _with_ligatures_in_order(ruler: _Ruler, text: str) -> str:
     """Restore the order of letters in Arabic ligatures, which PDFium reverses."""
     if "\u0644" not in text:
         return text
 
     def in_order(match: re.Match[str]) -> str:
-        places = {_point(textpage.raw, index) for index in range(*match.span())}
+        places = {ruler.point(index) for index in range(*match.span())}
         return match[0][::-1] if len(places) == 1 else match[0]
 
     return _ALEF_LAM.sub(in_order, text)
-
-
-def _point(handle: Any, index: int) -> tuple[float, float]:
-    """Return the origin of a character."""
-    x, y = c_double(), c_double()
-    raw.FPDFText_GetCharOrigin(handle, index, x, y)
-    return x.value, y.value
 
 
 def _png(page: Any) -> bytes:
@@ -334,8 +421,22 @@ class Measured(NamedTuple):
     baseline: float
     turn: int = 0
 
+    def rotated(self, quarter_turns: int, end: float) -> Measured:
+        """Return the position on a rotated page.
 
-def _lines(textpage: Any, text: str, page: int) -> tuple[list[TextLine], list[TextLine]]:
+        Args:
+            quarter_turns: 1 if the line runs downwards, -1 if it runs upwards.
+            end: The height at which the line ends.
+        """
+        return Measured(
+            x0=-quarter_turns * self.baseline,
+            right=-quarter_turns * end,
+            baseline=quarter_turns * self.x0,
+            turn=quarter_turns,
+        )
+
+
+def _lines(ruler: _Ruler, text: str, page: int) -> tuple[list[TextLine], list[TextLine]]:
     """Return the lines of a page with positions, measured at their first and last characters.
 
     Downward and upward lines have the positions of a rotated page. The positions of right-to-left
@@ -344,37 +445,29 @@ def _lines(textpage: Any, text: str, page: int) -> tuple[list[TextLine], list[Te
     Returns:
         All lines, and the lines turned against the page, such as stamps and watermarks.
     """
-    handle = cast(textpage.raw, c_void_p).value or 0
-    box = raw.FS_RECTF()  # these buffers are used again for each line
-    matrix = raw.FS_MATRIX()
-    x = c_double()
-    y = c_double()
-    at_box, at_matrix, at_x, at_y = map(addressof, (box, matrix, x, y))
-    has_outline = bool(raw.FPDFBookmark_GetFirstChild(textpage.page.pdf, None))
+    has_outline = bool(raw.FPDFBookmark_GetFirstChild(ruler.textpage.page.pdf, None))
     lines: list[TextLine] = []
     turned: list[TextLine] = []
-    text = _with_raised_digits(handle, text)
+    text = _with_raised_digits(ruler, text)
     pending = [match.span() for match in _LINE.finditer(text)][::-1]
     while pending:
         start, stop = pending.pop()
-        _origin(handle, start, at_x, at_y)
-        size = abs(_font_size(handle, start))
-        if _matrix(handle, start, at_matrix):
-            size *= hypot(matrix.c, matrix.d)
-        is_turned = matrix.b != 0 and abs(atan2(matrix.b, matrix.a)) > _MAX_SLOPE
-        _loose_box(handle, stop - 1, at_box)
-        measured = Measured(x.value, box.right, y.value)
-        if not 0 <= measured.baseline - box.bottom <= 0.5 * size:  # not the usual descent
-            if at := _parting(textpage.raw, text, start, stop, size):
-                pending += [(at, stop), (start, start + len(text[start:at].rstrip()))]
+        size, is_turned = ruler.letter(start)
+        x, y = ruler.point(start)
+        last = ruler.loose_box(stop - 1)
+        measured = Measured(x, last.right, y)
+        descent = y - last.bottom
+        if not 0 <= descent <= 0.5 * size:  # not the usual descent
+            if at := _parting(ruler, text, start, stop, size):
+                first_stop = start + len(text[start:at].rstrip())
+                pending += [(at, stop), (start, first_stop)]
                 continue
-            measured = _turned(measured, box, is_turned=is_turned)
+            measured = _turned(measured, last, is_turned=is_turned)
         if measured.right <= measured.x0 and not measured.turn:
-            measured = _widened(handle, text, start, stop, measured)
+            measured = _widened(ruler, text, start, stop, measured)
         line = text[start:stop]
-        may_be_heading = not has_outline and line[0].isdigit() and HEADING_NUMBER.match(line)
-        is_bold = bool(may_be_heading) and _is_bold(textpage.raw, start)
         x0, right, baseline, turn = measured
+        is_bold = not has_outline and _is_bold_number(ruler, start, line)
         lines.append(TextLine(line, start, x0, right, baseline, size, turn, (), is_bold, page))
         if is_turned and right > x0:
             turned.append(lines[-1])
@@ -389,16 +482,15 @@ def _turned(measured: Measured, last: Any, *, is_turned: bool) -> Measured:
         last: The box of its last character.
         is_turned: Whether its letters are turned.
     """
-    x0, _, baseline, _ = measured
-    width = abs(last.left - x0)
-    if baseline - last.top > width:
-        return Measured(-baseline, -last.bottom, x0, 1)
-    if is_turned and last.bottom - baseline > width:
-        return Measured(baseline, last.top, -x0, -1)
+    width = abs(last.left - measured.x0)
+    if measured.baseline - last.top > width:
+        return measured.rotated(quarter_turns=1, end=last.bottom)
+    if is_turned and last.bottom - measured.baseline > width:
+        return measured.rotated(quarter_turns=-1, end=last.top)
     return measured
 
 
-def _widened(handle: int, text: str, start: int, stop: int, measured: Measured) -> Measured:
+def _widened(ruler: _Ruler, text: str, start: int, stop: int, measured: Measured) -> Measured:
     """Return the position of a line whose last character is before its first one.
 
     A page number may be displayed before the text that precedes it. Right-to-left lines keep
@@ -406,22 +498,28 @@ def _widened(handle: int, text: str, start: int, stop: int, measured: Measured) 
     """
     if _RIGHT_TO_LEFT.search(text, start, stop):
         return measured
-    box = raw.FS_RECTF()
-    x0, right, baseline, turn = measured
+    x0 = measured.x0
+    right = measured.right
     for index in range(start, stop):
-        _loose_box(handle, index, addressof(box))
+        box = ruler.loose_box(index)
         x0 = min(x0, box.left)
         right = max(right, box.right)
-    return Measured(x0, right, baseline, turn)
+    return measured._replace(x0=x0, right=right)
 
 
 _BOLD = re.compile("bold|black|heavy|cmbx|cmb10|-bd|demi", re.I)
 
 
+def _is_bold_number(ruler: _Ruler, start: int, line: str) -> bool:
+    """Return whether a line begins with the number of a heading in bold letters."""
+    may_be_heading = line[0].isdigit() and HEADING_NUMBER.match(line)
+    return bool(may_be_heading) and _is_bold(ruler.textpage.raw, start)
+
+
 def _is_bold(handle: Any, index: int) -> bool:
     """Return whether a character is bold, according to the name or the weight of its font."""
-    name, flags = create_string_buffer(200), c_int()
-    raw.FPDFText_GetFontInfo(handle, index, name, 200, flags)
+    name = create_string_buffer(200)
+    raw.FPDFText_GetFontInfo(handle, index, name, 200, c_int())
     is_named = _BOLD.search(name.value.decode("utf-8", "replace"))
     return bool(is_named) or raw.FPDFText_GetFontWeight(handle, index) >= 600
 
@@ -430,79 +528,77 @@ def _is_bold(handle: Any, index: int) -> bool:
 _NUMBERS = re.compile("[0-9](?:[0-9,–-]*[0-9]|(?<! [0-9]))")
 
 
-def _size(handle: int, index: int) -> float:
-    """Return the size of a character in points."""
-    size: float = abs(_font_size(handle, index))
-    matrix = raw.FS_MATRIX()
-    if _matrix(handle, index, addressof(matrix)):
-        size *= hypot(matrix.c, matrix.d)
-    return size
-
-
-def _with_raised_digits(handle: Any, text: str) -> str:
+def _with_raised_digits(ruler: _Ruler, text: str) -> str:
     """Replace digits that are raised above the character next to them by their raised forms.
 
     They are smaller letters at a higher position, or glyphs of the font for superscripts.
     """
-    measures = (c_double * 6)()  # x and y of an origin, left, right, bottom and top of a box
-    x, y, *edges = range(addressof(measures), addressof(measures) + 48, 8)
-
-    def first_raised(start: int, end: int, beside: int) -> int:
-        """Return the start of the raised characters at the end of a number."""
-        _origin(handle, beside, x, y)
-        while end > start:
-            _box(handle, end - 1, *edges)
-            rise, character = measures[4] - measures[1], text[end - 1]
-            if rise < 0.5 and character != ",":
-                break
-            size = _size(handle, beside)
-            if character.isdigit():
-                is_raised = 0.18 * size < rise < 0.8 * size > 1.4 * (measures[5] - measures[4])
-            else:  # a sign is in the middle of a line
-                is_raised = character == "," or rise > 0.42 * size
-            if not is_raised:
-                break
-            end -= 1
-        return end
-
     for match in _NUMBERS.finditer(text):
         start, end = match.span()
         before = text[start - 1] if start else "\n"
         if before in "+−–-":
             start -= 1
             before = text[start - 1] if start else "\n"
-        first = first_raised(start, end, start if before.isspace() else start - 1)
+        beside = start if before.isspace() else start - 1
+        first = _first_raised(ruler, text, start, end, beside)
         if before in "\r\n" and end < len(text) and not text[end].isspace():
-            first = min(first, first_raised(start, end, end))
-        is_fraction = text[end : end + 1] == "\u2044"
-        if first < end and not is_fraction and not _is_turned(handle, first):
+            first = min(first, _first_raised(ruler, text, start, end, end))
+        if first < end and _may_be_raised(ruler, text, first, end):
             text = text[:first] + text[first:end].translate(RAISED) + text[end:]
     return text
 
 
-def _is_turned(handle: int, index: int) -> bool:
-    """Return whether a character is turned against the page, so that its line rises."""
-    matrix = raw.FS_MATRIX()
-    if not _matrix(handle, index, addressof(matrix)):
-        return False
-    return abs(atan2(matrix.b, matrix.a)) > _MAX_SLOPE
+def _may_be_raised(ruler: _Ruler, text: str, start: int, end: int) -> bool:
+    """Return whether the digits are neither the upper part of a fraction nor in a turned line."""
+    _, is_turned = ruler.letter(start)
+    is_fraction = text[end : end + 1] == "\u2044"
+    return not is_fraction and not is_turned
 
 
-def _parting(handle: Any, text: str, start: int, stop: int, size: float) -> int:
+def _first_raised(ruler: _Ruler, text: str, start: int, end: int, beside: int) -> int:
+    """Return the start of the raised characters at the end of a number.
+
+    Args:
+        ruler: The measures of the page.
+        text: The text of the page.
+        start: The start of the number.
+        end: The end of the number.
+        beside: The index of a character next to the number, which is not raised.
+    """
+    while end > start:
+        character = text[end - 1]
+        rise = ruler.rise(end - 1, beside)
+        if rise < 0.5 and character != ",":
+            break
+        size, _ = ruler.letter(beside)
+        if character.isdigit():
+            is_small = 0.8 * size > 1.4 * ruler.height(end - 1)
+            is_raised = is_small and 0.18 * size < rise < 0.8 * size
+        else:  # a sign is in the middle of a line
+            is_raised = character == "," or rise > 0.42 * size
+        if not is_raised:
+            break
+        end -= 1
+    return end
+
+
+def _parting(ruler: _Ruler, text: str, start: int, stop: int, size: float) -> int:
     """Return the index at which a line must be split. 0: no split.
 
     PDFium merges several lines if a later line contains a superscript, even from the foot of a
     column to the head of the next column. Such a line ends at another height than its start and
     turns back before its end.
     """
-    (x0, first), (_, last) = _point(handle, start), _point(handle, stop - 1)
-    quarters = (_point(handle, start + (stop - start) * n // 4) for n in (1, 2, 3))
+    x0, first = ruler.point(start)
+    _, last = ruler.point(stop - 1)
+    quarters = (ruler.point(start + (stop - start) * n // 4) for n in (1, 2, 3))
     if abs(first - last) <= 0.6 * size or not any(abs(x - x0) > size for x, _ in quarters):
         return 0
-    before, after = start, stop - 1
+    before = start
+    after = stop - 1
     while after - before > 1:
         middle = (before + after) // 2
-        height = _point(handle, middle)[1]
+        _, height = ruler.point(middle)
         if not text[middle].isspace() and abs(height - last) < abs(height - first):
             after = middle
         else:
