@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
 from typing import Any
@@ -180,14 +180,37 @@ def _equation(element: Element) -> str:
     if name in ("t", "mi", "mn", "mo", "mtext", "ms"):
         return element.text or ""
     inner = [e for e in element if not local_name(e).endswith(("Pr", "annotation"))]
-    parts = list(map(_equation, inner))
-    first, second, third = [*map(str.strip, parts), "", "", ""][:3]
-    properties = {
-        local_name(value): attribute(value, "val")
-        for child in element
-        if local_name(child) == f"{name}Pr"
-        for value in child
-    }
+    parts = [_equation(e) for e in inner]
+    operands = [part.strip() for part in parts]
+    first, second, third = [*operands, "", "", ""][:3]
+    match name:
+        case "f" | "mfrac":
+            return f"{_grouped(first)}/{_grouped(second)}"
+        case "rad":
+            return _root(degree=first, base=second)
+        case "mroot":
+            return _root(degree=second, base=first)
+        case "msqrt":
+            return _root(degree="", base="".join(parts))
+        case "func":
+            return f"{first} {second}" if second[:1].isalnum() else f"{first}{second}"
+        case "nary":
+            sign = _property(element, "chr") or "∫"
+            return f" {sign}{_marked('_', first)}{_marked('^', second)} {third}"
+        case "d":
+            return _delimited(element, parts)
+        case "m" | "mtable":
+            return f"[{'; '.join(parts)}]"
+        case "eqArr":
+            return "; ".join(parts)
+        case "mr" | "mtr":
+            return ", ".join(parts)
+    scripts = _with_scripts(name, first, second, third)
+    return "".join(parts) if scripts is None else scripts
+
+
+def _with_scripts(name: str, first: str, second: str, third: str) -> str | None:
+    """Return an expression with superscripts and subscripts, or None for other elements."""
     match name:
         case "sSup" | "msup" | "limUpp" | "mover":
             return f"{_grouped(first)}{_marked('^', second)}"
@@ -197,28 +220,30 @@ def _equation(element: Element) -> str:
             return f"{_lowered(first, second)}{_marked('^', third)}"
         case "sPre":
             return f"{_marked('_', first)}{_marked('^', second)}{third}"
-        case "f" | "mfrac":
-            return f"{_grouped(first)}/{_grouped(second)}"
-        case "rad" | "mroot":
-            degree, base = (first, second) if name == "rad" else (second, first)
-            return f" root({degree}, {base})" if degree else f" sqrt({base})"
-        case "msqrt":
-            return f" sqrt({''.join(parts)})"
-        case "func":
-            return f"{first} {second}" if second[:1].isalnum() else f"{first}{second}"
-        case "nary":
-            sign = properties.get("chr") or "∫"
-            return f" {sign}{_marked('_', first)}{_marked('^', second)} {third}"
-        case "d":
-            begin, end = properties.get("begChr", "("), properties.get("endChr", ")")
-            return f"{begin}{(properties.get('sepChr') or '|').join(parts)}{end}"
-        case "m" | "mtable":
-            return f"[{'; '.join(parts)}]"
-        case "eqArr":
-            return "; ".join(parts)
-        case "mr" | "mtr":
-            return ", ".join(parts)
-    return "".join(parts)
+    return None
+
+
+def _property(element: Element, name: str, default: str = "") -> str:
+    """Return a property of an element of an equation."""
+    found = default
+    for child in element:
+        if local_name(child) == f"{local_name(element)}Pr":
+            for value in child:
+                if local_name(value) == name:
+                    found = attribute(value, "val")
+    return found
+
+
+def _root(degree: str, base: str) -> str:
+    return f" root({degree}, {base})" if degree else f" sqrt({base})"
+
+
+def _delimited(element: Element, parts: Sequence[str]) -> str:
+    """Return parts between parentheses or the signs that the element names."""
+    begin = _property(element, "begChr", "(")
+    end = _property(element, "endChr", ")")
+    separator = _property(element, "sepChr") or "|"
+    return f"{begin}{separator.join(parts)}{end}"
 
 
 def _grouped(text: str) -> str:
