@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Iterator
 from html import unescape
 from typing import NamedTuple
 from urllib.parse import unquote
 from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
 from ...nodegraph.document import Document
 from ...nodegraph.readers.decoding import decode, decoded, label_in
@@ -41,9 +43,7 @@ _WRAP = re.compile(
     rf"|(?<=[^\s>]\n)\s*(?={_WIDE}))"
 )
 
-_EMPHASIS = [
-    *("b", "strong", "i", "em", "u", "s", "strike", "del", "font", "span", "mark", "ins"),
-]
+_EMPHASIS = ["b", "strong", "i", "em", "u", "s", "strike", "del", "font", "span", "mark", "ins"]
 
 
 def read_html(source: SourceFile) -> Document:
@@ -201,18 +201,11 @@ def read_epub(source: SourceFile) -> Document:
         container = ElementTree.fromstring(archive.read("META-INF/container.xml"))
         package_path = next(named(container, "rootfile")).attrib["full-path"]
         package = ElementTree.fromstring(archive.read(package_path))
-        items = {item.get("id"): item for item in named(package, "item")}
-        sheets = [name for name in sorted(names) if name.lower().endswith(".css")]
-        css = "\n".join(archive.read(name).decode("utf-8", "replace") for name in sheets)
+        sheets = [archive.read(name) for name in sorted(names) if name.lower().endswith(".css")]
+        css = "\n".join(sheet.decode("utf-8", "replace") for sheet in sheets)
         rules = rules_of_book(css)
         chapters: list[str] = []
-        for reference in named(package, "itemref"):
-            item = items.get(reference.get("idref"))
-            if item is None or item.get("properties") == "nav":
-                source.note("tables of contents left out")
-                continue
-            href = unquote(item.get("href", ""))
-            name = posixpath.normpath(posixpath.join(posixpath.dirname(package_path), href))
+        for name in _chapter_names(package, package_path, source):
             if name in names:
                 data = archive.read(name)
                 place = f"chapter {len(chapters) + 1}"
@@ -228,3 +221,16 @@ def read_epub(source: SourceFile) -> Document:
     ]
     metadata = {**title_and_author(package.iter()), "page_unit": "chapter"}
     return source.document(join_pages(page for page in pages if page), metadata)
+
+
+def _chapter_names(package: Element, package_path: str, source: SourceFile) -> Iterator[str]:
+    """Yield the paths of the chapters of a book, without tables of contents."""
+    folder = posixpath.dirname(package_path)
+    items = {item.get("id"): item for item in named(package, "item")}
+    for reference in named(package, "itemref"):
+        item = items.get(reference.get("idref"))
+        if item is None or item.get("properties") == "nav":
+            source.note("tables of contents left out")
+            continue
+        href = unquote(item.get("href", ""))
+        yield posixpath.normpath(posixpath.join(folder, href))

@@ -71,8 +71,18 @@ _ENGLISH = 9  # the primary language of a locale id
 _SYSTEM_LOCALES = ("F400", "F800", "X-SYSTIME", "X-SYSDATE")
 
 _MONTHS = (
-    *("January", "February", "March", "April", "May", "June", "July", "August", "September"),
-    *("October", "November", "December"),
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
 )
 
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -415,14 +425,7 @@ def _fraction(tokens: list[_Token], value: Decimal) -> str:
     has_whole = any(token.kind == "digit" for token in tokens[:start])
     magnitude = Fraction(abs(value))
     whole = int(magnitude) if has_whole else 0
-    rest = magnitude - whole
-    if denominator.strip("0").isdigit():
-        fixed = int(denominator)
-        numerator = int(rest * fixed + Fraction(1, 2))
-    else:
-        nearest = rest.limit_denominator(10 ** len(denominator) - 1)
-        fixed = nearest.denominator
-        numerator = nearest.numerator
+    numerator, fixed = _nearest_fraction(magnitude - whole, denominator)
     if has_whole and numerator == fixed:
         whole += 1
         numerator = 0
@@ -433,6 +436,15 @@ def _fraction(tokens: list[_Token], value: Decimal) -> str:
         parts.append(f"{numerator}/{fixed}")
     sign = "-" if value < 0 and (whole or numerator) else ""
     return f"{sign}{prefix}{' '.join(parts)}{suffix}"
+
+
+def _nearest_fraction(value: Fraction, denominator: str) -> tuple[int, int]:
+    """Return the numerator and the denominator: a fixed one, or one with as many digits."""
+    if denominator.strip("0").isdigit():
+        fixed = int(denominator)
+        return int(value * fixed + Fraction(1, 2)), fixed
+    nearest = value.limit_denominator(10 ** len(denominator) - 1)
+    return nearest.numerator, nearest.denominator
 
 
 _SIMPLE = re.compile(

@@ -27,6 +27,7 @@ from .office_passes import (
     CHINESE_NUMBER,
     HEAD_SHAPES,
     URN,
+    Replace,
     chinese_number,
     replaced,
     replaced_open,
@@ -80,37 +81,54 @@ def read_office(source: SourceFile) -> Document:
         document = to_document(data)
     except UnsupportedError as error:
         raise source.damaged("it is damaged or not a file of its type") from error
-    notes: dict[str, str] = {}
-    for note in document.notes:
+    notes = _notes(document.notes, heads)
+    first, *slides = _parted(document.blocks)
+    if slides:
+        metadata["page_unit"] = "slide"
+        text = join_pages(_markdown(slide, is_slide=True) for slide in slides)
+    else:
+        text = join_pages([_markdown(first)])
+    parts = [text, *running_heads(heads)]
+    text = "\n\n".join(part for part in parts if part)
+    text = _SHOWN_LABEL.sub(_label_text, text)
+    text = _NOTE.sub(lambda mark: notes.get(mark[1], ""), text)
+    text = CHINESE_NUMBER.sub(chinese_number, text)
+    _note_lost_words(source, roots, text)
+    return source.document(text, metadata)
+
+
+def _notes(notes: Iterable[Any], heads: list[tuple[str, str]]) -> dict[str, str]:
+    """Return the notes in parentheses, by id. ``heads`` receives running heads among them."""
+    by_id: dict[str, str] = {}
+    for note in notes:
         text = _markdown(note.blocks)
         if text.startswith(HEAD_MARK):
             kind, _, head = text[1:].partition(" ")
             heads.append((kind, head))
         elif text:
-            notes[note.id] = f" ({text})"
-    pages: list[list[Any]] = [[]]
-    for block in document.blocks:
+            by_id[note.id] = f" ({text})"
+    return by_id
+
+
+def _parted(blocks: Iterable[Any]) -> list[list[Any]]:
+    """Return the blocks before the first slide, and the blocks of each slide."""
+    parts: list[list[Any]] = [[]]
+    for block in blocks:
         if block.content and block.content[0].text == HEAD_MARK:
-            pages.append([])
+            parts.append([])
         else:
-            pages[-1].append(block)
-    if slides := pages[1:]:
-        metadata["page_unit"] = "slide"
-    text = join_pages(_markdown(page, is_slide=bool(slides)) for page in slides or pages)
-    text = "\n\n".join(filter(None, [text, *running_heads(heads)]))
-    text = _SHOWN_LABEL.sub(_label_text, text)
-    text = CHINESE_NUMBER.sub(chinese_number, _NOTE.sub(lambda mark: notes.get(mark[1], ""), text))
-    _note_lost_words(source, roots, text)
-    return source.document(text, metadata)
+            parts[-1].append(block)
+    return parts
 
 
 def _note_lost_words(source: SourceFile, roots: Iterable[Element], text: str) -> None:
     """Note the words of the file that are not in its text."""
     known = set(re.findall(r"\w+", text))
-    parts = "\n".join(part for root in roots for part in _texts(root))
-    for word in re.findall(r"\w+", parts):
-        if word not in known and word not in text:
-            source.note("words left out", word)
+    for root in roots:
+        parts = "\n".join(_texts(root))
+        for word in re.findall(r"\w+", parts):
+            if word not in known and word not in text:
+                source.note("words left out", word)
 
 
 def _texts(root: Element) -> Iterator[str]:
@@ -142,16 +160,19 @@ def _rewritten_file(
         heads: Receives the running heads.
     """
     is_open = "content.xml" in archive.namelist()
-    replace = partial(replaced_open, archive) if is_open else replaced
-    style_parts = ("content.xml", "styles.xml") if is_open else ("word/styles.xml",)
-    hidden = hidden_styles(
-        [xml_part(archive, name) for name in style_parts],
-        is_not_displayed if is_open else is_vanished,
-    )
+    if is_open:
+        replace: Replace = partial(replaced_open, archive)
+        styles = [xml_part(archive, name) for name in ("content.xml", "styles.xml")]
+        hidden = hidden_styles(styles, is_not_displayed)
+    else:
+        replace = replaced
+        hidden = hidden_styles([xml_part(archive, "word/styles.xml")], is_vanished)
     copied = io.BytesIO()
     with zipfile.ZipFile(copied, "w") as copy:
         for name in archive.namelist():
-            data = archive.read(name) if name.endswith((".xml", ".rels", "mimetype")) else b""
+            data = b""  # pictures
+            if name.endswith((".xml", ".rels", "mimetype")):
+                data = archive.read(name)
             if re.fullmatch(r"(?:word/|ppt/|content|styles).*\.xml", name):
                 root = ElementTree.fromstring(data)
                 if is_open:
@@ -179,9 +200,10 @@ def _running_heads(name: str, root: Element) -> Iterator[tuple[str, str]]:
         yield match[1], texts(root, "t", "tab")
     for path in named(root, "textpath"):
         yield "watermark" if match else "word art", path.get("string", "")
-    for shape in named(root, "sp") if name.startswith("ppt/slides/") else ():
-        if any(inner.get("type") in HEAD_SHAPES[1:] for inner in named(shape, "ph")):
-            yield "footer", texts(shape, "t")
+    if name.startswith("ppt/slides/"):
+        for shape in named(root, "sp"):
+            if any(inner.get("type") in HEAD_SHAPES[1:] for inner in named(shape, "ph")):
+                yield "footer", texts(shape, "t")
     if name == "styles.xml":
         for head in named(root, *_HEADS):
             yield local_name(head).partition("-")[0], "".join(head.itertext())
@@ -192,11 +214,7 @@ _HEADS = ("header", "footer", "header-first", "header-left", "footer-left")
 
 def _mark_slides(root: Element, source: SourceFile) -> None:
     """Mark the start of a slide, or of the slides of an OpenDocument file. Note hidden slides."""
-    hidden = {
-        attribute(style, "name")
-        for style in named(root, "style")
-        if any(attribute(properties, "visibility") == "hidden" for properties in style)
-    }
+    hidden = {attribute(style, "name") for style in named(root, "style") if _hides(style)}
     for slide in named(root, "page", "sld"):
         if slide.get("show") in ("0", "false") or attribute(slide, "style-name") in hidden:
             source.note("hidden slides read", " ".join(" ".join(_texts(slide)).split())[:60])
@@ -204,6 +222,10 @@ def _mark_slides(root: Element, source: SourceFile) -> None:
             slide.insert(0, ElementTree.fromstring(_MARKED_FRAME))
         for tree in list(named(slide, "spTree"))[:1]:
             tree.insert(2, ElementTree.fromstring(_MARKED_SHAPE))
+
+
+def _hides(style: Element) -> bool:
+    return any(attribute(properties, "visibility") == "hidden" for properties in style)
 
 
 _MARKED_FRAME = (
@@ -221,7 +243,8 @@ _MARKED_SHAPE = (
 
 def _markdown(blocks: Iterable[Any], *, is_slide: bool = False) -> str:
     """Return blocks as Markdown. Titles of slides rise from the second to the first level."""
-    return "\n\n".join(filter(None, (_block(block, is_slide) for block in blocks)))
+    texts_of_blocks = [_block(block, is_slide) for block in blocks]
+    return "\n\n".join(text for text in texts_of_blocks if text)
 
 
 _HASHES = re.compile("^#{1,6} ", re.M)  # would begin a heading
@@ -238,7 +261,9 @@ def _block(block: Any, is_slide: bool) -> str:
     text = _line(block.content or ()) or block.text or ""
     if block.kind == "heading" and text:
         return f"{'#' * min(6, max(1, block.level - is_slide))} {' '.join(text.split())}"
-    return f"```\n{text}\n```" if block.kind == "code_block" else _HASHES.sub(r"\\\g<0>", text)
+    if block.kind == "code_block":
+        return f"```\n{text}\n```"
+    return _HASHES.sub(r"\\\g<0>", text)
 
 
 def _rows(table: Any) -> list[list[str]]:
@@ -250,14 +275,17 @@ def _rows(table: Any) -> list[list[str]]:
             if slot.kind == "covered":
                 rows[-1].append(rows[slot.origin_row][slot.origin_col])
                 continue
-            inner = [  # tables in cells become text
-                " ".join(map(" ".join, _rows(block.table)))
-                if block.kind == "table"
-                else _block(block, False)
-                for block in slot.cell.blocks
-            ]
+            inner = [_inner_text(block) for block in slot.cell.blocks]
             rows[-1].append(" ".join(inner).strip())
     return rows
+
+
+def _inner_text(block: Any) -> str:
+    """Return a block of a cell. A table becomes text."""
+    if block.kind != "table":
+        return _block(block, False)
+    rows = [" ".join(row) for row in _rows(block.table)]
+    return " ".join(rows)
 
 
 _SHOWN_LABEL = re.compile("\ue035(.*?)\ue036\\s*")
@@ -265,7 +293,8 @@ _SHOWN_LABEL = re.compile("\ue035(.*?)\ue036\\s*")
 
 
 def _label_text(match: re.Match[str]) -> str:
-    return f"{match[1].strip()} " if any(map(str.isalnum, match[1])) else ""
+    is_visible = any(character.isalnum() for character in match[1])
+    return f"{match[1].strip()} " if is_visible else ""
 
 
 def _items(items: Any) -> Iterator[str]:
@@ -291,7 +320,9 @@ def _label(marker: str, number: int) -> str:
         text = chr(ord("a") + number - 1)
     elif marker.endswith("roman") and number < 40:
         text = f"{'x' * (number // 10)}{_ROMAN[number % 10]}"
-    return f"{text.upper() if marker.startswith('upper') else text}."
+    if marker.startswith("upper"):
+        text = text.upper()
+    return f"{text}."
 
 
 def _line(content: Iterable[Any]) -> str:

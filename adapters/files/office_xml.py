@@ -150,8 +150,10 @@ def note_left_out(source: SourceFile, root: Element, part: str, *, is_sheet: boo
             deleted = " ".join("".join(each.itertext()) for each in inner)
             if name in LEFT_OUT[_DELETED] and not deleted.strip():
                 continue  # a paragraph mark, or a mark of the start of a moved passage
-            lines = (texts(p, "t") or " ".join(p.itertext()) for p in reversed(paragraphs))
-            place = deleted if name == "deletion" else next(filter(str.strip, lines), part)
+            place = deleted
+            if name != "deletion":
+                lines = (texts(p, "t") or " ".join(p.itertext()) for p in reversed(paragraphs))
+                place = next((line for line in lines if line.strip()), part)
             source.note(kind, " ".join(place.split())[:60])
 
 
@@ -160,9 +162,11 @@ def running_heads(parts: Iterable[tuple[str, str]]) -> list[str]:
 
     Texts without letters, such as page numbers, are omitted.
     """
-    found = ((kind.capitalize(), " ".join(text.split())) for kind, text in parts)
-    heads = (f"{kind}: {text}" for kind, text in found if any(map(str.isalpha, text)))
-    return list(dict.fromkeys(heads))
+    heads: dict[str, None] = {}
+    for kind, text in parts:
+        if any(character.isalpha() for character in text):
+            heads[f"{kind.capitalize()}: {' '.join(text.split())}"] = None
+    return list(heads)
 
 
 _GROUPED = re.compile(r"[\w.′'∞]*|[([][^()\[\]]*[)\]]|\w+\([^()]*\)")
@@ -265,29 +269,41 @@ def drawing_lines(root: Element) -> list[str]:
     if local_name(root) != "chartSpace":
         return []
     titles = [" ".join(texts(title, "t", "v").split()) for title in named(root, "title")]
-    lines = [f"Chart: {'; '.join(filter(None, titles))}"]
+    lines = [f"Chart: {'; '.join(title for title in titles if title)}"]
     for series in named(root, "ser"):
-        heads, values = (
-            [texts(point, "v") for part in named(series, *kinds) for point in named(part, "pt")]
-            for kinds in (("cat", "xVal"), ("val", "yVal"))
-        )
+        heads = _point_values(series, "cat", "xVal")
+        values = _point_values(series, "val", "yVal")
         pairs = (" ".join(pair).strip() for pair in zip_longest(heads, values, fillvalue=""))
         name = "".join(texts(part, "v") for part in named(series, "tx"))
         lines.append(f"{name}: {', '.join(pairs)}".removeprefix(": "))
     return lines
 
 
+def _point_values(series: Element, *kinds: str) -> list[str]:
+    """Return the values of the points of a series: of its categories, or of its values."""
+    values: list[str] = []
+    for part in named(series, *kinds):
+        values += [texts(point, "v") for point in named(part, "pt")]
+    return values
+
+
 def raised(style: Element) -> int:
     """Return whether a style of OpenDocument raises (1) or lowers (-1) text."""
     position = next((p for child in style if (p := attribute(child, "text-position"))), "0")
-    return 0 if position.startswith("0") else -1 if position.startswith(("sub", "-")) else 1
+    if position.startswith("0"):
+        return 0
+    return -1 if position.startswith(("sub", "-")) else 1
 
 
 def is_line_through(style: Element) -> bool | None:
     """Return whether a style of OpenDocument strikes text through. None: it does not say."""
     names = ("text-line-through-style", "text-line-through-type")
-    values = [value for child in style for name in names if (value := attribute(child, name))]
-    return "none" not in values if values else None
+    values: list[str] = []
+    for child in style:
+        values += [attribute(child, name) for name in names]
+    if not any(values):
+        return None
+    return "none" not in values
 
 
 def open_object(archive: zipfile.ZipFile, target: str) -> list[str]:
@@ -297,6 +313,13 @@ def open_object(archive: zipfile.ZipFile, target: str) -> list[str]:
         return [equation(root)]
     if not len(root):
         return []
-    titles = ("".join(title.itertext()) for title in named(root, "title"))
-    rows = (" ".join("".join(cell.itertext()) for cell in row) for row in named(root, "table-row"))
-    return [f"Chart: {'; '.join(titles)}", *rows]
+    titles = [_inner_words(title) for title in named(root, "title")]
+    lines = [f"Chart: {'; '.join(titles)}"]
+    for row in named(root, "table-row"):
+        cells = [_inner_words(cell) for cell in row]
+        lines.append(" ".join(cells))
+    return lines
+
+
+def _inner_words(element: Element) -> str:
+    return "".join(element.itertext())

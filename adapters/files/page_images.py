@@ -53,11 +53,7 @@ def page_image(node: Node, page: int | None = None, span: tuple[int, int] | None
     if graph is None:
         raise ValueError(f"{node!r} must belong to a graph, which stores the path of its file")
     if span is not None:
-        root = node.root
-        start, end = span
-        if not 0 <= start < end <= len(root.text):
-            raise ValueError(f"span must be from 0 to {len(root.text)} in {root.id!r}, got {span}")
-        node = replace(root, text=root.text[start:end], start=start, end=end)
+        node = _passage(node.root, span)
     with parser("pypdfium2"):
         import pypdfium2  # noqa: F401
     if node.metadata.get("page_unit") != "page":
@@ -82,6 +78,16 @@ def page_image(node: Node, page: int | None = None, span: tuple[int, int] | None
     except (TimeoutError, ChildProcessError, RuntimeError) as error:
         raise ReadError(f"can't show page {page} of {path}: {error}") from error
     return bytes(image)
+
+
+def _passage(document: Node, span: tuple[int, int]) -> Node:
+    """Return a document as a node that has only the span."""
+    start, end = span
+    if not 0 <= start < end <= len(document.text):
+        raise ValueError(
+            f"span must be from 0 to {len(document.text)} in {document.id!r}, got {span}"
+        )
+    return replace(document, text=document.text[start:end], start=start, end=end)
 
 
 def render_page(task: tuple[str, int, Sequence[_Rectangle]]) -> bytes:

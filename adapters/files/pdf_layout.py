@@ -247,37 +247,62 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
             places = [(height, key) for key in _keys(line.text, page)]
             for place in (*places, *_counted(line.text, page)):
                 found.setdefault(place, []).append(page)
-    first = {place: on[0] for place, on in found.items() if _is_on_most(on, len(pages))}
-    titles = _running_titles(pages, margins)
-    start = _squeezed("".join(line.text for line in pages[0])) if first else ""
-    sizes = _sizes(chain(*pages) if first else ())
-    body = max(sizes, key=sizes.__getitem__, default=0.0)
-    heights = {height for height, _ in first}
+    first_pages = {place: on[0] for place, on in found.items() if _is_on_most(on, len(pages))}
+    heads = _RunningHeads(pages, margins, first_pages)
+    kept: list[Lines] = []
+    for page, lines in enumerate(pages):
+        candidates = [heads.kept(line, page) for line in lines]
+        kept.append([line for line in candidates if line is not None])
+    return kept
 
-    def kept(line: TextLine, page: int) -> TextLine | None:
+
+class _RunningHeads:
+    """The page numbers, headers and footers of a document.
+
+    Args:
+        pages: The lines of the pages.
+        margins: The lines that may be headers or footers.
+        first_pages: The first page of each header or footer, by height and text.
+    """
+
+    def __init__(
+        self,
+        pages: Sequence[Lines],
+        margins: _Margins,
+        first_pages: Mapping[tuple[int, str], int],
+    ) -> None:
+        self._margins = margins
+        self._first_pages = first_pages
+        self._heights = {height for height, _ in first_pages}
+        self._titles = _running_titles(pages, margins)
+        self._first_page = ""
+        self._body_size = 0.0
+        if first_pages:
+            self._first_page = _squeezed("".join(line.text for line in pages[0]))
+            sizes = _sizes(chain(*pages))
+            self._body_size = max(sizes, key=sizes.__getitem__, default=0.0)
+
+    def kept(self, line: TextLine, page: int) -> TextLine | None:
         """Return a line, the first header in the size of the text, or None."""
-        height, text = _height(line), line.text
-        is_number = _is_page_number(text)
-        if is_number and any(place in first for place in _counted(text, page)):
-            return None
-        if text in titles.get(height, ()):
-            return None
-        if height not in heights:
+        height = _height(line)
+        if height not in self._margins:
             return line
-        on = [first[height, key] for key in _keys(text, page) if (height, key) in first]
+        text = line.text
+        is_number = _is_page_number(text)
+        if is_number and any(place in self._first_pages for place in _counted(text, page)):
+            return None
+        if text in self._titles.get(height, ()):
+            return None
+        if height not in self._heights:
+            return line
+        places = [(height, key) for key in _keys(text, page)]
+        on = [self._first_pages[place] for place in places if place in self._first_pages]
         if not on:
             return line
-        is_new = page == min(on) and not is_number and (not page or _squeezed(text) not in start)
-        return line._replace(size=min(line.size, body)) if is_new else None
-
-    return [
-        [
-            stays
-            for line in lines
-            if (stays := kept(line, page) if _height(line) in margins else line)
-        ]
-        for page, lines in enumerate(pages)
-    ]
+        if is_number or page != min(on):
+            return None
+        is_title = page > 0 and _squeezed(text) in self._first_page
+        return None if is_title else line._replace(size=min(line.size, self._body_size))
 
 
 def _running_titles(pages: Sequence[Lines], margins: _Margins) -> dict[int, set[str]]:

@@ -13,7 +13,7 @@ from operator import neg
 from typing import Any, NamedTuple
 
 from .office_xml import parser
-from .pdf_layout import Lines, TableRow, TextLine, as_markdown, joined
+from .pdf_layout import Lines, Rectangle, TableRow, TextLine, as_markdown, joined
 
 with parser("pypdfium2"):
     from pypdfium2 import raw
@@ -258,6 +258,10 @@ def _lines_inside(grid: _Grid, lines: Lines) -> list[TextLine]:
     return [] if is_crossed else inside
 
 
+_CellLines = Sequence[tuple[float, str]]
+"""The baselines and the texts of the lines of a cell."""
+
+
 def _rows(grid: _Grid, lines: Lines, words: _Words) -> list[TableRow]:
     """Return the rows of a grid. Empty if the grid is not a table."""
     texts: dict[int, dict[int, list[tuple[float, str]]]] = {}  # by row and column
@@ -265,24 +269,33 @@ def _rows(grid: _Grid, lines: Lines, words: _Words) -> list[TableRow]:
         for (row, column), text in _parts(line, grid, words):
             texts.setdefault(row, {}).setdefault(column, []).append((line.baseline, text))
     columns = sorted({column for cells in texts.values() for column in cells})
-    xs = [*(grid.columns[column] for column in columns), grid.columns[-1]]
+    edges = [grid.columns[column] for column in columns]
+    edges.append(grid.columns[-1])
     rows: list[TableRow] = []
     for number, below in pairwise([*sorted(texts), -1]):
-        cells, top, bottom = texts[number], grid.rows[number], grid.rows[below]
+        cells = [texts[number].get(column, []) for column in columns]
         # A header and a body, or a body without rules between its rows.
-        count = _count_rows([*cells.values()]) if len(grid.rows) <= 3 else 1
-        height = (top - bottom) / count
+        count = _count_rows([cell for cell in cells if cell]) if len(grid.rows) <= 3 else 1
+        top = grid.rows[number]
+        height = (top - grid.rows[below]) / count
         for at in range(count):
             y = top - at * height
-            lines_of = cells if count == 1 else {c: cells[c][at : at + 1] for c in cells}
-            parts = ([text for _, text in lines_of.get(c, ())] or [""] for c in columns)
-            filled = [as_markdown(joined(part)) for part in parts]
-            boxes = [(x0, y - height, x1, y) for x0, x1 in pairwise(xs)]
-            rows.append([*zip(filled, boxes, strict=True)])
+            parts = cells if count == 1 else [cell[at : at + 1] for cell in cells]
+            rows.append(_row(parts, edges, y - height, y))
     return rows if min(len(rows), len(columns)) > 1 else []
 
 
-def _count_rows(cells: Sequence[Sequence[tuple[float, str]]]) -> int:
+def _row(
+    cells: Sequence[_CellLines], edges: Sequence[float], bottom: float, top: float
+) -> TableRow:
+    row: list[tuple[str, Rectangle]] = []
+    for lines, (left, right) in zip(cells, pairwise(edges), strict=True):
+        text = joined([text for _, text in lines] or [""])
+        row.append((as_markdown(text), (left, bottom, right, top)))
+    return row
+
+
+def _count_rows(cells: Sequence[_CellLines]) -> int:
     """Return the number of rows between two rules: all cells have lines at equal heights."""
     is_same = len({len(cell) for cell in cells}) == 1 and all(
         max(row)[0] - min(row)[0] <= _NEAR for row in zip(*cells, strict=True)
