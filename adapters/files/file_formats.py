@@ -49,7 +49,7 @@ def read_notebook(source: SourceFile) -> Document:
             source.note("pictures left out", place, len(cell["attachments"]))
         if cell.get("cell_type") == "code":
             written = (_output(output, source, place) for output in cell.get("outputs", []))
-            outputs = _ESCAPE.sub("", "\n".join(filter(None, written)))
+            outputs = _ESCAPE.sub("", "\n".join(output for output in written if output))
             if len(outputs) > _MAX_OUTPUT:
                 source.note(f"outputs cut after {_MAX_OUTPUT:,} characters", place)
                 outputs = f"{outputs[:_MAX_OUTPUT]} ..."
@@ -80,7 +80,7 @@ def _output(output: Any, source: SourceFile, place: str) -> str:
     html = _joined(data.get("text/html", data.get("html", "")))
     if html and ("<table" in html or not full):
         full.insert(0, page_text(html, source, place))
-    return next(filter(None, [*full, *texts]), "")
+    return next((text for text in (*full, *texts) if text), "")
 
 
 _PICTURES = ("png", "jpeg", "svg")  # keys of old notebooks
@@ -111,9 +111,9 @@ _ZIP = b"PK\x03\x04"
 
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # Office 97 to 2003, and encrypted files
 
-_OFFICE_NAMES = (
-    *(".docx", ".docm", ".dotx", ".pptx", ".pptm", ".ppsx", ".odt", ".ott", ".odp", ".rtf"),
-    *(".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".doc", ".dot", ".ppt", ".pps"),
+_OFFICE_NAMES = tuple(
+    ".docx .docm .dotx .pptx .pptm .ppsx .odt .ott .odp .rtf "
+    ".xlsx .xlsm .xlsb .xls .ods .doc .dot .ppt .pps".split()
 )
 
 
@@ -183,7 +183,7 @@ def _read_old_office(source: SourceFile, kind: Literal["doc", "ppt"]) -> Documen
     source.note("pictures, charts, hidden slides, deleted passages not read", "the document")
     if kind == "doc":
         return source.document(markdown(html))
-    slides = map(markdown, re.split(r"<hr ?/?>", html))
+    slides = [markdown(slide) for slide in re.split(r"<hr ?/?>", html)]
     return source.document(join_pages(slides), {"page_unit": "slide"})
 
 

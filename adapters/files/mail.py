@@ -167,7 +167,8 @@ def _parsed(read: Callable[[], Any]) -> Any:
 
 def _displayed(part: Any, source: SourceFile, place: str) -> Iterator[str]:
     """Yield the texts of a part that a mail program displays, and of its attachments."""
-    kind, main = part.get_content_type(), part.get_content_maintype()
+    kind = part.get_content_type()
+    main = part.get_content_maintype()
     name = _file_name(part, source, place)
     is_attached = _parsed(part.get_content_disposition) == "attachment"
     if kind == "multipart/alternative" and part.is_multipart():
@@ -189,6 +190,15 @@ def _displayed(part: Any, source: SourceFile, place: str) -> Iterator[str]:
         source.note(f"{what} left out", place or name or kind)
 
 
+def _richness(part: Any, text: str) -> int:
+    """Return the rank of an alternative. An empty text has the lowest rank."""
+    if not text.strip():
+        return -1
+    if part.get_content_type() == "text/html" or part.is_multipart():
+        return 2
+    return int(part.get_content_type() == "text/plain")
+
+
 def _richest(parts: Any, source: SourceFile, place: str) -> Iterator[str]:
     """Yield the text of the richest alternative: HTML, then plain text, then another part.
 
@@ -197,9 +207,8 @@ def _richest(parts: Any, source: SourceFile, place: str) -> Iterator[str]:
     """
     texts: list[tuple[int, str, str]] = []
     for part in parts:
-        kind, text = part.get_content_type(), "\n\n".join(_displayed(part, source, place))
-        rank = 2 if kind == "text/html" or part.is_multipart() else int(kind == "text/plain")
-        texts.append((rank if text.strip() else -1, kind, text))
+        text = "\n\n".join(_displayed(part, source, place))
+        texts.append((_richness(part, text), part.get_content_type(), text))
     # Of equal alternatives, the last one is the richest.
     _, _, rich = max(reversed(texts), key=lambda entry: entry[0], default=(0, "", ""))
     yield rich
@@ -207,7 +216,7 @@ def _richest(parts: Any, source: SourceFile, place: str) -> Iterator[str]:
     for _, kind, text in texts:
         if kind == "text/calendar" and text is not rich:
             event = re.sub(r"\n[ \t]", "", text).partition("BEGIN:VEVENT")[2]
-            yield "\n".join(map(": ".join, _EVENT.findall(event)))
+            yield "\n".join(": ".join(field) for field in _EVENT.findall(event))
         words = set(re.findall(r"\w+", text.lower()))
         if len(words - shown) > len(words) / 5:
             source.note("alternative texts with other words left out", place or kind)

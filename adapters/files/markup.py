@@ -213,7 +213,8 @@ def mark_merged_cells(html: str) -> str:
 
     def marked(cell: re.Match[str]) -> str:
         spans = {kind.lower(): int(number) for kind, number in _SPAN.findall(cell[0])}
-        height, width = spans.get("row", 1) or 65_535, min(spans.get("col", 1), _MAX_SPAN)
+        height = spans.get("row", 1) or 65_535
+        width = min(spans.get("col", 1), _MAX_SPAN)
         return f"<{cell[1]} rowspan={height} colspan={width}>\ue026{height},{width}\ue027"
 
     return _MERGED_CELL.sub(marked, html)

@@ -6,7 +6,6 @@ import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 from ctypes import addressof, c_float, c_int, c_uint, c_void_p, cast
-from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -138,7 +137,8 @@ def _objects(page: Any) -> Iterator[_Drawn]:
     """Yield the objects of a page in the order of drawing, including those of forms."""
     address = cast(page.raw, c_void_p).value
     count = raw.FPDFPage_CountObjects(page.raw)
-    for item in map(_object, repeat(address), range(count)):
+    for index in range(count):
+        item = _object(address, index)
         kind = _kind(item)
         if kind == raw.FPDF_PAGEOBJ_FORM:
             yield from _objects_of_form(item, _IDENTITY, 1, is_opaque=True)
@@ -213,8 +213,9 @@ def _box(drawn: _Drawn) -> Box:
     if drawn.matrix is _IDENTITY:
         return left, bottom, right, top
     a, b, c, d, e, f = drawn.matrix
-    xs = [a * x + c * y + e for x in (left, right) for y in (bottom, top)]
-    ys = [b * x + d * y + f for x in (left, right) for y in (bottom, top)]
+    corners = ((left, bottom), (left, top), (right, bottom), (right, top))
+    xs = [a * x + c * y + e for x, y in corners]
+    ys = [b * x + d * y + f for x, y in corners]
     return min(xs), min(ys), max(xs), max(ys)
 
 

@@ -86,7 +86,8 @@ class TextLine(NamedTuple):
     @property
     def rectangle(self) -> Rectangle:
         """The rectangle of the line on the page, including ascenders and descenders."""
-        bottom, top = self.baseline - 0.25 * self.size, self.baseline + 0.9 * self.size
+        bottom = self.baseline - 0.25 * self.size
+        top = self.baseline + 0.9 * self.size
         if not self.turn:
             return self.x0, bottom, self.x1, top
         if self.turn > 0:
@@ -307,12 +308,11 @@ class _RunningHeads:
 
 def _running_titles(pages: Sequence[Lines], margins: _Margins) -> dict[int, set[str]]:
     """Return the headers, by height, that consist of one or two headings of the text."""
-    likely = {
-        height: {text for _, text in on}
-        for height, on in margins.items()
-        if _is_on_most([page for page, _ in on], len(pages))
-    }
-    longest = max(map(len, chain(*likely.values())), default=0)
+    likely: dict[int, set[str]] = {}
+    for height, on in margins.items():
+        if _is_on_most([page for page, _ in on], len(pages)):
+            likely[height] = {text for _, text in on}
+    longest = max((len(text) for text in chain(*likely.values())), default=0)
     limit = min(80, 2 * longest)
     short = (x.text for x in chain(*pages) if len(x.text) < limit and _height(x) not in likely)
     titles = {"", *_unspaced("\0".join(short)).split("\0")}
@@ -321,8 +321,12 @@ def _running_titles(pages: Sequence[Lines], margins: _Margins) -> dict[int, set[
         text = _unspaced(text)
         return any(text[:n] in titles and text[n:] in titles for n in range(1, len(text) + 1))
 
-    found = {height: set(filter(is_of_titles, texts)) for height, texts in likely.items()}
-    return {height: on for height, on in found.items() if 2 * len(on) > len(likely[height])}
+    found: dict[int, set[str]] = {}
+    for height, texts in likely.items():
+        of_titles = {text for text in texts if is_of_titles(text)}
+        if 2 * len(of_titles) > len(texts):
+            found[height] = of_titles
+    return found
 
 
 def _unspaced(text: str) -> str:
@@ -358,7 +362,8 @@ def _keys(text: str, page: int) -> Iterator[str]:
     numbers = list(_NUMBER.finditer(text))
     if len(numbers) > 1 or len(text.split()) > 3 or len(_CJK.findall(text)) > 5:
         for number in numbers:
-            before, after = text[: number.start()], text[number.end() :]
+            before = text[: number.start()]
+            after = text[number.end() :]
             beside = before + "\0" + after if before and after else ""  # else a chapter's title
             yield f"{beside}\0{int(number[0]) - page}"
 
@@ -436,8 +441,10 @@ def pages_as_text(
     parts.append(_unplaced(f"\n\n{PAGE_BREAK}\n\n" * (len(pages) - 1 - page)))
     texts, *places = zip(*parts, strict=True)
     text, removed = _hyphens_resolved("".join(texts))
-    starts = np.cumsum([0, *map(len, texts[:-1])])
-    offsets = np.array([starts, np.add(starts, [*map(len, map(str.rstrip, texts))])])
+    lengths = [len(part) for part in texts]
+    starts = np.cumsum([0, *lengths[:-1]])
+    ends = starts + [len(part.rstrip()) for part in texts]
+    offsets = np.array([starts, ends])
     offsets -= np.searchsorted(removed, offsets)
     placed = np.vstack([offsets, places])
     return text.strip("\n "), placed[:, placed[2] >= 0]
@@ -474,7 +481,8 @@ def _table_parts(tables: Lines) -> Iterator[_Part]:
     for table in tables:
         is_repeated = [text for text, _ in table.rows[0]] == head
         rows += ((table.page, row) for row in table.rows[is_repeated:])
-    first, rule, *others = markdown_table([text for text, _ in row] for _, row in rows).split("\n")
+    cells = [[text for text, _ in row] for _, row in rows]
+    first, rule, *others = markdown_table(cells).split("\n")
     previous = tables[0].page
     for at, ((page, row), text) in enumerate(zip(rows, [first, *others], strict=True)):
         if at:
@@ -511,7 +519,8 @@ def as_markdown(text: str, *, bullets: bool = True) -> str:
 
 def joined(texts: Sequence[str]) -> str:
     """Join lines, with a space between words of scripts with spaces."""
-    return "".join([*map(_with_break, texts, texts[1:]), texts[-1]])
+    with_breaks = [_with_break(text, following) for text, following in pairwise(texts)]
+    return "".join([*with_breaks, texts[-1]])
 
 
 def _with_break(text: str, following: str) -> str:
@@ -542,7 +551,9 @@ def _blocks(
         at += height
         margin = lines[start].x0
         while not level and at < len(lines) and at not in headings:
-            line, following, edge = lines[at - 1], lines[at], edges[at - 1]
+            line = lines[at - 1]
+            following = lines[at]
+            edge = edges[at - 1]
             if not is_below[at]:
                 if not _continues_elsewhere(line, following, edge):
                     break
@@ -580,7 +591,9 @@ def _columns(lines: Lines, pitch: float) -> tuple[list[bool], list[float]]:
         return [], []
     _, _, *edges_and_sizes, _, _, _, page = zip(*lines, strict=True)
     x0, x1, baseline, size = np.array(edges_and_sizes)
-    above, fall, is_placed = size[:-1], -np.diff(baseline), x1 > x0
+    above = size[:-1]
+    fall = -np.diff(baseline)
+    is_placed = x1 > x0
     is_below = (
         (np.diff(page) == 0)
         & is_placed[:-1]
@@ -617,8 +630,7 @@ def _continues_elsewhere(line: TextLine, following: TextLine, edge: float) -> bo
     """Return whether a line continues a block in the next column or on the next page."""
     is_next_page = following.page > line.page
     if line.rows and following.rows:
-        row, other = line.rows[0], following.rows[0]
-        return is_next_page and len(row) == len(other) and abs(row[0][1][0] - other[0][1][0]) <= 3
+        return is_next_page and _have_same_columns(line.rows[0], following.rows[0])
     text = line.text
     if line.rows or following.rows or _SENTENCE_END.search(text) or _ITEM.match(following.text):
         return False
@@ -640,6 +652,13 @@ def _continues_elsewhere(line: TextLine, following: TextLine, edge: float) -> bo
     )
 
 
+def _have_same_columns(row: TableRow, other: TableRow) -> bool:
+    """Return whether two rows begin at the same place and have equally many cells."""
+    _, (left, *_) = row[0]
+    _, (other_left, *_) = other[0]
+    return len(row) == len(other) and abs(left - other_left) <= 3
+
+
 def _headings(
     lines: Lines, is_below: Sequence[bool], outline: Iterable[tuple[int, int, str]]
 ) -> _Headings:
@@ -653,15 +672,16 @@ def _headings(
     levels = _levels_by_size(lines)
     for size in _sizes_of_authors(lines, levels):
         del levels[size]
-    found = {
-        at: (level, _heading_height(lines, at))
-        for at, line in enumerate(lines)
-        if (level := levels.get(_rounded(line.size)))
-        and line.is_placed
-        and len(line.text) <= 150
-        and any(map(str.isalpha, line.text))
-    }
+    found: _Headings = {}
+    for at, line in enumerate(lines):
+        level = levels.get(_rounded(line.size))
+        if level and line.is_placed and _may_be_title(line.text):
+            found[at] = level, _heading_height(lines, at)
     return found | _numbered_headings(lines, is_below, levels)
+
+
+def _may_be_title(text: str) -> bool:
+    return len(text) <= 150 and any(character.isalpha() for character in text)
 
 
 # The squeezed number of a heading, which the outline may omit.
@@ -674,7 +694,9 @@ _TITLE_NUMBER = re.compile(
 def _headings_by_title(lines: Lines, titles: Mapping[int, Mapping[str, int]]) -> _Headings:
     """Return the headings of up to three lines that are titles of the outline."""
     found: _Headings = {}
-    ends = {page: {title[-1] for title in of_page} for page, of_page in titles.items()}
+    ends: dict[int, set[str]] = {}
+    for page, of_page in titles.items():
+        ends[page] = {title[-1] for title in of_page}
     for last, line in enumerate(lines):
         if line.page not in titles or _squeezed(line.text[-1:])[-1:] not in ends[line.page]:
             continue
@@ -750,7 +772,7 @@ def _heading_number(
     match = HEADING_NUMBER.match(line.text)
     if not match or len(line.text) > 80 or _NO_TITLE.search(line.text):
         return ()
-    number = tuple(map(int, match[1].split(".")))
+    number = tuple(int(part) for part in match[1].split("."))
     is_wrapped = (
         at + 1 < len(lines) and is_below[at + 1] and line.x1 > lines[at + 1].x1 - 2 * line.size
     )
@@ -832,7 +854,7 @@ def _hyphens_resolved(text: str) -> tuple[str, list[int]]:
         whole = _WORD.findall(re.sub(rf"(?<![\w-])[\w-]*{HYPHEN}[\w-]*", " ", others))
         # The parts of "low-cost" and "high-dose" show that "low-dose" has a hyphen.
         compounds = [word.split("-") for word in whole if word.strip("-").count("-") == 1]
-        parts = [part for compound in compounds for part in compound if len(part) > 2]
+        parts = [part for part in chain(*compounds) if len(part) > 2]
         return plain.union(stripped, whole, parts)
 
     removed: list[int] = []

@@ -114,7 +114,8 @@ def _rules(paths: Sequence[int]) -> tuple[list[_Rule], list[_Rule]]:
     vertical: list[_Rule] = []
     if len(paths) > 10 * _MAX_RULES:
         return [], []
-    edges, modes = (c_float * 4)(), (c_int * 2)()
+    edges = (c_float * 4)()
+    modes = (c_int * 2)()
     for path in paths:
         if not _bounds(path, *range(addressof(edges), addressof(edges) + 16, 4)):
             continue
@@ -161,8 +162,9 @@ def _grids(horizontal: Sequence[_Rule], vertical: Sequence[_Rule]) -> Iterator[_
             waiting[other] = [one for one in waiting[other] if one not in touching]
             groups[other] += touching
             queue += [(other, one) for one in touching]
-        rows, columns = map(sorted, groups)
-        xs, ys = _positions(columns, rows), _positions(rows, columns)
+        rows, columns = (sorted(group) for group in groups)
+        xs = _positions(columns, rows)
+        ys = _positions(rows, columns)
         if len(xs) > 2 and len(ys) > 2:
             yield _Grid(rows, columns, xs, ys[::-1])
 
@@ -190,7 +192,8 @@ def _open_grids(
     """Yield tables with rules above, below the header, and below, but without vertical rules."""
     by_ends: dict[tuple[int, int], list[_Rule]] = {}
     for rule in reversed(horizontal):  # from the top of the page
-        if rule.end - rule.start > _MIN_WIDTH and not any(map(rule.crosses, vertical)):
+        is_wide = rule.end - rule.start > _MIN_WIDTH
+        if is_wide and not any(rule.crosses(other) for other in vertical):
             by_ends.setdefault((round(rule.start / 4), round(rule.end / 4)), []).append(rule)
     placed = [line for line in lines if line.is_placed]
     for rules in by_ends.values():
@@ -210,13 +213,16 @@ def _open_grids(
 
 def _open_grid(rules: Sequence[_Rule], bands: Sequence[Lines], words: _Words) -> Iterator[_Grid]:
     """Yield the table between rules, from top to bottom, unless its columns are prose."""
-    (top, left, right), head, bottom = rules[0], rules[1].at, rules[-1].at
+    top, left, right = rules[0]
+    bottom = rules[-1].at
     inside = [*chain(*bands)]
     body = sorted(chain(*bands[1:]), key=lambda line: -line.baseline)
-    gaps, of_body = _gaps(inside, words), _gaps(body, words)
-    # If fewer columns remain, a cell of the header spans columns.
-    columns = [left, *(gaps if len(gaps) == len(of_body) else of_body), right]
-    rows = [top, head]
+    gaps = _gaps(inside, words)
+    gaps_of_body = _gaps(body, words)
+    if len(gaps) != len(gaps_of_body):  # a cell of the header spans columns
+        gaps = gaps_of_body
+    columns = [left, *gaps, right]
+    rows = [top, rules[1].at]
     for line in body[1:]:
         is_first = any(left < columns[1] for left, _, _ in words(line))
         if is_first and rows[-1] - line.baseline > 1.5 * line.size:
@@ -233,7 +239,8 @@ def _gaps(lines: Lines, words: _Words) -> list[float]:
     gaps: list[float] = []
     edge = inf
     width = 0.6 * lines[len(lines) // 2].size if lines else 0
-    for left, right, _ in sorted(chain.from_iterable(map(words, lines))):
+    measured = [words(line) for line in lines]
+    for left, right, _ in sorted(chain(*measured)):
         if left - edge > width:
             gaps.append((edge + left) / 2)
         if right > edge or edge == inf:
@@ -252,7 +259,8 @@ def _within(lines: Lines, left: float, right: float, bottom: float, top: float) 
 
 def _lines_inside(grid: _Grid, lines: Lines) -> list[TextLine]:
     """Return the lines inside a grid. Empty if a line crosses the border."""
-    left, right = grid.columns[0] - _NEAR, grid.columns[-1] + _NEAR
+    left = grid.columns[0] - _NEAR
+    right = grid.columns[-1] + _NEAR
     inside = _within(lines, left, right, grid.rows[-1], grid.rows[0])
     is_crossed = any(line.x0 < left or line.x1 > right or line.rows for line in inside)
     return [] if is_crossed else inside
@@ -314,7 +322,8 @@ def _parts(line: TextLine, grid: _Grid, words: _Words) -> Iterator[tuple[tuple[i
         column = bisect_right(grid.columns, left + 1) - 1
         row = min(max(row, 0), len(grid.rows) - 2)
         column = min(max(column, 0), len(grid.columns) - 2)
-        x, y = sum(grid.columns[column : column + 2]) / 2, sum(grid.rows[row : row + 2]) / 2
+        x = sum(grid.columns[column : column + 2]) / 2
+        y = sum(grid.rows[row : row + 2]) / 2
         while column and not _is_ruled(grid.vertical, grid.columns[column], y):
             column -= 1
         while row and not _is_ruled(grid.horizontal, grid.rows[row], x):
@@ -328,5 +337,6 @@ def _parts(line: TextLine, grid: _Grid, words: _Words) -> Iterator[tuple[tuple[i
 
 def _is_ruled(rules: Sequence[_Rule], at: float, position: float) -> bool:
     """Return whether any of these sorted rules is at a position."""
-    first, end = bisect_left(rules, (at - _NEAR,)), bisect_right(rules, (at + _NEAR, inf))
+    first = bisect_left(rules, (at - _NEAR,))
+    end = bisect_right(rules, (at + _NEAR, inf))
     return any(x.start - _NEAR <= position <= x.end + _NEAR for x in rules[first:end])

@@ -65,7 +65,8 @@ def read_spreadsheet(source: SourceFile) -> Document:
         ranges = parts.merged.get(name) or sheet.merged_cell_ranges or ()
         _repeat_merged(values, ranges, *start)
         table = markdown_table(row for row in values if any(value != "" for value in row))
-        pages.append("\n\n".join([f"# {name}", table, *filter(None, parts.drawn.get(name, ()))]))
+        drawn = [text for text in parts.drawn.get(name, ()) if text]
+        pages.append("\n\n".join([f"# {name}", table, *drawn]))
     return source.document(join_pages(pages), {"page_unit": "sheet"})
 
 
@@ -178,8 +179,10 @@ def _repeat_merged(
 ) -> None:
     """Repeat the values of merged cells, except for titles over the whole width."""
     for (top, left), (bottom, right) in ranges:
-        top, left = top - first_row, left - first_column
-        below, after = min(bottom - first_row + 1, len(rows)), right - first_column + 1
+        top -= first_row
+        left -= first_column
+        below = min(bottom - first_row + 1, len(rows))
+        after = right - first_column + 1
         if not (0 <= top < below and 0 <= left < len(rows[top])):
             continue
         if below - top == 1 and left == 0 and after >= len(rows[top]):

@@ -73,9 +73,11 @@ def symbols_in(text: str, file_name: str) -> tuple[Symbol, ...]:
     symbols = list(_walk(_parser(language).parse(data).root_node))
     offsets: dict[int, int] = {}  # character offsets by byte offset
     at = characters = 0
-    for offset in sorted({offset for s in symbols for offset in (s.start, s.end)}):
+    limits = {symbol.start for symbol in symbols} | {symbol.end for symbol in symbols}
+    for offset in sorted(limits):
         characters += len(data[at:offset].decode("utf-8", "replace"))
-        offsets[offset], at = characters, offset
+        offsets[offset] = characters
+        at = offset
     return tuple(Symbol(s.name, s.kind, offsets[s.start], offsets[s.end]) for s in symbols)
 
 
@@ -101,7 +103,8 @@ def _walk(root: Any) -> Iterator[Symbol]:
     while waiting:
         node, scope, in_class = waiting.pop()
         kind, name = _symbol(node)
-        inner, inner_in_class = scope, in_class
+        inner = scope
+        inner_in_class = in_class
         if kind and name:
             full = f"{scope}.{name}" if scope else name
             full = full[-MAX_HEADING:]  # each inner symbol has a copy
@@ -111,7 +114,8 @@ def _walk(root: Any) -> Iterator[Symbol]:
             while outer.parent is not None and _wraps(outer.parent):
                 outer = outer.parent
             yield Symbol(full, kind, outer.start_byte, outer.end_byte)
-            inner, inner_in_class = full, kind in _SCOPES and kind != "module"
+            inner = full
+            inner_in_class = kind in _SCOPES and kind != "module"
         waiting += [(child, inner, inner_in_class) for child in reversed(node.named_children)]
 
 
