@@ -216,7 +216,8 @@ def _mark_slides(root: Element, source: SourceFile) -> None:
     """Mark the start of a slide, or of the slides of an OpenDocument file. Note hidden slides."""
     hidden = {attribute(style, "name") for style in named(root, "style") if _hides(style)}
     for slide in named(root, "page", "sld"):
-        if slide.get("show") in ("0", "false") or attribute(slide, "style-name") in hidden:
+        is_hidden = slide.get("show") in ("0", "false")
+        if is_hidden or attribute(slide, "style-name") in hidden:
             source.note("hidden slides read", " ".join(" ".join(_texts(slide)).split())[:60])
         if local_name(slide) == "page":
             slide.insert(0, ElementTree.fromstring(_MARKED_FRAME))

@@ -50,9 +50,9 @@ def opened_zip(source: SourceFile, what: str) -> Iterator[zipfile.ZipFile]:
     with zipfile.ZipFile(source.path) as archive:
         parts = archive.infolist()
         is_open = any(part.filename == _MANIFEST for part in parts)  # OpenDocument
-        if any(part.flag_bits & 1 for part in parts) or (
-            is_open and b"encryption-data" in archive.read(_MANIFEST)
-        ):
+        if any(part.flag_bits & 1 for part in parts):
+            raise source.encrypted(what)
+        if is_open and b"encryption-data" in archive.read(_MANIFEST):
             raise source.encrypted(what)
         size = sum(part.file_size for part in parts)
         if size > source.options.max_unpacked_bytes:

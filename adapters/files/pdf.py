@@ -91,7 +91,9 @@ def _document(pdf: Any, source: SourceFile) -> Document:
             projection = _projection(page)
             lines = _lines_of_page(page, source, number)
             if lines is None:
-                lines = lines_of_text(source.ocr(_png(page)), number - 1) if source.ocr else []
+                lines = []
+                if source.ocr:
+                    lines = lines_of_text(source.ocr(_png(page)), number - 1)
                 if not lines:
                     unread.append(number)
                     source.note(_UNREAD, f"page {number}")
@@ -164,7 +166,9 @@ def _outline(pdf: Any) -> Iterator[tuple[int, int, str]]:
     """Yield up to six levels of the outline: page (from 0), level (from 1), title."""
     for bookmark in pdf.get_toc(max_depth=6):
         target = bookmark.get_dest()
-        page = target.get_index() if target else None
+        if not target:
+            continue
+        page = target.get_index()
         with suppress(UnicodeDecodeError):
             if page is not None:
                 yield page, bookmark.level + 1, bookmark.get_title()

@@ -371,7 +371,8 @@ def _keys(text: str, page: int) -> Iterator[str]:
 def _is_on_most(numbers: Sequence[int], count: int) -> bool:
     """Return whether most pages, or most left or right pages, are in a list of page numbers."""
     on = set(numbers)
-    if len({number % 2 for number in on}) == 1 and len(on) >= max(2, min(3, (count + 1) // 2)):
+    is_one_side = len({number % 2 for number in on}) == 1
+    if is_one_side and len(on) >= max(2, min(3, (count + 1) // 2)):
         return len(on) > count // 4
     return len(on) >= max(2, min(3, count), count // 2 + 1)
 
@@ -621,8 +622,15 @@ def _is_full(line: TextLine, following: TextLine, edge: float) -> bool:
         return True
     end = following.text.find(" ")
     is_unspaced = following.text >= _FIRST_UNSPACED and _CJK.match(following.text)
-    word = 1 if is_unspaced else (end if end > 0 else len(following.text)) + 1
-    slack = size * (1.5 if not text[-3:].isascii() and _CJK.search(text[-3:]) else 0.3)
+    if is_unspaced:
+        word = 1
+    elif end > 0:
+        word = end + 1
+    else:
+        word = len(following.text) + 1
+    last = text[-3:]
+    is_chinese = not last.isascii() and _CJK.search(last)
+    slack = size * (1.5 if is_chinese else 0.3)
     return x1 + min(word, 30) * advance + slack >= edge
 
 
@@ -644,12 +652,9 @@ def _continues_elsewhere(line: TextLine, following: TextLine, edge: float) -> bo
     first = following.text[0]
     if first.islower() or _CJK.match(first) or text[-1] in ",，、-" + HYPHEN:
         return True
-    return (
-        text.count(" ") > 4
-        and text[-1].isalpha()
-        and (first.isalnum() or first in '("“‘')
-        and not _NEW_START.match(following.text)
-    )
+    is_sentence = text.count(" ") > 4 and text[-1].isalpha()
+    may_continue = first.isalnum() or first in '("“‘'
+    return is_sentence and may_continue and not _NEW_START.match(following.text)
 
 
 def _have_same_columns(row: TableRow, other: TableRow) -> bool:

@@ -229,7 +229,8 @@ def _open_grid(rules: Sequence[_Rule], bands: Sequence[Lines], words: _Words) ->
             rows.append(line.baseline + 0.9 * line.size)
     rows.append(bottom)
     cells = (len(rows) - 1) * (len(columns) - 1)
-    if len(columns) > 2 and sum(len(line.text) for line in inside) <= _MAX_CELL * cells:
+    letters = sum(len(line.text) for line in inside)
+    if len(columns) > 2 and letters <= _MAX_CELL * cells:
         horizontal = [_Rule(y, left, right) for y in reversed(rows)]
         yield _Grid(horizontal, [_Rule(x, bottom, top) for x in columns], columns, rows)
 
@@ -305,10 +306,12 @@ def _row(
 
 def _count_rows(cells: Sequence[_CellLines]) -> int:
     """Return the number of rows between two rules: all cells have lines at equal heights."""
-    is_same = len({len(cell) for cell in cells}) == 1 and all(
-        max(row)[0] - min(row)[0] <= _NEAR for row in zip(*cells, strict=True)
-    )
-    return len(cells[0]) if is_same and len(cells) > 1 else 1
+    if len(cells) < 2 or len({len(cell) for cell in cells}) > 1:
+        return 1
+    for row in zip(*cells, strict=True):
+        if max(row)[0] - min(row)[0] > _NEAR:
+            return 1
+    return len(cells[0])
 
 
 def _parts(line: TextLine, grid: _Grid, words: _Words) -> Iterator[tuple[tuple[int, int], str]]:
