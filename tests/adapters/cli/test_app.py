@@ -2,6 +2,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -166,12 +167,18 @@ main()
 """
 
 
+needs_servers = pytest.mark.skipif(
+    "mcp" not in entry_points(group="nodekin.commands").names,
+    reason="the components for servers are missing",
+)
+
+
 @pytest.mark.parametrize(
     ("command", "name"),
     [
-        (["mcp", "docs"], "mcp"),
-        (["mcp", "docs", "--http"], "mcp"),
-        (["serve", "docs"], "serve"),
+        pytest.param(["mcp", "docs"], "mcp", marks=needs_servers),
+        pytest.param(["mcp", "docs", "--http"], "mcp", marks=needs_servers),
+        pytest.param(["serve", "docs"], "serve", marks=needs_servers),
         (["ask", "tea?", "--in", "docs", "--model", "m"], "openai"),
     ],
 )
