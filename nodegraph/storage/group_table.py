@@ -6,8 +6,9 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ..errors import StoreError
 from ..node import ROOT
-from .columns import check_numbers, from_id, from_text, reading_rows, to_id, to_text
+from .columns import DAMAGED, check_numbers, from_id, from_text, reading_rows, to_id, to_text
 from .transactions import Transactions, random_step
 
 _KEPT_ENTRIES = 500  # entries that remain in a truncated journal
@@ -181,6 +182,10 @@ class StoredGroups:
         ids = json.dumps([to_id(i).hex() for i in removed]).encode()
         self._database.run_many("INSERT INTO journal VALUES (?, ?, ?)", [(key, revision, ids)])
         size = row.size - len(removed) + added
+        if size < 0:
+            raise StoreError(
+                f"{group} cannot have {row.size} nodes if {len(removed)} change; {DAMAGED}"
+            )
         self._change(group, size=size, revision=revision, journaled=journaled)
         return revision
 

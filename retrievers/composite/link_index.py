@@ -13,11 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...nodegraph.derivation import CORPUS
+from ...nodegraph.errors import StoreError
 from ...nodegraph.extractors.entity_extractor import EntityExtractor
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import digest
 from ...nodegraph.names import ARTICLES, Mentions, is_unspaced, name_key
 from ...nodegraph.node import Node
+from ...nodegraph.storage.columns import DAMAGED
 from ..indexes.array_files import Arrays, checked
 from ..indexes.synced_index import SyncedIndex
 from .link_names import Run, names_in, runs_of
@@ -76,6 +78,18 @@ class _KnownPassage:
     def titles(self) -> list[str]:
         """The key of the title, if there is one."""
         return [self.title] if self.title else []
+
+
+def _mentions_of(node: Node) -> Mentions:
+    """Return the mentions in a node.
+
+    Raises:
+        StoreError: If the node has other content, such as in a damaged file.
+    """
+    try:
+        return Mentions(*node.content)
+    except TypeError as error:
+        raise StoreError(f"{node!r} has no names; {DAMAGED}") from error
 
 
 Postings = dict[str, list[_KnownPassage]]
@@ -219,7 +233,7 @@ class LinkIndex(SyncedIndex):
         """Add mentions."""
         passages = []
         for node in nodes:
-            mentions = Mentions(*node.content)
+            mentions = _mentions_of(node)
             title = intern(name_key(mentions.title))
             passages.append(_KnownPassage(node.parent_id or "", node.order, mentions, title))
             self._by_mention[node.id] = passages[-1].id

@@ -123,3 +123,9 @@ def test_forged_row_raises_store_error(path: Path, table: str, column: str, valu
     change(path, f"UPDATE {table} SET {column} = ? WHERE {where}", values=(value,))
     with pytest.raises(StoreError, match="restore a backup"):
         use(path)
+
+
+def test_forged_size_of_group_raises_store_error(path: Path) -> None:
+    change(path, "UPDATE node_groups SET size = 0")
+    with pytest.raises(StoreError, match="restore a backup"), NodeGraph(store=path) as graph:
+        graph.remove([node.id for node in graph.nodes("ROOT")])
