@@ -50,12 +50,10 @@ def superscript(before: str, text: str, after: str = "", *, is_link: bool = Fals
         ('^30', '[5]', 'th')
     """
     is_number = _NUMBERS.fullmatch(text)
-    if not is_number and (
-        not text
-        or _SYMBOLS.fullmatch(text)
-        or (text.lower() in _ORDINALS and before[-1:].isalnum())
-    ):
-        return text
+    if not is_number:
+        is_ordinal = text.lower() in _ORDINALS and before[-1:].isalnum()
+        if not text or is_ordinal or _SYMBOLS.fullmatch(text):
+            return text
     if is_link or (is_number and not _is_power(before, text, after)):
         return f"[{text}] " if not before and after[:1].isalnum() else f"[{text}]"
     power = f"^{text}" if _EXPONENT.fullmatch(text) else f"^({text})"
@@ -71,7 +69,8 @@ def _is_power(before: str, number: str, after: str) -> bool:
         return len(number) > 1 and after[:1].isupper()
     base = match[0]
     if base[0].isdigit():  # 2^30 and 10^9, but not a year or an amount with a note
-        return number not in ("0", "1") and (len(base) < 3 or base.strip("0,.") == "1")
+        is_usual_base = len(base) < 3 or base.strip("0,.") == "1"
+        return is_usual_base and number not in ("0", "1")
     if base in ")|∥":
         return number in ("2", "3")
     if base[-1] >= _CJK:
@@ -110,8 +109,12 @@ def subscript(before: str, text: str, after: str = "") -> str:
         >>> subscript("H", "2", "O"), subscript("101", "2"), subscript("v", "max")
         ('2', '_2', '_max')
     """
-    lowered = text if text.isdecimal() and not before[-1:].isdigit() else f"_{text}" if text else ""
-    return f"{lowered} " if after[:1].isdigit() and lowered[-1:].isdigit() else lowered
+    if not text:
+        return ""
+    follows_letter = not before[-1:].isdigit()
+    lowered = text if text.isdecimal() and follows_letter else f"_{text}"
+    has_space = after[:1].isdigit() and lowered[-1:].isdigit()
+    return f"{lowered} " if has_space else lowered
 
 
 class TextRun(NamedTuple):

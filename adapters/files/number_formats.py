@@ -397,8 +397,11 @@ def _scientific(tokens: list[_Token], value: Decimal) -> str:
     if abs(mantissa) >= Decimal(10) ** step:
         exponent += step
         mantissa = _rounded(value.scaleb(-exponent), places)
-    is_marked = exponent < 0 or tokens[at].text.endswith("+")
-    sign = ("-" if exponent < 0 else "+") if is_marked else ""
+    sign = ""
+    if exponent < 0:
+        sign = "-"
+    elif tokens[at].text.endswith("+"):
+        sign = "+"
     power = _integer_text(tokens[at + 1 :], str(abs(exponent)).lstrip("0"))
     return f"{_decimal_text(mantissa_tokens, mantissa)}E{sign}{power}"
 
@@ -568,8 +571,12 @@ def _day_part(letter: str, width: int, day: date) -> str:
         return str(day.year)
     if letter == "y":
         return f"{day.year % 100:02}" if width < 3 else f"{day.year:04}"
-    number = day.month if letter == "m" else day.day
-    name = _MONTHS[day.month - 1] if letter == "m" else _WEEKDAYS[day.weekday()]
+    if letter == "m":
+        number = day.month
+        name = _MONTHS[day.month - 1]
+    else:
+        number = day.day
+        name = _WEEKDAYS[day.weekday()]
     if width < 3:
         return f"{number:0{width}}"
     if width == 3:

@@ -83,18 +83,22 @@ def hidden_objects(page: Any, addresses: Sequence[int], kinds: Sequence[int]) ->
     scene: _Scene | None = None
     for at, mode, color in zip(texts, modes, colors, strict=True):
         is_drawn = mode in _FILLED and color is not None
-        is_suspect = (
-            mode == raw.FPDF_TEXTRENDERMODE_INVISIBLE
-            or at < first_box_after
-            or (is_drawn and any(_is_near(color, other) for other in backgrounds))
-            or (is_drawn and color is not None and color[3] < _FAINT)
-        )
+        is_suspect = mode == raw.FPDF_TEXTRENDERMODE_INVISIBLE or at < first_box_after
+        if not is_suspect and is_drawn:
+            is_suspect = _is_unclear(color, backgrounds)
         if not is_suspect:
             continue
         scene = scene or _Scene(page, objects, boxes)
         if scene.hides(at, mode, color if is_drawn else None):
             hidden.add(objects[at].address)
     return hidden
+
+
+def _is_unclear(color: Color | None, backgrounds: set[Color]) -> bool:
+    """Return whether a color is like a background, or transparent."""
+    if any(_is_near(color, background) for background in backgrounds):
+        return True
+    return color is not None and color[3] < _FAINT
 
 
 def _may_hide(addresses: Sequence[int], kinds: Sequence[int]) -> bool:
