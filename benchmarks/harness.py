@@ -20,6 +20,7 @@ import sys
 import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
@@ -369,6 +370,7 @@ class CachedModel:
     def __init__(self, folder: Path, model: str, call: Callable[[list[str]], Any]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._file = sqlite3.connect(folder / "cache.db", timeout=600, check_same_thread=False)
+        weakref.finalize(self, self._file.close)
         self._file.execute("PRAGMA journal_mode = WAL")
         self._file.execute("CREATE TABLE IF NOT EXISTS cache (key BLOB PRIMARY KEY, made BLOB)")
         self._model = model

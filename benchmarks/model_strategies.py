@@ -14,6 +14,7 @@ import sqlite3
 import threading
 import time
 import urllib.request
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -68,6 +69,7 @@ class CountedModel:
         if cache is not None:
             cache.mkdir(parents=True, exist_ok=True)
             self._file = sqlite3.connect(cache / "replies.db", timeout=600, check_same_thread=False)
+            weakref.finalize(self, self._file.close)
             self._file.execute("CREATE TABLE IF NOT EXISTS replies (key BLOB PRIMARY KEY, reply)")
 
     def __call__(self, prompt: str) -> str:
