@@ -270,9 +270,13 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_quickstart_searches_its_own_text(run_example: Callable[..., str], cache: Path) -> None:
     words, both = run_example("quickstart", "", "", cache).split("By meaning:")
     assert re.search(r"sentence +大熊猫.*一只成年个体每天要花十几个小时进食。\n", words)
-    assert re.search(r"paragraph +zh/animals.md, characters 0 to 252:\n +# 动物世界\n\s+大熊猫", words)
-    assert re.search(r"paragraph +handbook.pdf, page 2, 2.1 Water:\n[#\s\w.]+Green tea is poured", words)
-    assert re.search(r"zh/tea.md by bm25 and cosine: 陆羽", both)
+    assert re.search(
+        r"paragraph +zh/animals.md, characters 0 to 252:\n +# 动物世界\n\s+大熊猫", words
+    )
+    assert re.search(
+        r"paragraph +handbook.pdf, page 2, 2.1 Water:\n[#\s\w.]+Green tea is poured", words
+    )
+    assert re.search(r"zh/tea.md by bm25 and cosine: # 茶与茶文化 陆羽", both)
     named = re.findall(r" from (.*)\n", both)
     assert len(named) == 8
     assert named[2] == "animals.md, 手册.docx, animals.md"
