@@ -33,7 +33,9 @@ def stand_in(prompt: str) -> str:
         clue = next(clue for word, clue in CLUES.items() if word in question)
         sentences = passage.strip().split("\n", 1)[-1].split("。")
         return next((each for each in sentences if clue in each), sentences[0]) + "。[1]"
-    first = prompt.partition("<text>\n")[2].partition("。")[0]
+    text = prompt.partition("<text>\n")[2]
+    first = next(line for line in text.splitlines() if line and not line.startswith("#"))
+    first = first.partition("。")[0]
     if "摘要：" in prompt:
         return f"{first[:40]}。"
     return next((asks for name, asks in ASKED.items() if first.startswith(name)), "无")
@@ -57,7 +59,8 @@ def ask(title: str, question: str, retriever: Retriever | retrievers.RecursiveRe
     """Retrieve in LlamaIndex, print the base node and the matching child, and answer."""
     best = NodeGraphRetriever(retriever).retrieve(question)[0]
     match = best.evidence[0]
-    print(f"  {title}: {best.text[:9]}… by {match['group']}: {match['text'][:20]}…")
+    start = best.text.rpartition("\n")[2][:9]  # without its heading
+    print(f"  {title}: {start}… by {match['group']}: {match['text'][:20]}…")
     print(f"      {str(QueryEngine(retriever, model).query(question))[:40]}")
 
 

@@ -3,6 +3,7 @@ from langchain_nodekin import document_loaders, retrievers, tools, vectorstores
 
 EXPECTED = [
     "FileLoader",
+    "GraphEmbeddings",
     "NodeGraphReranker",
     "NodeGraphRetriever",
     "NodeGraphVectorStore",
