@@ -76,11 +76,15 @@ def sentence_spans(text: str) -> list[Span]:
     list items and headings, but not in hard-wrapped English. Thai and Lao, which have no end
     marks, are split at spaces, into pieces of 80 letters or more.
     """
+    return [span for span in _spans_with_rules(text) if not _RULE(text, *span)]
+
+
+def _spans_with_rules(text: str) -> list[Span]:
+    """Return the spans of the sentences and of the lines without words between them."""
     ends = _marked_ends(text)
     if not text.isascii() and _THAI_LETTER.search(text):
         ends = _with_thai_ends(text, ends)
-    spans = list(_stripped(text, ends))
-    return [(start, end) for start, end in spans if not _RULE(text, start, end)]
+    return list(_stripped(text, ends))
 
 
 def split_sentences(text: str) -> list[str]:
@@ -228,8 +232,8 @@ class SentenceSplitter:
     """A splitter into chunks of whole sentences.
 
     Use it for running text. A sentence that is too long is split at clauses, then at words, then
-    anywhere. Use ``split_sentences`` for one sentence per node, and ``RecursiveSplitter`` to keep
-    paragraphs together.
+    anywhere. Chunks cover the whole text. Use ``split_sentences`` for one sentence per node, and
+    ``RecursiveSplitter`` to keep paragraphs together.
 
     Args:
         chunk_size: Maximum length of a chunk, in units of ``length``.
@@ -264,7 +268,7 @@ class SentenceSplitter:
         measure = measured(text, self.length)
         parts = [
             part
-            for sentence in sentence_spans(text)
+            for sentence in _spans_with_rules(text)
             for part in cut_to_fit(text, sentence, self.chunk_size, measure, (CLAUSES, WORDS))
         ]
         return pack(text, parts, self.chunk_size, self.chunk_overlap, measure)

@@ -127,6 +127,8 @@ def test_chunks_cover_text(
         (3, 0, "abcdefg", ["abc", "def", "g"]),
         (5, 0, "", []),
         (5, 0, " \n ", []),
+        (7, 0, "He ran.\n\n---\n\nIt hid.", ["He ran.", "---", "It hid."]),
+        (2, 0, "# #", ["#", "#"]),
     ],
 )
 def test_sentence_splitter_packs_sentences(
