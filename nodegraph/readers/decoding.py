@@ -27,6 +27,10 @@ _ESCAPES = (
     (b"\x1b$)C", "iso2022_kr"),
 )
 
+_MIN_UTF_16 = 8  # characters of a text in UTF-16 without a mark
+
+_NOT_IN_TEXTS = {"Cc", "Cn", "Co", "Cs"}  # controls, unassigned, private, surrogates
+
 _META_LABEL = re.compile(rb"""<meta[^>]{0,200}?\bcharset\s*=\s*["']?\s*([\w.:-]+)""", re.I)
 
 
@@ -80,8 +84,9 @@ def label_in(data: bytes, *, is_html: bool = True) -> str:
 def decode(data: bytes, source: SourceFile, label: str = "", place: str = "") -> str:
     r"""Decode the bytes of a file or of a part of it. Line ends become ``\n``.
 
-    Encoding: byte order mark, then the declared label, then escape sequences (ISO-2022), then
-    UTF-8, then ``options.encoding``, then detection. A few invalid bytes are replaced and noted.
+    Encoding: byte order mark, then the declared label, then escape sequences (ISO-2022) and
+    UTF-16 without a mark, then UTF-8, then ``options.encoding``, then detection. A few invalid
+    bytes are replaced and noted.
 
     Args:
         data: The bytes.
@@ -121,7 +126,8 @@ def _decoded(data: bytes, source: SourceFile, label: str) -> tuple[str, str]:
     given = source.options.encoding
     mark = next((name for bom, name in BYTE_ORDER_MARKS if data.startswith(bom)), "")
     declared = codec_of(label) or ""
-    for name, errors in _declared_encodings(mark, declared, _escaped(data), given):
+    evident = _escaped(data) or _unmarked_utf_16(data)
+    for name, errors in _declared_encodings(mark, declared, evident, given):
         text = _text(data, name, errors) if name else None
         if text is not None:
             return text, name.removesuffix("-sig")
@@ -143,23 +149,42 @@ def _escaped(data: bytes) -> str:
     return next((name for escape, name in _ESCAPES if escape in data), "")
 
 
+def _unmarked_utf_16(data: bytes) -> str:
+    """Return the byte order of UTF-16 without a mark, or an empty string for other bytes.
+
+    The high bytes of a text are fewer than its low bytes, since its letters are of few alphabets.
+    """
+    if b"\0" not in data or len(data) % 2:
+        return ""
+    orders = [name for name in ("utf-16-le", "utf-16-be") if _is_utf_16(data, name)]
+    return min(orders, key=lambda name: len(set(data[name == "utf-16-le" :: 2])), default="")
+
+
+def _is_utf_16(data: bytes, name: str) -> bool:
+    text = _text(data, name)
+    if text is None or len(text) < _MIN_UTF_16 or not any(map(str.isspace, text)):
+        return False
+    categories = {unicodedata.category(letter) for letter in set(text) if not letter.isspace()}
+    return categories.isdisjoint(_NOT_IN_TEXTS)
+
+
 def _declared_encodings(
-    mark: str, declared: str, escaped: str, given: str | None
+    mark: str, declared: str, evident: str, given: str | None
 ) -> list[tuple[str, str]]:
     """Return the encodings to try before detection, with the treatment of errors.
 
     Args:
         mark: The encoding of the byte order mark, or an empty string.
         declared: The encoding that the text declares, or an empty string.
-        escaped: The encoding of the escape sequences, or an empty string.
+        evident: The encoding of escape sequences or of pairs of bytes, or an empty string.
         given: The user's encoding.
     """
     of_mark = [(mark, "strict"), (mark, "replace")]
     if mark and (not given or mark == "utf-8-sig"):
         return of_mark
-    of_escapes = [(escaped, "strict"), (escaped, "replace")]
+    of_bytes = [(evident, "strict"), (evident, "replace")]
     of_utf_8 = [("utf-8", "strict"), ("utf-8", "replace")]
-    return [*of_mark, (declared, "strict"), *of_escapes, *of_utf_8, (declared, "replace")]
+    return [*of_mark, (declared, "strict"), *of_bytes, *of_utf_8, (declared, "replace")]
 
 
 def _undecodable(
