@@ -9,7 +9,7 @@ import threading
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from llama_index.core import Document, Settings, StorageContext, chat_engine
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -62,6 +62,9 @@ logger = logging.getLogger(__name__)
 NODES = "node"
 
 SENTENCES = "sentence"
+
+# The texts whose vectors are compared in each group. Nodes have a vector each, as in LlamaIndex.
+_COMPARED: Mapping[str, Literal["both", "passages"]] = {NODES: "passages", SENTENCES: "both"}
 
 _TOP_K = 2  # LlamaIndex's default
 
@@ -513,8 +516,8 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         if similarity is None and not keys:
             return DocumentRetriever(DefaultRetriever(graph, ROOT, top_k=_TOP_K), graph)
         vectors: dict[str, Any] = {"embed_keys": list(keys), **self._index}
-        if similarity is None and group == SENTENCES:
-            whole = DefaultRetriever(graph, ROOT, top_k=_TOP_K, **vectors)
+        if similarity is None and group in _COMPARED:
+            whole = DefaultRetriever(graph, ROOT, top_k=_TOP_K, vectors=_COMPARED[group], **vectors)
             return DocumentRetriever(whole, graph, vectors)
         words = DefaultRetriever(graph, ROOT, embed_keys=[])
         names = {NODES: ROOT, SENTENCES: words.sentences}

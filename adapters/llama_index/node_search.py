@@ -1,4 +1,4 @@
-"""The search of given nodes by their words and vectors, with weights of a user."""
+"""The search of nodes by their words and by the vectors of another group."""
 
 from __future__ import annotations
 
@@ -8,16 +8,12 @@ from typing import Any
 from typing_extensions import Self
 
 from ...nodegraph.graph import NodeGraph
-from ...nodegraph.node import ROOT
-from ...retrievers.composite.default_retriever import DefaultRetriever
 from ...retrievers.composite.document_retriever import DocumentRetriever
 from ...retrievers.composite.fusion import FusionRetriever
 
 
 class NodeSearch(DocumentRetriever):
     """A retriever of nodes by their words and by the vectors of a group, in a fixed proportion.
-
-    Given weights replace this retriever by the default search of the nodes.
 
     Args:
         fusion: The retriever of words and vectors.
@@ -33,19 +29,12 @@ class NodeSearch(DocumentRetriever):
         self.group = group
 
     def with_weights(self, weights: Mapping[str, float]) -> Self:
-        """Return a copy with given weights of words and vectors.
+        """Raise an error, since the proportion is fixed.
 
         Raises:
-            ValueError: If vectors of another group than the nodes are compared.
+            ValueError: Always. The message names the groups whose weights can be set.
         """
-        if self.group != ROOT:
-            raise ValueError(
-                f"weights= requires the group 'node' or 'sentence', got {self.group!r}; use "
-                "as_retriever(group='node', weights=...)"
-            )
-        other = self.with_option(weights=weights)
-        top_k = self.top_k or 1
-        other.inner = DefaultRetriever(
-            self.graph, ROOT, top_k=top_k, vectors="passages", **other.options
+        raise ValueError(
+            f"weights= requires the group 'node' or 'sentence', got {self.group!r}; use "
+            "as_retriever(group='node', weights=...)"
         )
-        return other

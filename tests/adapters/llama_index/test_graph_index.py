@@ -26,6 +26,7 @@ from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores import SimpleVectorStore
 from support.llama_index_models import Words, closed_memories  # noqa: F401
 from support.other_user import as_other_user, freeze, shared_folder
+from support.other_words import ANSWERS, CHANCE, by_meaning
 
 from nodekin.adapters.llama_index import NodeGraphIndex
 from nodekin.nodegraph import EmbeddingError, split_sentences
@@ -406,3 +407,14 @@ def test_index_comes_back_from_pickle(tmp_path: Path) -> None:
         (result,) = again.as_retriever(similarity_top_k=1).retrieve("mate")
         assert result.node_id == "mate"
         assert len(again.vector_store.get_nodes()) == 3
+
+
+@pytest.mark.parametrize("group", ["node", "sentence"])
+def test_index_finds_answers_in_other_words(group: str) -> None:
+    answers = [TextNode(text=text, id_=meaning) for meaning, text, _ in ANSWERS]
+    others = [*CHANCE, *(f"Section {n} of the wing is grey {n}." for n in range(100))]
+    nodes = [*answers, *(TextNode(text=text) for text in others)]
+    index = NodeGraphIndex(nodes, embed_model=by_meaning, group=group)
+    retriever = index.as_retriever(similarity_top_k=1)
+    found = [retriever.retrieve(question)[0].node.node_id for _, _, question in ANSWERS]
+    assert found == [meaning for meaning, _, _ in ANSWERS]
