@@ -36,8 +36,8 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT
 from ...retrievers.base_retriever import Phrases
 from ...retrievers.composite.default_retriever import DefaultRetriever
+from ...retrievers.composite.default_settings import sentence_group
 from ...retrievers.composite.document_retriever import DocumentRetriever
-from ...retrievers.composite.fusion import FusionRetriever
 from ...retrievers.filters import DOCUMENT_ID, Filters
 from ...retrievers.protocols import RetrieverProtocol, Similarity
 from ...retrievers.retriever import Retriever
@@ -50,7 +50,6 @@ from .engine_options import IndexEngineOptions
 from .graph_embedding import embedding_of
 from .graph_vector_store import NodeGraphVectorStore
 from .metadata_filters import as_filters
-from .node_search import NodeSearch
 from .prompt_templates import default_llm
 from .query_engine import ENGINE_OPTIONS, NodeGraphQueryEngine
 from .query_modes import QueryModeRetriever
@@ -63,7 +62,7 @@ NODES = "node"
 
 SENTENCES = "sentence"
 
-# The texts whose vectors are compared in each group. Nodes have a vector each, as in LlamaIndex.
+# The texts whose vectors the default search compares, by the group that is searched.
 _COMPARED: Mapping[str, Literal["both", "passages"]] = {NODES: "passages", SENTENCES: "both"}
 
 _TOP_K = 2  # LlamaIndex's default
@@ -114,9 +113,10 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         nodes: The nodes, of any LlamaIndex class.
         embed_model: Any embedding model that ``NodeGraph`` accepts. None: ``Settings.embed_model``.
         similarity: ``"cosine"``, ``"bm25"`` or another similarity. Scores are then those of the
-            similarity. None: words and vectors, fused.
+            similarity. None: words and vectors, fused by the default search.
         group: The group that is searched: ``"node"``, ``"sentence"``, or a group of
-            ``index.graph``. Results are always nodes.
+            ``index.graph``. Results are always nodes. If None, a similarity compares nodes, and the
+            default search compares nodes and sentences.
         store: The path of a file for the graph. None: memory.
         storage_context: As in LlamaIndex. An empty docstore is replaced by the index's docstore. A
             vector store that is not LlamaIndex's simple one keeps the vectors.
@@ -170,7 +170,8 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
     ) -> None:
         context = storage_context or StorageContext.from_defaults()
         name = similarity if isinstance(similarity, str) else None
-        self._struct = index_struct or GraphStruct(similarity=name, group=group or NODES)
+        default = NODES if similarity is not None else SENTENCES
+        self._struct = index_struct or GraphStruct(similarity=name, group=group or default)
         self._insert_batch_size = whole(insert_batch_size, "insert_batch_size", 1)
         similarity = self._struct.similarity if similarity is None else similarity
         docstore = context.docstore
@@ -224,7 +225,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
             {} if is_simple else {"index": as_index(context.vector_store, name=NODES)}
         )
         self._retriever = self._search(self._struct.group, similarity)
-        self._own.keeps_vectors = self._struct.group == NODES
+        self._own.keeps_vectors = self._compares_nodes
         for node_id in self.graph.reader.document_ids():
             self._struct.nodes_dict[node_id] = node_id
 
@@ -250,8 +251,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         """Create an index from documents, which ``transformations`` split into nodes.
 
         If ``store`` or the storage context already contains documents, only new and changed
-        documents are added. Without a similarity, the default ``group`` is ``"sentence"``: words of
-        nodes and sentences and vectors of sentences are fused.
+        documents are added.
 
         Args:
             documents: The documents.
@@ -272,8 +272,6 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
             TypeError: As the constructor.
             ValueError: As the constructor.
         """
-        if similarity is None and group is None:
-            group = SENTENCES
         manager = callback_manager or Settings.callback_manager
         with manager.as_trace("index_construction"):
             index = cls(
@@ -512,24 +510,21 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
 
     def _search(self, group: str, similarity: str | Similarity | None) -> RetrieverProtocol:
         graph = self.graph
-        keys = graph.embeddings.embedders
-        if similarity is None and not keys:
-            return DocumentRetriever(DefaultRetriever(graph, ROOT, top_k=_TOP_K), graph)
-        vectors: dict[str, Any] = {"embed_keys": list(keys), **self._index}
-        if similarity is None and group in _COMPARED:
-            whole = DefaultRetriever(graph, ROOT, top_k=_TOP_K, vectors=_COMPARED[group], **vectors)
-            return DocumentRetriever(whole, graph, vectors)
-        words = DefaultRetriever(graph, ROOT, embed_keys=[])
-        names = {NODES: ROOT, SENTENCES: words.sentences}
-        options: dict[str, Any] = {"target": ROOT, "top_k": _TOP_K}
-        if keys and _compares_vectors(similarity):
-            options |= self._index
-        searched = names.get(group, group)
-        single = Retriever(graph, searched, similarity or "cosine", **options)
-        if similarity is not None:
-            return single
-        fusion = FusionRetriever([words, single], "relative", [2, 1], top_k=_TOP_K)
-        return NodeSearch(fusion, graph, searched, vectors)
+        keys = list(graph.embeddings.embedders)
+        if similarity is None and (group in _COMPARED or not keys):
+            return self._default_search(_COMPARED.get(group, "both"))
+        compares_vectors = _compares_vectors(similarity)
+        options = self._index if keys and compares_vectors else {}
+        sentences = sentence_group(graph, ROOT)
+        searched = {NODES: ROOT, SENTENCES: sentences}.get(group, group)
+        chosen = similarity or "cosine"
+        return Retriever(graph, searched, chosen, target=ROOT, top_k=_TOP_K, **options)
+
+    def _default_search(self, vectors: Literal["both", "passages"]) -> RetrieverProtocol:
+        keys = list(self.graph.embeddings.embedders)
+        options: dict[str, Any] = {"embed_keys": keys, **self._index} if keys else {}
+        search = DefaultRetriever(self.graph, ROOT, top_k=_TOP_K, vectors=vectors, **options)
+        return DocumentRetriever(search, self.graph, options)
 
     # Nodes and documents
 
@@ -574,9 +569,14 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
             self._put_vectors(given)
             self._struct.nodes_dict.update((node_id, node_id) for node_id in given)
 
+    @property
+    def _compares_nodes(self) -> bool:
+        """Whether searches compare the vectors of nodes. The default search always does."""
+        return self._struct.group == NODES or self._struct.similarity is None
+
     def _embed(self, given: Mapping[str, BaseNode]) -> None:
         """Embed nodes without a vector, if searches compare the vectors of nodes."""
-        if self._struct.group == SENTENCES and self._struct.similarity is not None:
+        if not self._compares_nodes:
             return
         texts = [
             node.get_content(MetadataMode.EMBED)

@@ -22,7 +22,7 @@ from llama_index.core import (
 )
 from llama_index.core.llms import MockLLM
 from llama_index.core.node_parser import SentenceSplitter
-from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
+from llama_index.core.schema import MetadataMode, NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores import SimpleVectorStore
 from support.llama_index_models import Words, closed_memories  # noqa: F401
 from support.other_user import as_other_user, freeze, shared_folder
@@ -134,7 +134,38 @@ def test_default_search_fuses_words_and_vectors_of_nodes(
     (result,) = index.as_retriever(similarity_top_k=1).retrieve("Which tea is fermented?")
     assert {match["similarity"] for match in result.evidence} >= {"bm25", "cosine"}
     vectors = [match for match in result.evidence if match["similarity"] == "cosine"]
-    assert [match["id"] for match in vectors] == ["tea"]
+    assert {match["group"] for match in vectors} == {"ROOT", "ROOT sentence"}
+
+
+@pytest.mark.parametrize(
+    ("group", "vectors"), [(None, "both"), ("sentence", "both"), ("node", "passages")]
+)
+def test_search_of_nodes_equals_default_retriever(
+    nodes: list[TextNode], model: Words, group: str | None, vectors: Any
+) -> None:
+    index = NodeGraphIndex(nodes, embed_model=model, group=group)
+    native = DefaultRetriever(index.graph, "ROOT", embed_keys=["default"], vectors=vectors)
+    for query in ("Which tea is fermented?", "orange sea", "1937"):
+        expected = native.retrieve(query, top_k=3)
+        results = index.as_retriever(similarity_top_k=3).retrieve(query)
+        assert [(r.node_id, r.score) for r in results] == [(r.node.id, r.score) for r in expected]
+
+
+def test_index_of_nodes_equals_index_of_documents(documents: list[Document], model: Words) -> None:
+    of_documents = NodeGraphIndex.from_documents(documents, embed_model=model)
+    of_nodes = NodeGraphIndex(of_documents.vector_store.get_nodes(), embed_model=model)
+    for query in ("Which tea is fermented?", "orange sea", "1937"):
+        expected = of_documents.as_retriever(similarity_top_k=3).retrieve(query)
+        results = of_nodes.as_retriever(similarity_top_k=3).retrieve(query)
+        assert [(r.text, r.score) for r in results] == [(r.text, r.score) for r in expected]
+
+
+def test_search_of_own_group_compares_its_vectors(nodes: list[TextNode], model: Words) -> None:
+    index = NodeGraphIndex(nodes, embed_model=model)
+    index.graph.create_node_group("clause", split_sentences)
+    (result,) = index.as_retriever(group="clause", similarity_top_k=1).retrieve("the sea")
+    assert result.node_id == "rivers"
+    assert {match["similarity"] for match in result.evidence} == {"cosine"}
 
 
 def test_index_of_documents_uses_default_retriever(documents: list[Document]) -> None:
@@ -229,10 +260,11 @@ def test_equal_nodes_open_read_only_file(nodes: list[TextNode], model: Words) ->
         assert as_other_user(search) == right
 
 
+@pytest.mark.parametrize("similarity", [None, "cosine"])
 def test_persisted_index_keeps_vectors_and_settings(
-    nodes: list[TextNode], model: Words, tmp_path: Path
+    nodes: list[TextNode], model: Words, tmp_path: Path, similarity: str | None
 ) -> None:
-    index = NodeGraphIndex(nodes, embed_model=model, similarity="cosine")
+    index = NodeGraphIndex(nodes, embed_model=model, similarity=similarity)
     index.set_index_id("drinks")
     index.storage_context.persist(str(tmp_path))
     saved = json.loads((tmp_path / "docstore.json").read_text())["docstore/data"]
@@ -243,8 +275,9 @@ def test_persisted_index_keeps_vectors_and_settings(
     assert isinstance(loaded, NodeGraphIndex)
     query = "black tea is fermented"
     expected = [(r.node, r.score) for r in index.as_retriever().retrieve(query)]
-    assert [(r.node, r.score) for r in loaded.as_retriever().retrieve(query)] == expected
     assert fresh.texts == []
+    assert [(r.node, r.score) for r in loaded.as_retriever().retrieve(query)] == expected
+    assert not {*fresh.texts} & {node.get_content(MetadataMode.EMBED) for node in nodes}
 
 
 def test_second_index_in_a_storage_context_raises(nodes: list[TextNode]) -> None:
