@@ -35,7 +35,9 @@ REPO = Path(__file__).parents[1]
 PAGES = sorted([*REPO.glob("*.md"), *REPO.glob("docs/**/*.md"), *REPO.glob("benchmarks/*.md")])
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
-_ANSWER = re.compile(r"^<!-- the model of this page answers: (.*) -->$", re.MULTILINE)
+_ANSWER = re.compile(r"^<!-- the model of this page answers: ([^\n]*) -->$", re.MULTILINE)
+
+_SAVED = re.compile(r"^(?:Save as|另存为) `(docs/[\w.]+)`[:：]\n\n```\w*\n(.*?)^```$", re.M | re.S)
 
 _NEEDS = re.compile(r"^<!-- needs: ([\w ]+) -->$", re.MULTILINE)
 
@@ -55,6 +57,33 @@ def _logging() -> Iterator[None]:
 def _readers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget the readers that a page or an example registers."""
     monkeypatch.setattr(formats, "_READERS", {**formats._READERS})
+
+
+@pytest.fixture
+def model_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
+    """Serve a scripted model, which the environment names."""
+    with serving(ChatServer()) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_MODEL", "scripted")
+        yield server
+
+
+def _steps(text: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the kind and the code of each block, with the model's answer above the block."""
+    answer = ""
+    for found in re.finditer(f"{_ANSWER.pattern}|{_BLOCK.pattern}", text, re.M | re.S):
+        said, kind, body = found.groups()
+        if said is None:
+            yield kind, body, answer
+        else:
+            answer = said
+
+
+def _save_files(text: str, folder: Path) -> None:
+    """Copy the examples' files to ``docs``, and save the files that the page shows."""
+    shutil.copytree(REPO / "examples" / "files", folder / "docs")
+    for path, content in _SAVED.findall(text):
+        (folder / path).write_text(content, encoding="utf-8")
 
 
 def _runnable(page: Path) -> bool:
@@ -80,16 +109,19 @@ def test_every_public_name_is_on_a_page() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:(The `__|Accessing the .model|ServiceM):DeprecationWarning")
+@pytest.mark.allow_hosts(["127.0.0.1"])
+@pytest.mark.usefixtures("socket_enabled")
 @pytest.mark.parametrize(
     "page", [p for p in PAGES if _runnable(p)], ids=lambda p: str(p.relative_to(REPO))
 )
 def test_code_blocks_print_the_output_shown_below(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for folder in ("files", "data"):
         shutil.copytree(REPO / "examples" / folder, tmp_path / "examples" / folder)
     text = page.read_text(encoding="utf-8")
+    _save_files(text, tmp_path)
     for package in " ".join(_NEEDS.findall(text)).split():
         pytest.importorskip(package, reason=f"{page.name} needs {package}")
     if "llama_index" in text:
@@ -97,7 +129,10 @@ def test_code_blocks_print_the_output_shown_below(
         monkeypatch.setattr(settings, "_embed_model", None)  # the default of a new process
     scope: dict[str, object] = {"__name__": "__main__"}
     printed = None
-    for kind, body in _BLOCK.findall(text):
+    server = request.getfixturevalue("model_server") if _ANSWER.search(text) else None
+    for kind, body, answer in _steps(text):
+        if server:
+            server.text = answer
         if kind == "python":
             output = io.StringIO()
             with contextlib.redirect_stdout(output):
@@ -117,7 +152,11 @@ def test_code_blocks_print_the_output_shown_below(
     ids=lambda p: str(p.relative_to(REPO)),
 )
 def test_commands_print_the_output_shown_below(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, socket_enabled: None
+    page: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    socket_enabled: None,
+    model_server: ChatServer,
 ) -> None:
     """Run commands in a folder with ``examples/data``, and ``examples/files`` as ``docs``.
 
@@ -125,29 +164,26 @@ def test_commands_print_the_output_shown_below(
     A command ending in ``; echo $?`` prints its exit status; all other commands must succeed.
     """
     shutil.copytree(REPO / "examples" / "data", tmp_path, dirs_exist_ok=True)
-    shutil.copytree(REPO / "examples" / "files", tmp_path / "docs")
+    text = page.read_text(encoding="utf-8")
+    _save_files(text, tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr(sys, "path", [*sys.path])
-    text = page.read_text(encoding="utf-8")
-    with serving(ChatServer()) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        monkeypatch.setenv("OPENAI_MODEL", "scripted")
-        server.text = "\n".join(_ANSWER.findall(text))
-        for kind, body in _BLOCK.findall(text):
-            if body.startswith("# my_module.py"):
-                (tmp_path / "my_module.py").write_text(body, encoding="utf-8")
-                sys.modules.pop("my_module", None)
-            elif kind == "console":
-                command, _, printed = body.removeprefix("$ nodekin ").partition("\n")
-                command, shows_status, _ = command.partition("; echo $?")
-                ran = CliRunner().invoke(app, shlex.split(command))
-                assert shows_status or ran.exit_code == 0, ran.stderr
-                assert ran.stderr == ""
-                flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-                out = ran.stdout + (f"{ran.exit_code}\n" if shows_status else "")
-                right = doctest.OutputChecker().check_output(printed, out, flags)
-                assert right, out
+    for kind, body, answer in _steps(text):
+        model_server.text = answer
+        if body.startswith("# my_module.py"):
+            (tmp_path / "my_module.py").write_text(body, encoding="utf-8")
+            sys.modules.pop("my_module", None)
+        elif kind == "console":
+            command, _, printed = body.removeprefix("$ nodekin ").partition("\n")
+            command, shows_status, _ = command.partition("; echo $?")
+            ran = CliRunner().invoke(app, shlex.split(command))
+            assert shows_status or ran.exit_code == 0, ran.stderr
+            flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+            status = f"{ran.exit_code}\n" if shows_status else ""
+            out = ran.stdout + ran.stderr + status
+            right = doctest.OutputChecker().check_output(printed, out, flags)
+            assert right, out
 
 
 _SHELLS = [shell for shell in ("bash", "zsh") if shutil.which(shell)]
@@ -208,6 +244,8 @@ def test_links_have_existing_targets(page: Path) -> None:
             assert anchor in map(_anchor, headings), target
 
 
+@pytest.mark.allow_hosts(["127.0.0.1"])
+@pytest.mark.usefixtures("socket_enabled")
 def test_pictures_match_a_new_run() -> None:
     drawing = runpy.run_path(str(REPO / "docs" / "pictures" / "draw.py"))
     for name, draw in drawing["PICTURES"].items():

@@ -1,17 +1,19 @@
 """Draw the pictures of the README from a real run.
 
-``python docs/pictures/draw.py`` writes them to this folder; a test compares them.
+``python docs/pictures/draw.py`` writes them to this folder; a test compares them. The answer of the
+language model is written below, and a server on loopback sends it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import shutil
 import sys
 import tempfile
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -28,9 +30,17 @@ SANS = "system-ui, 'Noto Sans', 'Noto Sans CJK SC', 'Microsoft YaHei', sans-seri
 MONO = "ui-monospace, 'DejaVu Sans Mono', 'Noto Sans Mono CJK SC', monospace"
 COMMANDS = (
     "nodekin index docs",
-    "nodekin search who pays the freight -k 1",
     "nodekin search 谁付运费 -k 1",
+    'nodekin ask "Who pays the freight?"',
 )
+ANSWER = "The garden pays the freight [1]."
+PAUSE = 0.7
+"""Seconds before a command is typed."""
+SECONDS_PER_CHARACTER = 0.05
+READING = 3.5
+"""Seconds after the output of a command."""
+COLUMN = 8.2
+"""The width of a character in a terminal."""
 
 
 def svg(width: float, height: float, parts: Sequence[str], alt: str, paper: str = "#fff") -> str:
@@ -56,38 +66,109 @@ def cells(line: str) -> int:
 
 
 @contextlib.contextmanager
+def variables(values: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables for a while."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
 def beside_documents() -> Iterator[None]:
     """Work in a folder that has the example's PDF and DOCX in ``docs``."""
-    before, columns = Path.cwd(), os.environ.get("COLUMNS")
-    with tempfile.TemporaryDirectory() as folder:
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder, variables({"COLUMNS": "92"}):
         shutil.copytree(REPO / "examples" / "files", Path(folder) / "docs")
         os.chdir(folder)
-        os.environ["COLUMNS"] = "92"
         try:
             yield
         finally:
             os.chdir(before)
-            os.environ.pop("COLUMNS")
-            if columns is not None:
-                os.environ["COLUMNS"] = columns
+
+
+@contextlib.contextmanager
+def answering_model() -> Iterator[None]:
+    """Serve a model that answers :data:`ANSWER`."""
+    sys.path.append(str(REPO / "tests"))
+    from support.scripted_server import ChatServer, serving
+
+    with serving(ChatServer()) as server:
+        server.text = ANSWER
+        with variables({"OPENAI_BASE_URL": server.url, "OPENAI_MODEL": "qwen3:4b"}):
+            yield
+
+
+def outputs() -> dict[str, list[str]]:
+    """Run :data:`COMMANDS`, and return the lines that each prints."""
+    lines = {}
+    with beside_documents(), answering_model():
+        for command in COMMANDS:
+            ran = CliRunner().invoke(app, shlex.split(command)[1:])
+            lines[command] = ran.stdout.strip().splitlines()
+    return lines
 
 
 def terminal() -> str:
-    """Run :data:`COMMANDS`, and return the output as a terminal shows it."""
-    lines = []
-    with beside_documents():
-        for command in COMMANDS:
-            ran = CliRunner().invoke(app, command.split()[1:])
-            lines += [f"$ {command}", *ran.stdout.rstrip().splitlines(), ""]
+    """Return :data:`COMMANDS` and their output as an animated terminal.
+
+    The commands are typed one after the other. Programs without animations show the last state.
+    """
+    printed = outputs()
+    seconds = {command: SECONDS_PER_CHARACTER * len(command) for command in printed}
+    total = sum(seconds.values()) + len(printed) * (PAUSE + READING)
     parts = [f'<circle cx="{20 + 18 * i}" cy="18" r="5" fill="#52606d"/>' for i in range(3)]
-    for number, line in enumerate(lines[:-1]):
-        more = f'xml:space="preserve" textLength="{cells(line) * 8.2:.1f}"'
-        if line:
-            color = "#7bdff2" if line.startswith("$") else "#e4e7eb"
-            parts.append(text(18, 52 + 21 * number, line, color, more))
+    begin = 0.0
+    y = 52
+    for number, (command, lines) in enumerate(printed.items()):
+        begin += PAUSE
+        end = begin + seconds[command]
+        typed = _typed(f"$ {command}", number, y, begin / total, end / total, total)
+        parts.append(typed)
+        shown = []
+        for line in lines:
+            y += 21
+            if line:
+                shown.append(_terminal_line(y, line, "#e4e7eb"))
+        parts.append(_appearing("".join(shown), end / total, total))
+        begin = end + READING
+        y += 42
     body = f'<g font-family="{MONO}" font-size="13.5">' + "\n".join(parts) + "</g>"
-    alt = "nodekin in a terminal: a PDF and a DOCX are indexed, and searched in two languages"
-    return svg(800, 52 + 21 * len(lines), [body], alt, "#1f2933")
+    alt = "nodekin in a terminal: a PDF and a DOCX are indexed and searched, and a model answers"
+    return svg(800, y - 21, [body], alt, "#1f2933")
+
+
+def _terminal_line(y: float, line: str, color: str) -> str:
+    """Return a line of a terminal."""
+    more = f'xml:space="preserve" textLength="{cells(line) * COLUMN:.1f}"'
+    return text(18, y, line, color, more)
+
+
+def _appearing(body: str, moment: float, total: float) -> str:
+    """Return parts that appear at a moment (0 to 1) of each turn of the animation."""
+    animation = (
+        f'<animate attributeName="opacity" calcMode="discrete" values="0;1" '
+        f'keyTimes="0;{moment:.4f}" dur="{total:g}s" repeatCount="indefinite"/>'
+    )
+    return f"<g>{animation}{body}</g>"
+
+
+def _typed(line: str, number: int, y: float, begin: float, end: float, total: float) -> str:
+    """Return a line that is uncovered from left to right between two moments."""
+    width = 40 + COLUMN * cells(line)
+    animation = (
+        f'<animate attributeName="width" values="0;0;{width:g};{width:g}" '
+        f'keyTimes="0;{begin:.4f};{end:.4f};1" dur="{total:g}s" repeatCount="indefinite"/>'
+    )
+    window = f'<rect y="{y - 18:g}" width="800" height="26">{animation}</rect>'
+    clip = f'<clipPath id="typed{number}">{window}</clipPath>'
+    shown = _terminal_line(y, line, "#7bdff2")
+    return f'{clip}<g clip-path="url(#typed{number})">{shown}</g>'
 
 
 def graph_picture() -> str:
