@@ -107,7 +107,15 @@ def test_package_index_readme_has_absolute_links_only(index_readme: dict[str, An
 
 
 def test_package_index_readme_has_no_dead_references(index_readme: dict[str, Any]) -> None:
-    references = ("中文", "All figures", "Speed]", "class by class", "tutorial", "Read on", "Project:")
+    references = (
+        "中文",
+        "All figures",
+        "Speed]",
+        "class by class",
+        "tutorial",
+        "Read on",
+        "Project:",
+    )
     alone = index_readme["index_readme"]()
     linked = index_readme["index_readme"]("https://example.org/files", "https://example.org/raw")
     for reference in references:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .node_table import Mask, Orders
+from .node_table import Mask, Matching, Orders, Rows
 from .postings import Counts, Ints, Postings
 
 Floats = npt.NDArray[np.float64]
@@ -201,14 +201,26 @@ class QueryPostings(NamedTuple):
         """Return an upper bound of a row's addends from the term ``first`` and the later terms."""
         return float(self.weights[first:].sum() * (self.saturation.k1 + 1) * _ROUNDING)
 
-    def addends(self, part: slice) -> tuple[npt.NDArray[np.int64], Floats]:
-        """Return the rows of some terms, with the addends of their scores."""
+    def addends(
+        self, part: slice, mask: Mask | None = None
+    ) -> tuple[npt.NDArray[np.int64], Floats]:
+        """Return the rows of some terms, with the addends of their scores.
+
+        Args:
+            part: The numbers of the terms.
+            mask: Which rows are returned. None: all rows.
+        """
         lists = self.lists[part]
         rows = np.concatenate([rows for rows, _ in lists], dtype=np.int64)  # numpy's fastest type
         counts = np.concatenate([counts for _, counts in lists])
         weights = self.weights[part]
         if len(lists) > 1:
             weights = weights.repeat([len(rows) for rows, _ in lists])
+        if mask is not None:
+            is_allowed = mask.take(rows)
+            rows = rows[is_allowed]
+            counts = counts[is_allowed]
+            weights = weights[is_allowed] if len(lists) > 1 else weights
         return rows, self.saturation.weighed(counts, self.norms(rows)) * weights
 
     def looked_up(self, rows: npt.NDArray[np.int64], first: int = 0) -> Floats:
@@ -231,7 +243,7 @@ class QueryPostings(NamedTuple):
 
 
 def best_rows(
-    query: QueryPostings, limit: int | None, allowed: Mask | None, orders: Orders
+    query: QueryPostings, limit: int | None, allowed: Matching | None, orders: Orders
 ) -> tuple[npt.NDArray[Any], Floats]:
     """Return the rows with the highest sums, best first, and the sums.
 
@@ -245,6 +257,11 @@ def best_rows(
         allowed: Which rows count, None for all.
         orders: Breaks ties: lower goes first.
     """
+    mask = None
+    if allowed is not None:
+        mask = allowed.mask
+        if allowed.rows is not None:
+            return _best_of_few(query, limit, mask, allowed.rows, orders)
     sums = np.zeros(len(orders))
     sizes = [len(rows) for rows, _ in query.lists]
     least_size = max(_FREQUENT, _FREQUENT_SHARE * len(orders))
@@ -258,12 +275,32 @@ def best_rows(
                 for addends in query.looked_up(rows, first):
                     scores += addends
                 break
-        np.add.at(sums, *query.addends(slice(first, last)))
-        if allowed is not None:
-            sums *= allowed
+        np.add.at(sums, *query.addends(slice(first, last), mask))
     else:
         rows = (sums >= _least(sums, limit)).nonzero()[0]
         scores = sums.take(rows)
+    return _best(rows, scores, limit, orders)
+
+
+def _best_of_few(
+    query: QueryPostings, limit: int | None, mask: Mask, allowed: Rows, orders: Orders
+) -> tuple[npt.NDArray[Any], Floats]:
+    """Return the best of a few rows, which a mask selects. The sums equal those of all rows."""
+    sums = np.zeros(len(allowed))
+    if len(allowed) * _LOOK_UP * len(query.lists) < sum([len(rows) for rows, _ in query.lists]):
+        for addends in query.looked_up(allowed):
+            sums += addends
+    else:
+        rows, of_terms = query.addends(slice(None), mask)
+        np.add.at(sums, allowed.searchsorted(rows), of_terms)
+    found = (sums >= LEAST).nonzero()[0]
+    return _best(allowed.take(found), sums.take(found), limit, orders)
+
+
+def _best(
+    rows: Rows, scores: Floats, limit: int | None, orders: Orders
+) -> tuple[npt.NDArray[Any], Floats]:
+    """Return the rows with the highest scores, best first, and the scores."""
     if limit is not None and len(rows) > 4 * limit:
         best = scores >= _highest(scores, limit)
         rows = rows[best]
@@ -274,15 +311,23 @@ def best_rows(
 
 def _least(sums: Floats, limit: int | None) -> float:
     """Return a positive lower bound of the sums of the best rows."""
-    width = len(sums) // _COLUMNS
-    if limit is None or width < 2 * limit:
+    if limit is None or len(sums) < 2 * limit * _COLUMNS:
         return LEAST
-    columns = sums[: width * _COLUMNS].reshape(_COLUMNS, width)
-    maxima = columns.max(axis=0)  # of different rows
-    return max(_highest(maxima, limit) / _ROUNDING, LEAST)
+    return max(_highest(_maxima(sums), limit) / _ROUNDING, LEAST)
+
+
+def _maxima(scores: Floats) -> Floats:
+    """Return the maxima of columns of different rows."""
+    width = len(scores) // _COLUMNS
+    maxima: Floats = scores[: width * _COLUMNS].reshape(_COLUMNS, width).max(axis=0)
+    return maxima
 
 
 def _highest(scores: Floats, limit: int) -> float:
     """Return the last of the ``limit`` highest scores; minus infinity if fewer scores exist."""
+    if len(scores) < limit:
+        return -math.inf
+    if len(scores) >= 2 * limit * _COLUMNS:  # faster than a partition of all scores
+        scores = scores[scores >= _highest(_maxima(scores), limit)]
     at = len(scores) - limit
-    return float(np.partition(scores, at)[at]) if at >= 0 else -math.inf
+    return float(np.partition(scores, at)[at])

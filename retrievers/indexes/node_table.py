@@ -29,6 +29,12 @@ Rows = npt.NDArray[np.int64]
 
 _MAX_CACHED = 32  # cached conditions per field
 
+_MAX_KEPT = 64  # filters whose rows are kept
+
+_MAX_BYTES = 32_000_000  # of all kept rows
+
+_FEW = 1 / 50  # share of rows that are scored one by one
+
 
 class Runs(Generic[T]):
     """A column whose neighboring rows often have the same value, which is stored once.
@@ -147,20 +153,70 @@ class FieldValues:
         return good[self.codes]
 
 
+class Matching(NamedTuple):
+    """The rows of a table that meet a filter. Empty rows may be among them.
+
+    Attributes:
+        mask: Which rows meet the filter.
+        rows: The rows, ascending, if they are few. None: many rows meet the filter.
+    """
+
+    mask: Mask
+    rows: Rows | None
+
+    @classmethod
+    def of(cls, mask: Mask) -> Matching:
+        """Return the rows of a mask."""
+        is_few = np.count_nonzero(mask) <= _FEW * len(mask)
+        return cls(mask, np.flatnonzero(mask) if is_few else None)
+
+    @property
+    def size(self) -> int:
+        """The memory in bytes."""
+        return self.mask.nbytes + (0 if self.rows is None else self.rows.nbytes)
+
+
+class KeptMatches:
+    """The matching rows of the latest filters, for one number of rows."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Hashable, Matching] = {}
+        self._bytes = 0
+
+    def get(self, key: Hashable, size: int) -> Matching | None:
+        """Return the matching rows of a filter among a number of rows, if they are kept."""
+        kept = self._kept.pop(key, None)
+        if kept is None:
+            return None
+        if len(kept.mask) != size:
+            self._bytes -= kept.size
+            return None
+        self._kept[key] = kept  # now the latest
+        return kept
+
+    def put(self, key: Hashable, matching: Matching) -> None:
+        """Keep the matching rows of a filter, and drop those that were not used for longest."""
+        self._kept[key] = matching
+        self._bytes += matching.size
+        while len(self._kept) > _MAX_KEPT or self._bytes > _MAX_BYTES:
+            oldest = next(iter(self._kept))
+            self._bytes -= self._kept.pop(oldest).size
+
+
 class TableSnapshot(NamedTuple):
     """The rows of a table in one revision. Later changes of the table do not change them.
 
     Attributes:
         ids: The ids by row. There may be more rows.
         orders: The positions in document order, by row.
-        matching: Which rows meet the filter; None for all. Empty rows may be among them.
+        matching: The rows that meet the filter; None for all.
         parents: The ids of the parents.
         rows: The row of each node. Later nodes have other rows.
     """
 
     ids: Sequence[str]
     orders: Orders
-    matching: Mask | None
+    matching: Matching | None
     parents: Runs[str | None]
     rows: Mapping[str, int]
 
@@ -214,6 +270,7 @@ class NodeTable:
         self._documents = Runs[str]()
         self._metadata = Runs[Mapping[str, Any] | str]()  # texts of a file are decoded on first use
         self._fields: dict[str | None, FieldValues] = {}
+        self._kept = KeptMatches()
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -297,17 +354,24 @@ class NodeTable:
         """Return a snapshot of the rows."""
         return TableSnapshot(self.ids, self.orders, self.matching(filter), self._parents, self.rows)
 
-    def matching(self, filter: Filter) -> Mask | None:
-        """Return which rows meet a filter; None if it has no condition.
-
-        Empty rows may be among them.
-        """
-        return filter.mask(self._meets) if filter else None
+    def matching(self, filter: Filter) -> Matching | None:
+        """Return the rows that meet a filter; None if it has no condition."""
+        if not filter:
+            return None
+        key = filter.key
+        kept = self._kept.get(key, len(self.ids))
+        if kept is None:
+            mask = filter.mask(self._meets)
+            if mask is None:
+                return None
+            kept = Matching.of(mask)
+            self._kept.put(key, kept)
+        return kept
 
     def allowed(self, filter: Filter) -> Mask:
         """Return which rows have a node that meets a filter."""
         matching = self.matching(filter)
-        return self.alive if matching is None else matching & self.alive
+        return self.alive if matching is None else matching.mask & self.alive
 
     def _meets(self, field: str | None, condition: Condition) -> Mask:
         column: Runs[Any] = self._documents if field is None else self._metadata

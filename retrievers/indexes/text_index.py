@@ -116,9 +116,9 @@ class TextIndex(FilterIndex):
 
     def meeting(self, filter: Filter) -> Meets | None:
         """Return a function from a node to whether it meets a filter; None if all do."""
-        mask = self.table.matching(filter)
+        matching = self.table.matching(filter)
         rows = self.table.rows
-        return None if mask is None else lambda node_id: mask.item(rows[node_id])
+        return None if matching is None else lambda node_id: matching.mask.item(rows[node_id])
 
     def term_scores(self, ids: Sequence[str], query: TermWeights) -> Floats:
         """Return the scores of nodes by each term of a query, (nodes, terms).

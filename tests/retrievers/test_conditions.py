@@ -215,11 +215,11 @@ def test_column_evaluation_equals_evaluation_by_node(values: list, data: st.Data
                 filter = parse_filters(filters)
             except ValueError:
                 continue
-            mask = table.matching(filter)
+            found = table.matching(filter)
             expected = [filter.matches(node) for node in nodes[: len(table)]]
-            assert (mask.tolist() if mask is not None else [True] * len(table)) == expected
+            assert (found.mask.tolist() if found else [True] * len(table)) == expected
             inverse = table.matching(parse_filters({"not": filters} if filter else filters))
-            assert mask is None or (~mask).tolist() == inverse.tolist()
+            assert found is None or (~found.mask).tolist() == inverse.mask.tolist()
 
 
 REQUIREMENTS = st.one_of(

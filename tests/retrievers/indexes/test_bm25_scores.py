@@ -13,10 +13,11 @@ from nodekin.retrievers.indexes.bm25_scores import (
     Saturation,
     best_rows,
 )
+from nodekin.retrievers.indexes.node_table import Matching
 
 LIMITS = st.sampled_from([None, 1, 2, 3, 5, 10, 256, 1000])
 SEEDS = st.integers(0, 2**32 - 1)
-DENSITIES = st.sampled_from([None, 0.0, 0.1, 0.5, 1.0])
+DENSITIES = st.sampled_from([None, 0.0, 0.01, 0.1, 0.5, 1.0])
 
 
 def random_query(
@@ -55,7 +56,8 @@ def check(seed: int, limit: int | None, density: float | None, lowest: float) ->
     query = random_query(random, size, lowest, saturation)
     allowed = None if density is None else random.random(size) < density
     orders = random.permutation(size).astype(np.int64)
-    rows, scores = best_rows(query, limit, allowed, orders)
+    matching = None if allowed is None else Matching.of(allowed)
+    rows, scores = best_rows(query, limit, matching, orders)
     assert (rows.tolist(), scores.tolist()) == brute(query, limit, allowed, orders)
 
 

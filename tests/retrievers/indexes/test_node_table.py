@@ -2,11 +2,14 @@
 
 from datetime import datetime
 
+import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Node
 from nodekin.retrievers.filters import parse_filters
+from nodekin.retrievers.indexes import node_table
 from nodekin.retrievers.indexes.node_table import NodeTable
 
 TEXTS = st.text(st.characters(categories=None), max_size=6)  # lone surrogates too
@@ -82,4 +85,48 @@ def same_tables(restored: NodeTable, plain: NodeTable) -> None:
         got, expected = restored.matching(conditions), plain.matching(conditions)
         assert got is not None
         assert expected is not None
-        assert (got & restored.alive).tolist() == (expected & plain.alive).tolist()
+        assert (got.mask & restored.alive).tolist() == (expected.mask & plain.alive).tolist()
+
+
+def numbered(first: int, last: int) -> list[Node]:
+    return [Node("", {"n": n}, id=str(n), document_id=str(n)) for n in range(first, last)]
+
+
+def test_matching_rows_follow_added_nodes() -> None:
+    table = NodeTable()
+    below = parse_filters({"n": {"lt": 3}})
+    for first, last in ((0, 2), (2, 200)):
+        table.add(numbered(first, last))
+        found = [table.matching(below) for _ in range(2)]
+        assert [np.flatnonzero(each.mask).tolist() for each in found if each] == [
+            [*range(min(3, last))]
+        ] * 2
+    assert found[1] is not None
+    assert found[1].rows is not None, "3 of 200 rows are few"
+    assert found[1].rows.tolist() == [0, 1, 2]
+
+
+def test_matching_rows_of_latest_filters_are_kept() -> None:
+    table = NodeTable()
+    table.add(numbered(0, 100))
+    filters = [parse_filters({"n": n}) for n in range(100)]
+    first = [table.matching(each) for each in filters]
+    again = [table.matching(each) for each in reversed(filters)]
+    assert [mine is other for mine, other in zip(first, reversed(again), strict=True)] == [
+        *[False] * 36,
+        *[True] * 64,
+    ]
+
+
+def test_matching_rows_are_limited_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_table, "_MAX_BYTES", 250)
+    table = NodeTable()
+    table.add(numbered(0, 100))
+    filters = [parse_filters({"n": {"gte": n}}) for n in range(3)]
+    first = [table.matching(each) for each in filters]
+    latest = [table.matching(each) for each in reversed(filters[1:])]
+    assert [mine is other for mine, other in zip(first[1:], reversed(latest), strict=True)] == [
+        True,
+        True,
+    ]
+    assert table.matching(filters[0]) is not first[0]
