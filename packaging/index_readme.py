@@ -1,10 +1,10 @@
 """Write the install lines of the READMEs, and the README of the package index.
 
-``python packaging/index_readme.py`` writes the install lines into ``README.md`` and
-``README.zh.md``: from a checkout, or from the package index if ``PUBLISHED`` is True. The README of
-the package index, ``packaging/README.md``, has no relative links and pictures, which do not work
-there.
-Tests compare all three files. A release knows the address of its repository and makes the links
+``python packaging/index_readme.py`` writes the install lines into ``README.md``, ``README.zh.md``
+and the pages of ``docs/`` and ``examples/``: from a checkout, or from the package index if
+``PUBLISHED`` is True. The README of the package index, ``packaging/README.md``, has no relative
+links and pictures, which do not work there.
+Tests compare all files. A release knows the address of its repository and makes the links
 absolute: see ``project_urls.py``.
 """
 
@@ -30,6 +30,15 @@ INDEX = {
     "README.zh.md": "安装，连同 PDF、Office、网页和电子书的读取器：",
 }
 _INSTALL = re.compile(r"(?<=^<!-- install -->\n\n).*?(?=^<!-- end of install -->$)", re.M | re.S)
+
+
+PAGES = [*sorted(REPO.glob("docs/**/*.md")), *sorted(REPO.glob("examples/**/*.md"))]
+_EXTRAS = re.compile(r'(?<=pip install ")(?:nodekin|\.)(?=\[)')
+
+
+def page(text: str, published: bool = PUBLISHED) -> str:
+    """Return a page with the install lines of a checkout or of the package index."""
+    return _EXTRAS.sub("nodekin" if published else ".", text)
 
 
 def readme(name: str = "README.md", published: bool = PUBLISHED) -> str:
@@ -76,6 +85,8 @@ def main() -> None:
     """Write the install lines, and the README of the package index."""
     for name in CHECKOUT:
         (REPO / name).write_text(readme(name), encoding="utf-8")
+    for path in PAGES:
+        path.write_text(page(path.read_text(encoding="utf-8")), encoding="utf-8")
     (REPO / "packaging" / "README.md").write_text(index_readme(), encoding="utf-8")
 
 

@@ -13,8 +13,14 @@ import sys
 import tarfile
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 REPO = Path(__file__).parents[1]
 PARTNERS = {
@@ -200,10 +206,59 @@ def test_site_lists_every_page_and_public_name() -> None:
     pages = [path.relative_to(REPO).as_posix() for path in (REPO / "docs").rglob("*.md")]
     assert [page for page in pages if page not in config] == []
     stage = runpy.run_path(str(REPO / "docs" / "site" / "stage.py"))
+    reference = stage["reference"]()
+    for name in reference:
+        assert f"reference/{name}.md" in config
+    listed = re.findall(r"^::: (.*)$", "\n".join(reference.values()), re.M)
     for package in ("nodegraph", "retrievers"):
         names = importlib.import_module(f"nodekin.{package}").__all__
-        listed = re.findall(r"^::: (.*)$", stage["reference"](package), re.M)
         assert {f"nodekin.{package}.{name}" for name in names} <= {*listed}
+
+
+@pytest.mark.parametrize(
+    ("page", "name"),
+    [
+        ("graph", "nodekin.nodegraph.NodeGraph"),
+        ("retrievers", "nodekin.retrievers.Retriever"),
+        ("retrievers", "nodekin.retrievers.Filters"),
+        ("strategies", "nodekin.retrievers.HyDERetriever"),
+        ("rerankers", "nodekin.retrievers.CrossEncoderReranker"),
+        ("answers", "nodekin.retrievers.QueryEngine"),
+        ("answers", "nodekin.retrievers.CorpusTools"),
+        ("evaluation", "nodekin.retrievers.evaluation.evaluate"),
+        ("adapters", "nodekin.adapters.langchain.NodeGraphRetriever"),
+    ],
+)
+def test_reference_has_a_page_for_each_topic(page: str, name: str) -> None:
+    stage = runpy.run_path(str(REPO / "docs" / "site" / "stage.py"))
+    assert f"::: {name}\n" in stage["reference"]()[page]
+
+
+def test_site_shows_version_and_repository_of_the_project() -> None:
+    details = runpy.run_path(str(REPO / "docs" / "site" / "page_details.py"))
+    config = details["on_config"](SimpleNamespace())
+    version = tomllib.loads((REPO / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    assert config.site_name == f"nodekin {version}"
+    released = {"version": "1.2", "urls": {"Homepage": "https://github.com/me/nodekin"}}
+    details["show_project"](config, released)
+    assert config.site_name == "nodekin 1.2"
+    assert (config.repo_url, config.repo_name) == ("https://github.com/me/nodekin", "me/nodekin")
+    assert config.edit_uri == "edit/main/"
+
+
+@pytest.mark.parametrize(
+    ("page", "description"),
+    [
+        ("# A\n\nOne `b`. [Two](c.md) three.\n\nFour.", "One b. Two three."),
+        ("<!-- needs:\nx -->\n\n# A\n\nOne.\n", "One."),
+        ("# A\n\n" + "One two. " * 30, "One two. " * 16 + "One two."),
+        ("# A\n\n" + "x" * 200, "x" * 159 + "…"),
+        ("# 甲\n\n读文件。再读一次。\n", "读文件。 再读一次。"),
+    ],
+)
+def test_site_describes_a_page_by_its_first_sentences(page: str, description: str) -> None:
+    details = runpy.run_path(str(REPO / "docs" / "site" / "page_details.py"))
+    assert details["description"](page) == description
 
 
 def test_ci_matrix_matches_supported_versions_and_systems() -> None:

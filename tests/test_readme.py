@@ -98,6 +98,16 @@ def test_readme_has_one_install_line(index_readme: dict[str, Any], name: str) ->
     assert index_readme["EXTRA"] in extras
 
 
+def test_pages_install_from_where_the_readme_installs(index_readme: dict[str, Any]) -> None:
+    for path in index_readme["PAGES"]:
+        text = path.read_text(encoding="utf-8")
+        assert text == index_readme["page"](text), f"{path.name}: python packaging/index_readme.py"
+    line = 'pip install ".[serve]" uvicorn'
+    published = index_readme["page"](line, published=True)
+    assert published == 'pip install "nodekin[serve]" uvicorn'
+    assert index_readme["page"](published, published=False) == line
+
+
 def test_package_index_readme_has_absolute_links_only(index_readme: dict[str, Any]) -> None:
     made = index_readme["index_readme"]()
     assert _read("packaging/README.md") == made, "python packaging/index_readme.py"

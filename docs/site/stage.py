@@ -1,6 +1,6 @@
 """Copy the pages of the site to ``build/docs``, at the paths that their links name.
 
-The reference pages are generated: a section for every public name of every package.
+The reference is generated: a page for each topic, with a section for each public name.
 """
 
 from __future__ import annotations
@@ -22,6 +22,29 @@ PAGES = (
     "LICENSE",
 )
 PACKAGES = ("nodegraph", "retrievers", "adapters")
+TOPICS = {
+    "graph": "The node graph, documents, splitters, readers and models",
+    "retrievers": "Retrievers, filters, results and similarities",
+    "strategies": "Strategies that change what is searched",
+    "rerankers": "Rerankers and filters of results",
+    "answers": "Answers, quotations and tools for agents",
+    "evaluation": "Measures, comparisons and gates",
+    "adapters": "Frameworks, files, servers and engines",
+}
+"""The pages of the reference, with their titles."""
+FOLDERS = {
+    "nodegraph": "graph",
+    "retrievers": "retrievers",
+    "retrievers.strategies": "strategies",
+    "retrievers.plans": "strategies",
+    "retrievers.rerankers": "rerankers",
+    "retrievers.answers": "answers",
+    "retrievers.corpus_tools": "answers",
+    "retrievers.evaluation": "evaluation",
+    "adapters": "adapters",
+    "adapters.evaluation": "evaluation",
+}
+"""The topic of the names that a folder defines. The longest matching folder decides."""
 # Public names of modules without a list of names.
 MODULES = {
     "nodekin.adapters.openai": ("OpenAIEmbedder", "RerankEndpoint"),
@@ -52,13 +75,29 @@ def public_names(package: str) -> Iterator[tuple[str, list[str]]]:
             yield name, sorted(new, key=str.casefold)
 
 
-def reference(package: str) -> str:
-    """Return the reference page of a package."""
-    lines = [f"# nodekin.{package}", ""]
-    for module, names in public_names(package):
-        lines += [f"## {module}", ""]
-        lines += [f"::: {module}.{name}\n" for name in names]
-    return "\n".join(lines)
+def topic(module: str, value: object) -> str:
+    """Return the topic of a public name by the folder that defines its value."""
+    home = getattr(value, "__module__", None)
+    if not isinstance(home, str) or not home.startswith("nodekin."):
+        home = module
+    path = home.removeprefix("nodekin.")
+    folders = [folder for folder in FOLDERS if f"{path}.".startswith(f"{folder}.")]
+    return FOLDERS[max(folders, key=len)]
+
+
+def reference() -> dict[str, str]:
+    """Return the reference pages by topic."""
+    pages = {name: [f"# {title}", ""] for name, title in TOPICS.items()}
+    for package in PACKAGES:
+        for module, names in public_names(package):
+            shown = set()
+            for name in names:
+                page = topic(module, getattr(importlib.import_module(module), name))
+                if page not in shown:
+                    shown.add(page)
+                    pages[page] += [f"## {module}", ""]
+                pages[page].append(f"::: {module}.{name}\n")
+    return {name: "\n".join(lines) for name, lines in pages.items()}
 
 
 def main() -> None:
@@ -67,14 +106,15 @@ def main() -> None:
     (STAGE / "reference").mkdir(parents=True)
     for page in PAGES:
         shutil.copy(REPO / page, STAGE / page)
-    ignore = shutil.ignore_patterns("__pycache__", ".cache", "site")
+    ignore = shutil.ignore_patterns("__pycache__", ".cache", "corpus", "site")
     for folder in ("docs", "benchmarks", "examples"):
         shutil.copytree(REPO / folder, STAGE / folder, ignore=ignore)
-    for package in PACKAGES:
-        (STAGE / "reference" / f"{package}.md").write_text(reference(package), encoding="utf-8")
+    shutil.copy(REPO / "docs" / "site" / "site.css", STAGE / "site.css")
+    for name, page in reference().items():
+        (STAGE / "reference" / f"{name}.md").write_text(page, encoding="utf-8")
     index = ["# Reference", "", "Every public name, from its docstring.", ""]
-    for package in PACKAGES:
-        index.append(f"- [nodekin.{package}]({package}.md)")
+    for name, title in TOPICS.items():
+        index.append(f"- [{title}]({name}.md)")
     (STAGE / "reference" / "index.md").write_text("\n".join(index) + "\n", encoding="utf-8")
 
 
