@@ -30,6 +30,7 @@ PARTNERS = {
         "nodekin.adapters.llama_index",
     ),
 }
+PROJECT = tomllib.loads((REPO / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 BUILD = "from setuptools import build_meta as b; b.build_{kind}({folder!r})"
 
 
@@ -102,6 +103,22 @@ def test_wheel_contains_only_the_packages(installed: Path) -> None:
     assert not list((installed / "nodekin").rglob("test_*"))
 
 
+def _statements(metadata: str) -> tuple[str, str]:
+    """Return the version and the licence of a package's metadata."""
+    (version,) = re.findall(r"^Version: (.*)$", metadata, re.M)
+    (licence,) = re.findall(r"^License-Expression: (.*)$", metadata, re.M)
+    return version, licence
+
+
+@pytest.mark.slow
+def test_wheels_state_version_and_licence_of_project(installed: Path) -> None:
+    found = [
+        _statements(path.read_text(encoding="utf-8"))
+        for path in installed.glob("*nodekin-*.dist-info/METADATA")
+    ]
+    assert found == [(PROJECT["version"], PROJECT["license"])] * (1 + len(PARTNERS))
+
+
 @pytest.mark.slow
 def test_source_distribution_contains_tests_docs_and_examples(source: Path, tmp_path: Path) -> None:
     code = BUILD.format(kind="sdist", folder=str(tmp_path))
@@ -109,6 +126,13 @@ def test_source_distribution_contains_tests_docs_and_examples(source: Path, tmp_
     (archive,) = tmp_path.glob("*.tar.gz")
     with tarfile.open(archive) as packed:
         names = {name.partition("/")[2] for name in packed.getnames()}
+        (about,) = (
+            name for name in packed.getnames() if name.count("/") == 1 and "PKG-INFO" in name
+        )
+        metadata = packed.extractfile(about)
+        assert metadata
+        stated = _statements(metadata.read().decode())
+    assert stated == (PROJECT["version"], PROJECT["license"])
     for folder in ("tests", "docs", "examples", "benchmarks", "packaging"):
         for path in (source / folder).rglob("*.*"):
             left_out = path.suffix == ".pyc" or {"__pycache__", "corpus"} & {*path.parts}
@@ -237,8 +261,8 @@ def test_reference_has_a_page_for_each_topic(page: str, name: str) -> None:
 def test_site_shows_version_and_repository_of_the_project() -> None:
     details = runpy.run_path(str(REPO / "docs" / "site" / "page_details.py"))
     config = details["on_config"](SimpleNamespace())
-    version = tomllib.loads((REPO / "pyproject.toml").read_text("utf-8"))["project"]["version"]
-    assert config.site_name == f"nodekin {version}"
+    assert config.site_name == f"nodekin {PROJECT['version']}"
+    assert config.copyright == f"nodekin {PROJECT['version']}, {PROJECT['license']} license"
     released = {"version": "1.2", "urls": {"Homepage": "https://github.com/me/nodekin"}}
     details["show_project"](config, released)
     assert config.site_name == "nodekin 1.2"
@@ -279,6 +303,19 @@ def test_ci_matrix_matches_supported_versions_and_systems() -> None:
     check_names_exist(commands, r"(?:tests|constraints)[\w/.-]*\.(?:py|txt)|tests/\S+")
 
 
+def test_weekly_job_tests_oldest_and_newest_dependencies() -> None:
+    yaml = pytest.importorskip("yaml")
+    text = (REPO / ".github/workflows/dependencies.yml").read_text(encoding="utf-8")
+    workflow = yaml.safe_load(text)
+    assert workflow[True]["schedule"] == [{"cron": "17 4 * * 1"}]  # YAML reads "on" as True
+    for name, command in (("newest", "python -m pytest"), ("oldest", "make test-oldest")):
+        job = workflow["jobs"][name]
+        commands = "\n".join(step.get("run", "") for step in job["steps"])
+        assert command in commands
+        assert "-c constraints.txt" not in commands
+        assert "3.10" in job["strategy"]["matrix"]["python"]
+
+
 def check_names_exist(text: str, paths: str) -> None:
     """Check that the paths and the targets of make in a text exist."""
     found = re.findall(paths, text)
@@ -295,20 +332,24 @@ def test_release_steps_name_existing_files() -> None:
     check_names_exist(
         steps, r"(?:tests|docs|packaging|benchmarks|\.github)/[\w./-]+\.(?:py|md|yml)"
     )
-    version = re.search(r'^version = "(.*)"$', (REPO / "pyproject.toml").read_text("utf-8"), re.M)
-    assert version
+    assert "PUBLISHED = True" in steps
+    release = (REPO / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
+    assert '"^PUBLISHED = True$" packaging/index_readme.py' in release
+    for name in ("nodekin", *PARTNERS):
+        assert f"`{name}`" in steps
+    version = PROJECT["version"]
     changes = (REPO / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert re.search(rf"^## {re.escape(version[1])}\b", changes, re.M)  # its release notes
+    assert re.search(rf"^## {re.escape(version)}\b", changes, re.M)  # its release notes
     entry = json.loads((REPO / "packaging" / "server.json").read_text(encoding="utf-8"))
     (package,) = entry["packages"]
-    assert entry["version"] == package["version"] == version[1]
-    assert package["runtimeArguments"][0]["value"] == f"nodekin[mcp]=={version[1]}"
-    assert f"\nversion: {version[1]}\n" in (REPO / "CITATION.cff").read_text(encoding="utf-8")
+    assert entry["version"] == package["version"] == version
+    assert package["runtimeArguments"][0]["value"] == f"nodekin[mcp]=={version}"
+    assert f"\nversion: {version}\n" in (REPO / "CITATION.cff").read_text(encoding="utf-8")
     for name in PARTNERS:
         partner = (REPO / "packaging" / name / "pyproject.toml").read_text(encoding="utf-8")
-        assert f'version = "{version[1]}"' in partner
+        assert f'version = "{version}"' in partner
         (least,) = re.findall(r'"nodekin[^">]*>=([\d.]+)', partner)
-        assert f"{version[1]}.".startswith(f"{least}.")
+        assert f"{version}.".startswith(f"{least}.")
 
 
 def test_licence_name_and_status_are_the_same_everywhere() -> None:
