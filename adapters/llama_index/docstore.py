@@ -21,6 +21,10 @@ from ..frameworks import in_thread
 _NODES = "docstore/data"
 _HASHES = "docstore/metadata"
 _SOURCES = "docstore/ref_doc_info"
+PLACES = "docstore/node_places"
+"""The collection of the places of nodes in their source documents."""
+
+_OF_DOCUMENTS = (_NODES, _HASHES, _SOURCES, PLACES)
 
 _MEDIA = ("image_resource", "audio_resource", "video_resource")
 
@@ -138,7 +142,7 @@ class GraphDocstore(KVDocumentStore):
         if raise_error and not self.ref_doc_exists(ref_doc_id):
             raise ValueError(f"unknown document {ref_doc_id!r}")
         ids = [*self.nodes_of(ref_doc_id), ref_doc_id]
-        for collection in (_NODES, _HASHES, _SOURCES):
+        for collection in _OF_DOCUMENTS:
             self.records.delete_many(ids, collection)
 
     adelete_ref_doc = in_thread(delete_ref_doc)
@@ -161,7 +165,7 @@ class GraphDocstore(KVDocumentStore):
 
     def persist(self, persist_path: str = DEFAULT_PERSIST_PATH, fs: Any = None) -> None:
         """Write a file that ``SimpleDocumentStore`` reads, with the vectors of the nodes."""
-        data = {name: self.records.get_all(name) for name in (_NODES, _HASHES, _SOURCES)}
+        data = {name: self.records.get_all(name) for name in _OF_DOCUMENTS}
         if self.keeps_vectors and self.graph.embeddings.embedders:
             nodes = self.graph.nodes(ROOT)
             texts = self.graph.reader.searched_texts(nodes)

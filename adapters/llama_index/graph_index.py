@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 import logging
@@ -37,7 +38,6 @@ from ...nodegraph.node import ROOT
 from ...retrievers.base_retriever import Phrases
 from ...retrievers.composite.default_retriever import DefaultRetriever
 from ...retrievers.composite.default_settings import sentence_group
-from ...retrievers.composite.document_retriever import DocumentRetriever
 from ...retrievers.filters import DOCUMENT_ID, Filters
 from ...retrievers.protocols import RetrieverProtocol, Similarity
 from ...retrievers.retriever import Retriever
@@ -54,6 +54,7 @@ from .prompt_templates import default_llm
 from .query_engine import ENGINE_OPTIONS, NodeGraphQueryEngine
 from .query_modes import QueryModeRetriever
 from .retriever import NodeGraphRetriever
+from .source_documents import NodeDocumentRetriever, PlaceRecords
 from .vector_store_backend import as_index
 
 logger = logging.getLogger(__name__)
@@ -524,7 +525,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         keys = list(self.graph.embeddings.embedders)
         options: dict[str, Any] = {"embed_keys": keys, **self._index} if keys else {}
         search = DefaultRetriever(self.graph, ROOT, top_k=_TOP_K, vectors=vectors, **options)
-        return DocumentRetriever(search, self.graph, options)
+        return NodeDocumentRetriever(search, self.graph, options)
 
     # Nodes and documents
 
@@ -546,6 +547,22 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         return self._struct
 
     _build_index_from_nodes = build_index_from_nodes
+
+    def insert(self, document: Document, **insert_kwargs: Any) -> None:
+        """Add the nodes of a document, as LlamaIndex does."""
+        super().insert(document, **insert_kwargs)
+        self._keep_places(document)
+
+    async def ainsert(self, document: Document, **insert_kwargs: Any) -> None:
+        """Async version of ``insert``."""
+        await super().ainsert(document, **insert_kwargs)
+        await asyncio.to_thread(self._keep_places, document)
+
+    def _keep_places(self, document: Document) -> None:
+        """Store where the nodes of a document are in it, for windows."""
+        ids = self._own.nodes_of(document.node_id)  # also of nodes that the index has deleted
+        nodes = self._own.get_nodes([*self.graph.reader.existing_documents(ids)])
+        PlaceRecords(self.graph).put([document], nodes)
 
     def insert_nodes(self, nodes: Sequence[BaseNode], **insert_kwargs: Any) -> None:
         """Add nodes, or replace the nodes with their ids."""
@@ -669,6 +686,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
             )
             for document_id in {d.id_ for d in changed if stored[d.id_] is not None}:
                 self.delete_ref_doc(document_id, delete_from_docstore=True)
+            PlaceRecords(self.graph).put(changed, nodes)
             self.insert_nodes(nodes)
             for document in changed:
                 self._docstore.set_document_hash(document.id_, hashes[document.id_])

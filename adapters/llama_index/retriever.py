@@ -59,7 +59,8 @@ class NodeGraphRetriever(BaseRetriever):
             LlamaIndex's ``MetadataFilters``.
         max_tokens: The maximum number of tokens of all results together. The default search then
             returns windows: runs of whole sentences. ``similarity_top_k`` limits windows only if it
-            is given. ``start_char_idx`` and ``end_char_idx`` are positions in the given node.
+            is given. ``start_char_idx`` and ``end_char_idx`` are positions in the given document
+            or node.
         min_score: The minimum score.
         phrases: ``"first"`` or ``"required"``: how the default search treats results with the
             phrases in quotation marks of a query. If None, the retriever decides.

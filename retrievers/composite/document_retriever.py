@@ -80,6 +80,13 @@ class DocumentRetriever(BaseRetriever):
         """Return documents, or windows if there is a budget."""
         if BUDGET.get() is None:
             return await find_all(self.inner, queries, limit, filters)
-        if self._passages is None:
-            self._passages = DefaultRetriever(self.graph, **self.options)
-        return await find_all(self._passages, queries, limit, filters)
+        graph = await self.searched_graph(filters)
+        passages = self._passages
+        if passages is None or passages.graph is not graph:
+            passages = DefaultRetriever(graph, **self.options)
+            self._passages = passages
+        return await find_all(passages, queries, limit, filters)
+
+    async def searched_graph(self, filters: Filters | None) -> NodeGraph:
+        """Return the graph whose passages are searched if there is a budget."""
+        return self.graph

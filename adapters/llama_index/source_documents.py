@@ -1,0 +1,229 @@
+"""Windows of the documents that a splitter has divided into nodes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from llama_index.core.schema import BaseNode, MetadataMode
+
+from ...nodegraph.document import Document
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import ROOT, Node
+from ...retrievers.composite.document_retriever import DocumentRetriever
+from ...retrievers.filters import DOCUMENT_ID, Filters, all_of
+from ...retrievers.plans.plan import Do
+from ...retrievers.restriction import RESTRICTION
+from .docstore import PLACES, GraphRecords
+from .graph_embedding import GraphEmbedding
+
+
+class NodePlaces(NamedTuple):
+    """Where the nodes of a source document are in its text.
+
+    Attributes:
+        starts: The start of each node by its id, in the order of the text.
+        gaps: The white space before each node that is in no node, and after the last node.
+    """
+
+    starts: dict[str, int]
+    gaps: list[str]
+
+    @property
+    def is_split(self) -> bool:
+        """Whether the document differs from its only node."""
+        return len(self.starts) > 1 or any(self.gaps)
+
+    def joined(self, texts: Iterable[str]) -> str | None:
+        """Return the text of the document. None: the nodes have changed."""
+        whole = ""
+        for text, start, gap in zip(texts, self.starts.values(), self.gaps, strict=False):
+            whole += gap
+            overlap = whole[start:]
+            if len(whole) < start or not text.startswith(overlap):
+                return None
+            whole = whole[:start] + text
+        return whole + self.gaps[-1]
+
+
+def node_places(source: BaseNode, nodes: Sequence[BaseNode]) -> NodePlaces | None:
+    """Return the places of nodes in their source. None: they are not parts that cover its text."""
+    whole = source.get_content(MetadataMode.NONE)
+    starts: dict[str, int] = {}
+    gaps = []
+    end = 0
+    for node in sorted(nodes, key=_start):
+        start = _start(node)
+        text = node.get_content(MetadataMode.NONE)
+        if start < 0 or not whole.startswith(text, start) or start + len(text) < end:
+            return None
+        starts[node.node_id] = start
+        gaps.append(whole[end:start])
+        end = start + len(text)
+    gaps.append(whole[end:])
+    return None if "".join(gaps).strip() else NodePlaces(starts, gaps)
+
+
+def _start(node: BaseNode) -> int:
+    """Return the start of a node in its source. -1: unknown."""
+    start = getattr(node, "start_char_idx", None)
+    return -1 if start is None else int(start)
+
+
+class PlaceRecords:
+    """The places of the nodes of an index in their source documents, stored with its graph.
+
+    Args:
+        graph: The graph, whose documents are the nodes.
+    """
+
+    def __init__(self, graph: NodeGraph) -> None:
+        self._records = GraphRecords(graph)
+
+    def put(self, documents: Sequence[BaseNode], nodes: Sequence[BaseNode]) -> None:
+        """Store the places of the nodes that transformations have made of documents."""
+        nodes_of: dict[str | None, list[BaseNode]] = {}
+        for node in nodes:
+            nodes_of.setdefault(node.ref_doc_id, []).append(node)
+        rows: dict[str, dict[str, Any]] = {}
+        for document in documents:
+            places = node_places(document, nodes_of.get(document.node_id, []))
+            if places is not None:
+                rows[document.node_id] = places._asdict()
+        without = [document.node_id for document in documents if document.node_id not in rows]
+        self._records.delete_many(without, PLACES)
+        self._records.put_all([*rows.items()], PLACES)
+
+    def read(self) -> dict[str, NodePlaces]:
+        """Return the places of the nodes of each source document."""
+        rows = self._records.get_all(PLACES)
+        return {source: NodePlaces(**row) for source, row in rows.items()}
+
+
+class SourceDocuments:
+    """A graph in memory with the source documents of the nodes of an index.
+
+    A document is joined from its nodes, so texts of deleted nodes are never read. A node without a
+    place in a document, or of a document whose nodes have changed, is a document.
+
+    Args:
+        graph: The graph of the index.
+    """
+
+    def __init__(self, graph: NodeGraph) -> None:
+        self._graph = graph
+        self._records = PlaceRecords(graph)
+        self._lock = threading.Lock()
+        self._revision: int | None = None
+        self._source_of: dict[str, str] = {}
+        models = {key: GraphEmbedding(graph, key) for key in graph.embeddings.embedders}
+        self._sources = NodeGraph(embed=models or None, progress=False)
+
+    def current(self) -> NodeGraph:
+        """Return the graph of source documents, or the index's graph if no document was split."""
+        with self._lock:
+            revision = self._graph.reader.revision(ROOT)
+            if revision != self._revision:
+                self._follow()
+                self._revision = revision
+            return self._sources if self._source_of else self._graph
+
+    def _follow(self) -> None:
+        """Apply the changes of the index's graph."""
+        before = self._source_of
+        places = self._records.read()
+        if not before and not any(place.is_split for place in places.values()):
+            return
+        self._source_of = {i: source for source, place in places.items() for i in place.starts}
+        changed = None
+        if self._revision is not None and before:
+            changed = self._graph.reader.changed_ids(ROOT, self._revision)
+        if changed is None:
+            ids = self._graph.reader.ids(ROOT)
+            stale = {*self._sources.reader.document_ids()}
+        else:
+            ids, stale = self._touched({*changed[0], *changed[1]}, before, places)
+        documents = self._documents(self._graph.reader.existing_nodes(ids), places)
+        gone = self._sources.reader.existing_documents(stale - documents.keys())
+        self._sources.remove([*gone])
+        self._sources.add([*documents.values()])
+
+    def _touched(
+        self, changed: set[str], before: Mapping[str, str], places: Mapping[str, NodePlaces]
+    ) -> tuple[list[str], set[str]]:
+        """Return the ids of the nodes to read again, and of the documents they may have been."""
+        sources: set[str] = set()
+        for source_of in (before, self._source_of):
+            sources.update(source_of[i] for i in changed if i in source_of)
+        nodes = dict.fromkeys(changed)
+        for source in sources:
+            nodes.update(dict.fromkeys(places[source].starts if source in places else ()))
+        nodes.update(dict.fromkeys(i for i, source in before.items() if source in sources))
+        return [*nodes], sources | nodes.keys()
+
+    def _documents(
+        self, nodes: Sequence[Node], places: Mapping[str, NodePlaces]
+    ) -> dict[str, Document]:
+        """Return the documents of nodes by id: joined sources and other nodes."""
+        by_id = {node.id: node for node in nodes}
+        joined: dict[str, Document | None] = {}
+        documents = {}
+        for node in nodes:
+            source = self._source_of.get(node.id)
+            if source is not None and source not in joined:
+                parts = [by_id[i] for i in places[source].starts if i in by_id]
+                joined[source] = _joined(source, parts, places[source])
+            document = joined.get(source or "") or _document(node.id, node, node.text)
+            documents[document.id or node.id] = document
+        return documents
+
+
+def _joined(source: str, nodes: Sequence[Node], places: NodePlaces) -> Document | None:
+    """Return the document of nodes. None: they have changed, or have metadata of their own."""
+    if len(nodes) < len(places.starts):
+        return None
+    first = nodes[0]
+    alike = [n for n in nodes if n.metadata == first.metadata and _searched(n) == _searched(first)]
+    text = places.joined(node.text for node in nodes)
+    if text is None or len(alike) < len(nodes):
+        return None
+    return _document(source, first, text)
+
+
+def _document(document_id: str, node: Node, text: str) -> Document:
+    return Document(text, node.metadata, id=document_id, search_text=_searched(node))
+
+
+def _searched(node: Node) -> Any:
+    return node.search_text or node.inherited_search_text
+
+
+class NodeDocumentRetriever(DocumentRetriever):
+    """A retriever of nodes that returns windows of their source documents within a token budget.
+
+    Conditions on ids select nodes, so windows are then searched in the nodes.
+    """
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_passages": None}  # a graph in memory that is joined again
+
+    async def searched_graph(self, filters: Filters | None) -> NodeGraph:
+        """Return the graph of the source documents."""
+        if "index" in self.options or _names_documents(all_of(filters, RESTRICTION.get())):
+            return self.graph
+        make = partial(SourceDocuments, self.graph)
+        sources = self.graph.reader.shared("llama_index sources", make)
+        return await Do(sources.current, kind="work")
+
+
+def _names_documents(conditions: object) -> bool:
+    """Return whether filters have a condition on ids of documents."""
+    if isinstance(conditions, Mapping):
+        if DOCUMENT_ID in conditions:
+            return True
+        conditions = [*conditions.values()]
+    if not isinstance(conditions, list | tuple):
+        return False
+    return any(_names_documents(condition) for condition in conditions)
