@@ -19,8 +19,9 @@ def fingerprint(value: object) -> str:
     Memory addresses and line numbers do not change the hash. A function is hashed by its
     bytecode, constants, names, defaults and captured values. An object is hashed by its class and
     attributes, or by its pickled form. A function or class may have a number ``rules``, which is
-    part of the hash. The hash does not cover functions that the transform
-    calls: set the ``version`` of the group when their code changes.
+    part of the hash. An object with a method ``rule_state`` is hashed by its class and the result.
+    The hash does not cover functions that the transform calls: set the ``version`` of the group
+    when their code changes.
     """
     return digest(_describe(value, {}))
 
@@ -67,9 +68,13 @@ def _parts(value: Any, seen: dict[int, tuple[object, str]]) -> list[str]:
 def _state(value: Any) -> Any:
     """Return an object's pickled form if its class defines ``__reduce__``, else its attributes.
 
-    ``__getstate__`` is not called: in LlamaIndex, it deletes unpicklable attributes of the object.
+    An object whose attributes change with use has a method ``rule_state`` instead. ``__getstate__``
+    is not called: in LlamaIndex, it deletes unpicklable attributes of the object.
     """
     cls = type(value)
+    rule_state = getattr(cls, "rule_state", None)
+    if callable(rule_state):
+        return rule_state(value)
     state = attributes(value)
     reduce = copyreg.dispatch_table.get(cls)
     own: object = cls.__reduce__

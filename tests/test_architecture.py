@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import pydoc
 import re
@@ -175,3 +176,13 @@ def test_architecture_page_lists_path_of_one_question() -> None:
         sys.setprofile(None)
     path = [name for file in called for name in listed if Path(file).as_posix().endswith(name)]
     assert path == listed
+
+
+def test_code_has_no_name_mangled_attributes() -> None:
+    mangled = [
+        f"{source_tree.short(path)}:{node.lineno} {node.attr}"
+        for path in source_tree.files()
+        for node in ast.walk(source_tree.tree(path))
+        if isinstance(node, ast.Attribute) and re.fullmatch(r"__\w*[^_]", node.attr)
+    ]
+    assert mangled == []

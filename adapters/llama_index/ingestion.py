@@ -186,13 +186,11 @@ class ParserTransform:
     """A LlamaIndex node parser that is called with a node.
 
     Attributes:
+        parser: The parser.
         rule: Hash of the parser's class and settings.
         trans_node: True: the transform takes nodes, so changed metadata rebuild the chunks.
     """
 
-    # The mangled name hides the parser from the rule's fingerprint: a parser changes with use,
-    # because it counts callback events.
-    __slots__ = ("__parser", "rule")
     trans_node = True
 
     def __init__(self, parser: TransformComponent) -> None:
@@ -203,8 +201,12 @@ class ParserTransform:
             )
         values = {**parser.__dict__, **(parser.__pydantic_private__ or {})}
         functions = {name: v for name, v in values.items() if hasattr(v, "__qualname__")}
-        self.__parser = parser
+        self.parser = parser
         self.rule = fingerprint((type(parser), parser.to_dict(), functions))
+
+    def rule_state(self) -> dict[str, str]:
+        """Return what identifies the rule. A parser changes with use, as it counts events."""
+        return {"rule": self.rule}
 
     def __call__(self, node: Node) -> list[Node]:
         """Return the chunks of a node.
@@ -216,11 +218,11 @@ class ParserTransform:
         document = LlamaIndexDocument(
             id_=node.id, text=node.text, metadata=metadata, **shown_metadata(node, metadata)
         )
-        chunks = self.__parser([document])
+        chunks = self.parser([document])
         ids = {chunk.node_id for chunk in chunks}
         if any(chunk.parent_node and chunk.parent_node.node_id in ids for chunk in chunks):
             raise ValueError(
-                f"{type(self.__parser).__name__} makes nodes of several levels; use one group per "
+                f"{type(self.parser).__name__} makes nodes of several levels; use one group per "
                 "level: graph.create_node_group('small', as_transform(SentenceSplitter("
                 "chunk_size=128)), parent='large'); or pass the nodes to NodeGraphIndex(nodes)"
             )

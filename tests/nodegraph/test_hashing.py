@@ -84,6 +84,21 @@ def test_different_rules_have_different_fingerprints(make) -> None:
     assert fingerprint(one) != fingerprint(other)
 
 
+def test_object_with_rule_state_ignores_other_attributes() -> None:
+    class Counting:
+        def __init__(self, size: int) -> None:
+            self.size = size
+            self.calls = 0
+
+        def rule_state(self) -> int:
+            return self.size
+
+    one, used, other = Counting(3), Counting(3), Counting(4)
+    used.calls = 7
+    assert fingerprint(one) == fingerprint(used)
+    assert fingerprint(one) != fingerprint(other)
+
+
 def test_cyclic_objects_have_fingerprints() -> None:
     def make(size: int) -> Cutter:
         one, other = Cutter(size), Cutter(1)
