@@ -38,8 +38,9 @@ class ServerModel:
 
     Args:
         model: The model.
-        client: The client. None: a new client.
-        async_client: The async client. None: a new client per event loop, if ``client`` is None.
+        client: The client. None means a new client.
+        async_client: The async client. None means a new client per event loop, if ``client`` is
+            None.
         timeout: Maximum seconds of a call, including retries, delays and a complete stream. None:
             no limit.
         base_url: The server of new clients. If None, the default of ``openai``.
@@ -160,18 +161,18 @@ class OpenAIEmbedder(ServerModel):
 
     Args:
         model: The model for passages.
-        client: A client, such as an ``AzureOpenAI``. None: a new client with the following
+        client: A client, such as an ``AzureOpenAI``. None means a new client with the following
             settings, which default to ``OPENAI_BASE_URL`` and ``OPENAI_API_KEY``.
         base_url: The server's address, with ``/v1``.
         api_key: The server's API key.
-        async_client: The client of the async methods, for one event loop. None: a new client per
-            event loop, or, if ``client`` is given, ``client`` in a thread.
+        async_client: The client of the async methods, for one event loop. None means a new client
+            per event loop, or, if ``client`` is given, ``client`` in a thread.
         dimensions: The dimension of truncated vectors, if the model supports truncation.
         batch_size: Number of texts per request.
         name: The key of cached vectors. Defaults to ``"openai"``, the model and the dimensions,
             without the server's address. Set it if two servers use one name for different models.
-        timeout: Maximum seconds per batch, including retries, delays and a slow response. None: the
-            client's timeout.
+        timeout: Maximum seconds per batch, including retries, delays and a slow response. None
+            means the client's timeout.
 
     Raises:
         TypeError: If a client is sync instead of async, or async instead of sync.
@@ -247,13 +248,13 @@ class RerankEndpoint(ServerModel):
 
     Args:
         model: The reranking model.
-        client: A client. None: a new client with the following settings.
+        client: A client. None means a new client with the following settings.
         base_url: The server's address up to ``/rerank``: ``https://api.jina.ai/v1``,
             ``https://api.cohere.com/v2``, ``http://127.0.0.1:8000/v1``.
         api_key: The server's API key. ``OPENAI_API_KEY`` is never used.
-        async_client: The client of the async methods, for one event loop. None: a new client per
-            event loop, or, if ``client`` is given, ``client`` in a thread.
-        timeout: Maximum seconds per batch, including retries and delays. None: the client's
+        async_client: The client of the async methods, for one event loop. None means a new client
+            per event loop, or, if ``client`` is given, ``client`` in a thread.
+        timeout: Maximum seconds per batch, including retries and delays. None means the client's
             timeout.
         max_retries: Maximum number of retries of a failed request.
         batch_size: Number of passages per request.

@@ -77,17 +77,17 @@ def kinds(pick: random.Random) -> Iterator[Names]:
     )  # fmt: skip
     errors = distinct(lambda: f"{pick.choice('EFW')}-{number(100, 220)}", 200)
     yield Names(
-        "codes, asked without hyphen", errors, lambda v: f"{v}: {thing()} does not answer.",
+        "codes, without hyphen", errors, lambda v: f"{v}: {thing()} does not answer.",
         lambda v: f"error {v.replace('-', '')}",
     )  # fmt: skip
     amounts = distinct(lambda: f"{number(1, 900)},{number(0, 1000):03}", 200)
     yield Names(
-        "amounts, asked without comma", amounts, lambda v: f"Invoice of {v} euros for {thing()}.",
+        "amounts, without comma", amounts, lambda v: f"Invoice of {v} euros for {thing()}.",
         lambda v: f"invoice of {v.replace(',', '')} euros",
     )  # fmt: skip
     units = [f"{n}{unit}" for n in range(1, 31) for unit in ("GHz", "kW", "mm", "ml", "V")]
     yield Names(
-        "units, asked with a space", units, lambda v: f"The part is rated {v} by {thing()}.",
+        "units, with a space", units, lambda v: f"The part is rated {v} by {thing()}.",
         lambda v: f"rated {spaced(v)}",
     )  # fmt: skip
     yield Names(

@@ -442,7 +442,7 @@ def answers_table(options: Namespace) -> None:
 
 
 def default_table(options: Namespace) -> None:
-    """Print the default retriever beside its parts."""
+    """Print the default retriever and its parts."""
     columns = ["set", *COLUMNS, "with weak vectors", "weight"]
     show("The default beside what it is made of", columns, measured(options.data))
 

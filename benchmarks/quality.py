@@ -22,7 +22,7 @@ their docstrings. Sections of Python's reference and of this project's guides (a
 in ``corpus/pages``), with the heading as text and as a title. Their questions are synthetic: every
 other word of a sentence that is removed from its section.
 
-``--models``: the default search with embedding models beside its parts and the peers, described in
+``--models``: the default search with embedding models and its parts and the peers, described in
 ``model_quality.py``, ``model_sets.py`` and ``model_systems.py``. ``--sets 'faq*' cmrc`` and
 ``--systems nodekin`` select sets and systems.
 """

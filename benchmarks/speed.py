@@ -457,7 +457,7 @@ def the_default(data: Path, sizes: Sequence[int], languages: Sequence[str]) -> N
     questions = [question.text for dataset in multi_hop(data) for question in dataset.questions]
     titled = beside_plain(lambda: titled_graph(data), questions, True)
     columns["links, 2,884"] = titled
-    names = ["a new question", "asked again", "after an add", "build"]
+    names = ["a new question", "repeated question", "after an add", "build"]
     rows = zip(names, *columns.values(), strict=True)
     show("The default search", ["times a plain retriever's", *columns], rows)
 

@@ -423,7 +423,7 @@ def agent_rows(
             readings = [
                 reader.read(gold, parts) for gold, parts in zip(gold_of, steps, strict=True)
             ]
-            yield agent_row(dataset.name, "agent that knows no gold: answers", readings, ours)
+            yield agent_row(dataset.name, "agent without gold: answers", readings, ours)
         retriever = DefaultRetriever(graph)
         for place in DEPTHS:
             readings = []
@@ -490,10 +490,10 @@ DEFAULT_NOTE = (
 )
 
 MODEL_NOTE = (
-    "All systems search with the same default retriever, five documents a query. The results of "
-    "the frameworks are those of one query after the other, without a ranking, so the recall of "
-    "all their documents is given as well. A degraded answer is a reply that could not be used, or "
-    "an error. The oracle knows MuSiQue's gold sub-questions and answers; on CMRC it splits "
+    "All systems search with the same default retriever, five documents a query. Results of "
+    "the frameworks are the results of one query after the other, without a ranking, so the recall "
+    "of all their documents is given as well. A degraded answer is a reply that could not be used, or "
+    "an error. The oracle has MuSiQue's gold sub-questions and answers; on CMRC it splits "
     "nothing. Its tokens are estimated. The figures are of these models on these sets, and no "
     "advice for others."
 )

@@ -16,9 +16,38 @@ def test_packages_have_plain_prose(package: str) -> None:
     check_prose(programs_prose((REPO / package).glob("*.py")), 60)
 
 
-def test_pages_have_plain_prose() -> None:
-    pages = [REPO / "README.md", REPO / "CONTRIBUTING.md", REPO / "AGENTS.md"]
-    check_prose(pages_prose([*pages, *REPO.glob("docs/*.md"), *REPO.glob("docs/start/*.md")]), 60)
+def _pages() -> list[str]:
+    """Return the English pages. Data of tests and benchmarks are not pages."""
+    pages = [REPO / ".github" / "pull_request_template.md", *REPO.glob("*.md")]
+    for folder in ("docs", "examples", "packaging"):
+        pages += REPO.glob(f"{folder}/**/*.md")
+    pages += [*REPO.glob("benchmarks/*.md"), *REPO.glob("benchmarks/results/*.md")]
+    paths = sorted(path.relative_to(REPO).as_posix() for path in pages)
+    return [path for path in paths if not re.search(r"(?:^|/)zh/|\.zh\.md$", path)]
+
+
+@pytest.mark.parametrize("page", _pages())
+def test_pages_have_plain_prose(page: str) -> None:
+    check_prose(pages_prose([REPO / page]), 60)
+
+
+NOTE = re.compile(r"(?:^|[.)] |\|)\s*(?:None|Empty|False|True|0): [a-z]", re.MULTILINE)
+"""A note without a verb, such as "None: all."."""
+
+
+@pytest.mark.parametrize("page", _pages())
+def test_pages_explain_values_in_sentences(page: str) -> None:
+    passages = [text for _, text in pages_prose([REPO / page])]
+    assert [text for text in passages if NOTE.search(text)] == []
+
+
+TELEGRAPHIC = ("adapters/cli", "adapters/evaluation", "adapters/mcp", "adapters/serve")
+
+
+@pytest.mark.parametrize("package", [*TELEGRAPHIC, "retrievers/evaluation"])
+def test_docstrings_explain_values_in_sentences(package: str) -> None:
+    passages = programs_prose((REPO / package).glob("*.py"))
+    assert [place for place, text in passages if NOTE.search(text)] == []
 
 
 def test_tests_have_plain_prose() -> None:

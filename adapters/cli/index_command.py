@@ -89,7 +89,7 @@ class _Update:
 
     Args:
         index: The index.
-        model: The embedding model. None: no embeddings.
+        model: The embedding model. None means no embeddings.
         strict: Whether to stop at the first file that cannot be read.
         quiet: Whether to print errors only.
         json: Whether to print the outcome as JSON.

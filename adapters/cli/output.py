@@ -125,7 +125,7 @@ def place(node: Node, query: str = "") -> str:
 
 
 def line_of(node: Node, offset: int = 0) -> int | None:
-    """Return the line of a position in a node, from 1. None: the node has no position."""
+    """Return the line of a position in a node, from 1. None means that the node has no position."""
     if node.start is None:
         return None
     return node.root.text.count("\n", 0, node.start + offset) + 1

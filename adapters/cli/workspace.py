@@ -46,8 +46,8 @@ class Workspace:
 
     Attributes:
         folder: The folder of the index.
-        in_memory: The folders that are read into memory. Empty: the index is opened.
-        embed: The name of the embedding model. Empty: none.
+        in_memory: The folders that are read into memory. If empty, the index is opened.
+        embed: The name of the embedding model. If empty, no model is used.
         encoding: The encoding of files that are not UTF-8.
         ocr: Whether to read scans.
         updated: The time of the last update, in seconds since 1970.
@@ -249,7 +249,8 @@ _REMEDIES = {**REMEDIES, "scanned": "read with: nodekin index --ocr", WITHOUT_RE
 
 
 def describe_skipped_files(graph: NodeGraph) -> str:
-    """Return the number, kinds and remedies of the skipped files. Empty: no file was skipped."""
+    """Return the number, kinds and remedies of the skipped files. The result is empty if no file
+    was skipped."""
     return describe_skipped(graph.failures, _REMEDIES)
 
 

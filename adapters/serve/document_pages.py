@@ -81,7 +81,8 @@ class DocumentPages:
         return [] if self._is_restricted else self.graph.failures
 
     def skipped_files(self) -> str:
-        """Return the number, kinds and remedies of visible skipped files. Empty: none."""
+        """Return the number, kinds and remedies of visible skipped files. An empty result means
+        none."""
         return describe_skipped(self._failures())
 
     def _by_file(self, ids: Sequence[str]) -> dict[str, list[str]]:
@@ -163,7 +164,7 @@ def _number(values: Mapping[str, str], name: str) -> int | None:
 
 
 def _span(values: Mapping[str, str]) -> tuple[int, int] | None:
-    """Return the requested span of a document. None: the span of the node."""
+    """Return the requested span of a document. None means the span of the node."""
     end = _number(values, "end")
     return None if end is None else (_number(values, "start") or 0, end)
 

@@ -38,7 +38,7 @@ def markdown(text: str, sources: Collection[int] = (), *, has_inline: bool = Tru
     Args:
         text: The text.
         sources: The numbers of sources. Citations of these numbers become links to them.
-        has_inline: Whether to parse markup within lines. False: only headings, lists, tables and
+        has_inline: Whether to parse markup within lines. If False, only headings, lists, tables and
             code blocks are parsed.
 
     Example:
@@ -55,7 +55,7 @@ def marked_passage(before: str, hit: str, after: str, file_name: str) -> Markup:
 
     Args:
         before: The text before the match.
-        hit: The match. Empty: mark nothing.
+        hit: The match. If empty, nothing is marked.
         after: The text after the match.
         file_name: The name of the file. Its suffix determines the parsed Markdown syntax.
     """

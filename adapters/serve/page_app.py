@@ -83,10 +83,10 @@ class PageApp:
     Args:
         source: A query engine, a graph, or a retriever, of this package or another framework.
         llm: The language model, in any form that ``QueryEngine`` accepts. Ignored if ``source`` is
-            a query engine. None: show passages.
+            a query engine. If None, passages are shown.
         title: The displayed name of the corpus. Defaults to ``"nodekin"``.
         host: The address of the server. Requests must name it in their ``Host`` header.
-        token: The required access token of requests. None: no token, for loopback only.
+        token: The required access token of requests. None means no token, for loopback only.
         min_score: The minimum score of a result. An engine uses its own minimum score.
 
     Raises:
@@ -334,11 +334,12 @@ def serve(
 
     Args:
         source: A query engine, a graph, or a retriever, of this package or another framework.
-        llm: The language model. Ignored if ``source`` is a query engine. None: show passages.
+        llm: The language model. Ignored if ``source`` is a query engine. If None, the page
+            shows passages.
         title: The displayed name of the corpus. Defaults to ``"nodekin"``.
         host: The address to bind. ``token`` is required if it is not a loopback address.
-        port: The port. 0: any free port.
-        token: The access token of the page. None: a random token on a loopback address.
+        port: The port. 0 means any free port.
+        token: The access token of the page. None means a random token on a loopback address.
         min_score: The minimum score of a result. An engine uses its own minimum score.
 
     Raises:

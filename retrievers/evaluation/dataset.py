@@ -59,7 +59,7 @@ class GoldSpan:
         document_id: The id of the document.
         start: Start offset in the document's text, in characters.
         end: End offset, exclusive.
-        text: The text of the span, to find the span again after edits. Empty: the span is not
+        text: The text of the span, to find the span again after edits. If empty, the span is not
             searched again, and an overlap by a character is enough.
         grade: The relevance, above 0. nDCG weights the span by the grade.
 

@@ -30,7 +30,7 @@ class MetricCheck:
     Attributes:
         setup: The name of the system.
         metric: The metric.
-        max_loss: The allowed loss. None: no limit.
+        max_loss: The allowed loss. None means no limit.
         difference: The paired difference, now minus before, with its 95 % interval.
         lost: The questions that are worse, the largest loss first: ``question_id``, ``question``,
             and the values ``before`` and ``after``.
@@ -206,8 +206,8 @@ def compare_with_baseline(
         evaluation: The evaluation.
         path: The file of the baseline, written by ``Evaluation.save``.
         max_loss: The allowed loss of metrics: ``{"recall@5": 0.02}``. The gate fails if the
-            complete 95 % interval of the paired difference is beyond it. None: the metrics of the
-            evaluation, without a limit.
+            complete 95 % interval of the paired difference is beyond it. None means the metrics of
+            the evaluation, without a limit.
 
     Returns:
         The checks of all metrics, and whether they passed.

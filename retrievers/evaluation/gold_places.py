@@ -39,7 +39,7 @@ class GoldChange:
     Attributes:
         question_id: The id of the question.
         gold: The gold of the question.
-        now: The gold in the current documents. None: it is in no document.
+        now: The gold in the current documents. If None, it is in no document.
         nearest: The paragraph or document id that is most similar to missing gold. May be empty.
     """
 
@@ -76,7 +76,7 @@ class DocumentTexts:
 
     Args:
         documents: A graph, or documents.
-        document_key: The metadata field with the id of a document, see ``Matching``. None: the
+        document_key: The metadata field with the id of a document, see ``Matching``. None means the
             document's own id.
 
     Example:
@@ -260,7 +260,7 @@ def locate_gold(dataset: Dataset, texts: DocumentTexts, *, as_spans: bool = Fals
 
 
 def _locate(gold: Gold, texts: DocumentTexts, as_spans: bool) -> Gold | None:
-    """Return the gold of the current documents. None: missing."""
+    """Return the gold of the current documents. None means missing."""
     if isinstance(gold, GoldDocument):
         name = texts.resolve_id(gold.document_id)
         return replace(gold, document_id=name) if name else None

@@ -105,11 +105,11 @@ class Judge(PromptMixin):
 
     Args:
         llm: The model: a function, a model of LangChain or LlamaIndex, ``OpenAIChat``, an ``LLM``.
-        store: The file of cached answers, so that repeated evaluations cost nothing. None: in
+        store: The file of cached answers, so that repeated evaluations cost nothing. By default, in
             memory.
         max_characters: The maximum length of the passages in a prompt. Questions with longer
             passages are not judged: the judge would see only a part.
-        timeout: Seconds per answer. None: the timeout of the model's client.
+        timeout: Seconds per answer. None means the timeout of the model's client.
 
     Attributes:
         cache: The model with its cache. ``cache.misses`` is the number of paid calls.

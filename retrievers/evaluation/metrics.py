@@ -46,7 +46,7 @@ class RetrievedItem:
         text: The text of the result.
         score: The score. Higher is better.
         document_id: The id of the document.
-        start: The first character in the document. None: unknown.
+        start: The first character in the document. None means unknown.
         end: The end, exclusive.
         explanation: How the result was retrieved, see ``ScoredNode.explain``.
     """
@@ -77,7 +77,7 @@ class Matching:
     Args:
         passages: The comparison with gold passages.
         document_key: The metadata field with the id of a result's document, like ``"source"``.
-            None: the node's ``document_id``.
+            None means the node's ``document_id``.
 
     Raises:
         ValueError: If the comparison is unknown.
@@ -146,7 +146,7 @@ class RetrievalCase:
         question: The question.
         items: The results, best first.
         matching: Decides whether a result is gold.
-        answer: The answer of a query engine. None: a retriever.
+        answer: The answer of a query engine. None means a retriever.
         answer_only: True if the system returned answers and never sources, for example a chain
             that returns a text. Its results are unknown.
         id_problem: Why the document ids of the results can't be compared with those of the gold.
@@ -195,7 +195,8 @@ class RetrievalCase:
         return matched
 
     def first_ranks(self, k: int | None = None) -> list[int | None]:
-        """Return the first rank of each gold among the first ``k`` results. None: not found."""
+        """Return the first rank of each gold among the first ``k`` results. None means not
+        found."""
         ranks: dict[int, int] = {}
         for rank, found in enumerate(self.matched[:k], 1):
             for gold in found:
@@ -208,7 +209,7 @@ class Judgment:
     """The value of a metric for a question. ``Metric.judge`` returns it.
 
     Attributes:
-        value: The value. None: not judged.
+        value: The value. None means not judged.
         reason: Why the question is not judged.
         evidence: The source of the value, in words.
 
@@ -231,8 +232,8 @@ class Metric:
     Attributes:
         name: The name in reports: ``"recall@5"``.
         measure: Returns the judgment of a case. Exceptions mean "not judged".
-        k: The number of results that count. None: all.
-        max_tokens: The number of tokens of the results that count. None: any number.
+        k: The number of results that count. None means all.
+        max_tokens: The number of tokens of the results that count. None means any number.
         higher_is_better: False for costs.
         bounded: Whether values are from 0 to 1.
         asks_model: Whether the measure calls a model, so that questions are judged in threads.
@@ -269,7 +270,7 @@ class Metric:
 
 
 Ranks = Sequence[int | None]
-"""The first rank of each gold. None: not found."""
+"""The first rank of each gold. None means not found."""
 
 
 def _average_precision(ranks: Ranks) -> float:

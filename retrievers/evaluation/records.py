@@ -23,14 +23,14 @@ class Record:
         question: The text of the question.
         asked: The hash of the question with its gold and answers.
         items: The results, best first. For a query engine the sources of the answer.
-        answer: The answer of a query engine. None: a retriever.
+        answer: The answer of a query engine. None means a retriever.
         seconds: The duration.
-        error: The exception. Empty: success.
+        error: The exception. An empty value means success.
         tokens: The number of tokens of the results.
         model_calls: The number of language model calls of this package.
         cached_calls: The number of these calls that a cache answered.
-        prompt_tokens: The number of tokens of the prompts. None: a call reports no tokens.
-        completion_tokens: The number of tokens of the model's answers. None: as above.
+        prompt_tokens: The number of tokens of the prompts. If None, a call reports no tokens.
+        completion_tokens: The number of tokens of the model's answers. None means the same.
     """
 
     setup: str
@@ -65,7 +65,7 @@ def run_all(
         work: The functions.
         name: The label of the bar.
         num_workers: Number of threads.
-        progress: Whether to draw the bar. None: only in a terminal.
+        progress: Whether to draw the bar. By default, only in a terminal.
     """
     with ProgressBar(" questions", progress) as bar:
         bar.start(len(work), name)

@@ -31,7 +31,7 @@ class Figure:
     """The mean of a metric over the judged questions. ``Evaluation.figure`` returns it.
 
     Attributes:
-        value: The mean. None: no question is judged.
+        value: The mean. If None, no question is judged.
         low: The start of the 95 % interval.
         high: The end of the interval.
         judged: The number of judged questions.
@@ -67,13 +67,13 @@ class Difference:
         metric: The name of the metric.
         first: The name of the first system.
         second: The name of the second system.
-        value: The second figure minus the first, over the questions judged for both. None: no
+        value: The second figure minus the first, over the questions judged for both. If None, no
             question is judged for both.
         low: The start of the 95 % interval.
         high: The end of the interval.
         questions: The number of questions judged for both.
         different: The number of questions with different values.
-        better: The name of the better system. None: the difference is not significant.
+        better: The name of the better system. If None, the difference is not significant.
     """
 
     metric: str
@@ -480,7 +480,7 @@ def escaped(text: object) -> str:
 
 
 def _mean_tokens(counts: Sequence[int | None]) -> float | None:
-    """Return the mean of token counts. None: one is missing."""
+    """Return the mean of token counts. None means that one is missing."""
     known = [count for count in counts if count is not None]
     if len(known) < len(counts):
         return None
