@@ -13,7 +13,6 @@ from .numerals import (
     chinese_numbers,
     han_dates,
     has_han_dates,
-    has_long_numbers,
     long_numbers,
 )
 
@@ -98,6 +97,13 @@ _NUMERIC_DATE = re.compile(
     r"|[0-9]{3} ?[年년] ?[0-9]{1,2} ?[月월] ?[0-9]{1,2} ?[日号號일])(?![0-9])"
 )
 
+# What every date begins with: most numbers are no dates, and are skipped quickly.
+_MAYBE_DATE = re.compile(
+    r"[0-9]+(?:[-/.] ?[0-9]| ?[年년]"
+    r"|(?:st|nd|rd|th|er|º)?(?:,? [12][0-9]{3}"
+    r"|[.,]?[ /-](?:de |of )?[^\W\d_]+\.?,?[ /-](?:del? )?[0-9]))"
+)
+
 _DAY = r"([0-9](?<!\w.)[0-9]?)(?:st|nd|rd|th|er|º)?"
 
 _DAY_FIRST = re.compile(
@@ -111,12 +117,16 @@ _MONTH_FIRST = re.compile(_DAY + r",? ([12][0-9]{3})(?![0-9])")
 _LAST_WORD = re.compile(r"([^\W\d_]+)\.? \Z")
 
 
-def identifiers(normal: str) -> Iterator[tuple[str, str]]:
+def identifiers(normal: str, is_spaced: bool = False) -> Iterator[tuple[str, str]]:
     """Yield additional terms for the names of a normalized text, each with the name as written.
 
     A name with separators is joined: separators between digits remain, others are removed. Letters
     and digits of a word are separated. Thousands are joined, numbers are joined with their units,
     and dates are converted to ISO 8601. Emoji and other symbols are terms.
+
+    Args:
+        normal: The normalized text.
+        is_spaced: Whether the text is known to have only scripts with spaces.
 
     Example:
         >>> [term for term, name in identifiers("version 3.1.0 of the wi-fi, 5 ghz, 1,500 ml")]
@@ -150,11 +160,11 @@ def identifiers(normal: str) -> Iterator[tuple[str, str]]:
                     unit = spelling + symbol
                     if match[0] != unit or not unit.isalnum():
                         yield unit, match[0]
-            yield from _dates(normal, start, digits)
-    if has_long_numbers(normal):
-        yield from long_numbers(normal)
+            if _MAYBE_DATE.match(normal, start):
+                yield from _dates(normal, start, digits)
+    yield from long_numbers(normal)
     if not normal.isascii():
-        if _HAN.search(normal):
+        if not is_spaced and _HAN.search(normal):
             yield from chinese_numbers(normal)
             if has_han_dates(normal):
                 yield from han_dates(normal)

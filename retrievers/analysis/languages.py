@@ -7,7 +7,7 @@ import threading
 import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain, pairwise
 from pathlib import Path
 
@@ -237,7 +237,7 @@ def terms(words: list[str], language: Language) -> list[str]:
     result: list[str] = []
     for stem, word in zip(stems(words, language), folded(words, language), strict=True):
         result.append(stem)
-        result += grams(word)
+        result += _cached_grams(word)
     return result
 
 
@@ -302,6 +302,11 @@ def grams(word: str) -> list[str]:
         return []
     word = f"_{word}"
     return [word[at : at + _GRAM] for at in range(len(word) - _GRAM + 1)]
+
+
+@lru_cache(10_000)  # words are repeated often
+def _cached_grams(word: str) -> tuple[str, ...]:
+    return tuple(grams(word))
 
 
 def syllable_pairs(words: list[str]) -> list[str]:

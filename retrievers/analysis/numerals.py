@@ -39,6 +39,9 @@ _ROMAN_VALUE = re.compile(r"(X{0,3})(IX|IV|V?I{0,3})")
 
 _UNITS = {"IX": 9, "IV": 4}
 
+# Texts without these are skipped quickly.
+_ROMAN_BEGINNINGS = (" II", " IV", " IX", " V", " X", "\xa0")
+
 _CAPITALIZED = re.compile(r"([^\W\d_][\w'’-]+)[ \xa0]\Z")
 
 # Numbers of telephones, cards, books and accounts, which are written in groups.
@@ -133,10 +136,12 @@ def _product_of(whole: str) -> str:
     return str(int(value)) if value == int(value) else str(value)
 
 
-_APART = re.compile(r"[A-Z](?<![\w'’.-].)(?:[A-Z]{1,3}|(?<![AI])) [0-9]{2,6}(?![\w-]|[.,][0-9])")
+# Begins with a digit, because digits are rarer than capitals.
+_APART = re.compile(r"[0-9](?<=[A-Z] .)[0-9]{1,5}(?![\w-]|[.,][0-9])")
 
-has_codes_apart = re.compile(r"[0-9](?<=[A-Z] .)").search  # digits are rarer than capitals
-"""Whether a text may have the codes of ``codes_apart``."""
+_CAPITALS = re.compile(r"(?<![\w'’.-])(?:[A-Z]{2,4}|[B-HJ-Z]) \Z")
+
+_MOST_CAPITALS = 5  # with the space
 
 
 def codes_apart(text: str) -> Iterator[tuple[str, str]]:
@@ -147,8 +152,11 @@ def codes_apart(text: str) -> Iterator[tuple[str, str]]:
         [('e105', 'e 105')]
     """
     for match in _APART.finditer(text):
-        name = match[0].lower()
-        yield name.replace(" ", ""), name
+        start = match.start()
+        capitals = _CAPITALS.search(text, max(0, start - _MOST_CAPITALS), start)
+        if capitals:
+            letters = capitals[0].lower()
+            yield f"{letters[:-1]}{match[0]}", f"{letters}{match[0]}"
 
 
 _HAN_DATE = re.compile(
@@ -191,6 +199,8 @@ def roman_numbers(text: str) -> Iterator[tuple[str, str]]:
         >>> list(roman_numbers("World War II, Chapter IV, and I"))
         [('2', 'ii'), ('4', 'iv')]
     """
+    if not any(beginning in text for beginning in _ROMAN_BEGINNINGS):
+        return
     for match in _ROMAN.finditer(text):
         value = _ROMAN_VALUE.fullmatch(match[0])
         if value is None or match[0] == "I":
@@ -205,9 +215,8 @@ def roman_numbers(text: str) -> Iterator[tuple[str, str]]:
 
 _LONG = re.compile("[0-9](?<![0-9].)[0-9 ,./()-]{5,}[0-9]")
 
-has_long_numbers = _LONG.search
-
-has_roman_numbers = _ROMAN.search
+# Frequent in texts: the end of "March 9, 2026", and years.
+_NOT_LONG = re.compile(r"[0-9]{1,2}, [12][0-9]{3}|[12][0-9]{3}-[12][0-9]{3}")
 
 _AROUND = 20  # characters around digits that may belong to a number
 
@@ -234,6 +243,8 @@ def long_numbers(normal: str) -> Iterator[tuple[str, str]]:
     for run in _LONG.finditer(normal):
         start = max(end, run.start() - _AROUND)
         end = run.end()
+        if _NOT_LONG.fullmatch(run[0]):
+            continue
         yield from grouped_numbers(normal, start, end)
         for match in _OTHER.finditer(normal, start, end + _AROUND):
             number = match[0]

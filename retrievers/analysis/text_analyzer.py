@@ -32,7 +32,7 @@ from .languages import (
     stems,
     terms,
 )
-from .numerals import codes_apart, has_codes_apart, has_roman_numbers, roman_numbers
+from .numerals import codes_apart, roman_numbers
 
 Segments = list[list[str] | str]
 """Lists of adjacent words, and runs of scripts without spaces, in the order of a text."""
@@ -197,10 +197,8 @@ def word_script(word: str) -> str:
 
 def by_script(segments: Segments) -> dict[str, list[str]]:
     """Group all words by script."""
-    words: list[str] = []
-    for segment in segments:
-        if isinstance(segment, list):
-            words = words + segment if words else segment
+    lists = [segment for segment in segments if isinstance(segment, list)]
+    words = lists[0] if len(lists) == 1 else [word for words in lists for word in words]
     initials = {word[0] for word in words}
     if "".join(initials).isascii():  # the fast path of most queries
         return {"latin": words} if words else {}
@@ -220,7 +218,7 @@ def run_length(run: str) -> int:
         >>> run_length("绿茶"), run_length("น้ำชา")
         (2, 3)
     """
-    return len(_CLUSTERS.findall(run)) if run < CHINESE else len(run)
+    return len(run) if run >= CHINESE else len(_CLUSTERS.findall(run))
 
 
 def sequences(run: str, is_query: bool) -> list[str]:
@@ -449,12 +447,14 @@ class TextAnalyzer:
         languages = {
             script: self._language(words, script) for script, words in words_by_script.items()
         }
-        length = sum(run_length(run) for run in split if isinstance(run, str))
+        unspaced = [run for run in split if isinstance(run, str)]
+        length = sum([run_length(run) for run in unspaced])
         for script, words in words_by_script.items():
             length += length_of(words, languages[script])
         terms = self._terms(split, languages, parts, runs=runs)
         if parts:
-            terms = terms + self._identifiers(_names_in(text, normal), languages)
+            names = _names_in(text, normal, is_spaced=not unspaced)
+            terms = terms + self._identifiers(names, languages)
         return terms, languages.values(), length
 
     def _identifiers(self, found: Iterable[str], languages: Mapping[str, Language]) -> list[str]:
@@ -491,6 +491,9 @@ class TextAnalyzer:
                     result += map(add, run, run[1:])
             elif english:
                 result += islice(english_stems, len(run))
+            elif len(languages) == 1:
+                for language in languages.values():
+                    result += self._word_terms(run, language, parts)
             else:
                 for script, batch in groupby(run, word_script):
                     result += self._word_terms([*batch], languages[script], parts)
@@ -645,13 +648,11 @@ _Scripts = tuple[tuple[str, tuple[Language, ...]], ...]
 """The languages of each script in a query."""
 
 
-def _names_in(text: str, normal: str) -> list[str]:
+def _names_in(text: str, normal: str, is_spaced: bool = True) -> list[str]:
     """Return the additional terms of the names in a text."""
-    found = [term for term, _ in identifiers(normal)]
-    if has_roman_numbers(text):
-        found += (term for term, _ in roman_numbers(text))
-    if has_codes_apart(text):
-        found += (term for term, _ in codes_apart(text))
+    found = [term for term, _ in identifiers(normal, is_spaced)]
+    found += [term for term, _ in roman_numbers(text)]
+    found += [term for term, _ in codes_apart(text)]
     return found
 
 
