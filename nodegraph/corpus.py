@@ -340,6 +340,9 @@ class Corpus:
                 raise unsupported
             place = source.absolute()
             reading.skipped[str(place)] = failure_row(scan.root.name, place, unsupported)
+        for path, error in scan.broken_link_errors().items():
+            reading.skipped[path] = failure_row(scan.root.name, Path(path), error)
+            self.report.skipped[path] = error
         self.report.passed_over += scan.passed_over
         self.report.unsupported += scan.unsupported
 

@@ -28,6 +28,7 @@ class FolderScan:
         root: The folder, or a single file.
         files: The files to read, by document id.
         unsupported: Paths of files without a reader.
+        broken_links: Paths of symbolic links to missing files.
         passed_over: Number of skipped entries by rule: ``"hidden"``, ``"ignored"``,
             ``"installed packages"``, ``"links"``, ``"not regular files"``, ``"unreadable"``. A
             folder counts as one.
@@ -36,6 +37,7 @@ class FolderScan:
     root: Path
     files: dict[str, Path] = field(default_factory=dict)
     unsupported: list[str] = field(default_factory=list)
+    broken_links: list[Path] = field(default_factory=list)
     passed_over: Counter[str] = field(default_factory=Counter)
 
     def below(self, path: Path) -> dict[str, Path]:
@@ -47,6 +49,17 @@ class FolderScan:
     @cached_property
     def _ids(self) -> dict[Path, str]:
         return {file.absolute(): i for i, file in self.files.items()}
+
+    def broken_link_errors(self) -> dict[str, UnsupportedFilesError]:
+        """Return an error for each symbolic link to a missing file, by absolute path."""
+        errors: dict[str, UnsupportedFilesError] = {}
+        for link in self.broken_links:
+            message = (
+                f"{link} is a symbolic link to a missing file; restore the file or delete the link"
+            )
+            counts = {link.suffix or "no suffix": 1}
+            errors[str(link.absolute())] = UnsupportedFilesError(message, "broken link", counts)
+        return errors
 
     def unsupported_error(self) -> UnsupportedFilesError | None:
         """Return an error with the number of files without a reader, by suffix, and examples."""
@@ -96,7 +109,9 @@ def scan_files(source: str | Path, options: ReadOptions | None = None) -> Folder
         except OSError as error:  # the path is too long
             logger.warning("can't read an entry of %s: %s", full, error.strerror)
             reason = "unreadable"
-        if reason:
+        if reason == "links" and not os.path.exists(entry):
+            scan.broken_links.append(entry)
+        elif reason:
             scan.passed_over[reason] += 1
         return bool(reason)
 

@@ -15,6 +15,7 @@ _NAMED = 3  # names of files of one kind
 _KINDS = 8  # suffixes of one kind
 
 REMEDIES = {
+    "broken link": "restore the linked file, or delete the link",
     "encrypted": "save without a password",
     "scanned": "pass ReadOptions(ocr=...)",
     "too large": "raise max_bytes or max_unpacked_bytes of ReadOptions",

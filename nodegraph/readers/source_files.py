@@ -128,7 +128,7 @@ _SMALL = 500  # bytes; a smaller file may have no text
 WITHOUT_READER = "without a reader"
 """The kind of files that have no reader."""
 
-_NOUNS = ("PDF", "document", "file", "EPUB", "spreadsheet")
+_NOUNS = ("link", "PDF", "document", "file", "EPUB", "spreadsheet")
 
 
 def counted(kind: str, number: int) -> str:

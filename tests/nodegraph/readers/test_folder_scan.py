@@ -96,9 +96,25 @@ def test_symbolic_links_are_skipped_by_default(folder: Path, tmp_path: Path) -> 
     assert dict(graph.read_report.passed_over) == {
         "hidden": 2,
         "installed packages": 1,
-        "links": 4,
+        "links": 3,
         "not regular files": 1,
     }
+
+
+@pytest.mark.skipif(os.name == "nt", reason="symbolic links")
+def test_broken_link_is_reported_until_repaired(folder: Path, tmp_path: Path) -> None:
+    target = tmp_path / "nowhere.txt"
+    link = folder / "broken.txt"
+    link.symlink_to(target)
+    (folder / ".dangling.txt").symlink_to(target)
+    graph = NodeGraph(folder, progress=False)
+    assert str(graph.read_report).startswith("7 read, 1 skipped: 1 broken link; ")
+    assert "is a symbolic link to a missing file" in str(graph.read_report.skipped[str(link)])
+    assert [str(failure.error).partition(" ")[0] for failure in graph.failures] == [str(link)]
+    target.write_text("tea")
+    graph.refresh()
+    assert not graph.failures
+    assert not graph.read_report.skipped
 
 
 def test_report_counts_skipped_files(folder: Path) -> None:
