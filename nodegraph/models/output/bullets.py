@@ -58,7 +58,7 @@ def with_bullets(lines: Sequence[str]) -> list[str]:
         >>> with_bullets(["A. Einstein lived where?"])
         ['A. Einstein lived where?']
     """
-    lines = _inline_items(_announced_items(lines))
+    lines = _inline_items(_announced_items(_without_counters(lines)))
     lines = _counted_items(_signed_items(lines))
     ordinals = [found[1].casefold() for line in lines if (found := _ORDINAL.match(line))]
     if len(ordinals) > 1 and ordinals[0] in _FIRST_ORDINALS:
@@ -67,6 +67,33 @@ def with_bullets(lines: Sequence[str]) -> list[str]:
 
 
 _FIRST_ORDINALS = ("first", "firstly", "首先", "第一", "先问")
+
+# The number of a record in YAML: "- id: 1"
+_COUNTER = re.compile(
+    r"(?P<bullet>\s{0,9}[-*]\s)(?:id|no|nr|number|step|index|order|rank|priority|序号|编号|步骤)"
+    r"\s?[:：]\s?[\"']?[A-Za-z]{0,3}\d{1,2}[\"']?\s{0,9}",
+    re.I,
+)
+
+
+def _without_counters(lines: Sequence[str]) -> Sequence[str]:
+    """Return lines in which the text of a record follows its bullet, instead of its number.
+
+    Example:
+        >>> _without_counters(["- id: 1", "  text: Who wrote it?"])
+        ['- text: Who wrote it?']
+    """
+    kept: list[str] = []
+    bullet = ""
+    for line in lines:
+        counter = _COUNTER.fullmatch(line)
+        if counter is not None:
+            bullet = counter["bullet"]
+            continue
+        kept.append(f"{bullet}{line.strip()}" if bullet else line)
+        bullet = ""
+    return kept
+
 
 _ANNOUNCED = re.compile(r"([^\n:：]{1,100}[:：])\s{0,9}((?:\*\*)?\(?1[.)、）][^\d\s]?\s?\S.*)")
 
@@ -82,14 +109,14 @@ def _announced_items(lines: Sequence[str]) -> Sequence[str]:
 
 
 _COUNTED_WORD = r"""
-    (?:sub[-_\s]?)?(?:questions?|quer(?:y|ies))|S?Q|S|No\.?|Nr\.?|№|Steps?|Part|Item|Point|Aspect
+    (?:sub[-_\s]?)?(?:questions?|quer(?:y|ies)|Q)|SQ|S|[VRP](?=\d)|Alt|No\.?|Nr\.?|№|Steps?|Part|Item|Point|Aspect
     |Options?|Versions?|Variations?|Variants?|Alternatives?|(?:Re)?phrasings?|Rewrites?|Searches
     |Search(?:[ ]query)?|Task|Frage|Pregunta|Domanda|Pergunta|Vraag|Вопрос|质問|質問|질문
     |子?问题|步骤|查询|问法|改写|其|1\.|I\."""
 
 # "Q1) ", "Part A: ", "№ 1. ", "1st: ", "1/ ", "1.1 ", "(I) ", "一：", "甲、", "Step One: "
 _COUNTED = re.compile(
-    rf"""\s{{0,9}}(?:[-*•]\s{{1,4}})?(?P<word>[*_(\[<【（]{{0,3}}(?:(?:{_COUNTED_WORD})[\s_.\#-]{{0,2}})?)
+    rf"""\s{{0,9}}(?:[-*•]\s{{1,4}})?(?P<word>[*_(\[<【（]{{0,3}}(?:(?:{_COUNTED_WORD})[\s_.\#(\[-]{{0,2}})?)
     (?P<count>\d{{1,2}}|one|two|three|four|five|six|[A-Ha-h]|[ivxIVX]{{1,4}}|[α-θΑ-Θ]|[Ⅰ-Ⅻ]
       |[一二三四五六七八]|[甲乙丙丁戊己庚辛])(?:st|nd|rd|th)?
     (?P<end>[*_]{{0,2}}\s?[.．:：、)\]>】）/|]{{1,2}}[*_]{{0,2}}\s{{0,4}}|\s(?:[-–—→]|[-=]>)\s

@@ -79,6 +79,7 @@ def _listed_item(text: str, query: str) -> Item:
 def _items_of(lines: Sequence[str], query: str) -> list[Item]:
     """Return the items of lines, without remarks on them."""
     items: list[Item] = []
+    titles: list[Item] = []
     outer = 0  # spaces before the last item that was kept
     section = _Section()
     is_several = len(lines) > 1
@@ -93,9 +94,13 @@ def _items_of(lines: Sequence[str], query: str) -> list[Item]:
             continue  # a remark on the question above
         if not is_below:
             outer = indent_of(line)
+        if _HEADING.fullmatch(line) and not item.listed and not is_asked(item.text):
+            titles.append(item)
         items.append(item)
         section.add(item)
-    return _without_common_lead(items, query)
+    if any(is_asked(item.text) for item in items):
+        items = [item for item in items if item not in titles]
+    return _without_titles(_without_common_lead(items, query), query)
 
 
 _LEAD = re.compile(r"[^\W\d_][^\n:：?？—]{0,40}?(?:\s?[:：]|——|\s[–—])\s{0,4}(?=\S)")
@@ -114,6 +119,62 @@ def _without_common_lead(items: Sequence[Item], query: str) -> list[Item]:
     if not is_common or lead.strip(" :：–—").casefold() in query.casefold():
         return kept
     return [item._replace(text=item.text[len(lead) :]) for item in kept]
+
+
+# "Author – ", "*Year*: "
+_TITLE = re.compile(
+    r"[*_]{0,2}(?P<title>[^\W\d_][^\n:：?？–—]{0,40}?)[*_]{0,2}(?:\s?[:：][*_]{0,2}\s?|\s[-–—]\s)(?=\S)"
+)
+
+_PRONOUN = re.compile(
+    r"\b(?:it|its|he|him|his|she|her|they|them|their|this|that)\b|[它他她其该此]", re.I
+)
+
+
+def _without_titles(items: Sequence[Item], query: str) -> Sequence[Item]:
+    """Return items without the titles before them, if all have one: "Author – Who wrote it?".
+
+    Titles are kept if one of them has a word of the user's question that its question lacks.
+    """
+    items = [item._replace(text=_without_style(item.text)) for item in items]
+    found = [_TITLE.match(item.text) for item in items]
+    titles = [match for match in found if match is not None]
+    if len(items) < 2 or len(titles) < len(items):
+        return items
+    rests = [match.string[match.end() :] for match in titles]
+    pairs = zip(titles, rests, strict=True)
+    are_needed = any(_needs_title(match["title"], rest, query) for match, rest in pairs)
+    if are_needed or len({*rests}) < len(rests):
+        return items
+    return [item._replace(text=rest) for item, rest in zip(items, rests, strict=True)]
+
+
+# "Keyword style", "Formal version"
+_STYLE = re.compile(
+    r"(?:(?:formal|casual|informal|keywords?|natural(?: language)?|questions?|simple|short|concise"
+    r"|long|detailed|technical|specific|broad|general|narrow|direct|indirect|statement|synonyms?)"
+    r"(?:[ -](?:style|version|based|form|phrasing|wording))?|正式|口语|关键词|简短|详细|技术|通俗)",
+    re.I,
+)
+
+
+def _without_style(text: str) -> str:
+    """Return a phrasing without the name of its style: "Formal: Who wrote it?"."""
+    found = _TITLE.match(text)
+    if found is None or not _STYLE.fullmatch(found["title"].strip()):
+        return text
+    return text[found.end() :]
+
+
+def _needs_title(title: str, rest: str, query: str) -> bool:
+    """Return whether a text is no question without its title."""
+    if not is_asked(rest) or _PRONOUN.search(rest):
+        return True
+    asked = query.casefold()
+    said = rest.casefold()
+    words = re.findall(r"[^\W\d_\u3400-\u9fff]{3,}|[\u3400-\u9fff]{2}", title.casefold())
+    words.append(title.casefold().strip())
+    return any(word in asked and word not in said for word in words)
 
 
 class _Section:

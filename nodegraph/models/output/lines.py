@@ -98,13 +98,18 @@ _BOLD_LABEL = re.compile(r"\*\*([^*\n]{1,60}?)(?:[:：]\*\*|\*\*\s?[:：]|\*\*\s
 
 
 def without_bold_label(text: str) -> str:
-    """Return a question without the bold words before it. Before other texts, only the bold goes.
+    """Return a question without the bold words before it.
+
+    Before other texts, short bold words are a part of the text, and longer ones are the text: a
+    remark follows.
 
     Example:
         >>> without_bold_label("**Author:** Who wrote it?")
         'Who wrote it?'
         >>> without_bold_label("**Green tea**: its history")
         'Green tea: its history'
+        >>> without_bold_label("**Ways to reset a password** – uses keywords")
+        'Ways to reset a password'
     """
     found = _BOLD_LABEL.match(text)
     if found is None:
@@ -112,7 +117,14 @@ def without_bold_label(text: str) -> str:
     rest = text[found.end() :]
     if re.search(r"[?？][\"'”’」*_)）]{0,3}\s{0,9}(?:[(（–—-].{0,80})?\Z", rest):
         return rest
+    if len(_LONG.findall(found[1])) >= _LONG_LABEL:
+        return found[1].strip()
     return f"{found[1].strip()}: {rest}"
+
+
+_LONG = re.compile(r"[^\W_\u3400-\u9fff]+|[\u3400-\u9fff]{2}")  # words
+
+_LONG_LABEL = 4  # words of a text that is no label
 
 
 # "`ls -la` output", "__init__ method"

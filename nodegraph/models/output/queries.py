@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from .additions import without_additions
 from .answer_text import normalize, usable_text
-from .frames import same, without_frames
+from .frames import is_asked, same, without_frames
 from .items import Item, read_items
 from .json_values import TEXT_KEYS
 from .lines import strip_markup
@@ -118,6 +118,9 @@ def _queries(items: Sequence[Item], query: str, *, is_rewrite: bool) -> list[Ite
         ValueError: If the first text is a statement instead of a question.
     """
     queries: list[Item] = []
+    asked = [item for item in items if item.listed and is_asked(item.text)]
+    if len(asked) == 1 and not is_offer(asked[0].text):  # "1. Fix it. 2. How long is the Nile?"
+        items = [*asked, *items]
     for item in sorted(items, key=lambda item: not item.labeled):
         text = _REMARK.sub("", item.text)
         if is_rewrite:

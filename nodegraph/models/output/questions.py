@@ -144,7 +144,12 @@ def quoted_questions(text: str) -> list[str]:
     return [match[1] for match in found]
 
 
-_BETWEEN = re.compile(r"[\s,;、，；]{0,9}(?:and|or|then|以及|和|或)?\s{0,9}", re.I)
+# "and then ask", "，再问"
+_BETWEEN = re.compile(
+    r"[\s,;、，；.。]{0,9}(?:(?:and|or|then|next|also|finally|ask|search|for|followed|by"
+    r"|以及|和|或|再|接着|然后|最后|其次|问|搜索|查询)\s{0,9}){0,4}[:：]?\s{0,9}",
+    re.I,
+)
 
 
 def _asked_parts(text: str) -> list[str]:

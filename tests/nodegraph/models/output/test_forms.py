@@ -176,6 +176,75 @@ def test_form_of_list_gives_its_items(form, question, first, second) -> None:
     assert parse_phrasings(answer, question, 5) == [first, second]
 
 
+TITLED = """
+- Author: {0}⏎- Year: {1}
+1. Author – {0}⏎2. Year – {1}
+- *Author* — {0}⏎- *Year* — {1}
+- 作者：{0}⏎- 年份：{1}
+**Author**⏎{0}⏎**Publication**⏎{1}
+**Breakdown**⏎{0}⏎{1}⏎**End**
+questions:⏎  - id: 1⏎    text: {0}⏎  - id: 2⏎    text: {1}
+- id: q1⏎  question: {0}⏎  reason: author⏎- id: q2⏎  question: {1}⏎  reason: year
+SubQ 1 → {0}⏎SubQ 2 → {1}
+Subquestion (1): {0}⏎Subquestion (2): {1}
+R1. {0}⏎R2. {1}
+V1: {0}⏎V2: {1}
+Alt A: {0}⏎Alt B: {1}
+I would first ask "{0}" and then "{1}".
+我会先问“{0}”，再问“{1}”
+""".strip().split("\n")
+
+PARTS = [
+    (
+        "Who wrote Hamlet and in which year was Faust published?",
+        "Who wrote Hamlet?",
+        "In which year was Faust published?",
+    ),
+    (
+        "谁写了《哈姆雷特》，《浮士德》是哪一年出版的？",
+        "谁写了《哈姆雷特》？",
+        "《浮士德》是哪一年出版的？",
+    ),
+]
+
+
+@pytest.mark.parametrize("form", TITLED)
+@pytest.mark.parametrize(("question", "first", "second"), PARTS)
+def test_form_of_titled_list_gives_its_items(form, question, first, second) -> None:
+    assert parse_sub_questions(filled(form, first, second), question, 5) == [first, second]
+
+
+@pytest.mark.parametrize(
+    ("question", "items"),
+    [
+        ("When were Hamlet and Faust written?", ["Hamlet – who wrote it?", "Faust – what is it?"]),
+        ("Compare Hamlet and Faust", ["Hamlet: which year?", "Faust: which year?"]),
+        ("茶和咖啡有什么不同？", ["茶：含多少咖啡因？", "咖啡：含多少咖啡因？"]),
+        ("What of the two plays?", ["Hamlet: who wrote it?", "Faust: who wrote it?"]),
+        ("What is in the guides?", ["Part A: scope", "Part C: limits"]),
+    ],
+)
+def test_titles_that_questions_need_stay(question: str, items: list[str]) -> None:
+    answer = "\n".join(f"- {item}" for item in items)
+    assert parse_sub_questions(answer, question, 5) == items
+
+
+STYLES = """
+Formal: {0}⏎Casual: {1}
+- **Formal:** {0}⏎- **Casual:** {1}
+- Keyword style: {0}⏎- Question style: {1}
+1. **{0}** – uses keywords⏎2. **{1}** – asks directly
+- 正式：{0}⏎- 口语：{1}
+""".strip().split("\n")
+
+
+@pytest.mark.parametrize("form", STYLES)
+def test_names_of_styles_are_no_parts_of_phrasings(form: str) -> None:
+    phrasings = ["Ways to change a forgotten password", "How can I get a new password?"]
+    answer = filled(form, *phrasings)
+    assert parse_phrasings(answer, "How do I reset my password?", 5) == phrasings
+
+
 ITEMS = [
     ["How is green tea made?", "Describe the history of black tea", "Compare their caffeine"],
     ["The Nile is longer than the Amazon", "The Amazon carries more water"],
@@ -275,6 +344,8 @@ Search[{0}]
 **<query>{0}</query>**
 <query>{0}<\\query>
 {0}[/INST]
+[INST] wher did ibsn live [/INST] {0}
+Step 1: mend the spelling.⏎Step 2: {0}
 {0}###
 The rewritten question could be phrased as follows: {0}
 The next question is **{0}**
