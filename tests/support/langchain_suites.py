@@ -47,6 +47,12 @@ DIFFERENCES = {
 }
 """Reasons of failures by the ends of the names of tests."""
 
+# Calls of nodekin that LangChain has deprecated are failures.
+_SETTINGS = """[pytest]
+asyncio_mode = auto
+filterwarnings = error::DeprecationWarning:nodekin.*
+"""
+
 
 # The plugin of pytest
 
@@ -101,7 +107,7 @@ def run(distribution: str, files: list[str], folder: Path) -> dict[str, str]:
             tar.extractall(unpacked, filter="data")
         source = Path(unpacked, name)
         settings = source / "pytest.ini"
-        settings.write_text("[pytest]\nasyncio_mode = auto\n", "utf-8")
+        settings.write_text(_SETTINGS, "utf-8")
         tests = [f"tests/unit_tests/{file}" for file in files]
         pytest = [sys.executable, "-m", "pytest", "-c", str(settings)]
         plugin = ["-p", "support.langchain_suites", "-p", "no:cacheprovider"]
