@@ -72,7 +72,10 @@ def page_fields(node: Node) -> dict[str, str]:
     if pages is None:
         return {}
     first, last = pages
-    return {"page_label": f"{first}" if first == last else f"{first}-{last}", "place": node.place}
+    label = str(first)
+    if last != first:
+        label = f"{first}-{last}"
+    return {"page_label": label, "place": node.place}
 
 
 def own_metadata(metadata: Mapping[str, Any], inherited: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,11 +83,14 @@ def own_metadata(metadata: Mapping[str, Any], inherited: Mapping[str, Any]) -> d
 
     Fields are compared by value and type: 1 is not True.
     """
-    return {
-        name: value
-        for name, value in metadata.items()
-        if name not in inherited or inherited[name] != value or repr(inherited[name]) != repr(value)
-    }
+    own = dict(metadata)
+    for name, value in metadata.items():
+        if name not in inherited:
+            continue
+        above = inherited[name]
+        if above == value and repr(above) == repr(value):
+            del own[name]
+    return own
 
 
 def in_thread(method: Callable[..., R]) -> Callable[..., Coroutine[Any, Any, R]]:
@@ -103,7 +109,9 @@ def joined(operator: str, conditions: Sequence[Filters]) -> Filters:
     """Return conditions joined by "and", "or" or "not". "not" holds if no condition holds."""
     if operator == "not":
         return {"not": joined("or", conditions)}
-    return conditions[0] if len(conditions) == 1 else {operator: [*conditions]}
+    if len(conditions) == 1:
+        return conditions[0]
+    return {operator: [*conditions]}
 
 
 def check_names(owner: str, given: Iterable[str], allowed: Collection[str]) -> None:
@@ -121,7 +129,8 @@ def check_names(owner: str, given: Iterable[str], allowed: Collection[str]) -> N
         if name in allowed:
             continue
         native = native_name(name, allowed)
-        hint = advice(name, allowed) if native is None else f"use {native}="
-        if not hint:
-            hint = f"it has {nearest_names(name, allowed, limit=20)}"
+        if native is not None:
+            hint = f"use {native}="
+        else:
+            hint = advice(name, allowed) or f"it has {nearest_names(name, allowed, limit=20)}"
         raise TypeError(f"{owner} has no argument {name!r}; {hint}")

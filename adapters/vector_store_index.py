@@ -369,7 +369,8 @@ class StoreIndex(FilterIndex):
                 if self._written != before or self._record.state()[0] != recorded:
                     continue  # another thread or process has updated the store
                 is_short = before is None and self._is_checked
-                if is_short or (old and not before and not self._is_intact(sample, size)):
+                is_first = bool(old) and not before
+                if is_short or (is_first and not self._is_intact(sample, size)):
                     self._refill()
                 self._is_checked = True
                 self._refill_helps = not is_short
@@ -409,7 +410,9 @@ class StoreIndex(FilterIndex):
             return False
         recorded = self._record.read(sample)
         recorded = {i: f for i, f in recorded.items() if not f.startswith(_UNUSABLE)}
-        stored = self._backend.stored(list(recorded)) if recorded else {}
+        if not recorded:
+            return True
+        stored = self._backend.stored(list(recorded))
         return stored is None or all(stored.get(i) == f for i, f in recorded.items())
 
     def _refill(self) -> None:
@@ -568,7 +571,9 @@ class StoreIndex(FilterIndex):
             )
             if is_enough or is_exhausted:
                 self._note_candidates(is_enough, count)
-                return (rows, scores) if is_enough else None
+                if not is_enough:
+                    return None
+                return rows, scores
             requested *= 4
         return None
 
@@ -656,7 +661,9 @@ def _rows(table: NodeTable, allowed: Mask, ids: Sequence[str]) -> Rows:
 
 def _since(written: State | None, new: State) -> int:
     """Return the revision after which changes count; 0 if everything has to be compared."""
-    return 0 if written is None or written[1] != new[1] else written[0]
+    if written is None or written[1] != new[1]:
+        return 0
+    return written[0]
 
 
 def _ids(nodes: Sequence[Node]) -> list[str]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from pathlib import Path
 
 from index_readme import REPO, index_readme
 
@@ -29,34 +30,61 @@ def project_urls(address: str, tag: str) -> dict[str, str]:
     }
 
 
-def main() -> None:
-    """Write them."""
-    address = sys.argv[1].rstrip("/").removesuffix(".git") if len(sys.argv) == 2 else ""
+def repository_address(arguments: list[str]) -> str:
+    """Return the address of the repository without a suffix.
+
+    Raises:
+        SystemExit: If the only argument is not an address.
+    """
+    address = ""
+    if len(arguments) == 1:
+        address = arguments[0].rstrip("/").removesuffix(".git")
     if not re.fullmatch(r"https://[\w.:-]+/[\w.-]+/[\w.-]+", address):
-        sys.exit(f"{USAGE}\nnot {' '.join(sys.argv[1:])!r}")
-    projects = [REPO / "pyproject.toml", *sorted((REPO / "packaging").glob("*/pyproject.toml"))]
-    texts = {path: path.read_text(encoding="utf-8") for path in projects}
-    for path, text in texts.items():
-        text = re.sub(r"^\[project\.urls\].*?(?=^\[)", "", text, flags=re.MULTILINE | re.DOTALL)
-        (version,) = re.findall(r'^version = "(.*)"$', text, re.MULTILINE)
-        urls = project_urls(address, f"v{version}").items()
-        lines = "".join(f'{label} = "{url}"\n' for label, url in urls)
-        section = f"[project.urls]\n{lines}\n[tool.setuptools]\n"
-        path.write_text(text.replace("[tool.setuptools]\n", section, 1), encoding="utf-8")
-    readme = index_readme(f"{address}/blob/v{version}", f"{address}/raw/v{version}")
+        sys.exit(f"{USAGE}\nnot {' '.join(arguments)!r}")
+    return address
+
+
+def write_urls(path: Path, address: str) -> str:
+    """Replace the project URLs of a package and return its version."""
+    text = path.read_text(encoding="utf-8")
+    text = re.sub(r"^\[project\.urls\].*?(?=^\[)", "", text, flags=re.MULTILINE | re.DOTALL)
+    (version,) = re.findall(r'^version = "(.*)"$', text, re.MULTILINE)
+    urls = project_urls(address, f"v{version}")
+    lines = "".join(f'{label} = "{url}"\n' for label, url in urls.items())
+    section = f"[project.urls]\n{lines}\n[tool.setuptools]\n"
+    path.write_text(text.replace("[tool.setuptools]\n", section, 1), encoding="utf-8")
+    return str(version)
+
+
+def write_citation(address: str) -> None:
+    """Write the address into ``CITATION.cff``."""
     citation = REPO / "CITATION.cff"
-    cited = citation.read_text(encoding="utf-8")
-    cited = re.sub(r"^repository-code: .*\n", "", cited, flags=re.MULTILINE)
-    cited = re.sub(
-        r"^version: ", f"repository-code: {address}\nversion: ", cited, flags=re.MULTILINE
-    )
-    citation.write_text(cited, encoding="utf-8")
+    text = citation.read_text(encoding="utf-8")
+    text = re.sub(r"^repository-code: .*\n", "", text, flags=re.MULTILINE)
+    lines = f"repository-code: {address}\nversion: "
+    text = re.sub(r"^version: ", lines, text, flags=re.MULTILINE)
+    citation.write_text(text, encoding="utf-8")
+
+
+def write_server(address: str) -> str:
+    """Write the address into ``server.json`` and return the name of the server."""
     server = REPO / "packaging" / "server.json"
     entry = json.loads(server.read_text(encoding="utf-8"))
     entry["name"] = entry["name"].replace("OWNER", address.split("/")[-2])
     entry["repository"] = {"url": address, "source": "github"}
     server.write_text(json.dumps(entry, indent=2) + "\n", encoding="utf-8")
-    readme += f"\n<!-- mcp-name: {entry['name']} -->\n"
+    return str(entry["name"])
+
+
+def main() -> None:
+    """Write the address into all files."""
+    address = repository_address(sys.argv[1:])
+    version = write_urls(REPO / "pyproject.toml", address)
+    for path in sorted((REPO / "packaging").glob("*/pyproject.toml")):
+        write_urls(path, address)
+    write_citation(address)
+    readme = index_readme(f"{address}/blob/v{version}", f"{address}/raw/v{version}")
+    readme += f"\n<!-- mcp-name: {write_server(address)} -->\n"
     (REPO / "packaging" / "README.md").write_text(readme, encoding="utf-8")
 
 
