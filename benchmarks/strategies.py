@@ -492,8 +492,8 @@ DEFAULT_NOTE = (
 MODEL_NOTE = (
     "All systems search with the same default retriever, five documents a query. Results of "
     "the frameworks are the results of one query after the other, without a ranking, so the recall "
-    "of all their documents is given as well. A degraded answer is a reply that could not be used, or "
-    "an error. The oracle has MuSiQue's gold sub-questions and answers; on CMRC it splits "
+    "of all their documents is given as well. A degraded answer is a reply that could not be used, "
+    "or an error. The oracle has MuSiQue's gold sub-questions and answers; on CMRC it splits "
     "nothing. Its tokens are estimated. The figures are of these models on these sets, and no "
     "advice for others."
 )
