@@ -16,8 +16,9 @@ from ...nodegraph.splitters.headings import markdown_headings
 from ...nodegraph.text_forms import composed
 from ...retrievers.corpus_tools.corpus_view import CorpusView
 from ...retrievers.filters import Filters
+from ...retrievers.results import ScoredNode
 from ..extras import extra
-from .html_pages import Page, name_of, node_url
+from .html_pages import Page, name_of, node_url, path_of
 from .markdown import marked_passage
 
 with extra("serve", "markupsafe"):
@@ -84,6 +85,17 @@ class DocumentPages:
         """Return the number, kinds and remedies of visible skipped files. An empty result means
         none."""
         return describe_skipped(self._failures())
+
+    def ranks_by_file(self, results: Sequence[ScoredNode]) -> list[list[int]]:
+        """Return the positions of results. The records of a file are one list."""
+        ids = [path_of(result.node) for result in results]
+        files = self._by_file(list(dict.fromkeys(ids)))
+        records = {i: file for file, members in files.items() if len(members) > 1 for i in members}
+        ranks: dict[str, list[int]] = {}
+        for rank, document_id in enumerate(ids):
+            key = records.get(document_id, f"{document_id} {rank}")
+            ranks.setdefault(key, []).append(rank)
+        return list(ranks.values())
 
     def _by_file(self, ids: Sequence[str]) -> dict[str, list[str]]:
         """Group the ids of documents by the ids of their files."""

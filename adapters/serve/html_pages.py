@@ -25,6 +25,8 @@ _TEXT = 2_400  # characters of a result
 
 _CONTEXT = 200  # maximum number of characters before a match
 
+_REASONS = 3  # lines of "Why?"
+
 
 def asset(name: str) -> bytes:
     """Return a file of the page."""
@@ -35,7 +37,15 @@ def asset(name: str) -> bytes:
 def _template() -> Template:
     environment = Environment(autoescape=True, trim_blocks=True, undefined=StrictUndefined)
     functions = (
-        *(hit_url, marked_passage, markdown, name_of, node_url, path_of, quote_url, result_text),
+        hit_url,
+        main_evidence,
+        marked_passage,
+        markdown,
+        name_of,
+        node_url,
+        path_of,
+        quote_url,
+        result_text,
     )
     environment.globals.update({function.__name__: function for function in functions})
     return environment.from_string(asset("page.html").decode())
@@ -111,6 +121,17 @@ def quote_url(answer: Answer, quote: CheckedQuote) -> str:
         return ""
     span = {"start": quote.spans[0].start or 0, "end": quote.spans[0].end or 0}
     return node_url("document", nodes[quote.source].id, span)
+
+
+def main_evidence(result: ScoredNode) -> list[Evidence]:
+    """Return the evidence that explains most of a score: the best match of each kind."""
+    best: dict[tuple[str, str, str | None], Evidence] = {}
+    for match in result.evidence:
+        kind = (match.group, match.similarity, match.embed_key)
+        if kind not in best or match.score > best[kind].score:
+            best[kind] = match
+    matches = sorted(best.values(), key=lambda match: -(match.share or 0))
+    return matches[:_REASONS]
 
 
 def path_of(node: Node) -> str:

@@ -2,11 +2,37 @@
 // Links and forms need no script. It adds keys and stops an answer.
 addEventListener("keydown", (event) => {
   if (event.key === "Escape") stopAnswer();
+  if (event.key === "ArrowUp" || event.key === "ArrowDown") recallQuestion(event);
   if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
   if (/^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement.tagName)) return;
   event.preventDefault();
-  [...document.querySelectorAll("input[type=search]")].at(-1)?.focus();
+  lastField()?.focus();
 });
+
+// The next question can be typed immediately. On a phone, the focus would open the keyboard.
+// The browser moves the focus to the fragment of the address when the page has been loaded.
+addEventListener("load", () => {
+  const waits = document.querySelector("main.ask, main.search");
+  if (!waits || !matchMedia("(pointer: fine)").matches) return;
+  setTimeout(() => lastField()?.focus({ preventScroll: true }));
+});
+
+function lastField() {
+  return [...document.querySelectorAll("input[type=search]")].at(-1);
+}
+
+// The arrow keys fill the field with earlier questions, the latest first.
+function recallQuestion(event) {
+  const field = event.target;
+  if (field.name !== "question") return;
+  const questions = [...document.querySelectorAll(".question")].map((one) => one.textContent);
+  const now = field.dataset.recalled === undefined ? questions.length : +field.dataset.recalled;
+  const next = now + (event.key === "ArrowUp" ? -1 : 1);
+  if (next < 0 || next > questions.length) return;
+  event.preventDefault();
+  field.dataset.recalled = next;
+  field.value = questions[next] ?? "";
+}
 
 function stopAnswer() {
   window.stop();

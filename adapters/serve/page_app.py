@@ -182,7 +182,8 @@ class PageApp:
             return form
         results = self.engine.retriever.retrieve(_question(query, "query"))
         with self.graph.reader.reading():  # one snapshot for all places
-            return form + page.html("results", results, self.pages.skipped_files())
+            files = self.pages.ranks_by_file(results)
+            return form + page.html("results", results, files, self.pages.skipped_files())
 
     async def _ask(self, request: Request, page: Page) -> Response:
         """Stream an answer as HTML. The model stops if the client disconnects."""

@@ -53,7 +53,11 @@ def test_answer_has_text_sources_citations_and_quotations(retriever) -> None:
     assert "Black tea is **fermented** [1]" in live
     assert '<strong>fermented</strong> <a class="citation" href="#source-1">1</a>' in final
     assert '<li id="source-1" data-document="tea/black.md">' in final
-    assert final.count("not cited") == len(found(answer)) - 1
+    cited, rest = final.split("</details>", 1)
+    assert '<details class="sources" open><summary>Sources (1)</summary>' in cited
+    count = len(found(answer)) - 1
+    assert f'<details class="sources"><summary>+ {count} more read, not cited</summary>' in rest
+    assert rest.count('<li id="source-') == count
     assert re.search(
         r'<span class="chip not_found">in no source</span> <q[^>]*>not smoked</q>', final
     )
@@ -139,6 +143,29 @@ def test_result_has_place_mark_and_folded_evidence(graph) -> None:
     graph.add("Kettles boil. They sing.")  # the match is at the start
     assert MARK.findall(client.get("/search", query="boil").text) == ["Kettles boil."]
     assert "匹配的句子" in client.get("/search", query="fermented", lang="zh").text
+
+
+def test_reasons_are_the_best_match_of_each_kind(graph) -> None:
+    shown = Client(PageApp(graph)).get("/search", query="black tea is fermented by oxygen")
+    reasons = [part.count("<li") for part in re.findall(r"<ul>(.*?)</ul>", shown.text, re.S)]
+    assert reasons
+    assert max(reasons) <= 3
+    first = re.findall(r"<ul>(.*?)</ul>", shown.text, re.S)[0]
+    assert first.count("matching sentence") == first.count("matching passage") == 1
+
+
+def test_records_of_a_file_are_folded_below_the_best(tmp_path) -> None:
+    lines = [f'{{"text": "The kettle holds {number} cups."}}' for number in range(3)]
+    (tmp_path / "log.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    (tmp_path / "note.md").write_text("A kettle and its many cups of tea.", encoding="utf-8")
+    with NodeGraph(tmp_path, progress=False) as graph:
+        shown = Client(PageApp(graph)).get("/search", query="kettle cups")
+    assert "Results: 4" in text_of(shown)
+    assert "+ 2 more from this file" in text_of(shown)
+    folded = shown.text.split("+ 2 more from this file")[1].split("</ol>")[0]
+    assert folded.count("log.jsonl#") >= 2
+    assert "note.md" not in folded
+    assert len(found(shown)) == 4
 
 
 def test_text_with_lone_surrogate_is_shown(client, graph) -> None:

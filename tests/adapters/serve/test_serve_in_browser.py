@@ -248,6 +248,27 @@ def test_page_works_in_chinese_by_keyboard(visit) -> None:
     expect(page.locator("nav a").first).to_have_text("Ask")
 
 
+def test_next_question_is_typed_and_recalled_by_keyboard(visit) -> None:
+    page = visit().page
+    for question in ("Which tea is fermented?", "Which tea is steamed?"):
+        page.keyboard.type(question)
+        page.keyboard.press("Enter")
+        expect(page.locator(".question").last).to_have_text(question)
+        expect(page.locator("main > form:visible")).to_have_count(1)
+        expect(page.locator("input[name=question]").last).to_be_focused()
+    field = page.locator("input[name=question]").last
+    recalled = []
+    for key in ("ArrowUp", "ArrowUp", "ArrowDown", "ArrowDown"):
+        page.keyboard.press(key)
+        recalled.append(field.input_value())
+    assert recalled == [
+        "Which tea is steamed?",
+        "Which tea is fermented?",
+        "Which tea is steamed?",
+        "",
+    ]
+
+
 VIEWS = ["", "search?query=fermented+tea+water", "documents", "document?node=hostile.md"]
 
 
@@ -271,8 +292,8 @@ def test_view_fits_phone_with_contrast_and_names(visit, path, scheme) -> None:
     for _ in range(40):
         page.keyboard.press("Tab")
         name, outline, color, paper = page.evaluate(FOCUSED)
-        if name == "BODY":
-            break
+        if name == "BODY":  # the focus goes around
+            continue
         reached.add(name)
         assert outline >= 2, name
         assert color != paper, name
