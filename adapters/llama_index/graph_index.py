@@ -106,8 +106,8 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
 
     Use it like ``VectorStoreIndex``: insert, update and delete documents and nodes, persist and
     load. Given nodes are returned unchanged, with their class, and are searched by their words and
-    vectors. Evidence names the matching sentence. Nodes are embedded when they are added, and
-    sentences at the first search. Without an embedding model, words alone are searched, and the log
+    vectors. Evidence names the matching sentence. Nodes are embedded when they are added, and the
+    sentences of documents at the first search. Without an embedding model, words alone are searched, and the log
     has one line.
 
     Args:
@@ -116,8 +116,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         similarity: ``"cosine"``, ``"bm25"`` or another similarity. Scores are then those of the
             similarity. None: words and vectors, fused by the default search.
         group: The group that is searched: ``"node"``, ``"sentence"``, or a group of
-            ``index.graph``. Results are always nodes. If None, a similarity compares nodes, and the
-            default search compares nodes and sentences.
+            ``index.graph``. Results are always nodes. Defaults to ``"node"``.
         store: The path of a file for the graph. None: memory.
         storage_context: As in LlamaIndex. An empty docstore is replaced by the index's docstore. A
             vector store that is not LlamaIndex's simple one keeps the vectors.
@@ -171,8 +170,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
     ) -> None:
         context = storage_context or StorageContext.from_defaults()
         name = similarity if isinstance(similarity, str) else None
-        default = NODES if similarity is not None else SENTENCES
-        self._struct = index_struct or GraphStruct(similarity=name, group=group or default)
+        self._struct = index_struct or GraphStruct(similarity=name, group=group or NODES)
         self._insert_batch_size = whole(insert_batch_size, "insert_batch_size", 1)
         similarity = self._struct.similarity if similarity is None else similarity
         docstore = context.docstore
@@ -252,7 +250,8 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         """Create an index from documents, which ``transformations`` split into nodes.
 
         If ``store`` or the storage context already contains documents, only new and changed
-        documents are added.
+        documents are added. Without a similarity, the default ``group`` is ``"sentence"``: vectors
+        of nodes and of their sentences are compared.
 
         Args:
             documents: The documents.
@@ -273,6 +272,8 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
             TypeError: As the constructor.
             ValueError: As the constructor.
         """
+        if similarity is None and group is None:
+            group = SENTENCES
         manager = callback_manager or Settings.callback_manager
         with manager.as_trace("index_construction"):
             index = cls(
@@ -513,7 +514,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         graph = self.graph
         keys = list(graph.embeddings.embedders)
         if similarity is None and (group in _COMPARED or not keys):
-            return self._default_search(_COMPARED.get(group, "both"))
+            return self._default_search(group)
         compares_vectors = _compares_vectors(similarity)
         options = self._index if keys and compares_vectors else {}
         sentences = sentence_group(graph, ROOT)
@@ -521,10 +522,18 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         chosen = similarity or "cosine"
         return Retriever(graph, searched, chosen, target=ROOT, top_k=_TOP_K, **options)
 
-    def _default_search(self, vectors: Literal["both", "passages"]) -> RetrieverProtocol:
+    def _default_search(self, group: str) -> RetrieverProtocol:
+        """Return the default search. Given nodes with equal texts are all returned."""
         keys = list(self.graph.embeddings.embedders)
         options: dict[str, Any] = {"embed_keys": keys, **self._index} if keys else {}
-        search = DefaultRetriever(self.graph, ROOT, top_k=_TOP_K, vectors=vectors, **options)
+        search = DefaultRetriever(
+            self.graph,
+            ROOT,
+            top_k=_TOP_K,
+            vectors=_COMPARED.get(group, "both"),
+            collapse=group != NODES,
+            **options,
+        )
         return NodeDocumentRetriever(search, self.graph, options)
 
     # Nodes and documents

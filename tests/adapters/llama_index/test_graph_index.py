@@ -134,11 +134,11 @@ def test_default_search_fuses_words_and_vectors_of_nodes(
     (result,) = index.as_retriever(similarity_top_k=1).retrieve("Which tea is fermented?")
     assert {match["similarity"] for match in result.evidence} >= {"bm25", "cosine"}
     vectors = [match for match in result.evidence if match["similarity"] == "cosine"]
-    assert {match["group"] for match in vectors} == {"ROOT", "ROOT sentence"}
+    assert [match["id"] for match in vectors] == ["tea"]
 
 
 @pytest.mark.parametrize(
-    ("group", "vectors"), [(None, "both"), ("sentence", "both"), ("node", "passages")]
+    ("group", "vectors"), [(None, "passages"), ("sentence", "both"), ("node", "passages")]
 )
 def test_search_of_nodes_equals_default_retriever(
     nodes: list[TextNode], model: Words, group: str | None, vectors: Any
@@ -151,9 +151,32 @@ def test_search_of_nodes_equals_default_retriever(
         assert [(r.node_id, r.score) for r in results] == [(r.node.id, r.score) for r in expected]
 
 
+@pytest.mark.parametrize("similarity", [None, "cosine"])
+@pytest.mark.parametrize("has_model", [False, True])
+def test_given_nodes_with_equal_texts_are_returned(
+    model: Words, has_model: bool, similarity: str | None
+) -> None:
+    nodes = [TextNode(text="Tea is green.", id_=name) for name in "ab"]
+    if not has_model:
+        similarity = None
+    index = NodeGraphIndex(nodes, embed_model=model if has_model else None, similarity=similarity)
+    results = index.as_retriever(similarity_top_k=3).retrieve("green tea")
+    assert {result.node_id for result in results} == {"a", "b"}
+
+
+def test_given_vectors_are_not_computed_again(nodes: list[TextNode], model: Words) -> None:
+    for node in nodes:
+        node.embedding = model.get_text_embedding(node.get_content(MetadataMode.EMBED))
+    fresh = Words(texts=[])
+    index = NodeGraphIndex(nodes, embed_model=fresh)
+    assert index.as_retriever().retrieve("Which tea is fermented?")[0].node_id == "tea"
+    assert fresh.texts == []
+
+
 def test_index_of_nodes_equals_index_of_documents(documents: list[Document], model: Words) -> None:
     of_documents = NodeGraphIndex.from_documents(documents, embed_model=model)
-    of_nodes = NodeGraphIndex(of_documents.vector_store.get_nodes(), embed_model=model)
+    nodes = of_documents.vector_store.get_nodes()
+    of_nodes = NodeGraphIndex(nodes, embed_model=model, group="sentence")
     for query in ("Which tea is fermented?", "orange sea", "1937"):
         expected = of_documents.as_retriever(similarity_top_k=3).retrieve(query)
         results = of_nodes.as_retriever(similarity_top_k=3).retrieve(query)

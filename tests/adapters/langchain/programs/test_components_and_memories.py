@@ -209,12 +209,12 @@ PROGRAMS = [
 
 @ours
 @pytest.mark.parametrize("program", PROGRAMS)
-@pytest.mark.filterwarnings("ignore:The class .* was deprecated:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of LangChain's own parts
 def test_component_runs_as_with_langchains_retriever(program, ours):
     check(program, THEIRS, ours)
 
 
-@pytest.mark.filterwarnings("ignore:The class .* was deprecated:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of LangChain's own parts
 def test_memory_of_vector_store_runs_as_langchains_store():
     check(memory, THEIRS, RETRIEVERS["store"])  # it accepts retrievers of vector stores only
 
@@ -308,7 +308,7 @@ def several_chains(cls):
         several_chains,
     ],
 )
-@pytest.mark.filterwarnings("ignore:The class .* was deprecated:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of LangChain's own parts
 def test_store_runs_as_langchains_store(program):
     expected = shaped(program(InMemoryVectorStore))
     assert expected

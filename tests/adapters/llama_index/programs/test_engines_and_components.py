@@ -27,7 +27,6 @@ from llama_index.core.memory import VectorMemoryBlock
 from llama_index.core.node_parser import HierarchicalNodeParser, SentenceSplitter, get_leaf_nodes
 from llama_index.core.objects import ObjectIndex
 from llama_index.core.postprocessor import (
-    FixedRecencyPostprocessor,
     LLMRerank,
     PrevNextNodePostprocessor,
     SentenceEmbeddingOptimizer,
@@ -163,15 +162,6 @@ def neighbors(kit: Kit) -> Any:
     return described(engine.query(QUESTION).source_nodes)
 
 
-def recent(kit: Kit) -> Any:
-    engine = kit.from_documents().as_query_engine(
-        llm=answering(),
-        similarity_top_k=3,
-        node_postprocessors=[FixedRecencyPostprocessor(top_k=1, date_key="year")],
-    )
-    return described(engine.query(QUESTION).source_nodes)
-
-
 def shortened(kit: Kit) -> Any:
     optimizer = SentenceEmbeddingOptimizer(
         embed_model=Words(texts=[]), percentile_cutoff=0.5, tokenizer_fn=lambda t: t.split(". ")
@@ -289,7 +279,6 @@ PROGRAMS = [
     tools_by_meaning,
     tool_router,
     neighbors,
-    recent,
     shortened,
     reranked,
     hierarchical,
@@ -306,6 +295,7 @@ PROGRAMS = [
 EMBEDS_OTHERWISE = (multi_step, shortened, tool_router)
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of LlamaIndex's own parts
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_program_has_equal_results_and_events(
     program: Program, monkeypatch: pytest.MonkeyPatch
