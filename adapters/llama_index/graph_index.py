@@ -107,8 +107,8 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
     Use it like ``VectorStoreIndex``: insert, update and delete documents and nodes, persist and
     load. Given nodes are returned unchanged, with their class, and are searched by their words and
     vectors. Evidence names the matching sentence. Nodes are embedded when they are added, and the
-    sentences of documents at the first search. Without an embedding model, words alone are searched, and the log
-    has one line.
+    sentences of documents at the first search. Without an embedding model, words alone are
+    searched, and the log has one line.
 
     Args:
         nodes: The nodes, of any LlamaIndex class.
