@@ -171,7 +171,8 @@ def _accept_any_text(stream: Any) -> None:
 def _print_error(error: Exception) -> int:
     """Print an error in one line, with a hint for wrong options. Return the exit status."""
     shown = error if isinstance(error, click.ClickException) else as_command_error(error)
-    name, hint = "nodekin", ""
+    name = "nodekin"
+    hint = ""
     if isinstance(shown, click.UsageError) and shown.ctx is not None:
         name = shown.ctx.command_path
         hint = f" (see {name} --help)"

@@ -44,7 +44,9 @@ def ask_command(words: tuple[str, ...], json: bool, quiet: bool, **options: Any)
     nodekin ask 谁把茶带到日本 --in docs --strategy multi_query
     nodekin ask --chat
     """
-    first, chat, strategy = as_text(" ".join(words)), options["chat"], options["strategy"]
+    first = as_text(" ".join(words))
+    chat = options["chat"]
+    strategy = options["strategy"]
     if not first and not chat:
         raise CommandError("ask needs a question, or --chat")
     if not options["model"]:
@@ -52,7 +54,8 @@ def ask_command(words: tuple[str, ...], json: bool, quiet: bool, **options: Any)
     with open_search(quiet=quiet, **options) as (retriever, filters):
         llm = chat_model(options["model"])
         inner = make_strategy(strategy, retriever, llm) if strategy else retriever
-        engine, history = QueryEngine(inner, llm, min_score=options["min_score"]), list[Any]()
+        engine = QueryEngine(inner, llm, min_score=options["min_score"])
+        history: list[Any] = []
         status: int = ExitStatus.NO_RESULTS
         for question in _questions(first, chat=chat, quiet=quiet):
             try:

@@ -47,15 +47,21 @@ def list_command(store: Path | None, json: bool, quiet: bool) -> int:
     files: dict[str, list[int]] = {}  # the lengths of the documents of a file
     with workspace.open_graph(workspace.find_index(store), quiet=quiet) as graph:
         for document in CorpusView(graph, ROOT).documents():
-            path, length = document.metadata.get("file_path"), len(document.text)
-            record = {"id": document.id, "path": path, "characters": length}
-            records.append({**record, "metadata": document.metadata})
+            length = len(document.text)
+            record = {
+                "id": document.id,
+                "path": document.metadata.get("file_path"),
+                "characters": length,
+                "metadata": document.metadata,
+            }
+            records.append(record)
             files.setdefault(containing_file(document), []).append(length)
     if json:
         echo_json("list", {"count": len(records), "documents": records})
-    for name, lengths in () if json else files.items():
-        number = f" ({len(lengths):,} records)" if len(lengths) > 1 else ""
-        click.echo(f"{sum(lengths):>11,}  {name}{number}")
+    else:
+        for name, lengths in files.items():
+            number = f" ({len(lengths):,} records)" if len(lengths) > 1 else ""
+            click.echo(f"{sum(lengths):>11,}  {name}{number}")
     return ExitStatus.SUCCESS if records else ExitStatus.NO_RESULTS
 
 

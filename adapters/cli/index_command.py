@@ -146,7 +146,8 @@ def _read(graph: NodeGraph, index: Workspace, named: Sequence[Path]) -> tuple[Re
         CommandError: If a named folder contains a source, or if the index of another person names
             folders of the user, outside of the index's parent directory.
     """
-    sources, parent = graph.sources, index.folder.resolve().parent
+    sources = graph.sources
+    parent = index.folder.resolve().parent
     for source in sources:
         if not any(source.resolve().is_relative_to(p.resolve()) for p in (parent, *named)):
             raise CommandError(
@@ -159,7 +160,8 @@ def _read(graph: NodeGraph, index: Workspace, named: Sequence[Path]) -> tuple[Re
                 f"{outer[0]} holds {source}, which has documents of its own names; index the "
                 "whole folder with --rebuild"
             )
-    refresh, read = graph.refresh(), graph.read_report
+    refresh = graph.refresh()
+    read = graph.read_report
     existing = set(graph.reader.document_ids())
     for path in named:
         if path not in sources:

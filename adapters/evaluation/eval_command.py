@@ -74,7 +74,7 @@ def eval_command(retrievers: tuple[str, ...], quiet: bool, json: bool, **options
     if limits and baseline is None:
         raise CommandError("--max-loss needs --baseline FILE, written by --save-baseline")
     dataset = load_dataset(options["data"], _pairs(options["field"], "--field", "question=COLUMN"))
-    measured = (*(options["metric"] or default_metrics(dataset)), *limits)
+    measured = [*(options["metric"] or default_metrics(dataset)), *limits]
     metrics = [get_metric(metric) for metric in dict.fromkeys(measured)]
     sources = _by_name(retrievers or (_DEFAULT,))
     with _documents(sources, dataset, options["docs"], options["store"], quiet) as graph:

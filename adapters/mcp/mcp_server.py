@@ -101,7 +101,8 @@ class CorpusServer:
         self, ctx: ServerRequestContext, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         def call() -> types.CallToolResult:
-            tools, arguments = self._ready(), dict(params.arguments or {})
+            tools = self._ready()
+            arguments = dict(params.arguments or {})
             if self._search_fetch:
                 return _result(_search_or_fetch(tools, params.name, arguments))
             output = tools.call(params.name, arguments)

@@ -28,7 +28,9 @@ _LISTED = 200  # maximum number of listed documents
 
 _REACH = 250_000  # characters before and after a passage
 
-_EXAMPLES, _SCANNED = 2, 20  # example questions, and documents that are read for them
+_EXAMPLES = 2  # example questions
+
+_SCANNED = 20  # documents that are read for the examples
 
 _AUTOMATIC_ID = re.compile(r"[0-9a-f]{24}")
 
@@ -144,12 +146,15 @@ class DocumentPages:
             LookupError: If the node is unknown or invisible.
             ValueError: If a number is invalid.
         """
-        node_id, number, span = values.get("node", ""), _number(values, "page"), _span(values)
+        node_id = values.get("node", "")
+        number = _number(values, "page")
+        span = _span(values)
         node = self.node(node_id)
         root = node.root
         marked = {} if span is None else {"start": span[0], "end": span[1]}
         if span is not None and node.start is not None:
-            start, end = max(0, min(span)), min(max(span), len(root.text))
+            start = max(0, min(span))
+            end = min(max(span), len(root.text))
             node = replace(node, text=root.text[start:end], start=start, end=end)
         is_pdf = root.metadata.get("page_unit") == "page"
         pages = int(root.metadata.get("page_count", 1)) if is_pdf else 0
@@ -184,13 +189,19 @@ def _span(values: Mapping[str, str]) -> tuple[int, int] | None:
 def _text_html(page: Page, node: Node, is_document: bool) -> Markup:
     """Return the text of a document with a marked node, or a text that is not in the document."""
     text = node.root.text
-    before, hit, after, start, end = "", node.text, "", 0, len(text)
+    start = 0
+    end = len(text)
+    name = name_of(node.root)
     if is_document:
-        before, hit, end = text[: 2 * _REACH], "", min(2 * _REACH, len(text))
+        end = min(2 * _REACH, len(text))
+        marked = marked_passage(text[:end], "", "", name)
     elif node.start is not None and node.end is not None:
-        start, end = max(0, node.start - _REACH), min(len(text), node.end + _REACH)
-        before, after = text[start : node.start], text[node.end : end]
-    shown = str(marked_passage(before, hit, after, name_of(node.root)))
+        start = max(0, node.start - _REACH)
+        end = min(len(text), node.end + _REACH)
+        marked = marked_passage(text[start : node.start], node.text, text[node.end : end], name)
+    else:
+        marked = marked_passage("", node.text, "", name)
+    shown = str(marked)
     shown = shown.replace("<mark>", '<mark id="hit">', 1)
     return page.html("text", Markup(shown), start > 0, end < len(text))
 

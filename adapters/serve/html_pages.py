@@ -96,7 +96,9 @@ class Page:
 
     def about(self, node: Node, place: str | None = None) -> str:
         """Return the title, the folder and the place of a node, unless its name contains them."""
-        name, title, path = name_of(node), title_of(node), path_of(node)
+        name = name_of(node)
+        title = title_of(node)
+        path = path_of(node)
         folder = path.removesuffix(name).rstrip("/") if file_name_of(node.metadata) else ""
         place = self.place(node) if place is None else place
         return " · ".join(filter(None, ("" if title == name else title, folder, place)))
@@ -152,7 +154,8 @@ def name_of(node: Node) -> str:
 def _hit(result: ScoredNode) -> dict[str, int]:
     """Return the span of the best match. The result is empty if the node of the result matched
     itself."""
-    hit, node = result.best_match, result.node
+    hit = result.best_match
+    node = result.node
     if hit.id == node.id or hit.document_id != node.document_id:
         return {}
     return {} if hit.start is None or hit.end is None else {"start": hit.start, "end": hit.end}
@@ -160,15 +163,21 @@ def _hit(result: ScoredNode) -> dict[str, int]:
 
 def result_text(result: ScoredNode) -> Markup:
     """Return the text of a result around the best match, which is marked."""
-    node, text, span = result.node, result.node.text, _hit(result)
-    before, hit, after = "", "", text[: _display_end(text, 0, 0)]
+    node = result.node
+    text = node.text
+    span = _hit(result)
+    before = ""
+    hit = ""
+    after = text[: _display_end(text, 0, 0)]
     if span and node.start is not None:
-        start, end = span["start"] - node.start, span["end"] - node.start
+        start = span["start"] - node.start
+        end = span["end"] - node.start
         if 0 <= start < end <= len(text):
             first = _display_start(text, start)
             before = ("…\n\n" if first else "") + text[first:start]
             shown_end = _display_end(text, first, end)
-            hit, after = text[start : min(end, shown_end)], text[end:shown_end]
+            hit = text[start : min(end, shown_end)]
+            after = text[end:shown_end]
     shown = marked_passage(before, hit, after, name_of(node))
     is_cut = len(before.removeprefix("…\n\n")) + len(hit) + len(after) < len(text)
     return shown + "…" if is_cut else shown

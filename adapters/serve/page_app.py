@@ -115,27 +115,34 @@ class PageApp:
         min_score: float | None = None,
     ) -> None:
         if isinstance(source, QueryEngine):
-            self.engine, retriever = source, source.retriever
+            self.engine = source
         else:
-            retriever = as_retriever(source)
             llm = no_model if llm is None else llm
+            retriever = as_retriever(source)
             self.engine = QueryEngine(retriever, llm, min_score=min_score, check="quotes")
+        retriever = self.engine.retriever
         self.graph = _graph_of(retriever)
         self.pages = DocumentPages(self.graph, restriction_of(retriever))
         llm = self.engine.llm
         self._model = "" if llm.model is no_model else str(getattr(llm.model, "model", llm.name))
         self._title = title or "nodekin"
-        views: tuple[tuple[str, _View], ...] = (
-            *(("", self._start), ("search", self._search), ("documents", self.pages.list_html)),
-            *(("document", self.pages.passage_html), ("picture", self.pages.picture)),
-        )
-        files = {n: Response(asset(n), 200, _SECURITY, kind) for n, kind in _FILES.items()}
-        routes = [
-            *(Route(f"/{name}", partial(self._handle, name, view)) for name, view in views),
-            *(Route(f"/{name}", file) for name, file in files.items()),
-            Route("/ask", partial(self._handle, "ask", None), methods=["POST"]),
-        ]
-        self._app = AccessCheck(Starlette(routes=routes), host, token, cookie=True)
+        self._app = AccessCheck(Starlette(routes=self._routes()), host, token, cookie=True)
+
+    def _routes(self) -> list[Route]:
+        """Return the addresses of the views and of the page's files."""
+        views: dict[str, _View] = {
+            "": self._start,
+            "search": self._search,
+            "documents": self.pages.list_html,
+            "document": self.pages.passage_html,
+            "picture": self.pages.picture,
+        }
+        routes = [Route("/ask", partial(self._handle, "ask", None), methods=["POST"])]
+        for name, view in views.items():
+            routes.append(Route(f"/{name}", partial(self._handle, name, view)))
+        for name, kind in _FILES.items():
+            routes.append(Route(f"/{name}", Response(asset(name), 200, _SECURITY, kind)))
+        return routes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle an ASGI request."""
@@ -143,7 +150,8 @@ class PageApp:
 
     async def _handle(self, name: str, view: _View | None, request: Request) -> Response:
         """Answer a request by a view, or by an answer if the view is None. Show errors."""
-        page, status = _page(request), 200
+        page = _page(request)
+        status = 200
         try:
             if view is None:
                 return await self._ask(request, page)
@@ -171,7 +179,8 @@ class PageApp:
         return page.html("ask_form", turns, history, self._model, self.engine.min_score)
 
     def _start(self, values: Mapping[str, str], page: Page) -> Markup:
-        count, topics = len(self.pages.ids()), self.pages.topics()
+        count = len(self.pages.ids())
+        topics = self.pages.topics()
         start = page.html("start", self._title, count, topics, bool(self._model))
         return start + self._form(page, ())
 
