@@ -131,7 +131,7 @@ _PRONOUN = re.compile(
 )
 
 
-def _without_titles(items: Sequence[Item], query: str) -> Sequence[Item]:
+def _without_titles(items: Sequence[Item], query: str) -> list[Item]:
     """Return items without the titles before them, if all have one: "Author – Who wrote it?".
 
     Titles are kept if one of them has a word of the user's question that its question lacks.
