@@ -26,9 +26,15 @@ def message(name: str, **values: object) -> str:
         '+ 5 more read, not cited'
     """
     plural = "" if values.get("count") == 1 else "s"
-    locale = next(filter(None, map(os.environ.get, ("LC_ALL", "LC_MESSAGES", "LANG"))), "")
-    is_chinese = locale.lower().startswith("zh")
-    return _LINES[name][is_chinese].format(s=plural, **values)
+    return _LINES[name][language() == "zh"].format(s=plural, **values)
+
+
+def language() -> str:
+    """Return the language of the locale, ``"zh"`` or ``"en"``."""
+    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        if locale := os.environ.get(name):
+            return "zh" if locale.lower().startswith("zh") else "en"
+    return "en"
 
 
 def group_sizes(sizes: Mapping[str, int]) -> str:
@@ -125,7 +131,7 @@ def as_command_error(error: Exception) -> CommandError:
 
     if isinstance(error, CommandError):
         return error
-    if problem := describe_server_error(error):
+    if problem := describe_server_error(error, language()):
         return CommandError(problem, ExitStatus.MODEL_ERROR)
     message = str(error) or type(error).__name__
     if isinstance(error, errors.EmbeddingError | errors.ModelError | ImportError):
