@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from langchain_classic.chains import create_retrieval_chain
@@ -11,6 +12,7 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 from pydantic import ValidationError
+from support import rankings
 
 from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.nodegraph import NodeGraph
@@ -82,6 +84,50 @@ def test_windows_of_each_call_equal_native_windows(
 ) -> None:
     retriever = NodeGraphRetriever.from_documents(documents)
     assert _texts(WAYS[way](retriever)) == native
+
+
+async def _streamed(retriever: NodeGraphRetriever, question: str) -> list[Document]:
+    chunks = [chunk async for chunk in retriever.astream(question, max_tokens=400)]
+    return chunks[0]
+
+
+def _with_field(retriever: NodeGraphRetriever, questions: list[str]) -> list[list[Document]]:
+    chain = retriever.configurable_fields(max_tokens=ConfigurableField(id="budget"))
+    return chain.batch(questions, {"configurable": {"budget": 400}})
+
+
+REAL_WAYS: dict[str, Callable[[NodeGraphRetriever, list[str]], list[list[Document]]]] = {
+    "invoke": lambda r, q: [r.invoke(each, max_tokens=400) for each in q],
+    "ainvoke": lambda r, q: [asyncio.run(r.ainvoke(each, max_tokens=400)) for each in q],
+    "batch": lambda r, q: r.batch(q, max_tokens=400),
+    "abatch": lambda r, q: asyncio.run(r.abatch(q, max_tokens=400)),
+    "stream": lambda r, q: [next(iter(r.stream(each, max_tokens=400))) for each in q],
+    "astream": lambda r, q: [asyncio.run(_streamed(r, each)) for each in q],
+    "bind": lambda r, q: r.bind(max_tokens=400).batch(q),
+    "configurable": _with_field,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["cmrc", "xquad.de"])
+def test_windows_of_real_questions_equal_native_windows(
+    data: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rankings, "QUESTIONS", 100)
+    documents, questions, _ = rankings.DATA_SETS[name](data)
+    assert len(questions) == 100
+    graph = NodeGraph(progress=False)
+    graph.add([document.text for document in documents])
+    native = as_retriever(graph)
+    expected = [
+        [result.text for result in native.retrieve(question, max_tokens=400)]
+        for question in questions
+    ]
+    given = [Document(document.text) for document in documents]
+    retriever = NodeGraphRetriever.from_documents(given)
+    for way, retrieve in REAL_WAYS.items():
+        found = retrieve(retriever, [*questions])
+        assert (way, [_texts(windows) for windows in found]) == (way, expected)
 
 
 @pytest.mark.parametrize("options", [{"max_tokens": BUDGET}, {"search_kwargs": {"max_tokens": 40}}])

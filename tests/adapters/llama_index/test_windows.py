@@ -19,8 +19,8 @@ from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.postprocessor import LongContextReorder, SimilarityPostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import BaseNode, NodeWithScore, TextNode, TransformComponent
+from support import rankings
 from support.llama_index_models import Words
-from support.rankings import DATA_SETS
 
 from nodekin.adapters.llama_index import NodeGraphIndex, NodeGraphQueryEngine, NodeGraphRetriever
 from nodekin.nodegraph import NodeGraph
@@ -113,9 +113,14 @@ REAL_WAYS: dict[str, Callable[[NodeGraphIndex, str], list[NodeWithScore]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cmrc", "xquad.de"])
-def test_windows_of_real_questions_equal_native_windows(data: Path, name: str) -> None:
-    documents, questions, _ = DATA_SETS[name](data)
+def test_windows_of_real_questions_equal_native_windows(
+    data: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rankings, "QUESTIONS", 100)
+    documents, questions, _ = rankings.DATA_SETS[name](data)
+    assert len(questions) == 100
     graph = NodeGraph(progress=False)
     graph.add([document.text for document in documents])
     native = as_retriever(graph)
