@@ -36,7 +36,10 @@ _NUMBER = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3})*")
 
 _ROMAN = re.compile(r"(?=.)X{0,3}(?:IX|IV|V?I{0,3})")
 
-_LETTERS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")
+_LETTERS = re.compile(r"(?:[^\W\d_]\.-?)*[^\W\d_]")
+
+# A capital and consonants: Дж. А. Гобсон, Вл. Соловьёв.
+_CYRILLIC_INITIAL = re.compile("(?:[А-Я][.]-?)*[А-Я][бвгджзклмнпрстфхцчшщ]{1,2}")
 
 # One syllable, or the name of a Latin letter: एम, ಎಸ್.
 _SYLLABLE = re.compile(
@@ -196,6 +199,8 @@ class FullStop:
             return False
         if word.isascii():
             return _LETTERS.fullmatch(word) is not None
+        if _CYRILLIC_INITIAL.fullmatch(word):
+            return not self._follows_number  # 50 Гц
         if _INDIC.match(word):
             return self._is_indic_initial()
         if word in _LETTER_NAMES or _UNCASED_LETTER.fullmatch(word):

@@ -97,7 +97,7 @@ def split_sentences(text: str) -> list[str]:
     return [text[start:end] for start, end in sentence_spans(text)]
 
 
-vars(split_sentences).update(spans=sentence_spans, rules=2)  # a new number rebuilds sentences
+vars(split_sentences).update(spans=sentence_spans, rules=3)  # a new number rebuilds sentences
 
 
 def paragraph_spans(text: str) -> list[Span]:
@@ -254,7 +254,7 @@ class SentenceSplitter:
     chunk_size: int = 1024
     chunk_overlap: int = 100
     length: Length = count_tokens
-    rules: ClassVar[int] = 2  # a new number rebuilds all chunks
+    rules: ClassVar[int] = 3  # a new number rebuilds all chunks
 
     def __post_init__(self) -> None:
         check_sizes(self.chunk_size, self.chunk_overlap, self.length)

@@ -1,3 +1,4 @@
+import json
 import re
 from pathlib import Path
 
@@ -261,3 +262,26 @@ def test_rules_of_function_are_part_of_its_fingerprint() -> None:
     before = fingerprint(split)
     vars(split)["rules"] = 2
     assert fingerprint(split) != before
+
+
+TRUE_ENDS = json.loads(Path(__file__).with_name("true_ends.json").read_text("utf-8"))
+"""Ends of sentences in XQuAD, drawn by chance and marked by hand: the number of the paragraph, the
+end and the characters before it."""
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("language", TRUE_ENDS)
+def test_split_sentences_keeps_ends_marked_by_hand(language: str, data: Path) -> None:
+    path = data / "xquad" / f"xquad.{language}.json"
+    if not path.exists():
+        pytest.skip(f"no {path}")
+    articles = json.loads(path.read_text("utf-8"))["data"]
+    texts = [paragraph["context"] for article in articles for paragraph in article["paragraphs"]]
+    paragraphs = list(dict.fromkeys(texts))
+    lost = []
+    for number, end, before in TRUE_ENDS[language]:
+        text = paragraphs[number]
+        assert text[:end].endswith(before)
+        if end not in [span[1] for span in sentence_spans(text)]:
+            lost.append(text[end - 30 : end + 30])
+    assert not lost
