@@ -384,7 +384,7 @@ class StoreIndex(FilterIndex):
 
     def _write(self, ids: Sequence[str]) -> None:
         """Write nodes in batches, with a progress bar if there are many."""
-        show = self._graph.progress if len(ids) >= _LONG else False
+        show = len(ids) >= _LONG and self._graph.progress
         batches = list(_batches(ids))
         what = f"vectors of {self._group}"
         for batch in track(batches, len(batches), what, " batches", show):

@@ -104,8 +104,9 @@ def make_transform(name: str, llm: object, **options: object) -> QueryTransform:
     by_strategy = {key: item.transform for key, item in STRATEGIES.items() if item.transform}
     by_strategy["router"] = QueryRouter
     by_name = {transform.name: transform for transform in by_strategy.values()}
-    create: Callable[..., QueryTransform] | None = {**by_strategy, **by_name}.get(name)
+    known: dict[object, Callable[..., QueryTransform]] = {**by_strategy, **by_name}
+    create = known.get(name) if isinstance(name, str) else None
     if create is None:
         names = nearest_names(str(name), by_name)
-        raise ValueError(f"unknown query transform {name!r}; known: {names}")
+        raise ValueError(f"unknown query transform {name!r:.80}; known: {names}")
     return create(llm, **options)

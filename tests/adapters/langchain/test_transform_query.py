@@ -93,6 +93,7 @@ def test_step_is_picklable():
         (model("x"), "rewrite", {"output": "list"}, ValueError),
         (model("x"), "route", {"routes": {}}, ValueError),
         (model("x"), "expnd", {}, ValueError),
+        ("rewrite", model("x"), {}, ValueError),
         (3, "rewrite", {}, TypeError),
     ],
 )
