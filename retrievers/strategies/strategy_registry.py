@@ -104,7 +104,7 @@ def make_transform(name: str, llm: object, **options: object) -> QueryTransform:
     by_strategy = {key: item.transform for key, item in STRATEGIES.items() if item.transform}
     by_strategy["router"] = QueryRouter
     by_name = {transform.name: transform for transform in by_strategy.values()}
-    known: dict[object, Callable[..., QueryTransform]] = {**by_strategy, **by_name}
+    known: dict[str, Callable[..., QueryTransform]] = {**by_strategy, **by_name}
     create = known.get(name) if isinstance(name, str) else None
     if create is None:
         names = nearest_names(str(name), by_name)
