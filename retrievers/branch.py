@@ -15,7 +15,7 @@ from ..nodegraph.models.embedder import Vectors
 from ..nodegraph.navigation import kin, path_to
 from ..nodegraph.node import Node
 from .filters import Filter
-from .hits import Hit, Key, Ranking, Row, fused, highest, lifted
+from .hits import Key, Ranking, Row, fused, highest, lifted
 from .protocols import Index, Similarity, Snapshot
 from .ranking import Lift, logged_messages
 from .results import Evidence, Hits
@@ -176,11 +176,11 @@ class SearchedIndex:
         group = lineage[-1]
         return group.scope != "group" and group.parent == self.branch.target
 
-    def evidence(self, hit: Hit, node: Node, query: str, share: float | None) -> Evidence:
+    def evidence(self, score: float, node: Node, query: str, share: float | None) -> Evidence:
         """Return the evidence of a hit."""
         return Evidence(
             node,
-            hit.score,
+            score,
             self.scoring.similarity.name,
             query,
             self.scoring.key,

@@ -320,21 +320,21 @@ class View:
             MissingNodeError: If a node is gone, or its document has changed.
         """
         keys = [*ranking.scores] if keys is None else keys
-        hits = [[found.hits(key) for found in ranking.found_by] for key in keys]
-        of_hits = [hit.node for of_key in hits for found in of_key for hit in found]
+        found_rows = [of_branch.rows for of_branch in ranking.found_by]
+        rows = [of_branch[key] for key in keys for of_branch in found_rows if key in of_branch]
+        results = []
         with self._state.reading():
-            nodes = self._state.read([*keys, *of_hits])
-            results = []
+            nodes = self._state.read([*keys, *(node for _, _, node, _ in chain(*rows))])
             for at, key in enumerate(keys):
                 score = ranking.scores[key]
-                shares = [found.shares.get(key) for found in ranking.found_by]
+                shares = [of_branch.shares.get(key) for of_branch in ranking.found_by]
                 if scores is not None:
                     score = scores[at]
                     shares = scaled(shares, score)
                 evidence = [
-                    hit.source.evidence(hit, nodes[hit.node], self.query, share)
-                    for share, found in zip(shares, hits[at], strict=True)
-                    for hit in found
+                    source.evidence(of_hit, nodes[node], self.query, share)
+                    for share, of_branch in zip(shares, found_rows, strict=True)
+                    for of_hit, source, node, _ in of_branch.get(key, ())
                 ]
                 results.append(ScoredNode(nodes[key], score, tuple(evidence)))
         return results

@@ -329,7 +329,8 @@ class _Stems(dict[str, str]):
         if len(self) >= _MOST_STEMS:
             self.clear()
         if self._language is ENGLISH:  # the English stemmer expects words without accents
-            stem = self._stem(*folded([word], ENGLISH))
+            plain = word if word.isascii() else folded([word], ENGLISH)[0]
+            stem = self._stem(plain)
         else:
             stem = folded([self._stem(word) or word], self._language)[0]
         self[word] = stem

@@ -399,7 +399,7 @@ class TextAnalyzer:
             {'E-106': {'106'}}
         """
         codes: dict[str, set[str]] = {}
-        for term, name in (*identifiers(normalized(text)), *codes_apart(text)):
+        for term, name in (*_identifiers(text), *codes_apart(text)):
             code = name if name.isalnum() else term
             forms = [code, *self._stems([code], ENGLISH)]
             if _CODE.fullmatch(code) and not any(map(frequency, forms)):
@@ -507,6 +507,8 @@ class TextAnalyzer:
 
     def _forms(self, words: Iterable[str], scripts: _Scripts) -> list[_Forms]:
         """Return the forms of each word in the languages of its script."""
+        if dict(scripts) == _ENGLISH_CANDIDATES:  # the most frequent case
+            return [[form] for form in self._stems([*words], ENGLISH)]
         result: list[_Forms] = []
         for script, batch in groupby(words, word_script):
             same, languages = [*batch], dict(scripts).get(script, (ENGLISH,))
@@ -657,10 +659,16 @@ def _names_in(text: str, normal: str, is_spaced: bool = True) -> list[str]:
 
 
 @lru_cache(_LATEST)
+def _identifiers(text: str) -> list[tuple[str, str]]:
+    """Return the identifiers in a query. The result is cached and must not be changed."""
+    return [*identifiers(normalized(text))]
+
+
+@lru_cache(_LATEST)
 def _names(analyzer: TextAnalyzer, text: str, scripts: _Scripts) -> Sequence[_Name]:
     """Return the names of a query."""
     names = []
-    found = [*identifiers(normalized(text)), *roman_numbers(text), *codes_apart(text)]
+    found = [*_identifiers(text), *roman_numbers(text), *codes_apart(text)]
     for term, name in dict.fromkeys(found):
         weight = _NUMBER_WEIGHT if any(map(str.isdigit, name)) else 1.0
         if is_common(term, name):
@@ -675,14 +683,23 @@ def _names(analyzer: TextAnalyzer, text: str, scripts: _Scripts) -> Sequence[_Na
     return names
 
 
+@lru_cache(_LATEST)
+def _pairs(
+    analyzer: TextAnalyzer, text: str, scripts: _Scripts
+) -> list[tuple[_Forms, tuple[str, str]]]:
+    """Return the pairs of adjacent words of a query, each with its forms as one word."""
+    runs = (run for run in _runs(text)[_ENGLISH_CONTENT] if isinstance(run, list))
+    every = dict.fromkeys(chain.from_iterable(map(pairwise, runs)))
+    pairs = [pair for pair in every if min(map(len, pair)) > 1]
+    forms = analyzer._forms(map("".join, pairs), scripts)
+    return [*zip(forms, pairs, strict=True)]
+
+
 def _joined_pairs(
     analyzer: TextAnalyzer, text: str, scripts: _Scripts, frequency: Callable[[str], int]
 ) -> Iterator[_Name]:
     """Yield the pairs of adjacent words of a query that an index has as one word."""
-    runs = (run for run in _runs(text)[_ENGLISH_CONTENT] if isinstance(run, list))
-    every = dict.fromkeys(chain.from_iterable(map(pairwise, runs)))
-    pairs = [pair for pair in every if min(map(len, pair)) > 1]
-    for forms, pair in zip(analyzer._forms(map("".join, pairs), scripts), pairs, strict=True):
+    for forms, pair in _pairs(analyzer, text, scripts):
         if _occurs(forms, frequency):
             yield _Name(forms, analyzer._forms(pair, scripts), None)
 
