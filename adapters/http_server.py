@@ -73,7 +73,7 @@ def serve_http(app: ASGIApp, host: str, port: int, path: str) -> None:
     Args:
         app: The application.
         host: The host name or address.
-        port: The port. 0: any free port.
+        port: The port. 0 means any free port.
         path: The printed path of the application.
 
     Raises:

@@ -42,7 +42,7 @@ def telemetry_spans(tracer: Tracer | None = None, *, content: bool = False) -> I
     and texts of documents are exported only if ``content`` is set.
 
     Args:
-        tracer: The tracer. None: the tracer of the program's provider.
+        tracer: The tracer. None means the tracer of the program's provider.
         content: Whether to export queries, texts of results and error messages.
     """
     with observe(TelemetryObserver(tracer or telemetry.get_tracer("nodekin"), content)):

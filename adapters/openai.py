@@ -116,7 +116,7 @@ class ServerModel:
     def _loop_client(self) -> AsyncOpenAI | None:
         """Return the async client of the running loop, since connections belong to one loop.
 
-        None: no async client is available, and the caller must use a thread.
+        None means that no async client is available, and the caller must use a thread.
         """
         if self._async_client is not None or self._settings is None:
             return self._async_client

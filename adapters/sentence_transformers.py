@@ -36,14 +36,15 @@ class SentenceTransformerEmbedder:
 
     Args:
         model: A folder, a name on the model hub, or a ``SentenceTransformer``.
-        query_prompt: The prefix of queries, such as ``"query: "``. None: the model's prompt.
-        passage_prompt: The prefix of passages, such as ``"passage: "``. None: the model's prompt.
+        query_prompt: The prefix of queries, such as ``"query: "``. None means the model's prompt.
+        passage_prompt: The prefix of passages, such as ``"passage: "``. None means the model's
+            prompt.
         normalize: Whether to normalize vectors to length 1.
-        batch_size: Number of texts per batch. None: batches by number of tokens, as suits the
+        batch_size: Number of texts per batch. None means batches by number of tokens, as suits the
             device, which is much faster.
-        device: The device, such as ``"cpu"`` or ``"cuda:0"``. None: the best device.
+        device: The device, such as ``"cpu"`` or ``"cuda:0"``. None means the best device.
         local_files_only: Whether to fail instead of downloading.
-        truncate_dim: The number of dimensions to keep, for Matryoshka models. None: all.
+        truncate_dim: The number of dimensions to keep, for Matryoshka models. None means all.
         model_kwargs: Arguments of the model, such as ``{"dtype": "float16"}`` for a GPU. For
             further arguments, pass a ``SentenceTransformer``.
 
@@ -183,7 +184,8 @@ class TransformerVectors:
     def batches(
         self, texts: Sequence[str], prompts: Sequence[str], settings: dict[str, Any]
     ) -> Iterator[Batch] | None:
-        """Return the vectors of texts in batches, the longest first. None: use ``encode``.
+        """Return the vectors of texts in batches, the longest first. None means that use
+        ``encode``.
 
         Args:
             texts: The texts.

@@ -77,10 +77,10 @@ class VectorBackend:
         is_atomic: Whether ``transaction`` writes the store and the graph together.
         max_selected: Maximum number of nodes that a search can be limited to by id.
         max_requested: Maximum number of candidates per search. If they are not enough, all
-            vectors are compared in the process. None: no maximum.
+            vectors are compared in the process. None means no maximum.
         name: The store's name in messages.
         identity: A hash of the given name, or of the store's class, name and address, unique across
-            processes. None: the store has no name, so it may be in memory.
+            processes. If None, the store has no name, so it may be in memory.
 
     Args:
         store: The vector store.
@@ -130,7 +130,7 @@ class VectorBackend:
         Args:
             vector: A unit vector, (dimension,).
             count: Maximum number of nodes.
-            selected: Ids of the nodes to search, up to ``max_selected``. None: all nodes.
+            selected: Ids of the nodes to search, up to ``max_selected``. None means all nodes.
         """
         return self.nearest_ids(vector, count), None
 
@@ -151,11 +151,12 @@ class VectorBackend:
         """Do slow work after an update, such as building an index; nothing by default."""
 
     def stored(self, ids: Sequence[str]) -> dict[str, str] | None:
-        """Return the fingerprints of existing nodes. None: the store has no look-up by id."""
+        """Return the fingerprints of existing nodes. None means that the store has no look-up by
+        id."""
         raise NotImplementedError
 
     def count(self) -> int | None:
-        """Return the number of rows of a Chroma collection. None: unknown."""
+        """Return the number of rows of a Chroma collection. None means unknown."""
         count = getattr(getattr(self._store, "_collection", None), "count", None)
         return int(count()) if callable(count) else None
 
@@ -219,7 +220,8 @@ def store_indexes(
         kind: The framework's class of vector stores.
         arguments: Returns the arguments of that function for a graph, a group and a key.
         backend: Returns the backend of a store.
-        label: The name by which later processes recognize the store. None: the store's own name.
+        label: The name by which later processes recognize the store. None means the store's own
+            name.
 
     Raises:
         TypeError: If ``store`` is neither, or the label is not a text.
@@ -530,7 +532,7 @@ class StoreIndex(FilterIndex):
         Args:
             table: The nodes by row.
             allowed: Which rows meet the filter.
-            unwritten: The nodes that are not in the store. None: possibly all nodes.
+            unwritten: The nodes that are not in the store. None means possibly all nodes.
             query: The unit vector of the query.
             limit: Maximum number of nodes; None for all.
         """
@@ -547,7 +549,8 @@ class StoreIndex(FilterIndex):
     def _candidates(
         self, table: NodeTable, allowed: Mask, unwritten: list[str], query: Vectors, limit: int
     ) -> tuple[Rows, Scores] | None:
-        """Return scored rows that contain the best ones. None: the store returned too few."""
+        """Return scored rows that contain the best ones. None means that the store returned too
+        few."""
         count = int(allowed.sum())
         selected = None
         requested = limit + limit // 4 + 4
@@ -621,7 +624,7 @@ class StoreIndex(FilterIndex):
         return rows[usable], scores[usable]
 
     def _unwritten_ids(self) -> list[str] | None:
-        """Return the nodes that are not in the store. None: possibly all nodes."""
+        """Return the nodes that are not in the store. None means possibly all nodes."""
         written = self._written
         now = self._state()
         if written == now:
@@ -695,7 +698,7 @@ class StoreRecord:
 
     Args:
         graph: The node graph.
-        identity: The store's identity. None: not recognizable.
+        identity: The store's identity. None means not recognizable.
         group: The group.
         key: The key of the embedding.
     """
@@ -706,7 +709,8 @@ class StoreRecord:
         self._rows: dict[str, str] = {}  # the record if the store has no identity
 
     def state(self) -> tuple[State | None, int]:
-        """Return the recorded state of the store and its number of rows. None: not recorded."""
+        """Return the recorded state of the store and its number of rows. None means not
+        recorded."""
         value = self.read([_STATE]).get(_STATE)
         if value is None:
             return None, 0

@@ -76,7 +76,7 @@ class GroupBuilder:
 
     Args:
         store: The store of the graph.
-        progress: Whether to print a progress bar. None: only to a terminal.
+        progress: Whether to print a progress bar. By default, only to a terminal.
     """
 
     def __init__(self, store: GraphStore, progress: bool | None) -> None:
@@ -146,7 +146,8 @@ class GroupBuilder:
         Args:
             lineages: The groups, each with its ancestors.
             on_error: ``"raise"``: a failing transform raises. ``"skip"``: its document is skipped.
-            executor: Runs the transforms of texts. None: this thread, or ``num_workers`` threads.
+            executor: Runs the transforms of texts. None means this thread, or ``num_workers``
+                threads.
 
         Raises:
             TransformError: If a transform raises. Finished derivations are stored.
@@ -237,7 +238,7 @@ class GroupBuilder:
 
         Args:
             lineage: The group with its ancestors.
-            ids: The ids of documents. None: all documents.
+            ids: The ids of documents. None means all documents.
         """
         group = lineage[-1]
         store = self._store
@@ -329,7 +330,7 @@ class GroupBuilder:
 
         Args:
             build: The build.
-            until: The ``ROOT`` revision of a complete build. None: the build is incomplete.
+            until: The ``ROOT`` revision of a complete build. If None, the build is incomplete.
         """
         group = build.lineage[-1]
         done = build.done
@@ -400,7 +401,8 @@ class GroupBuilder:
 
     @contextmanager
     def _workers(self, group: NodeGroup, executor: Executor | None) -> Iterator[_Submit | None]:
-        """Provide a function that starts the transform of a node. None: this thread calls it."""
+        """Provide a function that starts the transform of a node. None means that this thread calls
+        it."""
         if executor is not None and group.scope == "node" and not group.rule.trans_node:
             rule = pickled(group.rule, f"the transform of group {group.name!r}")
             try:

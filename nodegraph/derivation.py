@@ -154,7 +154,7 @@ def derive(
     Args:
         name: The group to derive.
         stamp: The hashes of the derivation.
-        root: The ``ROOT`` node of the document. None: the nodes are derived from a whole group.
+        root: The ``ROOT`` node of the document. If None, the nodes are derived from a whole group.
         families: The parents with their drafts, in document order. A parent of None: the drafts
             are derived from a whole group.
     """

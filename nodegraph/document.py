@@ -23,7 +23,7 @@ class Document:
         id: The id. Defaults to a hash.
         search_text: The metadata to index and embed with the text, for the document and its derived
             nodes: field names, a ``SearchText``, or False. Settings of the group and the graph have
-            priority. None: ``title``, ``headings`` and ``table_head``.
+            priority. None means ``title``, ``headings`` and ``table_head``.
         layout: The packed positions of the text's parts in the file, read by ``Node.locations``.
 
     Raises:

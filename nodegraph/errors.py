@@ -267,7 +267,7 @@ def _explained(
     given: Iterable[str],
     error: TypeError,
 ) -> TypeError | None:
-    """Return the error with a hint. None: it is not about an argument of the function."""
+    """Return the error with a hint. None means that it is not about an argument of the function."""
     # A constructor passes unknown arguments on, so an inner call may have raised the error.
     own = str(error).partition(". Did you mean ")[0]  # Python 3.13 knows only some of the names
     message, inner = getattr(error, "_inner", (own, []))

@@ -34,7 +34,7 @@ class ForeignText(NamedTuple):
     Attributes:
         text: The text.
         metadata: The metadata.
-        id: The id. None: the library gives none.
+        id: The id. If None, the library gives none.
         search_text: The metadata that the library embeds with the text.
     """
 

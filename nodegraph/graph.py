@@ -49,25 +49,26 @@ class NodeGraph:
 
     Args:
         source: Files and folders to read: a path, or a list of paths. A source that is already in
-            the store is refreshed: only changed files are read. Add texts with ``add``. None: no
+            the store is refreshed: only changed files are read. Add texts with ``add``. None means
+                no
             files.
         embed: An embedding model, or a dict of models by key: ``{"e5": model, "title": other}``. A
             model is a function from a list of texts to vectors, an ``Embedder``, or a LangChain,
             LlamaIndex or sentence-transformers model. Texts are embedded on the first search. None:
             words are compared.
         store: Path of a SQLite file, or the URL of a PostgreSQL server
-            (``"postgresql://user@host/database?schema=name"``). None: in memory.
+            (``"postgresql://user@host/database?schema=name"``). By default, in memory.
         on_error: ``"raise"``: an unreadable file or a failing transform raises. ``"skip"``: the
-            document is left out and listed in ``failures``. None: a failing transform and an
+            document is left out and listed in ``failures``. If None, a failing transform and an
             unreadable named file raise; unreadable files of folders are skipped. A warning has
             the number, the kinds and the remedies of skipped files.
         search_text: The text to index and embed for each node, unless its group sets
             ``search_text``: one or several metadata fields, a ``SearchText``, a function from a
-            node to a text, or False for the text alone. None: the document decides. LlamaIndex
+            node to a text, or False for the text alone. If None, the document decides. LlamaIndex
             documents: all metadata except ``excluded_embed_metadata_keys``. LangChain documents:
             ``headings``. Other documents: ``title``, ``headings`` and ``table_head``.
         reading: Options for reading files and folders: limits, encodings, skipped files, OCR.
-        progress: Whether to print progress bars to stderr. None: only to a terminal.
+        progress: Whether to print progress bars to stderr. By default, only to a terminal.
 
     Raises:
         ReadError: If a source cannot be read.
@@ -322,7 +323,7 @@ class NodeGraph:
                 parent nodes (texts with ``trans_node=False``), for clusters, entities or summaries
                 of several documents. It runs again after each change of the parent group. Return
                 ``LinkedText(item, to=nodes)`` to link a result to its members.
-            search_text: The text to index and embed for each node, as for the graph. None: the
+            search_text: The text to index and embed for each node, as for the graph. None means the
                 graph's setting. A change rebuilds the indexes and embeds new texts, but derives no
                 nodes.
             replace: Whether to replace an existing group with another rule.
@@ -397,12 +398,14 @@ class NodeGraph:
         Args:
             groups: The names of the groups. Without names: the sentences of ``search`` if ``embed``
                 is set, else nothing.
-            on_error: ``"raise"`` or ``"skip"`` for failing transforms. None: the graph's setting.
-            embed: True: embed the nodes with all models. A key or a list of keys selects models.
+            on_error: ``"raise"`` or ``"skip"`` for failing transforms. None means the graph's
+                setting.
+            embed: If True, the nodes are embedded with all models. A key or a list of keys selects
+                models.
             executor: Runs transforms of texts, and embedding models: any executor of
                 ``concurrent.futures``, such as a ``ProcessPoolExecutor``, or Dask's
                 ``client.get_executor()``. Transforms of nodes and of whole groups run in this
-                process. None: in this process, or in ``num_workers`` threads.
+                process. By default, in this process, or in ``num_workers`` threads.
 
         Returns:
             The failures of these groups and their ancestors, with ``on_error="skip"``.
@@ -496,7 +499,7 @@ class NodeGraph:
             query: The question.
             top_k: The maximum number of results. Defaults to 6, or with ``max_tokens`` to as many
                 as fit.
-            filters: Conditions on metadata. None: no conditions.
+            filters: Conditions on metadata. None means no conditions.
             min_score: The minimum score, from 0 to 1.
             max_tokens: The maximum number of tokens of all results together. The results are then
                 windows: runs of whole sentences.
@@ -570,8 +573,8 @@ class NodeGraph:
     def neighbors(self, node: Node) -> tuple[Node | None, Node | None]:
         """Return the previous and next node in the group and document.
 
-        Neighbors may have different parents. None: no such node. Documents and nodes derived from a
-        whole group have no neighbors.
+        Neighbors may have different parents. None means no such node. Documents and nodes derived
+        from a whole group have no neighbors.
 
         Raises:
             LookupError: If the node was removed or changed.
@@ -613,7 +616,7 @@ class NodeGraph:
             type: The type of the links, such as ``"cites"`` or ``"mentions"``.
             weight: The strength of the links. Searches count a weight above 1 as 1, and ignore a
                 link with a weight of 0 or less.
-            metadata: Additional fields. None: no fields.
+            metadata: Additional fields. None means no fields.
 
         Raises:
             LookupError: If a node does not exist. Nothing is linked.
@@ -642,7 +645,7 @@ class NodeGraph:
 
         Args:
             node: The node, or its id.
-            type: The type of the links. None: all types.
+            type: The type of the links. None means all types.
             incoming: Whether to follow incoming links instead of outgoing links.
         """
         (found,) = self.reader.links_of([self._id(node)], incoming=incoming)

@@ -50,7 +50,7 @@ class GraphReader:
         store: The store of the graph.
         builder: The builder of the groups.
         groups: The registered groups by name.
-        search_text: The graph's search text. None: the documents decide.
+        search_text: The graph's search text. If None, the documents decide.
 
     Attributes:
         change_lock: A lock that is held by changes of documents, and by builds that such changes
@@ -133,8 +133,9 @@ class GraphReader:
 
         Args:
             groups: The groups.
-            on_error: ``"raise"`` or ``"skip"`` for failing transforms. None: the graph's setting.
-            executor: Runs transforms of texts. None: this process.
+            on_error: ``"raise"`` or ``"skip"`` for failing transforms. None means the graph's
+                setting.
+            executor: Runs transforms of texts. None means this process.
 
         Raises:
             UnknownGroupError: If a group is unknown.
@@ -203,7 +204,7 @@ class GraphReader:
         return self._store.changes(group, since)
 
     def changed_ids(self, group: str, since: int) -> tuple[list[str], list[str]] | None:
-        """Return the ids of removed and of added nodes after a revision. None: unknown."""
+        """Return the ids of removed and of added nodes after a revision. None means unknown."""
         return self._store.groups.changed_ids(group, since)
 
     # Nodes
@@ -255,7 +256,7 @@ class GraphReader:
         return self._store.nodes.get([others.get(i, i) for i in ids])
 
     def parent_ids(self, ids: Sequence[str]) -> list[str | None]:
-        """Return the id of each node's parent, without reading the nodes. None: no parent.
+        """Return the id of each node's parent, without reading the nodes. None means no parent.
 
         Raises:
             LookupError: If a node does not exist or was removed.
@@ -365,7 +366,8 @@ class GraphReader:
         return searched_texts(nodes, self.search_rule)
 
     def search_rule(self, group: str) -> SearchTextRule | None:
-        """Return the search text of a group, else of the graph. None: the documents decide."""
+        """Return the search text of a group, else of the graph. None means that the documents
+        decide."""
         declared: SearchTextRule | None = None
         if group != ROOT:
             with suppress(LookupError):  # stored by an earlier process, not registered
@@ -431,7 +433,7 @@ class GraphReader:
         return self._store.database.is_read_only
 
     def index_file(self, name: str) -> Path | None:
-        """Return the path for a rebuildable index. None: indexes stay in memory."""
+        """Return the path for a rebuildable index. None means that indexes stay in memory."""
         folder = self._store.database.index_folder
         return None if folder is None else folder / f"{name}.index"
 

@@ -26,11 +26,12 @@ class NodeGroup:
         version: Hash of name, parent, scope, ``trans_node`` and transform version.
         transform_version: Fingerprint of the transform and its settings, or the user's version.
         rule: A function from a parent node to drafts of nodes.
-        num_workers: Number of threads for the transform. 0 and 1: the calling thread.
+        num_workers: Number of threads for the transform. 0 and 1 mean the calling thread.
         scope: ``"node"``: the transform receives one parent node. ``"group"``: it receives all
             nodes of the parent group.
-        search_text: The text to index and embed for each node. None: the graph's setting, then the
-            document's setting. It is not part of the version, since the nodes do not depend on it.
+        search_text: The text to index and embed for each node. None means the graph's setting,
+            then the document's setting. It is not part of the version, since the nodes do not
+            depend on it.
         by_span: Whether nodes of other branches are relatives only at an overlapping position.
     """
 
@@ -55,7 +56,7 @@ class GroupSummary:
 
     Attributes:
         name: The name.
-        parent: The name of the parent group. None: ``ROOT``.
+        parent: The name of the parent group. None means ``ROOT``.
         size: Number of stored nodes. 0 before the first build. A stale group has the nodes of its
             last build.
         built: Whether the group is built for the current documents.

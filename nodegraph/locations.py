@@ -74,10 +74,10 @@ class Location:
     """One location of a part of a text in its file.
 
     Attributes:
-        page: The page, slide, sheet, cell or chapter, from 1. None: the file has no pages.
+        page: The page, slide, sheet, cell or chapter, from 1. If None, the file has no pages.
         rectangle: Left, top, right and bottom edge of one line or table cell, as fractions of the
             page's width and height, from the upper left corner. For a part of a line, left and
-            right are estimated from its characters. None: unknown.
+            right are estimated from its characters. None means unknown.
 
     Example:
         >>> from nodekin.nodegraph import Document, NodeGraph
@@ -101,8 +101,8 @@ def locations_in(
         text: The whole text.
         start: Start offset of the part.
         end: End offset, exclusive.
-        layout: The boxes of the text. None: unknown.
-        page_break: The separator between two pages. None: the text has no pages.
+        layout: The boxes of the text. None means unknown.
+        page_break: The separator between two pages. If None, the text has no pages.
     """
     locations: list[Location] = []
     for page, first, last in _page_spans(text, start, end, page_break):

@@ -165,7 +165,7 @@ def page_label(metadata: Mapping[str, Any], first: int, last: int) -> str:
 def pages_of(node: Node) -> tuple[int, int] | None:
     """Return the first and the last page of a node, from 1.
 
-    None: the file has no pages, or the node is a document, has no offsets or was removed.
+    None means that the file has no pages, or the node is a document, has no offsets or was removed.
     """
     if "page_unit" not in node.metadata or node.parent_id is None:
         return None
@@ -186,7 +186,7 @@ def locations_of(node: Node, layout: Layout | None) -> list[Location]:
 
     Args:
         node: The node.
-        layout: The layout of its document. None: the reader gave no layout.
+        layout: The layout of its document. If None, the reader gave no layout.
     """
     text = _document_text(node)
     if text is None or node.start is None or node.end is None:
@@ -206,7 +206,8 @@ def _foreign_page(metadata: Mapping[str, Any]) -> str:
 
 
 def _line_label(node: Node, file_name: str) -> str:
-    """Return the line of a node's first word in a text file. Empty: the file has no lines.
+    """Return the line of a node's first word in a text file. The result is empty if the file has
+    no lines.
 
     Only files that were read as one document have lines: their document ids are their paths.
     """

@@ -37,9 +37,9 @@ class Node:
         content: The value returned to users. Defaults to the text.
         own_metadata: The metadata that the transform set. ``metadata`` includes the metadata of
             the ancestors.
-        start: Start offset in characters: ``document.text[start:end] == text``. None: the text is
-            not part of the document, such as a summary. A transform gives offsets in the parent's
-            text.
+        start: Start offset in characters: ``document.text[start:end] == text``. If None, the text
+            is not part of the document, such as a summary. A transform gives offsets in the
+            parent's text.
         end: End offset, exclusive.
         id: A hash of the document's id, the group, the content and its occurrence. The id is
             stable across edits elsewhere in the document, rebuilds and machines. In ``ROOT``: the
@@ -47,14 +47,14 @@ class Node:
         group: Name of the group.
         document_id: Id of the document and of its node in ``ROOT``. Empty for a node derived from
             a whole group.
-        parent_id: Id of the parent. None: a document, or a node derived from a whole group.
-        offset: Start offset in the parent's text. None: the text is not part of the parent's.
+        parent_id: Id of the parent. None means a document, or a node derived from a whole group.
+        offset: Start offset in the parent's text. If None, the text is not part of the parent's.
         order: Position in document order, as a sort key.
         inherited: The metadata of the parent.
         search_text: The metadata to search with the text, for the node and its descendants.
-            Settings of the group and the graph have priority. None: ``inherited_search_text``.
+            Settings of the group and the graph have priority. None means ``inherited_search_text``.
         inherited_search_text: The search text of the parent.
-        graph: The graph of the node. None: not in a graph.
+        graph: The graph of the node. None means not in a graph.
 
     Example:
         >>> Node("A short note.", {"page": 3}).text
@@ -140,7 +140,7 @@ class Node:
     def parent(self) -> Node | None:
         """The node that this node was derived from.
 
-        None: a document, or a node derived from a whole group, which has links to its members.
+        None means a document, or a node derived from a whole group, which has links to its members.
         """
         return None if self.parent_id is None else self._graph().node(self.parent_id)
 
@@ -175,8 +175,8 @@ class Node:
     def pages(self) -> tuple[int, int] | None:
         """The first and the last page of the node in its file, from 1.
 
-        Slides, sheets, cells and chapters count as pages. None: the file has no pages, or the
-        node is a document, has no offsets or has no graph.
+        Slides, sheets, cells and chapters count as pages. None means that the file has no pages,
+        or the node is a document, has no offsets or has no graph.
         """
         return None if self.graph is None else self.graph.reader.pages(self)
 
@@ -185,7 +185,8 @@ class Node:
         """The exact locations in the file: pages with rectangles.
 
         A PDF gives the page and the rectangle of each line. Other files give their pages, if they
-        have pages. Empty: the file has no pages, or the node has no offsets or no graph.
+        have pages. The result is empty if the file has no pages, or the node has no offsets or no
+        graph.
         """
         return [] if self.graph is None else self.graph.reader.locations(self)
 
@@ -216,7 +217,7 @@ class Node:
         A missing vector is computed.
 
         Args:
-            key: The key of the model. None: the only model of the graph.
+            key: The key of the model. None means the only model of the graph.
 
         Raises:
             EmbeddingError: If the model fails.

@@ -36,7 +36,7 @@ class SearchText:
         fields: Names of metadata fields, in output order. Fields that are missing or empty in a
             node are left out. Titles and headings are truncated to 200 characters. If None, all
             metadata are added. Then empty fields are left out only below the document, since a
-            transform may have added them. ``()``: no metadata.
+            transform may have added them. ``()`` means no metadata.
         excluded: Fields to leave out if ``fields`` is None.
         excluded_llm: Fields that are searched, but hidden from the LLM in LlamaIndex nodes
             (``excluded_llm_metadata_keys``).
@@ -44,7 +44,7 @@ class SearchText:
             fields, for example a summary of the document. A search builds these groups.
         field_template: Format string of a field, with ``{key}`` and ``{value}``.
         separator: Separator between fields.
-        list_separator: Separator between the items of a list. None: the list is converted with
+        list_separator: Separator between the items of a list. If None, the list is converted with
             ``str``.
         template: Format string of the whole text, with ``{metadata}`` and ``{text}``. It is not
             applied to a node without additions.
@@ -184,7 +184,7 @@ def as_search_text(value: object) -> SearchTextRule | None:
 
     Args:
         value: One or several metadata fields, a ``SearchText``, a function from a node to a text,
-            or False for the text alone. None: the documents decide.
+            or False for the text alone. If None, the documents decide.
 
     Raises:
         TypeError: If the value has another type.
@@ -258,7 +258,7 @@ def searched_texts(
 
     Args:
         nodes: The nodes.
-        rule_of: Returns the search text of a group. None: the node decides.
+        rule_of: Returns the search text of a group. If None, the node decides.
 
     Raises:
         ValueError: If a function of a user raises.

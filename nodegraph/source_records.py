@@ -155,7 +155,7 @@ class SourceRecords:
         return {i: row for i, row in rows.items() if stored.get(i) != row}
 
     def put_skipped(self, rows: Mapping[str, bytes], read: Iterable[Path] | None) -> None:
-        """Replace the records of skipped files below some paths. None: all paths."""
+        """Replace the records of skipped files below some paths. None means all paths."""
         old = {i: path for i, (path, _) in self.skipped().items()}
         if read is not None:
             old = below(old, read)

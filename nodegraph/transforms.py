@@ -25,7 +25,7 @@ class Draft(NamedTuple):
     """An output of a transform, before it becomes a node.
 
     ``start`` and ``end`` are offsets in the parent's text. ``links`` are pairs of a type and the id
-    of a node. ``search_text`` is the node's own setting. None: the setting of its parent.
+    of a node. ``search_text`` is the node's own setting. None means the setting of its parent.
     """
 
     text: str
@@ -151,7 +151,7 @@ def read_output(output: object, parent: Node | None) -> list[Draft]:
 
     Args:
         output: The output.
-        parent: The input node. None: the input was a whole group, so the drafts have no spans.
+        parent: The input node. If None, the input was a whole group, so the drafts have no spans.
 
     Raises:
         TypeError: If the output is None, which is probably a missing return, or if it contains

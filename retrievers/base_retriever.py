@@ -292,7 +292,7 @@ class BaseRetriever:
             filters: Conditions, in addition to the retriever's own.
             max_tokens: The maximum number of tokens of all results; see ``BudgetResults``.
             order: ``"document"`` sorts the results of a document by their position in it.
-            output_format: ``"content"`` for contents, ``"dict"`` for plain dicts. None: the
+            output_format: ``"content"`` for contents, ``"dict"`` for plain dicts. None means the
                 retriever's own format.
             join: Join contents to one text: True with line breaks, or the separator.
 
@@ -379,7 +379,7 @@ class BaseRetriever:
 
 
 def join_notes(*notes: str | None) -> str | None:
-    """Join notes to one string. None: no notes."""
+    """Join notes to one string. None means no notes."""
     return "; ".join([note for note in notes if note]) or None
 
 

@@ -171,7 +171,7 @@ _HOLDS: dict[str, Callable[[int], bool]] = {
 def _order(
     value: Any, when: CalendarTime | None, bound: Any, date_of_bound: CalendarTime | None
 ) -> int | None:
-    """Return -1, 0 or 1 for a value below, equal to or above a bound. None: not comparable."""
+    """Return -1, 0 or 1 for a value below, equal to or above a bound. None means not comparable."""
     if isinstance(value, bool):  # bools are not numbers, as in equality
         return None
     if when is not None and date_of_bound is not None:
@@ -208,7 +208,7 @@ class CalendarTime(NamedTuple):
 
     Attributes:
         calendar: The known part of year, month and day, as written, without conversion of the zone.
-        instant: The time since the year 1 in UTC. None: no time of day.
+        instant: The time since the year 1 in UTC. None means no time of day.
     """
 
     calendar: tuple[int, ...]
@@ -227,7 +227,7 @@ class CalendarTime(NamedTuple):
 
 
 def read_date(value: Any) -> CalendarTime | None:
-    """Parse a date, a datetime, or a text with an ISO date. None: other values.
+    """Parse a date, a datetime, or a text with an ISO date. None means other values.
 
     A text may end after the year or the month. A time may follow the day, with or without a zone. A
     time without a zone is UTC.

@@ -322,7 +322,8 @@ def _weights_of_words(sentence: _Sentence, weights: Mapping[str, float]) -> dict
 
 
 def _header_of(sentences: Sequence[_Sentence], at: int) -> _Sentence | None:
-    """Return the first row of the table that a row belongs to. None: it is no other row."""
+    """Return the first row of the table that a row belongs to. None means that it is no other
+    row."""
     first = at
     while first >= 0 and sentences[first].is_row:
         first -= 1
@@ -358,7 +359,7 @@ class _Layout:
 
         Args:
             sentence: The sentence.
-            header: The header of its table, which is added if a row is free. None: no header.
+            header: The header of its table, which is added if a row is free. None means no header.
         """
         if sentence.is_row and sentence.line in self._parts:  # it was added as a header
             return True

@@ -69,7 +69,7 @@ class Filter:
         return self.holds(node.metadata, node.document_id)
 
     def mask(self, meets: Callable[[str | None, Condition], Mask]) -> Mask | None:
-        """Return a mask of the rows that meet the filter. None: no condition.
+        """Return a mask of the rows that meet the filter. None means no condition.
 
         Args:
             meets: Returns a mask of the rows that meet a condition on a field, or on the document's
@@ -109,13 +109,13 @@ def field_value(metadata: Mapping[str, Any], field: str) -> Any:
 
 
 def all_of(*filters: Filters | None) -> Filters | None:
-    """Join filters by "and". None: no filter has a condition.
+    """Join filters by "and". If None, no filter has a condition.
 
     Use it to add conditions to the filters of another owner. No condition replaces another, even on
     equal fields.
 
     Args:
-        *filters: The filters. None: no conditions.
+        *filters: The filters. None means no conditions.
 
     Example:
         >>> all_of({"tenant": "a"}, None, {"tenant": ["a", "b"], "year": 2020})

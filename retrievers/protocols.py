@@ -38,8 +38,8 @@ class RetrieverProtocol(Protocol):
 
         Args:
             query: The question.
-            top_k: Maximum number of results. None: the retriever's own number.
-            filters: Conditions on metadata. None: no conditions.
+            top_k: Maximum number of results. None means the retriever's own number.
+            filters: Conditions on metadata. None means no conditions.
         """
 
     async def aretrieve(
@@ -113,7 +113,7 @@ class Similarity(Protocol):
         Args:
             graph: The node graph.
             group: The group to search.
-            key: The key of the graph's embedding. None: a similarity of texts.
+            key: The key of the graph's embedding. None means a similarity of texts.
         """
 
     def prepare(self, query: Any, indexes: Sequence[Any]) -> Any:

@@ -62,7 +62,7 @@ def fuse(
         results: The rankings, best first.
         mode: The fusion mode.
         weights: The weight of each ranking. Defaults to 1. A ranking with weight 0 is ignored.
-        top_k: The maximum number of results. None: all.
+        top_k: The maximum number of results. None means all.
         rank_constant: The constant of ``"rrf"``.
         merge_by: The metadata field. Nodes without a value are merged by their id. With
             ``"document.id"``, equal texts of different documents stay separate.
@@ -224,7 +224,7 @@ def _is_foreign(node: Node) -> bool:
 
 
 def _author_id(node: Node) -> str | None:
-    """Return the id of a LangChain document. None: a UUID, probably assigned by a store."""
+    """Return the id of a LangChain document. None means a UUID, probably assigned by a store."""
     document_id = getattr(getattr(node, "original", None), "id", None)
     try:
         UUID(document_id)

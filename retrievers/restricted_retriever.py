@@ -80,7 +80,7 @@ def restrict(target: object, filters: Restriction) -> object:
 
 
 def restriction_of(retriever: object) -> Filters | None:
-    """Return the restrictions of a retriever and its inner retrievers. None: no restriction.
+    """Return the restrictions of a retriever and its inner retrievers. None means no restriction.
 
     Raises:
         ValueError: If a restriction is a function.

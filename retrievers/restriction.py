@@ -8,7 +8,7 @@ from copy import deepcopy
 from .filters import Filters, parse_filters
 
 RESTRICTION: ContextVar[Filters | None] = ContextVar("restriction", default=None)
-"""The current restriction. None: no restriction.
+"""The current restriction. None means no restriction.
 
 It applies to every retriever, in all threads and tasks that its block starts, even inside
 retrievers that do not pass filters on; see ``restrict``.

@@ -39,12 +39,12 @@ class Evidence:
         score: The score of the match.
         similarity: The name of the similarity or the reranker.
         query: The searched form of the query.
-        embed_key: The key of the compared embedding. None: words were compared.
+        embed_key: The key of the compared embedding. If None, words were compared.
         share: The part of the result's score that a retriever contributes in a fusion.
         variants: The earlier forms of a query that strategies changed, the user's form first.
         by_search_text: Whether ``node.searched_text`` was compared, which includes
             ``searched_with``.
-        filters: The conditions of the retriever and of the call. None: no conditions.
+        filters: The conditions of the retriever and of the call. None means no conditions.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -186,7 +186,7 @@ class ScoredNode:
 
     @property
     def span_of_match(self) -> tuple[int, int] | None:
-        """The start and end of the best match in the node's text. None: the node itself."""
+        """The start and end of the best match in the node's text. None means the node itself."""
         match = self.best_match
         if match is self.node or match.start is None or match.end is None:
             return None

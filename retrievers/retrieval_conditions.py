@@ -25,7 +25,7 @@ class Conditions:
     - A restriction is stricter: every returned node must meet it by its own fields.
 
     Attributes:
-        filters: All given conditions. None: no conditions.
+        filters: All given conditions. None means no conditions.
         filter: ``filters``, parsed.
         restriction: The restrictions among the conditions, parsed.
     """

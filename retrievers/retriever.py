@@ -49,22 +49,22 @@ class Retriever(BaseRetriever):
         group: The group to search.
         similarity: A name or an object, such as ``Bm25(k1=1.2)``. ``"bm25"`` and
             ``"bm25_chinese"`` compare words of Chinese, English and mixed text, ``"cosine"``
-            compares embeddings, ``"auto"`` fuses both. None: ``"cosine"`` with ``embed_keys``,
+            compares embeddings, ``"auto"`` fuses both. None means ``"cosine"`` with ``embed_keys``,
             ``"auto"`` if all graphs share an embedding, otherwise ``"bm25"``. With ``index``, the
             default is ``"bm25"``.
         top_k: The maximum number of nodes, counted in the target group.
         target: The group of the returned nodes. Hits are lifted to their relatives in this group:
-            ancestors, descendants or nodes that share an ancestor. None: the searched group.
+            ancestors, descendants or nodes that share an ancestor. None means the searched group.
         filters: Conditions on metadata, checked before ranking; see ``parse_filters``.
         min_score: The minimum score of a hit: a number, or a dict by embedding key.
         embed_keys: The keys of the searched embeddings, if the similarity compares embeddings.
-            None: all embeddings of the graph. A node that several embeddings find is returned
+            None means all embeddings of the graph. A node that several embeddings find is returned
             once, with its highest score and all evidence.
         lift: The score of a target: ``"max"`` (its best hit), ``"sum"`` (the best hit plus half of
             the second best) or ``"mean"`` (the mean of its hits).
         fetch_k: The number of hits before lifting, per embedding. The evidence, sum and mean of a
-            target use only these hits, and fewer than ``top_k`` targets may result. None: as many
-            hits as ``top_k`` targets require. Ignored without a target.
+            target use only these hits, and fewer than ``top_k`` targets may result. By default, as
+            many hits as ``top_k`` targets require. Ignored without a target.
         index: The index of the similarity: ``"default"`` for its standard index, ``"map"`` for a
             lookup of exact texts, or a class or function that makes an index.
         output_format: The results of a call: None (scored nodes), ``"content"`` or ``"dict"``.
@@ -338,7 +338,7 @@ def search_keys(
     Args:
         name: The name of the similarity.
         graphs: The graphs.
-        embed_keys: The keys to search. None: all keys of the graphs.
+        embed_keys: The keys to search. None means all keys of the graphs.
         optional: Whether graphs may have no embedding.
 
     Raises:

@@ -26,7 +26,7 @@ _LEAST_TOKENS = 40  # minimum tokens of a candidate; larger budgets retrieve mor
 _MAX_GAP = 200  # maximum white space, in characters, between joined results
 
 BUDGET: ContextVar[TokenBudget | None] = ContextVar("budget", default=None)
-"""The budget of the current retrieval. None: no budget.
+"""The budget of the current retrieval. None means no budget.
 
 With a budget, a retriever returns parts of its usual results, if it has smaller parts.
 """
@@ -77,12 +77,13 @@ class TokenBudget:
     """The maximum size and the order of results.
 
     Args:
-        max_tokens: Maximum number of tokens of all results, by ``count_tokens``. None: no limit.
+        max_tokens: Maximum number of tokens of all results, by ``count_tokens``. None means no
+            limit.
         order: ``"score"``: best first. ``"document"``: the results of a document are adjacent and
             in document order; documents are sorted by their best result.
-        top_k: Maximum number of results. None: all that fit.
+        top_k: Maximum number of results. None means all that fit.
         pages: Minimum number of results of the default search, regardless of tokens, for pages of
-            ``max_tokens`` each. 0: twice the number of results within the budget.
+            ``max_tokens`` each. 0 means twice the number of results within the budget.
 
     Raises:
         TypeError: If a number is not an integer.
@@ -105,7 +106,7 @@ class TokenBudget:
         return self.max_tokens is not None or self.order != "score"
 
     def candidates(self, retriever: object) -> int | None:
-        """Return the ``top_k`` for the retriever. None: the retriever's default.
+        """Return the ``top_k`` for the retriever. None means the retriever's default.
 
         More candidates than needed are retrieved, unless they cost model calls.
         """

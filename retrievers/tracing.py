@@ -22,13 +22,13 @@ class Span:
     Attributes:
         name: The kind of step: ``"search"``, ``"fuse"``, ``"rerank"``, ``"model"``.
         attributes: Inputs and outputs as plain values.
-        seconds: The duration. None: still running.
-        error: The exception. None: no exception.
+        seconds: The duration. None means still running.
+        error: The exception. None means no exception.
         children: The nested steps, in the order of their start.
         outcome: The result as an object: a ``StrategyOutcome``, or the ``SubResults`` of a
             sub-question. None for most steps.
         queries: The queries of a whole search. Empty for other steps.
-        results: The scored nodes of each query. None: still running.
+        results: The scored nodes of each query. None means still running.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Observer(Protocol):
     """An object that is notified of spans, in the thread or task of the span."""
 
     def begin(self, span: Span, parent: Span | None) -> None:
-        """Called at the start of a span, with its parent. None: no parent."""
+        """Called at the start of a span, with its parent. None means no parent."""
 
     def end(self, span: Span) -> None:
         """Called at the end of a span, which has its duration, attributes and error."""

@@ -54,7 +54,7 @@ UNBOUNDED = (-math.inf, math.inf)
 def check_min_score(
     score: float | None, retriever: object, name: str = "min_score"
 ) -> float | None:
-    """Return a minimum score. None: no minimum.
+    """Return a minimum score. None means no minimum.
 
     Args:
         score: The score.
@@ -79,7 +79,7 @@ def check_min_score(
 
 
 def seconds(number: float | None, name: str) -> float | None:
-    """Return a number of seconds. None: no limit.
+    """Return a number of seconds. None means no limit.
 
     Raises:
         TypeError: If the value is neither a number nor None.

@@ -22,7 +22,8 @@ def hidden_styles(
 
     Args:
         roots: The XML parts with styles.
-        is_hidden: A function from a style to whether it hides text. None: the style doesn't say.
+        is_hidden: A function from a style to whether it hides text. None means the style doesn't
+            say.
     """
     found: dict[str, tuple[bool | None, str]] = {}
     for root in roots:

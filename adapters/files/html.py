@@ -84,7 +84,7 @@ def page_text(html: str, source: SourceFile, place: str = "") -> str:
     Args:
         html: The page.
         source: The file, which records the notes.
-        place: The place of the page in the file. Empty: the line is noted.
+        place: The place of the page in the file. If empty, the line is noted.
     """
     for match in _ELEMENT.finditer(html):
         if kind := _KINDS.get("hidden" if match["hidden"] else (match["tag"] or "").lower()):

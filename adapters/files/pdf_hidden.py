@@ -362,7 +362,7 @@ def _surrounds(outer: Box, inner: Box) -> bool:
 
 
 def _clip_box(drawn: _Drawn) -> Box | None:
-    """Return the bounds of the paths that clip an object. None: it is not clipped."""
+    """Return the bounds of the paths that clip an object. None means that it is not clipped."""
     clip = raw.FPDFPageObj_GetClipPath(cast(c_void_p(drawn.address), raw.FPDF_PAGEOBJECT))
     count = raw.FPDFClipPath_CountPaths(clip) if clip else 0
     if count <= 0:

@@ -772,7 +772,7 @@ def _is_next(number: tuple[int, ...], last: tuple[int, ...]) -> bool:
 def _heading_number(
     lines: Lines, at: int, is_below: Sequence[bool], levels: Mapping[float, int]
 ) -> tuple[int, ...]:
-    """Return the number of a line that may be a heading. Empty: not a heading."""
+    """Return the number of a line that may be a heading. An empty result means not a heading."""
     line = lines[at]
     match = HEADING_NUMBER.match(line.text)
     if not match or len(line.text) > 80 or _NO_TITLE.search(line.text):
@@ -799,7 +799,7 @@ def _rounded(size: float) -> float:
 
 
 def _sizes(lines: Iterable[TextLine]) -> Counter[float]:
-    """Return the number of characters by rounded size. Zero: unknown."""
+    """Return the number of characters by rounded size. Zero means unknown."""
     characters: Counter[float] = Counter()
     for size, group in groupby(lines, key=attrgetter("size")):
         characters[_rounded(size)] += sum(len(line.text) for line in group if size)

@@ -35,8 +35,8 @@ def to_document(
 
     Args:
         item: The node or result.
-        score_key: The metadata field for the score of a result, a float, higher is better. None: no
-            score.
+        score_key: The metadata field for the score of a result, a float, higher is better. None
+            means no score.
         place: Whether the metadata has the ``place`` of the best match of a result, ``report.pdf,
             page 12, 3.2 Results``. The place is empty for a text without a source.
         evidence: Whether the metadata has ``evidence``: the matches as dicts with ``id``, ``text``,
@@ -122,7 +122,7 @@ def put_documents(
     Args:
         graph: The node graph.
         documents: The documents. Their texts, metadata and ids are copied.
-        ids: Replacements for the ids of the documents. None: a document's id, or a hash of its
+        ids: Replacements for the ids of the documents. None means a document's id, or a hash of its
             text and metadata.
         score_key: The metadata field of the score.
         embed_keys: The embeddings of documents that searches compare.

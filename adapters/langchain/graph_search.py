@@ -39,7 +39,7 @@ def declare_group(
 
 
 def required_keys(graph: NodeGraph) -> list[str] | None:
-    """Return the embeddings that a default search requires. None: the graph has no model.
+    """Return the embeddings that a default search requires. None means that the graph has no model.
 
     A search that requires vectors computes missing vectors, as users of LangChain expect.
     """

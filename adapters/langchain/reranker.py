@@ -29,7 +29,7 @@ class NodeGraphReranker(BaseDocumentCompressor):
     Key init args:
         reranker: A ``Reranker``, or its argument: a name without required options, a function
             registered with ``@register_reranker``, or an object with ``name`` and ``rerank``.
-        top_n: The maximum number of documents. None: the ``top_k`` of the reranker.
+        top_n: The maximum number of documents. None means the ``top_k`` of the reranker.
         score_key: The metadata field for scores, read from inputs and written to results. None:
             no scores.
 

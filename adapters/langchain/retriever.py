@@ -82,7 +82,7 @@ class NodeGraphRetriever(BaseRetriever):
 
     Key init args:
         retriever: Any nodekin retriever, a retriever of LangChain or LlamaIndex, or a function.
-            None: the default search of ``graph``, which embeds what has no vector yet. A given
+            None means the default search of ``graph``, which embeds what has no vector yet. A given
             retriever is used unchanged.
         k: The maximum number of documents, counted after lifting. If None, the retriever's
             ``top_k``, or with ``max_tokens`` as many as fit.
@@ -94,13 +94,13 @@ class NodeGraphRetriever(BaseRetriever):
         weights: The weights of words and vectors in the default search, such as ``{"words": 1,
             "vectors": 3}``. If None, the retriever decides: by default, words and vectors count by
             their evidence in each question.
-        fetch_k: The number of hits in smaller groups to consider before lifting. None: as many as
-            ``k`` documents need.
+        fetch_k: The number of hits in smaller groups to consider before lifting. If None, as many
+            as ``k`` documents need.
         filter: Additional conditions on metadata, checked before ranking.
         score_threshold: The minimum score.
         score_key: The metadata field for the score, a float, higher is better. Other components use
-            ``"relevance_score"``. None: documents as they were added. Components that compare
-            whole documents need this, such as ``MultiQueryRetriever``.
+            ``"relevance_score"``. If None, documents are returned as they were added. Components
+            that compare whole documents need this, such as ``MultiQueryRetriever``.
         place: Whether the metadata has the ``place`` of the best match: ``report.pdf, page 12, 3.2
             Results``.
         evidence: Whether the metadata lists the matches of smaller groups as ``evidence``.
@@ -420,17 +420,18 @@ class NodeGraphRetriever(BaseRetriever):
         Args:
             graph: The graph.
             child_splitter: A LangChain text splitter, or a transform, for the nodes to search.
-            parent_splitter: A splitter for the chunks to return. None: whole documents.
+            parent_splitter: A splitter for the chunks to return. None means whole documents.
             group: The group to search, instead of a ``child_splitter``.
-            target: The group to return, instead of a ``parent_splitter``. None: documents.
-            similarity: The similarity of a single search. None: cosine if the graph has a model,
-                otherwise BM25.
-            index: The index of vectors, such as ``as_index(vector_store)``. None: the built-in one.
-            embed_keys: The keys of the embedding models to search with. None: all models.
-            follow_links: Whether the default search follows links between passages. None: it
+            target: The group to return, instead of a ``parent_splitter``. None means documents.
+            similarity: The similarity of a single search. None means cosine if the graph has a
+                model, otherwise BM25.
+            index: The index of vectors, such as ``as_index(vector_store)``. None means the
+                built-in one.
+            embed_keys: The keys of the embedding models to search with. None means all models.
+            follow_links: Whether the default search follows links between passages. If None, it
                 decides by the corpus.
             lift: How the scores of hits in one target count in a single search: ``"max"``,
-                ``"sum"`` or ``"mean"``. None: ``"max"``.
+                ``"sum"`` or ``"mean"``. None means ``"max"``.
             strategy: ``"rewrite"``, ``"multi_query"``, ``"hyde"``, ``"sub_question"``,
                 ``"multi_step"`` or ``"self_query"``: queries and conditions that ``llm`` writes.
             llm: The model of the strategy: a LangChain model, or any other that ``LLM`` takes.

@@ -46,15 +46,15 @@ def transform_query(
             one of the ``routes``).
         output: ``"texts"`` for a list, ``"text"`` for its first text.
         max_queries: The maximum number of phrasings or questions.
-        include_query: Whether the query itself is one of the texts. None: the transform decides.
+        include_query: Whether the query itself is one of the texts. If None, the transform decides.
         routes: The descriptions of the routes, by name.
-        default: The route if the model fails. None: the first one.
+        default: The route if the model fails. None means the first one.
         prompt: Replaces the built-in prompt, also by a LangChain prompt template.
-        language: The language of the prompt. None: the language of the query.
+        language: The language of the prompt. None means the language of the query.
         retries: The number of repeated calls if an answer cannot be parsed. None: 1.
-        timeout: Seconds per model call. None: the model's client decides.
+        timeout: Seconds per model call. If None, the model's client decides.
         on_error: ``"keep"`` returns the query itself if the model fails, ``"raise"`` raises the
-            error. None: ``"keep"``.
+            error. None means ``"keep"``.
 
     Raises:
         TypeError: If the model or an option is wrong.

@@ -57,18 +57,19 @@ class NodeGraphVectorStore(VectorStore):
         embedding: The embedding model. Without a model, words are searched. For an existing graph,
             write ``NodeGraphVectorStore.from_graph(graph)``.
         group: The group to search.
-        similarity: As in ``Retriever``. None: ``"cosine"``, or ``"bm25"`` without a model.
-        store: The path of a file for the new graph. None: in memory.
+        similarity: As in ``Retriever``. None means ``"cosine"``, or ``"bm25"`` without a model.
+        store: The path of a file for the new graph. If None, in memory.
         filter: Conditions on metadata for all searches. Conditions of a search are added.
-        score_key: The metadata field for scores. None: unchanged documents.
+        score_key: The metadata field for scores. None means unchanged documents.
         relevance_score_fn: Converts a score to a number from 0 to 1. Defaults to the score
             itself for ``"cosine"``, and ``score / (1 + score)`` for ``"bm25"``.
-        target: The group to return. None: ``group``.
+        target: The group to return. None means ``group``.
         score_threshold: The minimum score.
-        index: The index of vectors, such as ``as_index(vector_store)``. None: the built-in one.
+        index: The index of vectors, such as ``as_index(vector_store)``. None means the built-in
+            one.
         embed_keys: The keys of the embedding models to search with.
         lift: How the scores of hits in one target count: ``"max"``, ``"sum"`` or ``"mean"``.
-        fetch_k: The number of hits to consider before lifting. None: as many as ``k`` need.
+        fetch_k: The number of hits to consider before lifting. If None, as many as ``k`` need.
 
     Instantiate:
         >>> from langchain_core.documents import Document
@@ -227,7 +228,7 @@ class NodeGraphVectorStore(VectorStore):
 
     @property
     def embeddings(self) -> Embeddings | None:
-        """The LangChain model of the graph. None: no model, or a model of another kind."""
+        """The LangChain model of the graph. None means no model, or a model of another kind."""
         keys = self.retriever.embed_keys
         embed = self.graph.embeddings.embedder(keys[0]).embed if keys else None
         model = getattr(embed, "__self__", None)
@@ -494,7 +495,7 @@ class NodeGraphVectorStore(VectorStore):
             query: The query.
             k: The maximum number of documents.
             fetch_k: The number of documents to select from.
-            lambda_mult: 1: only similarity to the query counts. 0: only diversity counts.
+            lambda_mult: If 1, only similarity to the query counts. If 0, only diversity counts.
             filter: Conditions on metadata, checked before ranking.
 
         Raises:

@@ -73,7 +73,7 @@ class GraphRecords(BaseKVStore):
         return self.get_many(None, collection)
 
     def get_many(self, keys: Sequence[str] | None, collection: str) -> dict[str, dict[str, Any]]:
-        """Return the existing records of some keys. None: all records."""
+        """Return the existing records of some keys. None means all records."""
         rows = self._graph.reader.values(_kind(collection), keys)
         return {key: json.loads(value) for key, value in rows.items()}
 

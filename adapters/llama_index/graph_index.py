@@ -84,7 +84,7 @@ class GraphStruct(IndexDict):
     """The record of an index in LlamaIndex's index store.
 
     Attributes:
-        similarity: The similarity. None: the default search.
+        similarity: The similarity. None means the default search.
         group: The group that is searched.
     """
 
@@ -112,12 +112,13 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
 
     Args:
         nodes: The nodes, of any LlamaIndex class.
-        embed_model: Any embedding model that ``NodeGraph`` accepts. None: ``Settings.embed_model``.
+        embed_model: Any embedding model that ``NodeGraph`` accepts. None means
+            ``Settings.embed_model``.
         similarity: ``"cosine"``, ``"bm25"`` or another similarity. Scores are then those of the
-            similarity. None: words and vectors, fused by the default search.
+            similarity. None means words and vectors, fused by the default search.
         group: The group that is searched: ``"node"``, ``"sentence"``, or a group of
             ``index.graph``. Results are always nodes. Defaults to ``"node"``.
-        store: The path of a file for the graph. None: memory.
+        store: The path of a file for the graph. None means memory.
         storage_context: As in LlamaIndex. An empty docstore is replaced by the index's docstore. A
             vector store that is not LlamaIndex's simple one keeps the vectors.
         index_struct: As in LlamaIndex, for ``load_index_from_storage``.
@@ -451,7 +452,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         """Return a query engine.
 
         Args:
-            llm: The model. None: ``Settings.llm``.
+            llm: The model. None means ``Settings.llm``.
             **kwargs: Arguments of ``as_retriever`` and of ``NodeGraphQueryEngine``.
 
         Raises:
@@ -483,7 +484,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         Args:
             chat_mode: ``"condense_plus_context"`` or ``"best"``, ``"context"``,
                 ``"condense_question"`` or ``"simple"``.
-            llm: The model. None: ``Settings.llm``.
+            llm: The model. None means ``Settings.llm``.
             similarity_top_k: The number of results.
             filters: Conditions on metadata.
             **kwargs: Arguments of the engine: ``memory``, ``system_prompt`` and so on. With
@@ -725,7 +726,7 @@ def _embed_model(
     similarity: str | Similarity | None,
     manager: CallbackManager | None,
 ) -> object:
-    """Return the embedding model. None: words alone are searched."""
+    """Return the embedding model. None means that words alone are searched."""
     if similarity is not None and not _compares_vectors(similarity):
         return None
     if given is not None:

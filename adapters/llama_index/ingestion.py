@@ -40,8 +40,8 @@ class NodeGraphTransform(NamedByClass, TransformComponent):
     Args:
         transform: Any transform of ``graph.create_node_group``: a callable, a class, a splitter.
             ``to_dict()`` omits it; set it with ``rebind``.
-        trans_node: Whether the transform gets a nodekin ``Node`` (True) or text (False). None: the
-            transform decides.
+        trans_node: Whether the transform gets a nodekin ``Node`` (True) or text (False). If None,
+            the transform decides.
         version: The version of the rule. Set it if the transform calls code that changes.
         rule: The field of ``to_dict()``. It is computed when the transform is set.
         **settings: Settings of the transform, or constructor arguments of the class.
@@ -188,7 +188,7 @@ class ParserTransform:
     Attributes:
         parser: The parser.
         rule: Hash of the parser's class and settings.
-        trans_node: True: the transform takes nodes, so changed metadata rebuild the chunks.
+        trans_node: True means the transform takes nodes, so changed metadata rebuild the chunks.
     """
 
     trans_node = True

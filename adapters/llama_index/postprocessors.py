@@ -39,7 +39,7 @@ class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
     Args:
         reranker: The name of a reranker, such as ``"ModuleReranker"``, a ``Reranker``, or any
             argument of ``Reranker``. ``to_dict()`` and pickles omit it; set it with ``rebind``.
-        top_n: The maximum number of results. None: the reranker's own number.
+        top_n: The maximum number of results. None means the reranker's own number.
         callback_manager: As in LlamaIndex.
         **options: Options of a reranker that is given by name.
 
@@ -137,7 +137,7 @@ class LiftPostprocessor(NamedByClass, BaseNodePostprocessor):
         target: The group of the results.
         lift: The score of a target: ``"max"``, ``"sum"`` (best plus half of the second best) or
             ``"mean"`` of its hits.
-        top_n: The maximum number of results. None: all.
+        top_n: The maximum number of results. None means all.
         callback_manager: As in LlamaIndex.
         class_name: Ignored: ``to_dict()`` adds it.
 

@@ -130,8 +130,8 @@ class QueryModeRetriever(BaseRetriever):
 
         Args:
             query: The query. Without a query and a vector, all nodes are listed.
-            vector: The vector of the query. None: it is computed if the mode compares vectors.
-            limit: The number of results. None: ``top_k``.
+            vector: The vector of the query. If None, it is computed if the mode compares vectors.
+            limit: The number of results. None means ``top_k``.
             filters: Conditions on metadata.
         """
         count = self._limit(limit)

@@ -50,7 +50,7 @@ class NodeGraphQueryTransform(_NativePrompts, BaseQueryTransform):
 
     Args:
         transform: ``"rewrite"``, ``"hyde"``, ``"expand"`` or ``"decompose"``.
-        llm: Any model that ``nodekin.nodegraph.LLM`` accepts. None: ``Settings.llm``.
+        llm: Any model that ``nodekin.nodegraph.LLM`` accepts. None means ``Settings.llm``.
         max_queries: The maximum number of phrasings or sub-questions.
         include_query: Whether the query itself is searched, too. If None, the transform decides.
         prompt: Replaces the built-in prompt.
@@ -120,7 +120,7 @@ class NodeGraphQuestionGenerator(_NativePrompts, BaseQuestionGenerator):
     invalid tool are omitted with a warning. Without usable questions, all tools get the query.
 
     Args:
-        llm: Any model that ``nodekin.nodegraph.LLM`` accepts. None: ``Settings.llm``.
+        llm: Any model that ``nodekin.nodegraph.LLM`` accepts. None means ``Settings.llm``.
         max_queries: The maximum number of questions.
         prompt: As in ``NodeGraphQueryTransform``.
         language: As in ``NodeGraphQueryTransform``.

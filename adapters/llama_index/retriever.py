@@ -53,7 +53,7 @@ class NodeGraphRetriever(BaseRetriever):
 
     Args:
         retriever: A nodekin retriever, or any argument of ``as_retriever``, such as a graph.
-        similarity_top_k: The number of results, after lifting to the target group. None: the
+        similarity_top_k: The number of results, after lifting to the target group. None means the
             retriever's ``top_k``.
         filters: Conditions on metadata, checked before ranking: ``{"year": {"gte": 2000}}``, or
             LlamaIndex's ``MetadataFilters``.

@@ -37,7 +37,7 @@ class NodePlaces(NamedTuple):
         return len(self.starts) > 1 or any(self.gaps)
 
     def joined(self, texts: Iterable[str]) -> str | None:
-        """Return the text of the document. None: the nodes have changed."""
+        """Return the text of the document. None means that the nodes have changed."""
         whole = ""
         for text, start, gap in zip(texts, self.starts.values(), self.gaps, strict=False):
             whole += gap
@@ -49,7 +49,8 @@ class NodePlaces(NamedTuple):
 
 
 def node_places(source: BaseNode, nodes: Sequence[BaseNode]) -> NodePlaces | None:
-    """Return the places of nodes in their source. None: they are not parts that cover its text."""
+    """Return the places of nodes in their source. None means that they are not parts that cover its
+    text."""
     whole = source.get_content(MetadataMode.NONE)
     starts: dict[str, int] = {}
     gaps = []
@@ -181,7 +182,8 @@ class SourceDocuments:
 
 
 def _joined(source: str, nodes: Sequence[Node], places: NodePlaces) -> Document | None:
-    """Return the document of nodes. None: they have changed, or have metadata of their own."""
+    """Return the document of nodes. None means that they have changed, or have metadata of their
+    own."""
     if len(nodes) < len(places.starts):
         return None
     first = nodes[0]

@@ -29,7 +29,7 @@ class EntityExtractor:
 
     Args:
         find: A function from the text of a passage to the names in it, such as a model or a
-            dictionary. None: names are found as above.
+            dictionary. If None, names are found as above.
 
     Raises:
         TypeError: If ``find`` cannot be called.

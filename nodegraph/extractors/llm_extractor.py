@@ -48,7 +48,8 @@ class LLMExtractor:
         llm: The model, in any form that ``LLM`` accepts. Its client should retry and wait.
         task: ``"summary"`` (one node), ``"keywords"``, ``"questions"`` or ``"qa"`` (one node per
             item).
-        language: ``"zh"`` or ``"en"`` for prompt and result. ``"auto"``: the language of the text.
+        language: ``"zh"`` or ``"en"`` for prompt and result. ``"auto"`` means the language of the
+            text.
         prompt: Replaces the built-in prompt: a text with ``{text}`` and optionally ``{limit}``,
             or a LangChain or LlamaIndex template with these names. The answer must have the form
             of answers to the built-in prompt.

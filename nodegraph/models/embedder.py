@@ -171,11 +171,11 @@ class Embedder:
             Required for a function if the graph is stored in a file. Defaults to the model's
             name, or its class, model name and settings. Set a name if these do not change with
             the vectors: edited model code, or a server that may load another model.
-        embed_queries: The function for queries. None: ``embed``.
-        aembed_queries: The async function for queries. None: a thread.
+        embed_queries: The function for queries. None means ``embed``.
+        aembed_queries: The async function for queries. None means a thread.
         batch_size: Maximum number of texts per call. Batches of very long texts are smaller.
         num_workers: Number of concurrent calls for passages, in threads. Use 4 to 16 for a model
-            server. 0 and 1: sequential.
+            server. 0 and 1 mean sequential.
 
     Raises:
         TypeError: If the model is not supported, or an argument has a wrong type.

@@ -131,7 +131,7 @@ class EmbeddingCache:
             texts: The passages.
             key: The embedding.
             label: The label of the progress bar, such as the group.
-            executor: Runs the model. None: this process.
+            executor: Runs the model. None means this process.
 
         Raises:
             LookupError: If the key is unknown.

@@ -169,7 +169,7 @@ class LLM:
         Args:
             prompt: The prompt.
             schema: JSON schema of the answer. The answer is JSON, possibly invalid, or the plain
-                answer if the model does not support the schema. None: the plain answer.
+                answer if the model does not support the schema. None means the plain answer.
 
         Raises:
             ModelError: If the model fails, or its answer has no text.

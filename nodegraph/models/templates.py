@@ -206,7 +206,8 @@ def language_of(text: str, default: Language | None = None) -> Language:
     Args:
         text: A question, or another text.
         default: The result for a text with Chinese characters and no function words, or as many
-            of both languages. None: the language of the last word, or the more frequent script.
+            of both languages. None means the language of the last word, or the more frequent
+            script.
 
     Example:
         >>> language_of("MIT OpenCourseWare是啥？"), language_of("Who was 鲁迅?")

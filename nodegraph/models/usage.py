@@ -14,8 +14,8 @@ class Usage:
     Attributes:
         calls: The number of model calls, including cached calls.
         cached_calls: The number of calls that a cache answered. They have no tokens.
-        prompt_tokens: The number of tokens of the prompts. None: a call reports no tokens.
-        completion_tokens: The number of tokens of the answers. None: a call reports no tokens.
+        prompt_tokens: The number of tokens of the prompts. If None, a call reports no tokens.
+        completion_tokens: The number of tokens of the answers. If None, a call reports no tokens.
 
     Example:
         >>> Usage(1, 0, 900, 40) + Usage(1, cached_calls=1)

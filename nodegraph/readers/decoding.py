@@ -40,7 +40,7 @@ def is_text(head: bytes) -> bool:
 
 
 def codec_of(label: str) -> str | None:
-    """Return the codec of a declared label, as browsers understand the label. None: unknown.
+    """Return the codec of a declared label, as browsers understand the label. None means unknown.
 
     Example:
         >>> [codec_of(label) for label in ("ISO-8859-1", "x-sjis", "ks_c_5601-1987", "none")]
@@ -92,7 +92,7 @@ def decode(data: bytes, source: SourceFile, label: str = "", place: str = "") ->
         data: The bytes.
         source: The file. It records the encoding.
         label: The declared encoding.
-        place: The part of the file for notes. Empty: the line.
+        place: The part of the file for notes. An empty value means the line.
 
     Raises:
         ReadError: If the bytes are not text.

@@ -102,9 +102,9 @@ class FileFormat:
         binary: Whether files are binary, and recognized by their first bytes.
         has_lines: Whether the document has the text of the file, so that line numbers are valid.
         recognizes: A function from a path and the first bytes to whether the file has this
-            format, whatever its name. It may raise a ``ReadError``. None: recognized by name.
+            format, whatever its name. It may raise a ``ReadError``. None means recognized by name.
         symbols: A function from a text and its file name to the symbols of a program in order,
-            outer symbols first. It may raise an ``ImportError``. None: no symbols.
+            outer symbols first. It may raise an ``ImportError``. None means no symbols.
     """
 
     name: str
@@ -326,7 +326,7 @@ class RegisteredReader:
     Attributes:
         pattern: The pattern of file names.
         read: Reads a file.
-        isolated: Whether the reader runs in another process. None: if possible.
+        isolated: Whether the reader runs in another process. If None, it does if possible.
     """
 
     pattern: str
@@ -384,8 +384,8 @@ def register_reader(pattern: str, reader: object, *, isolated: bool | None = Non
         pattern: A suffix, a pattern or a file name, such as ``".msg"``, ``"mail-*.txt"``.
         reader: A function from a path to a text or documents, a LangChain loader (the class, or a
             function that returns a loader), or a LlamaIndex reader (the class or an instance).
-        isolated: True: raise if the reader can't run in another process. False: run it in this
-            process, for example if it keeps state. Defaults to another process if possible.
+        isolated: If True, raise if the reader can't run in another process. If False, run it in
+            this process, for example if it keeps state. Defaults to another process if possible.
 
     Raises:
         ValueError: If the pattern has no dot and no wildcard.

@@ -45,7 +45,7 @@ class ReadOptions:
         seconds: Maximum processor time of a parser per file, in seconds (not on Windows). Real
             time is limited to twelve times as much.
         memory_bytes: Maximum memory of a parser, in bytes (not on Windows).
-        num_workers: Number of files that are parsed concurrently, each in a process. None: the
+        num_workers: Number of files that are parsed concurrently, each in a process. None means the
             number of cores.
 
     Raises:
@@ -291,7 +291,7 @@ def file_id_of(document_id: str, file_path: str) -> str:
 
     Args:
         document_id: The document's id.
-        file_path: The ``file_path`` of the document's metadata. Empty: no file.
+        file_path: The ``file_path`` of the document's metadata. An empty value means no file.
 
     Example:
         >>> file_id_of("docs/teas.jsonl#7", "/home/docs/teas.jsonl")
@@ -315,7 +315,7 @@ class SourceFile:
     Attributes:
         path: The file.
         options: The options for reading.
-        ocr: A function from the PNG of a page to its text. None: no OCR.
+        ocr: A function from the PNG of a page to its text. None means no OCR.
         usual_encoding: The usual encoding of the folder. It decides if detection is unsure.
         encodings: The encodings of the file's texts, without UTF-8. The decoder sets it.
         guesses: The encodings that were detected in few bytes. The decoder sets it.

@@ -146,7 +146,7 @@ def pack(text: str, parts: Sequence[Span], size: int, overlap: int, measure: Mea
 
 
 def locate(parts: Sequence[str], text: str) -> list[Span | None]:
-    """Find each part in the text, in order. None: the part is not in the text.
+    """Find each part in the text, in order. None means that the part is not in the text.
 
     A part is searched from the end of the previous part, then from its start (chunks may
     overlap), then in the whole text (a transform may reorder). Spans are exact:

@@ -273,7 +273,7 @@ class MarkdownSplitter:
     Args:
         max_level: Headings below this level do not start a section.
         chunk_size: Maximum length of a node. Longer sections are split by ``RecursiveSplitter``.
-            None: unlimited.
+            None means unlimited.
         chunk_overlap: The overlap of nodes of one section.
         length: A function from a text to its length. Defaults to an estimate of tokens.
 

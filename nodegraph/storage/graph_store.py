@@ -238,7 +238,7 @@ class AllNodes(Sequence[Node]):
 
 
 def as_store(store: object) -> GraphStore:
-    """Return the store for a path or an address. None: a new store in memory.
+    """Return the store for a path or an address. None means a new store in memory.
 
     Raises:
         TypeError: If ``store`` has an unsupported type.

@@ -190,7 +190,7 @@ class StoredGroups:
         return revision
 
     def changed_ids(self, group: str, since: int) -> tuple[list[str], list[str]] | None:
-        """Return the ids of removed and of added nodes after a revision. None: unknown."""
+        """Return the ids of removed and of added nodes after a revision. None means unknown."""
         with self._transactions:
             row = self.row(group)
             if since == row.revision:

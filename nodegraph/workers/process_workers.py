@@ -191,6 +191,6 @@ def main() -> None:
 
 
 def _end_after(seconds: float) -> None:
-    """End this process after some processor time, even outside of Python. 0: never."""
+    """End this process after some processor time, even outside of Python. 0 means never."""
     if hasattr(signal, "setitimer"):  # not on Windows
         signal.setitimer(signal.ITIMER_PROF, seconds)

@@ -149,7 +149,7 @@ def named(name: str) -> tuple[Language, ...]:
 def detect(
     words: Sequence[str], script: str, candidates: Collection[Language] | None = None
 ) -> Language | None:
-    """Detect the language of words in one script. None: not enough evidence.
+    """Detect the language of words in one script. None means not enough evidence.
 
     The result has the most function words and typical letters in the first 200 words. On ties, the
     first language of the table is returned.
@@ -157,7 +157,7 @@ def detect(
     Args:
         words: In lower case, composed (NFC), in the order of the text.
         script: The script of the words.
-        candidates: The allowed languages. None: all languages.
+        candidates: The allowed languages. None means all languages.
     """
     words = words[:SAMPLE]
     if script == "latin" and (candidates is None or next(iter(candidates), None) is ENGLISH):

@@ -563,7 +563,7 @@ class TextAnalyzer:
     def _plain(
         self, runs: Segments, languages: Mapping[str, tuple[Language, ...]]
     ) -> list[str] | None:
-        """Return the terms of an English query: the fast path. None: other languages."""
+        """Return the terms of an English query: the fast path. None means other languages."""
         if not languages:
             return self._terms(runs, {}, is_query=True)
         if languages == _ENGLISH_CANDIDATES:
@@ -629,7 +629,7 @@ class _Name(NamedTuple):
     Attributes:
         forms: The forms of the term.
         words: The words of the name.
-        weight: The weight of the term. None: the term is a spelling of words that is used if the
+        weight: The weight of the term. If None, the term is a spelling of words that is used if the
             index does not have the words: a part of a word with letters and digits, or two adjacent
             words as one, as in ``sign off`` and ``signoff``.
         replaces: Whether the term replaces the words of the name, as in 第十二条: all texts with

@@ -93,7 +93,7 @@ class CheckedQuote:
             means a paraphrase.
         quoted: Whether the text is in quotation marks or in a block quotation.
         cited: The numbers of the cited sources.
-        source: The number of the source with the text. None: not found.
+        source: The number of the source with the text. None means not found.
         spans: The quoted parts of the documents: nodes with ``text``, ``document_id``, ``start``,
             ``end``, ``place`` and ``pages``. A quotation with an ellipsis has several.
         nearest: The most similar sentence of the sources, if the quotation is not found.
@@ -129,7 +129,7 @@ class Answer:
         question: The question of the user.
         sources: The passages in the prompts, ordered by number.
         answered: False if the search found nothing, or if the passages do not contain the answer.
-        preset: The question-answer pair of a preset answer. None: the model answered.
+        preset: The question-answer pair of a preset answer. If None, the model answered.
         omitted: The search results that are not in the prompts, with reasons.
         notes: Messages about failures, omitted or truncated passages, and missing or invalid
             citations.

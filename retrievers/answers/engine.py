@@ -95,13 +95,13 @@ class QueryEngine(PromptMixin):
             (map_reduce), ``"rank"`` (map_rerank), ``"condense"``, and the text for users,
             ``"not_found"``. Values are texts, or texts by language. A custom prompt should ask for
             the marker NO_ANSWER (or 无答案), which sets ``Answer.answered``.
-        top_k: The number of results. None: the retriever's own number.
+        top_k: The number of results. None means the retriever's own number.
         max_tokens: Maximum number of tokens of the passages in a prompt; see ``BudgetResults``.
             None: 1,600 tokens for the default search without ``top_k``, otherwise the space in the
             context window.
         min_score: Results with a lower score are ignored. If no result remains, the model is not
             called, and the answer says that nothing was found. Scores of the default search are
-            between 0 and 1; start with 0.4 (docs/scores.md). None: all results are used.
+            between 0 and 1; start with 0.4 (docs/scores.md). If None, all results are used.
         check: ``"quotes"`` checks the quotations and cited sentences of each answer, without a
             model call, and sets ``Answer.quotes`` and ``Answer.notes``. See ``check_quotes``.
         context_window: Maximum length of a prompt and its answer, in the unit of ``length``. None:
@@ -112,8 +112,9 @@ class QueryEngine(PromptMixin):
             The oldest pairs are left out.
         length: A function that returns the length of a text: ``count_tokens`` (an estimate), or
             the model's tokenizer.
-        language: The language of the prompts, ``"zh"`` or ``"en"``. None: the question's language.
-        timeout: Seconds per model call. None: the model's client decides.
+        language: The language of the prompts, ``"zh"`` or ``"en"``. None means the question's
+            language.
+        timeout: Seconds per model call. If None, the model's client decides.
         total_timeout: Seconds per question, including the search. For a stream, the time starts
             with the first text. When the time is over, the answer so far is returned with a note.
             Without an answer so far, and for a longer search, ``AnswerError`` is raised.
@@ -224,7 +225,7 @@ class QueryEngine(PromptMixin):
             history: The earlier conversation, oldest first: pairs ``(question, answer)``, or
                 messages ``{"role": "user", "content": ...}``. The model rewrites the question so
                 that it makes sense without the conversation.
-            top_k: The number of results. None: the engine's number.
+            top_k: The number of results. None means the engine's number.
             filters: Conditions on metadata, for the retriever and for preset answers.
 
         Raises:

@@ -214,7 +214,7 @@ _NUMBER = re.compile(r"\d{1,3}(?:\.\d{1,9})?")
 
 
 RankedAnswer = tuple[FinalAnswer, float | None]
-"""An answer with the model's confidence, from 0 to 100. None: no confidence."""
+"""An answer with the model's confidence, from 0 to 100. None means no confidence."""
 
 
 async def map_rerank(context: AnswerContext) -> FinalAnswer:

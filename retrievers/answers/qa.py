@@ -252,7 +252,7 @@ def overlap(several: Iterable[str], others: Iterable[str]) -> float:
 def answer_of(node: Node) -> str | None:
     """Return the answer of a node: its own ``metadata["answer"]``, otherwise its content.
 
-    None: the node has no answer, and its content equals its text.
+    None means that the node has no answer, and its content equals its text.
     """
     answer = node.own_metadata.get("answer")
     if answer is None and node.content != node.text:

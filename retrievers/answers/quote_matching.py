@@ -82,7 +82,7 @@ class QuoteIndex:
         self._normal: dict[int, NormalText] = {}
 
     def find(self, quote: str, first: Iterable[int] = ()) -> QuoteMatch | None:
-        """Return the text and the spans of a quotation. None: not found, or no words.
+        """Return the text and the spans of a quotation. None means not found, or no words.
 
         Args:
             quote: The quotation without quotation marks.
@@ -115,7 +115,8 @@ class QuoteIndex:
         """Return the index of a text and the span of its sentence that is most similar.
 
         The text with most words of the quotation is chosen first, then the sentence. Of equal
-        sentences, the shortest is returned. None: no sentence has enough words of the quotation.
+        sentences, the shortest is returned. None means that no sentence has enough words of the
+        quotation.
         """
         terms = NormalText(quote).terms
         shared = [len(terms & self._normal_text(at).terms) for at in range(len(self.texts))]
@@ -205,7 +206,8 @@ def _cuts_number(text: str, at: int) -> bool:
 
 
 def _find_in_order(parts: Sequence[str], source: NormalText) -> list[Span]:
-    """Return the spans of the parts around ellipses, in order. Empty: not found, or unfair."""
+    """Return the spans of the parts around ellipses, in order. An empty result means not found, or
+    unfair."""
     missing = [part for part in parts if part not in source.normalized]
     if missing or len(parts) < 2:
         return []

@@ -310,7 +310,7 @@ _LEADING_WORDS = re.compile(rf"[^\[【［]*?(?:(?i:{CITATION.pattern})\s*)+")
 
 
 def _start_of(source: Source) -> int | None:
-    """Return the start of a source's text in its document. None: unknown."""
+    """Return the start of a source's text in its document. None means unknown."""
     nodes = [result.node for result in source.results]
     starts = [0 if node.group == ROOT else node.start for node in nodes]
     known = [start for start in starts if start is not None]

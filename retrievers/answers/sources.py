@@ -68,7 +68,7 @@ def format_sources(sources: Iterable[Source]) -> QuotedText:
 
 
 def shorten(source: Source, has_space: Callable[[Source], bool]) -> Source | None:
-    """Return a source truncated around its best match so that it fits. None: nothing fits."""
+    """Return a source truncated around its best match so that it fits. None means nothing fits."""
     text = cut(source.text, partial(_part_fits, has_space, source), _match_offset(source))
     if not text:
         return None
@@ -85,7 +85,7 @@ def _part_fits(has_space: Callable[[Source], bool], source: Source, text: str) -
 
 
 def _match_offset(source: Source) -> int:
-    """Return the offset of the best match in a source's text. 0: unknown."""
+    """Return the offset of the best match in a source's text. 0 means unknown."""
     nodes = [result.node for result in source.results]
     starts = [node.start for node in nodes if node.start is not None]
     match = source.result.best_match
@@ -135,7 +135,7 @@ def merge_results(
 
 
 PlacedSource = tuple[Source, tuple[int, str, int, int] | None]
-"""A source with its graph, its document, its start and its end. None: unknown."""
+"""A source with its graph, its document, its start and its end. None means unknown."""
 
 
 def _union_with_another(
@@ -162,7 +162,7 @@ def _union_with_another(
 
 
 def _place_of(node: Node) -> tuple[int, str, int, int] | None:
-    """Return the place of a node. None: its content is not a part of a document."""
+    """Return the place of a node. None means that its content is not a part of a document."""
     if node.start is None or node.end is None or not node.document_id:
         return None
     is_span = node.content == node.text and node.end - node.start == len(node.text)

@@ -41,14 +41,15 @@ class AutoMergeRetriever(PostprocessRetriever):
         inner: Any retriever.
         ratio: The exclusive minimum share of hits among a parent's children of one group, from 0
             to below 1.
-        target: The highest group to merge into, ``"ROOT"`` for whole documents. None: the highest
-            group below the documents, or ``"ROOT"`` if all hits are direct children of documents.
+        target: The highest group to merge into, ``"ROOT"`` for whole documents. None means the
+            highest group below the documents, or ``"ROOT"`` if all hits are direct children of
+            documents.
         lift: The score of a merged node from its hits: ``"max"``, ``"mean"`` or ``"sum"``, as in
             ``Retriever``. LlamaIndex uses the mean, which ranks a merged node behind its best
             child.
         top_k: The maximum number of results. Four times as many hits are retrieved, and read in
-            order of score until enough results exist. None: the results of all hits of the inner
-            retriever.
+            order of score until enough results exist. None means the results of all hits of the
+            inner retriever.
 
     Raises:
         TypeError: If ``inner`` is not a retriever, or a number has a wrong type.

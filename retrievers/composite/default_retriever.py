@@ -87,15 +87,15 @@ class DefaultRetriever(BaseRetriever):
     Args:
         graph: The node graph. Its groups ``"{target} sentence"`` and, if links are followed,
             ``"{target} entity"`` are declared if they are missing.
-        target: The group of the results. None: the first group of an index of the command line,
-            else ``"passage"``. It is declared with ``PassageSplitter`` if it is missing.
+        target: The group of the results. None means the first group of an index of the command
+            line, else ``"passage"``. It is declared with ``PassageSplitter`` if it is missing.
         top_k: The maximum number of results.
         filters: Conditions on metadata, checked before ranking.
-        follow_links: Whether links are followed. None: this is measured.
+        follow_links: Whether links are followed. If None, this is measured.
         words: The similarity of words, a ``Bm25``.
-        embed_keys: The embeddings that join; ``[]`` for words alone. None: all embeddings. Then
-            words alone answer if a model fails (the log and the evidence contain the error), or
-            if more than 200 vectors are missing, which ``build()`` computes. Missing vectors of
+        embed_keys: The embeddings that join; ``[]`` for words alone. None means all embeddings.
+            Then words alone answer if a model fails (the log and the evidence contain the error),
+            or if more than 200 vectors are missing, which ``build()`` computes. Missing vectors of
             named embeddings are always computed, and the failure of their model is an error.
         index: The index of embeddings, as in ``Retriever``.
         collapse: Whether results with equal texts are returned once, with their copies as evidence
@@ -108,7 +108,7 @@ class DefaultRetriever(BaseRetriever):
             languages. One of them needs about half the embedding calls.
         weights: The weights of ``"words"`` and of ``"vectors"`` (or of names of embeddings), such
             as ``{"words": 1, "vectors": 3}``. All questions use them, and 0 switches a part off.
-            None: words and vectors count by their evidence in each question.
+            If None, words and vectors count by their evidence in each question.
 
     Raises:
         UnknownGroupError: If the graph has no such target.

@@ -78,7 +78,7 @@ class EvidenceSearch:
         fusion: The fusion of the branches.
         backgrounds: The vectors of random sentences, by embedding.
         distinct: The number of results.
-        finish: Changes the results while the graph is held. None: they are only ordered.
+        finish: Changes the results while the graph is held. If None, they are only ordered.
     """
 
     def __init__(

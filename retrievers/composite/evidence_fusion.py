@@ -87,7 +87,7 @@ class EvidenceFusion:
         branches: The branches, without embeddings that are ignored.
         reliability: How good the vectors of each embedding are, from 0 to 1.
         deviations: The standard deviation of the cosines of unrelated texts, by embedding.
-        weights: The given weights. None: words and vectors count by their evidence.
+        weights: The given weights. If None, words and vectors count by their evidence.
     """
 
     def __init__(

@@ -47,7 +47,7 @@ class FusionRetriever(BaseRetriever):
         rank_constant: The constant of ``"rrf"``. A larger constant reduces the advantage of the
             first ranks.
         merge_by: A metadata field. Results with an equal value, such as pages of one URL, are
-            merged into the first of them, with all evidence. None: results are merged by node.
+            merged into the first of them, with all evidence. If None, results are merged by node.
         on_error: ``"raise"`` the error of a failed retriever, or ``"skip"`` the retriever, with a
             warning in the log and a failed span in the trace. If all retrievers fail, the first
             error is raised.

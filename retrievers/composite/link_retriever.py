@@ -68,13 +68,14 @@ class LinkRetriever(BaseRetriever):
     Args:
         inner: The retriever of the first hits, passages of ``graph``.
         graph: The node graph whose links are followed.
-        via: The group of an ``EntityExtractor``, whose names link the passages. None: only links
-            from passage to passage.
+        via: The group of an ``EntityExtractor``, whose names link the passages. By default, only
+            links from passage to passage.
         top_k: The maximum number of results.
         seeds: The number of first hits from which links are followed.
         repetition: How much a passage's score is lowered by query words that passages before it
             have, and, in parts of the first score, by two passages before it with the same title.
-        bm25: The weights of the query's words. None: the inner retriever's ``Bm25`` if it has one.
+        bm25: The weights of the query's words. None means the inner retriever's ``Bm25`` if it has
+            one.
         filters: Conditions on metadata, for hits and linked passages. Linked passages also meet
             the conditions of the retrievers that found the hits.
 

@@ -48,7 +48,8 @@ MAX_PASSAGES = 500
 
 
 Connection = tuple[str, str | None]
-"""The type of a link, and the key of the name that connects the passages. None: a direct link."""
+"""The type of a link, and the key of the name that connects the passages. None means a direct
+link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +99,8 @@ def read_connections(
     Args:
         graph: The node graph. Its lock must be held.
         passages: The index of the passages.
-        allowed: A predicate for passages that may be results. None: all passages.
-        index: The index of names. None: only direct links are followed.
+        allowed: A predicate for passages that may be results. None means all passages.
+        index: The index of names. By default, only direct links are followed.
         seeds: The ids of passages.
     """
     links = _direct_links(graph, passages, seeds)

@@ -51,7 +51,7 @@ class LinkSearch:
     Attributes:
         graph: The graph.
         words: The branch of the words of the passages.
-        links: The names in the passages. None: only links from passage to passage.
+        links: The names in the passages. If None, only links from passage to passage.
         seeds: The number of first hits from which links are followed.
         repetition: How much a passage's score is lowered by words that passages before it have.
     """
@@ -116,7 +116,7 @@ class _Ranked(NamedTuple):
     Attributes:
         result: The result.
         own_score: The score without links.
-        pair: The pair or path that decides. None: the own score decides.
+        pair: The pair or path that decides. If None, the own score decides.
     """
 
     result: ScoredNode

@@ -29,8 +29,8 @@ class FirstHits(NamedTuple):
     Attributes:
         branches: The branches.
         weights: The weights of the branches of vectors, beside words with the weights 1 and 3.
-        trust: The factor of the weights of words, from 0 to 1. None: the probability that the words
-            of the question do not match by chance.
+        trust: The factor of the weights of words, from 0 to 1. None means the probability that the
+            words of the question do not match by chance.
     """
 
     branches: Branches

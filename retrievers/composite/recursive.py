@@ -58,7 +58,7 @@ class RecursiveRetriever(BaseRetriever):
     Args:
         graph: A node graph, or several graphs that are searched as one.
         groups: The groups to search.
-        target: The group of the results. None: the nearest common ancestor of the groups.
+        target: The group of the results. None means the nearest common ancestor of the groups.
         similarity: See ``Retriever``. Applies to all groups.
         top_k: The number of results.
         filters: Conditions on metadata, for the hits and for the referenced retrievers.
@@ -71,7 +71,7 @@ class RecursiveRetriever(BaseRetriever):
         embed_keys: The embeddings to search. See ``Retriever``.
         lift: How the scores of hits form the score of their target: ``"max"``, ``"sum"`` or
             ``"mean"``. See ``Retriever``.
-        fetch_k: The number of hits before lifting. None: as many as ``top_k`` targets need.
+        fetch_k: The number of hits before lifting. By default, as many as ``top_k`` targets need.
 
     Raises:
         UnknownGroupError: If a graph lacks a group or the target.

@@ -152,7 +152,7 @@ def vector_scores(
 
 
 def mean_cosine(result: ScoredNode, key: str) -> float:
-    """Return the mean of a result's cosine and of its best sentence's cosine. 0: not found."""
+    """Return the mean of a result's cosine and of its best sentence's cosine. 0 means not found."""
     by_group: dict[str, float] = {}
     for match in result.evidence:
         if match.embed_key == key:
@@ -211,7 +211,7 @@ def rescored(result: ScoredNode, score: float) -> ScoredNode:
 
 
 def linked_from(result: ScoredNode) -> Node | None:
-    """Return the linking passage of a result. None: the result is a hit."""
+    """Return the linking passage of a result. None means that the result is a hit."""
     for first in result.evidence[:1]:
         if first.similarity.startswith("link "):
             return first.node

@@ -38,7 +38,7 @@ class WindowRetriever(PostprocessRetriever):
         after: The number of added nodes after a hit.
         top_k: The maximum number of results. Four times as many hits are retrieved, and read in
             order of score until enough windows exist. If the hits do not suffice, more are
-            retrieved, unless an inner retriever calls a model. None: the
+            retrieved, unless an inner retriever calls a model. None means the
             windows of all hits of the inner retriever.
 
     Raises:

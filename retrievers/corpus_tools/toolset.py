@@ -134,8 +134,8 @@ class CorpusTools:
     Args:
         graph: The node graph.
         retriever: The default of ``search``; it returns nodes of ``target``. Its restriction
-            (``restrict``) applies to all tools. None: ``as_retriever(graph)``.
-        target: The group of passages. None: the default retriever's.
+            (``restrict``) applies to all tools. None means ``as_retriever(graph)``.
+        target: The group of passages. None means the default retriever's.
         filters: Conditions on the metadata of documents. Other documents are invisible to all
             tools.
         max_tokens: The budget of a call.
@@ -198,7 +198,7 @@ class CorpusTools:
         Args:
             name: The tool.
             arguments: The arguments by name, from the model.
-            max_tokens: The budget of this call. None: the toolset's.
+            max_tokens: The budget of this call. None means the toolset's.
 
         Returns:
             The text for the model and the entries as data.

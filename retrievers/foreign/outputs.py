@@ -20,7 +20,8 @@ class ForeignNode(Node):
     no children and no neighbors.
 
     Attributes:
-        original: The document or node of the framework, which the adapters return. None: a text.
+        original: The document or node of the framework, which the adapters return. None means a
+            text.
         sources: The sources of an answer.
     """
 
@@ -158,7 +159,7 @@ def is_answer(result: ScoredNode) -> bool:
 
 
 def _answer(output: Any) -> tuple[str, Sequence[Any]] | None:
-    """Return an answer's text and sources. None: the output is not an answer."""
+    """Return an answer's text and sources. None means that the output is not an answer."""
     if output is None or isinstance(output, str):
         return output or "", ()
     if isinstance(output, Mapping):
@@ -213,7 +214,8 @@ def _item(item: Any, name: str) -> tuple[Node, float | None, tuple[Evidence, ...
 
 
 def _to_node(item: Any) -> Node | None:
-    """Convert a document of any kind to a node. A node is returned unchanged. None: no document.
+    """Convert a document of any kind to a node. A node is returned unchanged. None means no
+    document.
 
     The id is the document's id. A missing id is derived from text and metadata, so that it is
     stable across retrievals. The score in the metadata depends on the query and is ignored.

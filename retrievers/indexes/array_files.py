@@ -155,8 +155,8 @@ def checked(
         arrays: The arrays of the file.
         name: The name of the array.
         dtype: The expected type, such as ``np.int32``, or a type above it.
-        shape: The expected lengths. None: any length.
-        values: The allowed integers. None: any numbers.
+        shape: The expected lengths. None means any length.
+        values: The allowed integers. None means any numbers.
 
     Raises:
         ValueError: If the array is missing, or has another type, shape or value.

@@ -208,7 +208,7 @@ class QueryPostings(NamedTuple):
 
         Args:
             part: The numbers of the terms.
-            mask: Which rows are returned. None: all rows.
+            mask: Which rows are returned. None means all rows.
         """
         lists = self.lists[part]
         rows = np.concatenate([rows for rows, _ in lists], dtype=np.int64)  # numpy's fastest type

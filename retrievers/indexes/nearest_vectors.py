@@ -118,7 +118,7 @@ class Hnsw(NamedTuple):
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, vectors: Floats) -> Hnsw | None:
-        """Restore a graph. None: the arrays lack a graph, or FAISS is not installed.
+        """Restore a graph. If None, the arrays lack a graph, or FAISS is not installed.
 
         FAISS itself does not check its files: forged bytes crash versions before 1.14.2. So the
         graph is stored as arrays, which are checked here.
@@ -215,7 +215,7 @@ def nearest(
     Args:
         vectors: Unit vectors, (rows, dimension).
         queries: Unit vectors, (queries, dimension).
-        limit: The number of rows; rows that tie with the last are added. None: all rows.
+        limit: The number of rows; rows that tie with the last are added. None means all rows.
         allowed: Which rows count.
         hnsw: The graph of the first rows. It is used if that is faster than comparing all rows.
     """

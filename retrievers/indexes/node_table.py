@@ -56,7 +56,8 @@ class Runs(Generic[T]):
         Args:
             first: The number of the first row.
             values: The values.
-            key: A function from a value to its compared form. None: values are compared.
+            key: A function from a value to its compared form. If None, values are
+                compared.
         """
         sizes = []
         for _, rows in groupby(values, key):
@@ -158,7 +159,7 @@ class Matching(NamedTuple):
 
     Attributes:
         mask: Which rows meet the filter.
-        rows: The rows, ascending, if they are few. None: many rows meet the filter.
+        rows: The rows, ascending, if they are few. If None, many rows meet the filter.
     """
 
     mask: Mask

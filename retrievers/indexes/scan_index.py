@@ -14,7 +14,7 @@ from ..results import Hits
 from .synced_index import SyncedIndex
 
 Scoring = Callable[[Sequence[Node], Any], Sequence["float | None"]]
-"""A function from nodes and their vectors to scores. None: no match."""
+"""A function from nodes and their vectors to scores. None means no match."""
 
 
 class ScanIndex(SyncedIndex):
@@ -55,7 +55,7 @@ class ScanIndex(SyncedIndex):
 
         Args:
             query: A function from nodes and their vectors to scores; None for no match.
-            limit: The maximum number of nodes. None: all that match.
+            limit: The maximum number of nodes. None means all that match.
             filter: The conditions.
         """
         return self.snapshot([query], filter).search([0], limit)[0]

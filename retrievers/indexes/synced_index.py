@@ -144,7 +144,7 @@ class SyncedIndex:
         """Do slow work (a model) before the graph is held; nothing by default."""
 
     def file_name(self) -> str | None:
-        """Return the base name of the index file, without the group. None: no file."""
+        """Return the base name of the index file, without the group. None means no file."""
         return None
 
     def header(self) -> dict[str, Any]:

@@ -90,7 +90,7 @@ class TextIndex(FilterIndex):
 
         Args:
             query: The query from ``Bm25.prepare`` for a list of indexes with this index.
-            limit: The maximum number of nodes. None: all nodes that share a term.
+            limit: The maximum number of nodes. None means all nodes that share a term.
             filter: The conditions.
         """
         return self.snapshot([query], filter).search([0], limit)[0]

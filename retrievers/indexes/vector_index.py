@@ -267,7 +267,7 @@ def check_dimension(query: Floats, dimension: int, group: str, model: str, key: 
 
     Args:
         query: The vector of the query.
-        dimension: The length of the nodes' vectors. 0: the group has no vectors.
+        dimension: The length of the nodes' vectors. If 0, the group has no vectors.
         group: The group, for the error message.
         model: The name of the model, for the error message.
         key: The key of the embedding, for the error message.

@@ -43,7 +43,7 @@ async def ask(
         prompt: The prompt.
         schema: JSON schema of the answer, for models with schemas. The answer is JSON text. None:
             any text.
-        timeout: Maximum seconds for the answer. None: the model's client decides.
+        timeout: Maximum seconds for the answer. If None, the model's client decides.
         streamed: Whether the answer is part of a stream.
 
     Raises:
@@ -100,8 +100,8 @@ async def find_all(
     Args:
         retriever: The retriever.
         queries: The queries.
-        top_k: Maximum number of results per query. None: the retriever's own number.
-        filters: Conditions on metadata. None: no conditions.
+        top_k: Maximum number of results per query. None means the retriever's own number.
+        filters: Conditions on metadata. None means no conditions.
 
     Returns:
         The results of each query, in the order of the queries.

@@ -30,13 +30,13 @@ class CallLimits:
     The code that set the limits therefore checks ``exceeded``.
 
     Args:
-        max_calls: Maximum number of model calls, including repeated calls. None: no limit.
-        total_timeout: Maximum seconds after construction. None: no limit.
+        max_calls: Maximum number of model calls, including repeated calls. None means no limit.
+        total_timeout: Maximum seconds after construction. None means no limit.
 
     Attributes:
         calls: Number of model calls so far.
         usage: The calls and tokens of the model so far.
-        exceeded: The first exceeded limit. None: all limits are met.
+        exceeded: The first exceeded limit. If None, all limits are met.
     """
 
     def __init__(self, max_calls: int | None = None, total_timeout: float | None = None) -> None:

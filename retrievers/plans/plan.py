@@ -49,11 +49,11 @@ class Do(Generic[T]):
 
     Attributes:
         call: A function without arguments.
-        acall: The async version of ``call``. None: an event loop runs ``call`` in a thread.
+        acall: The async version of ``call``. If None, an event loop runs ``call`` in a thread.
         kind: ``"model"``, ``"search"`` or ``"work"``. Limits on calls count only models. Limits on
             time end models and searches, never work.
-        timeout: Maximum seconds. A call in a thread is not interrupted, but abandoned. None: no
-            limit.
+        timeout: Maximum seconds. A call in a thread is not interrupted, but abandoned. None means
+            no limit.
         stream: Optional. Returns the texts of the answer; their concatenation is the result.
         astream: The async version of ``stream``.
 
@@ -231,7 +231,7 @@ def stream(
 
     Args:
         function: Returns the coroutine.
-        emit: Called with each text; returns the part to yield. None: nothing is streamed.
+        emit: Called with each text; returns the part to yield. If None, nothing is streamed.
         *args: The arguments of the function.
     """
 

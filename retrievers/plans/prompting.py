@@ -86,8 +86,8 @@ class Prompt:
 
         Args:
             replacement: A text or a prompt template of LangChain or LlamaIndex for both languages,
-                a mapping from ``"zh"`` and ``"en"`` to these, or a ``Prompt``. None: no change.
-                Placeholders of the frameworks are converted (``{question}`` to ``{query}``,
+                a mapping from ``"zh"`` and ``"en"`` to these, or a ``Prompt``. None means no
+                change. Placeholders of the frameworks are converted (``{question}`` to ``{query}``,
                 ``{context}`` to ``{passages}``), and messages stay messages for chat models.
 
         Raises:

@@ -38,7 +38,7 @@ async def arun_with_timeout(
 
     Args:
         function: The call.
-        seconds: The limit. None: no limit.
+        seconds: The limit. None means no limit.
         late: The limit in the error. Defaults to ``seconds``.
     """
     if seconds is None:
@@ -67,7 +67,7 @@ def stream_with_timeout(
 
     Args:
         function: Returns the iterator.
-        seconds: Limit for all items together. None: no limit.
+        seconds: Limit for all items together. None means no limit.
 
     Raises:
         TimeLimitError: If it takes longer.

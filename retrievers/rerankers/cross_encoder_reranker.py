@@ -44,9 +44,9 @@ class CrossEncoder:
 
     Attributes:
         score: Scores passages for a query: one number per passage, higher is better.
-        ascore: Async version of ``score``. None: ``score`` runs in a thread.
-        max_tokens: Maximum number of tokens of a pair. None: unknown.
-        lengths: Counts the tokens of texts with the model's tokenizer. None: no tokenizer.
+        ascore: Async version of ``score``. If None, ``score`` runs in a thread.
+        max_tokens: Maximum number of tokens of a pair. None means unknown.
+        lengths: Counts the tokens of texts with the model's tokenizer. None means no tokenizer.
         special_tokens: Number of tokens that the model adds to a pair.
     """
 

@@ -49,8 +49,8 @@ class RerankRetriever(BaseRetriever):
         fetch_k: Number of candidates from the inner retriever, at least ``top_k``. Defaults to four
             times ``top_k``.
         max_fetch_k: Maximum number of candidates if fewer than ``top_k`` results remain. Each
-            further attempt retrieves four times as many candidates. None: no limit for a filter
-            over an ``inner`` without model calls, otherwise ``fetch_k``.
+            further attempt retrieves four times as many candidates. None means no limit for a
+            filter over an ``inner`` without model calls, otherwise ``fetch_k``.
         on_error: If the reranker fails, ``"keep"`` the retriever's order or ``"raise"`` the error.
         output_format: The format of results of a call: None (scored nodes), ``"content"`` or
             ``"dict"``.

@@ -152,7 +152,7 @@ class Reranker:
         reranker: A name (``"ModuleReranker"`` for ``CrossEncoderReranker``, ``"KeywordFilter"``,
             ``"NearDuplicateFilter"`` or the name of a function with ``@register_reranker``), such
             a function, or an object with ``rerank``.
-        top_k: Maximum number of results. None: all results.
+        top_k: Maximum number of results. None means all results.
         min_score: Drops results with lower scores. If no result is left, the best score is logged
             once.
         relative_cut: Drops results with less than this share of the top score.

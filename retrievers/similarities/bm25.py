@@ -40,7 +40,7 @@ class Bm25:
     A phrase in quotation marks is a term as well: nodes with the phrase rank before all others.
 
     Args:
-        k1: The weight of repeated terms. 0: repetitions don't count.
+        k1: The weight of repeated terms. If 0, repetitions don't count.
         b: The length normalization, from 0 (none) to 1 (full).
         analyzer: A callable from a text to terms, such as ``jieba.lcut``. Its optional method
             ``query`` analyzes queries. Defaults to ``TextAnalyzer()``.

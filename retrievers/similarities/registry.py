@@ -140,7 +140,7 @@ def register_similarity(
             it returns a number per node, or pairs of a node and a number.
         mode: Whether queries are texts or vectors.
         batch: Whether the function takes all nodes in one call.
-        higher_is_better: False: the function returns distances, which are negated in results.
+        higher_is_better: If False, the function returns distances, which are negated in results.
         name: The name. Defaults to the function's name.
 
     Raises:
@@ -170,7 +170,7 @@ def register_similarity(
 
 
 def get_similarity(similarity: str | Similarity | None) -> Similarity:
-    """Return the similarity of a name. An object is returned unchanged. None: BM25.
+    """Return the similarity of a name. An object is returned unchanged. None means BM25.
 
     Example:
         >>> get_similarity("bm25").name
@@ -298,7 +298,7 @@ class CustomSimilarity:
         name: The name in evidence.
         mode: Whether the query is a text, or a vector of an embedding of the graph.
         batch: Whether the function takes all nodes in one call.
-        higher_is_better: False: the function returns distances, which are negated in results.
+        higher_is_better: If False, the function returns distances, which are negated in results.
 
     Raises:
         TypeError: If the function's parameters are invalid.

@@ -62,7 +62,8 @@ def operator_of(name: object) -> str | None:
 
 
 def field_in(name: str, fields: Fields) -> str | None:
-    """Return the field with a name, in any case and with any separator of words. None: no field."""
+    """Return the field with a name, in any case and with any separator of words. None means no
+    field."""
     if name in fields:
         return name
     key = bare_key(name.removeprefix("metadata."))
@@ -79,7 +80,7 @@ def bare_key(text: str) -> str:
 
 
 def requirement_of(field: FilterField, operator: str, operand: Any) -> Any:
-    """Return the requirement of a filter. None: no value can meet it."""
+    """Return the requirement of a filter. None means that no value can meet it."""
     if operator in ("exists", "empty"):
         truth = _as_bool(operand)
         if truth is None:
@@ -159,7 +160,7 @@ def _several(field: FilterField, operator: str, operands: Sequence[Any]) -> Any:
 
 
 def _value(field: FilterField, operand: Any) -> Any:
-    """Return a possible value of a field. None: the field cannot have it."""
+    """Return a possible value of a field. None means that the field cannot have it."""
     if isinstance(operand, Mapping | list) or operand is None:
         return None
     if isinstance(operand, float) and not math.isfinite(operand):
@@ -217,7 +218,8 @@ def _as_bool(operand: Any) -> bool | None:
 
 
 def _as_text(field: FilterField, text: str) -> str | None:
-    """Return the value of the field that a text means. None: the field has other values only."""
+    """Return the value of the field that a text means. None means that the field has other values
+    only."""
     if not text.strip():
         return None
     if text in field.values:

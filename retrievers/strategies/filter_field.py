@@ -95,7 +95,7 @@ def checked_fields(fields: Any) -> Fields | tuple[str, ...] | None:
 
 
 def field_of(values: Iterable[Any]) -> FilterField | None:
-    """Return the type, the range and the frequent values of a field. None: nothing to compare.
+    """Return the type, the range and the frequent values of a field. None means nothing to compare.
 
     Args:
         values: The value of each document. Lists count by their items.
@@ -131,7 +131,7 @@ maximum=2001)
 
 
 def _common_kind(values: Sequence[Any]) -> FieldType | None:
-    """Return the type of all values. None: no values, or values that cannot be compared."""
+    """Return the type of all values. None means no values, or values that cannot be compared."""
     kinds = {_kind(value) for value in values}
     if not kinds or None in kinds:
         return None
@@ -151,7 +151,7 @@ def is_absent(value: Any) -> bool:
 
 
 def _kind(value: Any) -> FieldType | None:
-    """Return the type of a value. None: values of this type cannot be compared."""
+    """Return the type of a value. None means that values of this type cannot be compared."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, int | float | Decimal):

@@ -56,8 +56,9 @@ class Reply(NamedTuple):
     """A model's reply.
 
     Attributes:
-        query: The text to search for. None: the reply has no usable text. Empty: none is needed.
-        conditions: The conditions, as the model wrote them. None: no conditions.
+        query: The text to search for. If None, the reply has no usable text. If empty, none is
+            needed.
+        conditions: The conditions, as the model wrote them. None means no conditions.
     """
 
     query: str | None
@@ -136,7 +137,7 @@ def is_cut(text: str) -> bool:
 
 
 def _json_within(text: str) -> Any:
-    """Return the JSON object in the middle of a line. None: no object."""
+    """Return the JSON object in the middle of a line. None means no object."""
     start = text.find("{")
     if start < 0:
         return None
@@ -144,7 +145,7 @@ def _json_within(text: str) -> Any:
 
 
 def _labeled_parts(text: str) -> Reply | None:
-    """Return the parts of lines such as "Query: …" and "Filter: {…}". None: other forms."""
+    """Return the parts of lines such as "Query: …" and "Filter: {…}". None means other forms."""
     query = _QUERY_LABEL.search(text)
     conditions = _FILTER_LABEL.search(text)
     if conditions is None:
@@ -163,7 +164,8 @@ def _labeled_parts(text: str) -> Reply | None:
 
 
 def _usable_query(query: object, question: str) -> str | None:
-    """Return a query of the model. Empty: the model found none. None: it cannot be searched."""
+    """Return a query of the model. An empty result means that the model found none. None means
+    that it cannot be searched."""
     if isinstance(query, str) and not query.strip(" \"'.…-"):
         return ""
     if not isinstance(query, str):

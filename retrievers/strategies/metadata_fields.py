@@ -41,7 +41,7 @@ class FieldSource(NamedTuple):
 
     Attributes:
         graph: The graph.
-        filters: The conditions that the documents meet. None: no conditions.
+        filters: The conditions that the documents meet. None means no conditions.
     """
 
     graph: NodeGraph

@@ -32,9 +32,10 @@ class ModelPrompt(PromptMixin):
         prompt: Replaces the built-in prompt: a text with the same placeholders, a prompt template
             of LangChain or LlamaIndex, a mapping from ``"zh"`` and ``"en"`` to these, or a
             ``Prompt``.
-        language: Language of the prompt, ``"zh"`` or ``"en"``. None: the language of each query.
+        language: Language of the prompt, ``"zh"`` or ``"en"``. None means the language of each
+            query.
         retries: Number of repeated calls if an answer cannot be parsed.
-        timeout: Seconds per model call. None: the model's client decides.
+        timeout: Seconds per model call. If None, the model's client decides.
         on_error: Reaction to a failed model or search: ``"keep"`` the query and the results so
             far, or ``"raise"``.
 
@@ -103,7 +104,7 @@ class ModelPrompt(PromptMixin):
                 the message of the error in the prompt.
             prompt: Defaults to the own prompt.
             form: Defaults to ``FORM``.
-            schema: JSON schema of the answer. None: the schema of the form.
+            schema: JSON schema of the answer. None means the schema of the form.
             **values: The other placeholders of the prompt.
 
         Raises:
@@ -133,7 +134,7 @@ class QueryVariants:
 
     Attributes:
         queries: The queries.
-        note: Description of a failure. None: no failure.
+        note: Description of a failure. None means no failure.
         tools: The name of the tool for each query. Empty without tools.
 
     Example:
@@ -159,7 +160,8 @@ class QueryTransform(ModelPrompt):
 
     Args:
         llm: The model, in any form that ``LLM`` takes.
-        include_query: Whether the query itself is also searched. None: the default of the class.
+        include_query: Whether the query itself is also searched. None means the default of the
+            class.
         prompt: See ``ModelPrompt``.
         language: See ``ModelPrompt``.
         retries: See ``ModelPrompt``.

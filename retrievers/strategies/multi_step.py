@@ -63,11 +63,12 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
         llm: The model, in any form that ``LLM`` takes.
         max_steps: The maximum number of further questions.
         max_calls: The maximum number of model calls.
-        total_timeout: The maximum number of seconds, including the first search. None: no limit.
+        total_timeout: The maximum number of seconds, including the first search. None means no
+            limit.
         fetch_k: The minimum number of results of each further search, with a ``top_k``.
         max_tokens: The maximum number of tokens of the passages in a prompt.
         length: Measures the passages: ``count_tokens``, or a model's own counter.
-        top_k: The number of results. None: all results.
+        top_k: The number of results. None means all results.
         prompt: Replaces the prompt, with ``{question}``, ``{passages}`` and optionally ``{steps}``.
         prompts: Prompts by role instead of the one prompt: ``"answer"`` (``{question}`` and
             ``{passages}``), ``"judge"`` (``{question}`` and ``{answer}``) and ``"rewrite"``

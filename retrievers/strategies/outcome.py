@@ -26,8 +26,8 @@ class SubResults:
     Attributes:
         question: The sub-question, or the question itself.
         results: Best first.
-        answer: The model's answer from the results. None: not requested, or no answer.
-        error: Description of a failure. None: no failure.
+        answer: The model's answer from the results. None means not requested, or no answer.
+        error: Description of a failure. None means no failure.
         tool: The name of the tool. None without tools.
         is_from_engine: Whether the answer comes from the query engine of the tool.
     """
@@ -118,7 +118,7 @@ class OutcomeObserver:
     def outcome(self) -> StrategyOutcome | None:
         """The outcome of the outermost strategies, with the errors of all strategies.
 
-        None: no strategy. A repeated question has its last results.
+        None means no strategy. A repeated question has its last results.
         """
         spans = [span for span, _ in list(self._spans.values())]
         found = {id(s): s.outcome for s in spans if isinstance(s.outcome, StrategyOutcome)}
@@ -175,9 +175,9 @@ class StepReading:
 
     Attributes:
         answer: The short answer to the whole question if ``answered``, otherwise to the question
-            of the last step. None: unknown.
+            of the last step. None means unknown.
         answered: Whether the whole question is answered.
-        question: The next question. None: no next question.
+        question: The next question. None means no next question.
     """
 
     answer: str | None = None
@@ -200,7 +200,7 @@ class MultiStep:
         answer: The last answer: the answer to the question if ``ended`` is ``"answered"``.
         calls: The number of model calls.
         usage: The calls and tokens of the model.
-        note: Description of a failure. None: no failure.
+        note: Description of a failure. None means no failure.
     """
 
     question: str
@@ -246,7 +246,7 @@ def merge_steps(
     Args:
         steps: The question itself, then the further questions.
         answered: Whether the whole question was answered.
-        top_k: The number of results. None: all results.
+        top_k: The number of results. None means all results.
     """
     first, *others = (step for step in steps if step is steps[0] or step.results)
     if not others:

@@ -37,7 +37,7 @@ class QueryDecomposition(QueryTransform):
     Args:
         llm: The model, in any form that ``LLM`` takes.
         max_queries: The maximum number of sub-questions.
-        tools: Descriptions of the tools by name. None: no tools.
+        tools: Descriptions of the tools by name. None means no tools.
         include_query: See ``QueryTransform``.
         prompt: See ``ModelPrompt``.
         language: See ``ModelPrompt``.

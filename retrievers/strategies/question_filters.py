@@ -45,7 +45,7 @@ class UsableFilters(NamedTuple):
     """The conditions of a reply that can be searched.
 
     Attributes:
-        filters: The conditions in the language of filters. None: no condition is left.
+        filters: The conditions in the language of filters. If None, no condition is left.
         dropped: Descriptions of the conditions that were dropped.
     """
 
@@ -93,7 +93,7 @@ class _Conditions:
         self._count = 0
 
     def read(self, value: Any, level: int) -> Filters | None:
-        """Return the usable conditions of a value. None: no condition."""
+        """Return the usable conditions of a value. None means no condition."""
         if isinstance(value, str):
             value = self._from_text(value)
         if value is None or value == {} or value == []:
@@ -177,7 +177,7 @@ class _Conditions:
         return {"not": all_of(*usable)}
 
     def _condition(self, key: str, operator: object, operand: Any) -> Filters | None:
-        """Return a condition on a field. None: it was dropped."""
+        """Return a condition on a field. None means that it was dropped."""
         self._count += 1
         name = field_in(key, self.fields)
         if name is None:
@@ -203,7 +203,8 @@ class _Conditions:
 
 
 def _comparisons(text: str) -> list[dict[str, str]] | None:
-    """Return the conditions of a text such as "year >= 2020 and kind = 'a'". None: other texts."""
+    """Return the conditions of a text such as "year >= 2020 and kind = 'a'". None means other
+    texts."""
     conditions = []
     for part in _AND.split(text[:_MAX_TEXT]):
         found = _COMPARISON.fullmatch(part)

@@ -26,7 +26,7 @@ class QueryRouter(QueryTransform):
     Args:
         llm: The model, in any form that ``LLM`` takes.
         routes: Descriptions of the routes, by name.
-        default: The route if the model's answer is useless. None: the first route.
+        default: The route if the model's answer is useless. None means the first route.
         prompt: See ``ModelPrompt``.
         language: See ``ModelPrompt``.
         retries: See ``ModelPrompt``.
@@ -111,7 +111,7 @@ class RouterRetriever(TransformRetriever):
             one of these. The model sees names and descriptions.
         llm: The model, in any form that ``LLM`` takes.
         default: The route if the choice is useless, or the chosen route fails (an error with
-            ``on_error="raise"``). None: the first route.
+            ``on_error="raise"``). None means the first route.
         mode: See ``TransformRetriever``.
         top_k: See ``TransformRetriever``.
         prompt: See ``ModelPrompt``.

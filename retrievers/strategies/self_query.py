@@ -40,8 +40,8 @@ class _Request:
     Attributes:
         question: The question.
         query: The text to search for.
-        filters: The conditions from the question. None: no conditions.
-        note: What was dropped or failed. None: nothing.
+        filters: The conditions from the question. None means no conditions.
+        note: What was dropped or failed. None means nothing.
     """
 
     question: str
@@ -211,7 +211,7 @@ class SelfQueryRetriever(PromptMixin, BaseRetriever):
         return [done[number] for number in range(len(requests))]
 
     def _following(self, request: _Request, results: Results | Exception) -> _Request | None:
-        """Return the search to try after a search without results. None: no further search."""
+        """Return the search to try after a search without results. None means no further search."""
         if request.filters is None or (not isinstance(results, Exception) and results):
             return None
         if isinstance(results, Exception):

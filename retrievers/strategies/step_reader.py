@@ -197,7 +197,7 @@ def _in_lines(text: str) -> dict[str, object]:
 
 
 def as_question(value: object) -> str | None:
-    """Return the question in a model's text. None: no question.
+    """Return the question in a model's text. None means no question.
 
     Raises:
         ValueError: If the question is too long, or has a tag.
@@ -214,7 +214,7 @@ def as_question(value: object) -> str | None:
 
 
 def as_answer(value: object) -> str | None:
-    """Return the short answer in a model's text. None: no answer."""
+    """Return the short answer in a model's text. None means no answer."""
     value = _VERDICTS[value] if isinstance(value, bool) else value
     is_answer = isinstance(value, str | int | float)
     text = strip_markup(_line(str(value))) if is_answer else ""

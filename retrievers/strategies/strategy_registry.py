@@ -33,7 +33,7 @@ class Strategy:
     Attributes:
         description: Completes a sentence that starts with "Before the search, ...".
         retriever: The retriever's class.
-        transform: The class of the query transform. None: no query transform.
+        transform: The class of the query transform. None means no query transform.
     """
 
     description: str

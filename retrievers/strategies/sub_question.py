@@ -154,7 +154,7 @@ class SubQuestionRetriever(TransformRetriever):
 
         Args:
             query: The question.
-            top_k: The number of results per part. None: the retriever's own.
+            top_k: The number of results per part. None means the retriever's own.
             filters: Conditions, passed to the inner retriever.
 
         Raises:

@@ -57,7 +57,7 @@ class TransformRetriever(PromptMixin, BaseRetriever):
         mode: How the results of several queries are fused: a mode of ``fuse``, or ``"share"``, in
             which the question weighs as much as all its variants together, and a variant that
             finds nothing new does not change the order. If None, the class decides.
-        top_k: The number of results, overall and per variant. None: the inner retriever's own.
+        top_k: The number of results, overall and per variant. None means the inner retriever's own.
         include_query: See ``QueryTransform``. This and the following options require a model as
             ``llm``. If None, the transform decides.
         prompt: See ``ModelPrompt``.
@@ -129,7 +129,7 @@ class TransformRetriever(PromptMixin, BaseRetriever):
 
         Args:
             llm: The model or the query transform.
-            **options: The options of the query transform. None: the default of an option.
+            **options: The options of the query transform. None means the default of an option.
 
         Raises:
             TypeError: If options are given for a query transform, or the class requires one.

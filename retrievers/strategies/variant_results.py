@@ -20,8 +20,8 @@ class VariantResults:
     Attributes:
         query: The variant.
         results: Best first.
-        error: The error of the search. None: no error.
-        answer: A model's answer from the results. None: the model was not called.
+        error: The error of the search. None means no error.
+        answer: A model's answer from the results. If None, the model was not called.
         problem: Description of a problem with the answer.
         tool: The name of the tool. None without tools.
         is_from_engine: Whether the tool is a query engine that answered.

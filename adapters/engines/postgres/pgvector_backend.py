@@ -86,7 +86,7 @@ class PgvectorBackend(VectorBackend):
         self._extension = '"' + extension.replace('"', '""') + '"'
         self._names = group, model, key
         self._record = record_kind(self.identity, group, key)
-        self._dimension = 0  # 0: unknown
+        self._dimension = 0  # 0 means unknown
         self._has_hnsw = False
         database.call(self._create)
 
@@ -191,7 +191,7 @@ class PgvectorBackend(VectorBackend):
         connection.run_script(f"SET maintenance_work_mem TO {allowed}")
 
     def _stored_dimension(self) -> int:
-        """Return the length of the stored vectors. 0: no vectors."""
+        """Return the length of the stored vectors. 0 means no vectors."""
         if not self._dimension:
             query = f"SELECT {self._extension}.vector_dims(vector) FROM {self._table} LIMIT 1"
             self._dimension = max((size for (size,) in self._db.rows(query)), default=0)
@@ -214,7 +214,7 @@ class PgvectorBackend(VectorBackend):
         Args:
             vector: A unit vector, (dimension,).
             count: Maximum number of nodes.
-            selected: Ids of the nodes to compare. None: all nodes; HNSW may miss some of them.
+            selected: Ids of the nodes to compare. None means all nodes; HNSW may miss some of them.
 
         Raises:
             VectorLengthError: If the length of the vector differs from those of the nodes.

@@ -166,7 +166,7 @@ class ServerConnection:
     Args:
         db: The connection.
         shown: The address of the graph without the password.
-        pool: The pool of the connection. None: the connection is closed after use.
+        pool: The pool of the connection. If None, the connection is closed after use.
     """
 
     def __init__(

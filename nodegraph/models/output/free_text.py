@@ -102,7 +102,7 @@ _HEDGE = re.compile(
 
 
 def read_verdict(value: object) -> tuple[bool | None, str]:
-    """Return the yes or no at the start of a text, and the words after it. None: unclear.
+    """Return the yes or no at the start of a text, and the words after it. None means unclear.
 
     "Partly" is a no, and a yes with a "but" is unclear.
 
@@ -181,7 +181,7 @@ class FinalAnswer:
         text: The answer, without thoughts and signals.
         answered: False if the model signals, as its prompt requests, a missing answer, or if its
             text is a refusal or an error.
-        problem: What the text is instead of an answer. None: the model answered, or signaled.
+        problem: What the text is instead of an answer. If None, the model answered, or signaled.
     """
 
     text: str

@@ -49,7 +49,7 @@ class Item(NamedTuple):
 
 
 def read_items(answer: str, keys: Sequence[str] = TEXT_KEYS, query: str = "") -> list[Item] | None:
-    """Return the lines of an answer that have content. None: an answer such as NONE or [].
+    """Return the lines of an answer that have content. None means an answer such as NONE or [].
 
     Headings, remarks and announcements are left out. Raises the errors of ``read_json``.
 
@@ -229,7 +229,8 @@ _SIGNAL = re.compile(
 
 
 def _item(line: str, query: str) -> Item | None:
-    """Return the item of a line. None: a heading, a remark, an announcement or a blank line."""
+    """Return the item of a line. None means a heading, a remark, an announcement or a blank
+    line."""
     text, is_listed = split_bullet(line)
     if is_label_line(line):
         return None

@@ -19,7 +19,7 @@ _TEXT_COLUMN = re.compile(
 
 
 def read_table(lines: Sequence[str]) -> list[dict[str, str]] | None:
-    """Return the rows of a Markdown or CSV table, by the names of its columns. None: no table.
+    """Return the rows of a Markdown or CSV table, by the names of its columns. None means no table.
 
     Example:
         >>> read_table(["| # | question |", "|---|---|", "| 1 | Who wrote it? |"])

@@ -85,7 +85,8 @@ def is_asked(tag: str, query: str) -> bool:
 
 
 def tagged_value(text: str, query: str = "") -> Any:
-    """Return the texts in the tags of an answer. None: the answer has no tags around its lines.
+    """Return the texts in the tags of an answer. None means that the answer has no tags around its
+    lines.
 
     The result is a text, a list or an object, as the same answer in JSON. Text outside the tags is
     an announcement or a remark, and is left out.

@@ -68,7 +68,7 @@ class ToolNames(NamedTuple):
         )
 
     def known(self, name: object) -> str | None:
-        """Return the tool of a written name. None: no tool has this name."""
+        """Return the tool of a written name. None means that no tool has this name."""
         if not isinstance(name, str):
             return None
         key = normalize(name.strip("[]【】()（）<>{}@#*`\"'“”「」 ").replace("\\_", "_"))
