@@ -154,14 +154,16 @@ class GraphDocstore(KVDocumentStore):
         return [i for i, record in hashes.items() if record.get("ref_doc_id") == ref_doc_id]
 
     def given_nodes(self, nodes: Sequence[Node]) -> dict[str, BaseNode]:
-        """Return the given nodes of documents of the graph, by id, with their metadata."""
-        records = self.records.get_many([node.id for node in nodes], _NODES)
-        given = {}
+        """Return the given nodes above nodes of the graph, by id.
+
+        The given node of a document of the graph has the document's metadata.
+        """
+        documents = {node.document_id or node.id for node in nodes}
+        records = self.records.get_many([*documents], _NODES)
         for node in nodes:
             if (record := records.get(node.id)) is not None:
                 record["__data__"]["metadata"] = deepcopy(node.metadata)
-                given[node.id] = json_to_doc(record)
-        return given
+        return {node_id: json_to_doc(record) for node_id, record in records.items()}
 
     def persist(self, persist_path: str = DEFAULT_PERSIST_PATH, fs: Any = None) -> None:
         """Write a file that ``SimpleDocumentStore`` reads, with the vectors of the nodes."""

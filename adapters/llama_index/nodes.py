@@ -196,14 +196,36 @@ def to_results(results: Iterable[ScoredNode]) -> list[NodeWithEvidence]:
         group = [*of_graph]
         given: Mapping[str, BaseNode] = {}
         if isinstance(graph, NodeGraph):
-            roots = [result.node for result in group if result.node.group == ROOT]
-            given = GraphDocstore(graph).given_nodes(roots)
+            given = GraphDocstore(graph).given_nodes([result.node for result in group])
         for result in group:
-            node = given.get(result.node.id) or _original(result.node) or to_text_node(result.node)
+            node = _to_node(result.node, given)
             score = float(result.score)
             evidence = evidence_dicts(result)
             converted.append(NodeWithEvidence(node=node, score=score, evidence=evidence))
     return converted
+
+
+def _to_node(node: Node, given: Mapping[str, BaseNode]) -> BaseNode:
+    """Return a given node, or the text node of a node below a given node."""
+    original = given.get(node.id) or _original(node)
+    if original is not None:
+        return original
+    converted = to_text_node(node)
+    above = given.get(node.document_id or "")
+    if above is not None:
+        relate_part(converted, above)
+    return converted
+
+
+def relate_part(part: TextNode, node: BaseNode) -> None:
+    """Relate a part of a node to the source document of the node, with its place there."""
+    offset = getattr(node, "start_char_idx", None)
+    if node.ref_doc_id is None or offset is None or part.start_char_idx is None:
+        return
+    part.relationships[NodeRelationship.SOURCE] = related(node.ref_doc_id, ROOT)
+    part.relationships.setdefault(NodeRelationship.PARENT, related(node.node_id))
+    part.start_char_idx += offset
+    part.end_char_idx = part.start_char_idx + len(part.text)
 
 
 def _original(node: Node) -> BaseNode | None:

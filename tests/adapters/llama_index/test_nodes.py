@@ -232,7 +232,8 @@ def test_sentences_of_given_nodes_are_text_nodes() -> None:
     search = Retriever(index.graph, "ROOT sentence", "bm25")
     (result,) = NodeGraphRetriever(search).retrieve("black")
     assert type(result.node) is TextNode
-    assert result.node.ref_doc_id == next(iter(index.docstore.docs))
+    assert result.node.ref_doc_id == "document"
+    assert result.node.parent_node.node_id == next(iter(index.docstore.docs))
 
 
 # Exported nodes

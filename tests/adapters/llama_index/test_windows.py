@@ -230,6 +230,28 @@ def test_window_has_metadata_and_span_of_split_document() -> None:
             assert text[node.start_char_idx : node.end_char_idx] == node.text
 
 
+@pytest.mark.parametrize("is_split", [False, True])
+def test_window_of_inserted_document_names_it(is_split: bool) -> None:
+    text = f"\n\n{LONG if is_split else TEXTS[1]}"
+    index = NodeGraphIndex.from_documents([Document(text=text, id_="drinks")])
+    for window in index.as_retriever(max_tokens=BUDGET).retrieve(QUERY):
+        node = window.node
+        assert isinstance(node, TextNode)
+        assert node.ref_doc_id == "drinks"
+        assert text[node.start_char_idx : node.end_char_idx] == node.text
+
+
+def test_window_of_given_node_names_its_document() -> None:
+    nodes = SentenceSplitter(chunk_size=200).get_nodes_from_documents(
+        [Document(text=LONG, id_="d")]
+    )
+    for window in NodeGraphIndex(nodes).as_retriever(max_tokens=BUDGET).retrieve(QUERY):
+        node = window.node
+        assert isinstance(node, TextNode)
+        assert node.ref_doc_id == "d"
+        assert LONG[node.start_char_idx : node.end_char_idx] == node.text
+
+
 def test_filters_select_windows_of_split_documents() -> None:
     index = _split_index()
     for options in ({"filters": {"shelf": 2}}, {"doc_ids": ["spoons", "knives"]}):
