@@ -10,6 +10,7 @@ from .base_retriever import BaseRetriever as BaseRetriever
 from .composite.auto_merge import AutoMergeRetriever as AutoMergeRetriever
 from .composite.default_retriever import DefaultRetriever as DefaultRetriever
 from .composite.fusion import FusionRetriever as FusionRetriever
+from .composite.graph_nodes import GraphNodesRetriever as GraphNodesRetriever
 from .composite.link_retriever import LinkRetriever as LinkRetriever
 from .composite.recursive import RecursiveRetriever as RecursiveRetriever
 from .composite.window import WindowRetriever as WindowRetriever

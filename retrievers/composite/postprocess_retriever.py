@@ -39,10 +39,14 @@ class PostprocessRetriever(BaseRetriever):
     fetches_on = False
     """Whether more hits are retrieved if the hits yield fewer than ``top_k`` results."""
 
+    takes_documents = False
+    """Whether hits may be documents of other frameworks, which are in no graph."""
+
     def __init__(self, inner: RetrieverLike, *, top_k: int | None = None) -> None:
         super().__init__(top_k=top_k)
         self.inner = as_retriever(inner, "inner")
-        check_in_graph(self.inner, type(self).__name__)
+        if not self.takes_documents:
+            check_in_graph(self.inner, type(self).__name__)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.inner!r}, top_k={self.top_k})"

@@ -391,9 +391,12 @@ def check_in_graph(retriever: object, owner: str) -> None:
         TypeError: If all results come from foreign retrievers.
     """
     parts = [*with_all_inner(retriever)]
+    if any(getattr(part, "takes_documents", False) for part in parts):
+        return
     leaves = [part for part in parts if not getattr(part, "inner_retrievers", ())]
     if leaves and all(isinstance(leaf, ForeignRetriever) for leaf in leaves):
         raise TypeError(
             f"{owner} needs the parents or neighbors of results, and the results of {leaves[0]!r} "
-            "are in no node graph; add the documents to a NodeGraph, and search the graph"
+            "are in no node graph; add the documents to a NodeGraph and search the graph, or use "
+            "GraphNodesRetriever if their ids are ids of nodes"
         )

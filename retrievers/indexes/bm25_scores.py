@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .node_table import Mask, Matching, Orders, Rows
+from .node_table import Mask, MatchingRows, Orders, Rows
 from .postings import Counts, Ints, Postings
 
 Floats = npt.NDArray[np.float64]
@@ -243,7 +243,7 @@ class QueryPostings(NamedTuple):
 
 
 def best_rows(
-    query: QueryPostings, limit: int | None, allowed: Matching | None, orders: Orders
+    query: QueryPostings, limit: int | None, allowed: MatchingRows | None, orders: Orders
 ) -> tuple[npt.NDArray[Any], Floats]:
     """Return the rows with the highest sums, best first, and the sums.
 

@@ -154,7 +154,7 @@ class FieldValues:
         return good[self.codes]
 
 
-class Matching(NamedTuple):
+class MatchingRows(NamedTuple):
     """The rows of a table that meet a filter. Empty rows may be among them.
 
     Attributes:
@@ -166,7 +166,7 @@ class Matching(NamedTuple):
     rows: Rows | None
 
     @classmethod
-    def of(cls, mask: Mask) -> Matching:
+    def of(cls, mask: Mask) -> MatchingRows:
         """Return the rows of a mask."""
         is_few = np.count_nonzero(mask) <= _FEW * len(mask)
         return cls(mask, np.flatnonzero(mask) if is_few else None)
@@ -181,10 +181,10 @@ class KeptMatches:
     """The matching rows of the latest filters, for one number of rows."""
 
     def __init__(self) -> None:
-        self._kept: dict[Hashable, Matching] = {}
+        self._kept: dict[Hashable, MatchingRows] = {}
         self._bytes = 0
 
-    def get(self, key: Hashable, size: int) -> Matching | None:
+    def get(self, key: Hashable, size: int) -> MatchingRows | None:
         """Return the matching rows of a filter among a number of rows, if they are kept."""
         kept = self._kept.pop(key, None)
         if kept is None:
@@ -195,7 +195,7 @@ class KeptMatches:
         self._kept[key] = kept  # now the latest
         return kept
 
-    def put(self, key: Hashable, matching: Matching) -> None:
+    def put(self, key: Hashable, matching: MatchingRows) -> None:
         """Keep the matching rows of a filter, and drop those that were not used for longest."""
         self._kept[key] = matching
         self._bytes += matching.size
@@ -217,7 +217,7 @@ class TableSnapshot(NamedTuple):
 
     ids: Sequence[str]
     orders: Orders
-    matching: Matching | None
+    matching: MatchingRows | None
     parents: Runs[str | None]
     rows: Mapping[str, int]
 
@@ -355,7 +355,7 @@ class NodeTable:
         """Return a snapshot of the rows."""
         return TableSnapshot(self.ids, self.orders, self.matching(filter), self._parents, self.rows)
 
-    def matching(self, filter: Filter) -> Matching | None:
+    def matching(self, filter: Filter) -> MatchingRows | None:
         """Return the rows that meet a filter; None if it has no condition."""
         if not filter:
             return None
@@ -365,7 +365,7 @@ class NodeTable:
             mask = filter.mask(self._meets)
             if mask is None:
                 return None
-            kept = Matching.of(mask)
+            kept = MatchingRows.of(mask)
             self._kept.put(key, kept)
         return kept
 

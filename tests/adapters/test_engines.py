@@ -296,3 +296,32 @@ def test_example_on_the_page_runs(
     scope: dict[str, Any] = {}
     exec(block, scope)
     same(graph, scope["index"])
+
+
+def test_distributed_engine_finds_nodes_of_graph(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, socket_enabled: None, capsys: Any
+) -> None:
+    """Run the recipe of docs/scale.md, then change and remove a document."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the packages, when they are imported
+        for package in ("langchain_milvus", "milvus_lite"):
+            pytest.importorskip(package, reason=f"no {package}: pip install --group ci")
+    page = (Path(__file__).parents[2] / "docs" / "scale.md").read_text("utf-8")
+    (recipe,) = [block for block in page.split("```py\n")[1:] if "langchain_milvus" in block]
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(recipe.split("```")[0], names)
+    assert capsys.readouterr().out == "['Black tea is fermented.']\ntea\n"
+    names["put"](document(1, "Black tea is oxidized.\nGreen tea is not."))
+    names["remove"]("tea")
+    names["put"](names["Document"]("Black tea needs boiling water.", id="tea"))
+    found = names["hits"].retrieve("black tea", top_k=2)
+    assert {result.text for result in found} == {
+        "Black tea is oxidized.",
+        "Black tea needs boiling water.",
+    }
+    assert {result.node.group for result in found} == {"sentence"}
+    names["remove"]("tea")
+    texts = [result.text for result in names["hits"].retrieve("boiling water", top_k=9)]
+    assert "Black tea needs boiling water." not in texts
+    names["graph"].close()

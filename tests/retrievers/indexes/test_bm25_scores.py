@@ -13,7 +13,7 @@ from nodekin.retrievers.indexes.bm25_scores import (
     Saturation,
     best_rows,
 )
-from nodekin.retrievers.indexes.node_table import Matching
+from nodekin.retrievers.indexes.node_table import MatchingRows
 
 LIMITS = st.sampled_from([None, 1, 2, 3, 5, 10, 256, 1000])
 SEEDS = st.integers(0, 2**32 - 1)
@@ -56,7 +56,7 @@ def check(seed: int, limit: int | None, density: float | None, lowest: float) ->
     query = random_query(random, size, lowest, saturation)
     allowed = None if density is None else random.random(size) < density
     orders = random.permutation(size).astype(np.int64)
-    matching = None if allowed is None else Matching.of(allowed)
+    matching = None if allowed is None else MatchingRows.of(allowed)
     rows, scores = best_rows(query, limit, matching, orders)
     assert (rows.tolist(), scores.tolist()) == brute(query, limit, allowed, orders)
 
