@@ -23,6 +23,12 @@ _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 # Whole names are compared, since a sheet may have millions of elements.
 _PARAGRAPH = f"{_TEXT}p"
 
+_AUTOMATIC_STYLES = f"{_OFFICE}automatic-styles"
+
+_SHEET = f"{_TABLE}table"
+
+_COLUMN = f"{_TABLE}table-column"
+
 _ROW = f"{_TABLE}table-row"
 
 _COLUMNS_REPEATED = f"{_TABLE}number-columns-repeated"
@@ -49,7 +55,7 @@ _HIDDEN = ("collapse", "filter")
 class _Sheet:
     """The state of a sheet while its rows are read."""
 
-    name: str
+    name: str = ""
     row: int = 0
     column: int = 0
     last_column: int = -1
@@ -66,19 +72,21 @@ def read_open_cells(archive: zipfile.ZipFile, source: SourceFile) -> dict[str, S
     styles: dict[str, TextRun] = {}
     _add_styles(styles, xml_part(archive, "styles.xml"))
     sheets: list[_Sheet] = []
+    sheet = _Sheet()
     with archive.open("content.xml") as file:
-        for event, element in ElementTree.iterparse(file, ("start", "end")):
+        for _, element in ElementTree.iterparse(file):
             tag = element.tag
-            if event == "start":
-                if tag == f"{_TABLE}table":
-                    sheets.append(_Sheet(attribute(element, "name")))
-            elif tag == f"{_OFFICE}automatic-styles":
-                _add_styles(styles, element)
-            elif tag == f"{_TABLE}table-column" and sheets:
-                _read_column(sheets[-1], element)
-            elif tag == _ROW and sheets:
-                _read_row(sheets[-1], element, styles)
+            if tag == _ROW:
+                _read_row(sheet, element, styles)
                 element.clear()
+            elif tag == _COLUMN:
+                _read_column(sheet, element)
+            elif tag == _SHEET:
+                sheet.name = attribute(element, "name")
+                sheets.append(sheet)
+                sheet = _Sheet()
+            elif tag == _AUTOMATIC_STYLES:
+                _add_styles(styles, element)
     for sheet in sheets:
         _note_hidden(sheet, source)
     return {sheet.name: sheet.cells for sheet in sheets}
@@ -142,17 +150,19 @@ def _shown(cell: Element, paragraphs: list[Element], styles: Mapping[str, TextRu
     """Return the text of a cell if it differs from its value, else None."""
     kind = cell.get(_VALUE_TYPE, "")
     style = styles.get(cell.get(_STYLE_NAME, ""), _PLAIN)
-    if style == _PLAIN and all(len(paragraph) == 0 for paragraph in paragraphs):
-        if kind not in _TYPED:
+    is_typed = kind in _TYPED
+    first = paragraphs[0]
+    if len(paragraphs) == 1 and len(first) == 0 and style == _PLAIN:  # most cells
+        if not is_typed:
             return None
-        lines = [[TextRun(paragraph.text or "")] for paragraph in paragraphs]
+        text = first.text or ""
     else:
         lines = [list(_runs(paragraph, style, styles)) for paragraph in paragraphs]
-    has_marks = any(run.height or run.is_struck for line in lines for run in line)
-    if kind not in _TYPED and not has_marks:
-        return None
-    text = "\n".join(joined_runs(line) for line in lines)
-    if kind in _TYPED:
+        has_marks = any(run.height or run.is_struck for line in lines for run in line)
+        if not is_typed and not has_marks:
+            return None
+        text = "\n".join(joined_runs(line) for line in lines)
+    if is_typed:
         text = " ".join(text.split())
     return None if kind == "date" and is_ambiguous_date(text) else text
 

@@ -166,22 +166,35 @@ def read_cells(data: bytes, name: str, workbook: Workbook, source: SourceFile) -
     last_column = -1
     hidden_rows: list[int] = []
     is_hidden = False
+    plain_styles = {style.encode() for style, form in workbook.styles.items() if form is PLAIN}
+    if b"0" in plain_styles or not workbook.styles:
+        plain_styles.add(b"")  # cells without a style have style 0
+    has_marked = bool(workbook.strings)
     for match in _CELL.finditer(data):
-        if match["row"] is not None:
-            attributes = _attributes(match["row"])
+        row_attributes, letters, style, kind, others, content, value = match.groups(b"")
+        if match.start("row") >= 0:
+            attributes = _attributes(row_attributes)
             row = integer(attributes.get("r"), row + 2) - 1
             column = -1
             is_hidden = _is_hidden(attributes, "ht")
             continue
-        letters, style, kind = _cell_attributes(match)
+        if others and not others.isspace():
+            letters, style, kind = _cell_attributes(match)
         column = _column(letters) if letters else column + 1
-        if match["content"] is None:
+        if not content:
             continue
-        last_column = max(last_column, column)
+        if column > last_column:
+            last_column = column
         if is_hidden and (not hidden_rows or hidden_rows[-1] != row):
             hidden_rows.append(row)
-        value = match["value"].decode("utf-8", "replace")
-        _read_cell(cells, (row, column), workbook.styles.get(style, PLAIN), kind, value, workbook)
+        if style in plain_styles:  # the library's value is enough for most cells
+            if kind == b"s" and not has_marked:
+                continue
+            if kind in _NUMBER_KINDS and len(value) < _FEW_DIGITS:
+                continue
+        form = workbook.styles.get(style.decode() or "0", PLAIN)
+        text = value.decode("utf-8", "replace")
+        _read_cell(cells, (row, column), form, kind.decode() or "n", text, workbook)
     if hidden_rows:
         source.note("hidden rows read", f"{name}, row {hidden_rows[0] + 1}", len(hidden_rows))
     if hidden := [at for at in _hidden_columns(data) if at <= last_column]:
@@ -196,14 +209,11 @@ def _attributes(text: bytes) -> dict[str, str]:
     return {name.decode(): value.decode("utf-8", "replace") for name, value in found}
 
 
-def _cell_attributes(match: re.Match[bytes]) -> tuple[str, str, str]:
-    """Return the letters of the column, the style and the kind of a cell."""
-    _, letters, style, kind, others, _, _ = match.groups()
-    if others and not others.isspace():
-        attributes = _attributes(match[0].partition(b">")[0])
-        place = attributes.get("r", "").rstrip("0123456789")
-        return place, attributes.get("s", "0"), attributes.get("t", "n")
-    return (letters or b"").decode(), (style or b"0").decode(), (kind or b"n").decode()
+def _cell_attributes(match: re.Match[bytes]) -> tuple[bytes, bytes, bytes]:
+    """Return the letters of the column, the style and the kind of a cell with other attributes."""
+    attributes = _attributes(match[0].partition(b">")[0])
+    place = attributes.get("r", "").rstrip("0123456789")
+    return place.encode(), attributes.get("s", "").encode(), attributes.get("t", "").encode()
 
 
 def _is_hidden(attributes: Mapping[str, str], size: str) -> bool:
@@ -225,6 +235,8 @@ _MAX_COLUMNS = 16_384
 
 
 _FEW_DIGITS = 15
+
+_NUMBER_KINDS = (b"", b"n")
 
 
 def _read_cell(
@@ -254,11 +266,11 @@ def _read_cell(
 
 
 @lru_cache(maxsize=2_000)
-def _column(letters: str) -> int:
+def _column(letters: bytes) -> int:
     """Return the number of a column, from 0, by its letters."""
     number = 0
-    for letter in letters:
-        number = number * 26 + ord(letter.upper()) - ord("A") + 1
+    for letter in letters.upper():
+        number = number * 26 + letter - ord("A") + 1
     return number - 1
 
 

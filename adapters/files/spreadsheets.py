@@ -88,9 +88,12 @@ class _Parts:
 def _show(rows: list[list[Any]], cells: SheetCells, first_row: int, first_column: int) -> int:
     """Replace values by what is displayed. Return the number of values that are not displayed."""
     hidden = 0
+    texts = cells.texts
+    are_texts_shown = not cells.styles and not cells.strings
     for row, values in enumerate(rows, start=first_row):
         for column, value in enumerate(values, start=first_column):
-            if value == "":
+            is_text = isinstance(value, str)
+            if is_text and (not value or (are_texts_shown and (row, column) not in texts)):
                 continue
             shown = _displayed(cells.shown((row, column), value))
             hidden += shown == "" and value != 0
