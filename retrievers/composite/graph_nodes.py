@@ -35,6 +35,7 @@ class GraphNodesRetriever(PostprocessRetriever):
         TypeError: If ``graph`` is not a NodeGraph.
 
     Example:
+        >>> from nodekin.nodegraph import NodeGraph
         >>> graph = NodeGraph()
         >>> ids = graph.add(["Green tea.", "Black tea."])
         >>> def engine(query: str) -> list[dict[str, str]]:

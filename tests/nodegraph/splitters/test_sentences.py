@@ -177,12 +177,16 @@ def test_chinese_encyclopedia_has_whole_sentences(data: Path) -> None:
 
 @given(TEXTS)
 def test_sentences_and_paragraphs_cover_text(text: str) -> None:
-    for spans, split in (
-        (sentence_spans(text), split_sentences),
-        (paragraph_spans(text), split_paragraphs),
-    ):
-        check_chunks(text, spans, len(text), 0, len)
-        assert split(text) == [text[begin:end] for begin, end in spans]
+    paragraphs = paragraph_spans(text)
+    check_chunks(text, paragraphs, len(text), 0, len)
+    assert split_paragraphs(text) == [text[begin:end] for begin, end in paragraphs]
+    sentences = sentence_spans(text)
+    assert split_sentences(text) == [text[begin:end] for begin, end in sentences]
+    covered = 0
+    for begin, end in [*sentences, (len(text), len(text))]:
+        assert not re.sub(r"[\s|+:=*_~#-]", "", text[covered:begin]), "only rules are left out"
+        assert begin < end or begin == len(text)
+        covered = end
 
 
 @pytest.mark.parametrize("text", LONG_LINES.values(), ids=LONG_LINES)
