@@ -184,8 +184,9 @@ class TransformerVectors:
     def batches(
         self, texts: Sequence[str], prompts: Sequence[str], settings: dict[str, Any]
     ) -> Iterator[Batch] | None:
-        """Return the vectors of texts in batches, the longest first. None means that use
-        ``encode``.
+        """Return the vectors of texts in batches, the longest first.
+
+        None means that use ``encode``.
 
         Args:
             texts: The texts.

@@ -151,8 +151,10 @@ class VectorBackend:
         """Do slow work after an update, such as building an index; nothing by default."""
 
     def stored(self, ids: Sequence[str]) -> dict[str, str] | None:
-        """Return the fingerprints of existing nodes. None means that the store has no look-up by
-        id."""
+        """Return the fingerprints of existing nodes.
+
+        None means that the store has no look-up by id.
+        """
         raise NotImplementedError
 
     def count(self) -> int | None:
@@ -549,8 +551,10 @@ class StoreIndex(FilterIndex):
     def _candidates(
         self, table: NodeTable, allowed: Mask, unwritten: list[str], query: Vectors, limit: int
     ) -> tuple[Rows, Scores] | None:
-        """Return scored rows that contain the best ones. None means that the store returned too
-        few."""
+        """Return scored rows that contain the best ones.
+
+        None means that the store returned too few.
+        """
         count = int(allowed.sum())
         selected = None
         requested = limit + limit // 4 + 4
@@ -698,7 +702,7 @@ class StoreRecord:
 
     Args:
         graph: The node graph.
-        identity: The store's identity. None means not recognizable.
+        identity: The store's identity, or None if it is not recognized.
         group: The group.
         key: The key of the embedding.
     """
@@ -709,8 +713,7 @@ class StoreRecord:
         self._rows: dict[str, str] = {}  # the record if the store has no identity
 
     def state(self) -> tuple[State | None, int]:
-        """Return the recorded state of the store and its number of rows. None means not
-        recorded."""
+        """Return the recorded state of the store and its number of rows, or None for each."""
         value = self.read([_STATE]).get(_STATE)
         if value is None:
             return None, 0

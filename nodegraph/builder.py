@@ -76,7 +76,7 @@ class GroupBuilder:
 
     Args:
         store: The store of the graph.
-        progress: Whether to print a progress bar. By default, only to a terminal.
+        progress: Whether to print a progress bar. If None, only a terminal gets one.
     """
 
     def __init__(self, store: GraphStore, progress: bool | None) -> None:
@@ -401,8 +401,10 @@ class GroupBuilder:
 
     @contextmanager
     def _workers(self, group: NodeGroup, executor: Executor | None) -> Iterator[_Submit | None]:
-        """Provide a function that starts the transform of a node. None means that this thread calls
-        it."""
+        """Provide a function that starts the transform of a node.
+
+        None means that this thread calls it.
+        """
         if executor is not None and group.scope == "node" and not group.rule.trans_node:
             rule = pickled(group.rule, f"the transform of group {group.name!r}")
             try:

@@ -45,7 +45,7 @@ def limit_concurrency(limit: int | None) -> AbstractContextManager[int | None]:
     has 4. If limits are nested, the lower limit applies.
 
     Args:
-        limit: Maximum number of concurrent calls. None means unchanged.
+        limit: Maximum number of concurrent calls. If None, the limit stays as it is.
 
     Raises:
         TypeError: If the limit is not an integer.
@@ -386,7 +386,7 @@ def track(
         total: The number of items.
         what: The label of the bar.
         unit: The name of an item.
-        show: Whether to draw the bar. By default, only on a terminal, after two seconds.
+        show: Whether to draw the bar. If None, it is drawn only on a terminal, after two seconds.
     """
     with ProgressBar(unit, show) as bar:
         bar.start(total, what)
@@ -400,7 +400,7 @@ class ProgressBar:
 
     Args:
         unit: The name of an item.
-        show: Whether to draw the bar. By default, only on a terminal, after two seconds.
+        show: Whether to draw the bar. If None, it is drawn only on a terminal, after two seconds.
     """
 
     def __init__(self, unit: str, show: bool | None) -> None:

@@ -125,7 +125,7 @@ class Corpus:
         store: The store of the graph.
         change_lock: A lock that is held by changes of documents.
         options: Options for reading.
-        progress: Whether to print a progress bar. By default, only to a terminal.
+        progress: Whether to print a progress bar. If None, only a terminal gets one.
 
     Attributes:
         report: The report of the last ``add`` or ``refresh``.

@@ -49,15 +49,14 @@ class NodeGraph:
 
     Args:
         source: Files and folders to read: a path, or a list of paths. A source that is already in
-            the store is refreshed: only changed files are read. Add texts with ``add``. None means
-                no
-            files.
+            the store is refreshed: only changed files are read. Add texts with ``add``. If None,
+            nothing is read.
         embed: An embedding model, or a dict of models by key: ``{"e5": model, "title": other}``. A
             model is a function from a list of texts to vectors, an ``Embedder``, or a LangChain,
             LlamaIndex or sentence-transformers model. Texts are embedded on the first search. None:
             words are compared.
         store: Path of a SQLite file, or the URL of a PostgreSQL server
-            (``"postgresql://user@host/database?schema=name"``). By default, in memory.
+            (``"postgresql://user@host/database?schema=name"``). If None, memory is used.
         on_error: ``"raise"``: an unreadable file or a failing transform raises. ``"skip"``: the
             document is left out and listed in ``failures``. If None, a failing transform and an
             unreadable named file raise; unreadable files of folders are skipped. A warning has
@@ -68,7 +67,7 @@ class NodeGraph:
             documents: all metadata except ``excluded_embed_metadata_keys``. LangChain documents:
             ``headings``. Other documents: ``title``, ``headings`` and ``table_head``.
         reading: Options for reading files and folders: limits, encodings, skipped files, OCR.
-        progress: Whether to print progress bars to stderr. By default, only to a terminal.
+        progress: Whether to print progress bars to stderr. If None, only a terminal gets one.
 
     Raises:
         ReadError: If a source cannot be read.
@@ -405,7 +404,7 @@ class NodeGraph:
             executor: Runs transforms of texts, and embedding models: any executor of
                 ``concurrent.futures``, such as a ``ProcessPoolExecutor``, or Dask's
                 ``client.get_executor()``. Transforms of nodes and of whole groups run in this
-                process. By default, in this process, or in ``num_workers`` threads.
+                process. If None, they run in this process, or in ``num_workers`` threads.
 
         Returns:
             The failures of these groups and their ancestors, with ``on_error="skip"``.

@@ -366,8 +366,10 @@ class GraphReader:
         return searched_texts(nodes, self.search_rule)
 
     def search_rule(self, group: str) -> SearchTextRule | None:
-        """Return the search text of a group, else of the graph. None means that the documents
-        decide."""
+        """Return the search text of a group, else of the graph.
+
+        None means that the documents decide.
+        """
         declared: SearchTextRule | None = None
         if group != ROOT:
             with suppress(LookupError):  # stored by an earlier process, not registered

@@ -206,8 +206,9 @@ def _foreign_page(metadata: Mapping[str, Any]) -> str:
 
 
 def _line_label(node: Node, file_name: str) -> str:
-    """Return the line of a node's first word in a text file. The result is empty if the file has
-    no lines.
+    """Return the line of a node's first word in a text file.
+
+    The result is empty if the file has no lines.
 
     Only files that were read as one document have lines: their document ids are their paths.
     """

@@ -54,7 +54,7 @@ class Node:
         search_text: The metadata to search with the text, for the node and its descendants.
             Settings of the group and the graph have priority. None means ``inherited_search_text``.
         inherited_search_text: The search text of the parent.
-        graph: The graph of the node. None means not in a graph.
+        graph: The graph of the node. If None, the node is in no graph.
 
     Example:
         >>> Node("A short note.", {"page": 3}).text

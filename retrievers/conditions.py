@@ -171,7 +171,7 @@ _HOLDS: dict[str, Callable[[int], bool]] = {
 def _order(
     value: Any, when: CalendarTime | None, bound: Any, date_of_bound: CalendarTime | None
 ) -> int | None:
-    """Return -1, 0 or 1 for a value below, equal to or above a bound. None means not comparable."""
+    """Return -1, 0 or 1 for a value below, equal to or above a bound, or None for other types."""
     if isinstance(value, bool):  # bools are not numbers, as in equality
         return None
     if when is not None and date_of_bound is not None:

@@ -322,8 +322,10 @@ def _weights_of_words(sentence: _Sentence, weights: Mapping[str, float]) -> dict
 
 
 def _header_of(sentences: Sequence[_Sentence], at: int) -> _Sentence | None:
-    """Return the first row of the table that a row belongs to. None means that it is no other
-    row."""
+    """Return the first row of the table that a row belongs to.
+
+    None means that it is no other row.
+    """
     first = at
     while first >= 0 and sentences[first].is_row:
         first -= 1

@@ -41,9 +41,7 @@ def test_pages_explain_values_in_sentences(page: str) -> None:
     assert [text for text in passages if NOTE.search(text)] == []
 
 
-@pytest.mark.parametrize(
-    "package", [p for p in PACKAGES if p not in ("retrievers/composite", "retrievers/foreign")]
-)
+@pytest.mark.parametrize("package", PACKAGES)
 def test_docstrings_explain_values_in_sentences(package: str) -> None:
     passages = programs_prose((REPO / package).glob("*.py"))
     assert [place for place, text in passages if NOTE.search(text)] == []

@@ -249,8 +249,10 @@ _REMEDIES = {**REMEDIES, "scanned": "read with: nodekin index --ocr", WITHOUT_RE
 
 
 def describe_skipped_files(graph: NodeGraph) -> str:
-    """Return the number, kinds and remedies of the skipped files. The result is empty if no file
-    was skipped."""
+    """Return the number, kinds and remedies of the skipped files.
+
+    The result is empty if no file was skipped.
+    """
     return describe_skipped(graph.failures, _REMEDIES)
 
 

@@ -121,7 +121,7 @@ _MAX_UNNAMED = 20_000_000  # bytes of a file with another suffix
 
 
 def _kind_of(path: Path, head: bytes) -> str:
-    """Return the kind of an Office file by its content. An empty result means another file."""
+    """Return the kind of an Office file by its content, or an empty text for other files."""
     is_named = path.suffix.lower() in _OFFICE_NAMES
     is_small = is_named or path.stat().st_size <= _MAX_UNNAMED  # an archive may be huge
     if not is_small or not head.startswith((_ZIP, _OLE, b"{\\rtf1")):

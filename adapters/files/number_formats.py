@@ -407,7 +407,7 @@ def _scientific(tokens: list[_Token], value: Decimal) -> str:
 
 
 def _fraction_slash(tokens: list[_Token]) -> int:
-    """Return the index of the slash between two numbers. 0 means not a fraction."""
+    """Return the index of the slash between two numbers, or 0 if there is no fraction."""
     for at, token in enumerate(tokens):
         is_between = 0 < at < len(tokens) - 1
         if token.text == "/" and is_between and tokens[at - 1].kind == "digit":

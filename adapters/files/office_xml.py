@@ -98,7 +98,7 @@ def local_name(element: Element) -> str:
 
 
 def attribute(element: Element, name: str) -> str:
-    """Return an attribute by its name without a namespace. An empty result means missing."""
+    """Return an attribute by its name without a namespace, or an empty text if it is missing."""
     return next((v for k, v in element.attrib.items() if k.rpartition("}")[2] == name), "")
 
 
@@ -296,8 +296,10 @@ def raised(style: Element) -> int:
 
 
 def is_line_through(style: Element) -> bool | None:
-    """Return whether a style of OpenDocument strikes text through. None means that it does not
-    say."""
+    """Return whether a style of OpenDocument strikes text through.
+
+    None means that it does not say.
+    """
     names = ("text-line-through-style", "text-line-through-type")
     values: list[str] = []
     for child in style:

@@ -587,7 +587,7 @@ def _first_raised(ruler: _Ruler, text: str, start: int, end: int, beside: int) -
 
 
 def _parting(ruler: _Ruler, text: str, start: int, stop: int, size: float) -> int:
-    """Return the index at which a line must be split. 0 means no split.
+    """Return the index at which a line must be split, or 0 if it stays whole.
 
     PDFium merges several lines if a later line contains a superscript, even from the foot of a
     column to the head of the next column. Such a line ends at another height than its start and

@@ -772,7 +772,7 @@ def _is_next(number: tuple[int, ...], last: tuple[int, ...]) -> bool:
 def _heading_number(
     lines: Lines, at: int, is_below: Sequence[bool], levels: Mapping[float, int]
 ) -> tuple[int, ...]:
-    """Return the number of a line that may be a heading. An empty result means not a heading."""
+    """Return the number of a line that may be a heading, or an empty text for other lines."""
     line = lines[at]
     match = HEADING_NUMBER.match(line.text)
     if not match or len(line.text) > 80 or _NO_TITLE.search(line.text):

@@ -60,7 +60,7 @@ class NodeGraphVectorStore(VectorStore):
         similarity: As in ``Retriever``. None means ``"cosine"``, or ``"bm25"`` without a model.
         store: The path of a file for the new graph. If None, in memory.
         filter: Conditions on metadata for all searches. Conditions of a search are added.
-        score_key: The metadata field for scores. None means unchanged documents.
+        score_key: The metadata field for scores. If None, documents are returned unchanged.
         relevance_score_fn: Converts a score to a number from 0 to 1. Defaults to the score
             itself for ``"cosine"``, and ``score / (1 + score)`` for ``"bm25"``.
         target: The group to return. None means ``group``.

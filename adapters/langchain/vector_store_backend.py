@@ -100,8 +100,10 @@ class LangChainBackend(VectorBackend):
         return [_node_id(document) for document in documents]
 
     def stored(self, ids: Sequence[str]) -> dict[str, str] | None:
-        """Return the fingerprints of the stored nodes. None means that the store has no look-up by
-        id."""
+        """Return the fingerprints of the stored nodes.
+
+        None means that the store has no look-up by id.
+        """
         try:
             documents = self._store.get_by_ids(ids)
         except NotImplementedError:

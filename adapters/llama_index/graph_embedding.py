@@ -13,8 +13,10 @@ from .nodes import NamedByClass
 
 
 def embedding_of(graph: NodeGraph) -> BaseEmbedding | None:
-    """Return the first embedding model of a graph as a LlamaIndex model. None means that there is
-    none."""
+    """Return the first embedding model of a graph as a LlamaIndex model.
+
+    None means that there is none.
+    """
     key = next(iter(graph.embeddings.embedders), None)
     return None if key is None else GraphEmbedding(graph, key)
 

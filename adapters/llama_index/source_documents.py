@@ -49,8 +49,10 @@ class NodePlaces(NamedTuple):
 
 
 def node_places(source: BaseNode, nodes: Sequence[BaseNode]) -> NodePlaces | None:
-    """Return the places of nodes in their source. None means that they are not parts that cover its
-    text."""
+    """Return the places of nodes in their source.
+
+    None means that they are not parts that cover its text.
+    """
     whole = source.get_content(MetadataMode.NONE)
     starts: dict[str, int] = {}
     gaps = []
@@ -182,8 +184,10 @@ class SourceDocuments:
 
 
 def _joined(source: str, nodes: Sequence[Node], places: NodePlaces) -> Document | None:
-    """Return the document of nodes. None means that they have changed, or have metadata of their
-    own."""
+    """Return the document of nodes.
+
+    None means that they have changed, or have metadata of their own.
+    """
     if len(nodes) < len(places.starts):
         return None
     first = nodes[0]

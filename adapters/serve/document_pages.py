@@ -84,8 +84,7 @@ class DocumentPages:
         return [] if self._is_restricted else self.graph.failures
 
     def skipped_files(self) -> str:
-        """Return the number, kinds and remedies of visible skipped files. An empty result means
-        none."""
+        """Return the number, kinds and remedies of visible skipped files, or an empty text."""
         return describe_skipped(self._failures())
 
     def ranks_by_file(self, results: Sequence[ScoredNode]) -> list[list[int]]:

@@ -152,8 +152,10 @@ def name_of(node: Node) -> str:
 
 
 def _hit(result: ScoredNode) -> dict[str, int]:
-    """Return the span of the best match. The result is empty if the node of the result matched
-    itself."""
+    """Return the span of the best match.
+
+    The result is empty if the node of the result matched itself.
+    """
     hit = result.best_match
     node = result.node
     if hit.id == node.id or hit.document_id != node.document_id:

@@ -23,7 +23,7 @@ class AnswerCache:
     """A cache of answers in a store. Threads with the same key share a call.
 
     Args:
-        store: A store, or the path of a file. By default, in memory.
+        store: A store, or the path of a file. If None, memory is used.
 
     Attributes:
         hits: Number of prompts that were answered from the cache.
@@ -69,8 +69,10 @@ class AnswerCache:
             self.store.close()
 
     def _get(self, key: str) -> bytes | None:
-        """Return a stored answer as JSON, and count it. None means not stored, unlike
-        ``b"null"``."""
+        """Return a stored answer as JSON, and count it.
+
+        None is no stored answer, unlike ``b"null"``.
+        """
         stored = self.store.values.get(_KIND, [key]).get(key)
         with self._lock:
             self.hits += stored is not None
@@ -105,7 +107,7 @@ class CachedLLM(AnswerCache):
 
     Args:
         llm: The model, in any form that ``LLM`` accepts.
-        store: The path of a file, or a store. By default, in memory.
+        store: The path of a file, or a store. If None, memory is used.
 
     Raises:
         TypeError: If the model is not supported.

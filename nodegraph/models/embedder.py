@@ -175,7 +175,7 @@ class Embedder:
         aembed_queries: The async function for queries. None means a thread.
         batch_size: Maximum number of texts per call. Batches of very long texts are smaller.
         num_workers: Number of concurrent calls for passages, in threads. Use 4 to 16 for a model
-            server. 0 and 1 mean sequential.
+            server. With 0 or 1, calls follow each other.
 
     Raises:
         TypeError: If the model is not supported, or an argument has a wrong type.

@@ -92,7 +92,7 @@ def decode(data: bytes, source: SourceFile, label: str = "", place: str = "") ->
         data: The bytes.
         source: The file. It records the encoding.
         label: The declared encoding.
-        place: The part of the file for notes. An empty value means the line.
+        place: The part of the file for notes. If it is empty, notes name the line.
 
     Raises:
         ReadError: If the bytes are not text.

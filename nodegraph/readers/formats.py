@@ -326,7 +326,7 @@ class RegisteredReader:
     Attributes:
         pattern: The pattern of file names.
         read: Reads a file.
-        isolated: Whether the reader runs in another process. If None, it does if possible.
+        isolated: Whether the reader runs in another process. If None, it does so where possible.
     """
 
     pattern: str

@@ -233,7 +233,7 @@ class _Letters(NamedTuple):
     """The tables of the languages."""
 
     places: Places
-    """The row of the letter in the table of its language. 0 means not a letter of the language."""
+    """The row of the letter in the table of its language, or 0 for letters of other languages."""
 
     extra: Costs
     """The cost beyond the cost of a pair."""
@@ -252,8 +252,7 @@ def _letters_of(codec: str) -> _Letters:
 
 
 def _places(language: str, text: str) -> list[int]:
-    """Return the row of each letter of a text in the table of a language. 0 means no letter of
-    it."""
+    """Return the row of each letter of a text in the table of a language, or 0 for others."""
     place = {letter: at for at, letter in enumerate(_alphabets()[language], 1)}
     return [place.get(character.lower(), 0) for character in text]
 

@@ -85,8 +85,10 @@ class _Parsers:
             self._free.put(process)
 
     def parse(self, path: Path, pickled: bytes) -> Future[Records | ReadError]:
-        """Start to parse a file with a pickled reader. An empty result means the reader of the
-        file's format."""
+        """Start to parse a file with a pickled reader.
+
+        If it is empty, the reader of the file's format is used.
+        """
         return self._pool.submit(self._parsed, path, pickled)
 
     def _parsed(self, path: Path, pickled: bytes) -> Records | ReadError:

@@ -25,8 +25,9 @@ REMEDIES = {
 
 
 def describe_skipped(failures: Iterable[Failure], remedies: Mapping[str, str] = REMEDIES) -> str:
-    """Return the number, the kinds and the remedies of skipped files. The result is empty if no
-    file was skipped.
+    """Return the number, the kinds and the remedies of skipped files.
+
+    The result is empty if no file was skipped.
 
     Failures of transforms are ignored.
 

@@ -291,7 +291,7 @@ def file_id_of(document_id: str, file_path: str) -> str:
 
     Args:
         document_id: The document's id.
-        file_path: The ``file_path`` of the document's metadata. An empty value means no file.
+        file_path: The ``file_path`` of the document's metadata. It is empty without a file.
 
     Example:
         >>> file_id_of("docs/teas.jsonl#7", "/home/docs/teas.jsonl")

@@ -273,7 +273,7 @@ class MarkdownSplitter:
     Args:
         max_level: Headings below this level do not start a section.
         chunk_size: Maximum length of a node. Longer sections are split by ``RecursiveSplitter``.
-            None means unlimited.
+            If None, sections of any length stay whole.
         chunk_overlap: The overlap of nodes of one section.
         length: A function from a text to its length. Defaults to an estimate of tokens.
 

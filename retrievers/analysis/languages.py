@@ -149,7 +149,7 @@ def named(name: str) -> tuple[Language, ...]:
 def detect(
     words: Sequence[str], script: str, candidates: Collection[Language] | None = None
 ) -> Language | None:
-    """Detect the language of words in one script. None means not enough evidence.
+    """Detect the language of words in one script. Return None without enough evidence.
 
     The result has the most function words and typical letters in the first 200 words. On ties, the
     first language of the table is returned.

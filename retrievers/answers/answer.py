@@ -93,7 +93,7 @@ class CheckedQuote:
             means a paraphrase.
         quoted: Whether the text is in quotation marks or in a block quotation.
         cited: The numbers of the cited sources.
-        source: The number of the source with the text. None means not found.
+        source: The number of the source with the text, or None if no source has it.
         spans: The quoted parts of the documents: nodes with ``text``, ``document_id``, ``start``,
             ``end``, ``place`` and ``pages``. A quotation with an ellipsis has several.
         nearest: The most similar sentence of the sources, if the quotation is not found.

@@ -82,7 +82,7 @@ class QuoteIndex:
         self._normal: dict[int, NormalText] = {}
 
     def find(self, quote: str, first: Iterable[int] = ()) -> QuoteMatch | None:
-        """Return the text and the spans of a quotation. None means not found, or no words.
+        """Return the text and the spans of a quotation, or None if no text has its words.
 
         Args:
             quote: The quotation without quotation marks.
@@ -206,8 +206,10 @@ def _cuts_number(text: str, at: int) -> bool:
 
 
 def _find_in_order(parts: Sequence[str], source: NormalText) -> list[Span]:
-    """Return the spans of the parts around ellipses, in order. An empty result means not found, or
-    unfair."""
+    """Return the spans of the parts around ellipses, in order.
+
+    The result is empty if a part is missing, or if the gaps are unfair.
+    """
     missing = [part for part in parts if part not in source.normalized]
     if missing or len(parts) < 2:
         return []

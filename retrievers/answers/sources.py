@@ -68,7 +68,7 @@ def format_sources(sources: Iterable[Source]) -> QuotedText:
 
 
 def shorten(source: Source, has_space: Callable[[Source], bool]) -> Source | None:
-    """Return a source truncated around its best match so that it fits. None means nothing fits."""
+    """Return a source truncated around its best match so that it fits, or None if nothing fits."""
     text = cut(source.text, partial(_part_fits, has_space, source), _match_offset(source))
     if not text:
         return None

@@ -28,8 +28,8 @@ class GraphNodesRetriever(PostprocessRetriever):
     Args:
         inner: A retriever of the engine, or a function.
         graph: The graph of the nodes.
-        id_key: The metadata field with the id of the node. None: the id of the document.
-        top_k: The maximum number of results. None: all results of the engine.
+        id_key: The metadata field with the id of the node. If None, the id of the document is used.
+        top_k: The maximum number of results. If None, all results of the engine are returned.
 
     Raises:
         TypeError: If ``graph`` is not a NodeGraph.

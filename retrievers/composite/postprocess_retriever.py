@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ..base_retriever import BaseRetriever
 from ..filters import Filters
@@ -17,9 +16,6 @@ from ..retrieval_conditions import HitConditions
 from ..token_budget import without_budget
 from ..tracing import start_span
 
-if TYPE_CHECKING:
-    pass
-
 _OVER_FETCH = 4  # retrieved hits per result
 
 
@@ -31,8 +27,8 @@ class PostprocessRetriever(BaseRetriever):
 
     Args:
         inner: Any retriever.
-        top_k: The maximum number of results. None: the results of all hits of the inner
-            retriever.
+        top_k: The maximum number of results. If None, all hits of the inner retriever are
+            converted.
     """
 
     name = "postprocess"
@@ -56,7 +52,7 @@ class PostprocessRetriever(BaseRetriever):
 
         Args:
             hits: The hits, best first.
-            limit: The maximum number of results. None: all.
+            limit: The maximum number of results. If None, all are returned.
             conditions: A function from hits to the conditions of their replacements.
         """
         raise NotImplementedError

@@ -152,7 +152,7 @@ def vector_scores(
 
 
 def mean_cosine(result: ScoredNode, key: str) -> float:
-    """Return the mean of a result's cosine and of its best sentence's cosine. 0 means not found."""
+    """Return the mean of a result's cosine and of its best sentence's cosine, or 0 without both."""
     by_group: dict[str, float] = {}
     for match in result.evidence:
         if match.embed_key == key:

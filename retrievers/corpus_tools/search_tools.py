@@ -82,8 +82,10 @@ def search(
 
 
 def _skipped_files(view: CorpusView) -> str:
-    """Return a sentence about skipped files. The result is empty if no file was skipped,
-    or the view is restricted."""
+    """Return a sentence about skipped files.
+
+    The result is empty if no file was skipped, or the view is restricted.
+    """
     if view.filters:  # skipped files have no metadata that a restriction could check
         return ""
     skipped = describe_skipped(view.graph.failures)

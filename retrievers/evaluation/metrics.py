@@ -195,8 +195,10 @@ class RetrievalCase:
         return matched
 
     def first_ranks(self, k: int | None = None) -> list[int | None]:
-        """Return the first rank of each gold among the first ``k`` results. None means not
-        found."""
+        """Return the first rank of each gold among the first ``k`` results.
+
+        The rank is None if no result has the gold.
+        """
         ranks: dict[int, int] = {}
         for rank, found in enumerate(self.matched[:k], 1):
             for gold in found:
@@ -209,7 +211,7 @@ class Judgment:
     """The value of a metric for a question. ``Metric.judge`` returns it.
 
     Attributes:
-        value: The value. None means not judged.
+        value: The value, or None if it was not judged.
         reason: Why the question is not judged.
         evidence: The source of the value, in words.
 
@@ -270,7 +272,7 @@ class Metric:
 
 
 Ranks = Sequence[int | None]
-"""The first rank of each gold. None means not found."""
+"""The first rank of each gold, or None if no result has it."""
 
 
 def _average_precision(ranks: Ranks) -> float:

@@ -25,7 +25,7 @@ class Record:
         items: The results, best first. For a query engine the sources of the answer.
         answer: The answer of a query engine. None means a retriever.
         seconds: The duration.
-        error: The exception. An empty value means success.
+        error: The exception. It is empty after a success.
         tokens: The number of tokens of the results.
         model_calls: The number of language model calls of this package.
         cached_calls: The number of these calls that a cache answered.
@@ -65,7 +65,7 @@ def run_all(
         work: The functions.
         name: The label of the bar.
         num_workers: Number of threads.
-        progress: Whether to draw the bar. By default, only in a terminal.
+        progress: Whether to draw the bar. If None, it is drawn only in a terminal.
     """
     with ProgressBar(" questions", progress) as bar:
         bar.start(len(work), name)

@@ -86,7 +86,7 @@ def evaluate(
             Gold that is in no document is listed and not counted. Defaults to the data set's own.
         num_workers: Number of concurrent questions, in threads. Useful if systems wait for models
             or servers. Increases the seconds of a question.
-        progress: Whether to draw a bar. By default, only in a terminal.
+        progress: Whether to draw a bar. If None, it is drawn only in a terminal.
 
     Raises:
         TypeError: If a retriever is not supported, or a metric is neither a name nor a ``Metric``.
@@ -184,8 +184,9 @@ def _id_problem(
     known_ids: Set[str],
     matching: Matching,
 ) -> str:
-    """Return why no result can be compared with gold by its document id. The result is empty if it
-    can.
+    """Return why no result can be compared with gold by its document id.
+
+    The result is empty if it can.
 
     Ids can be compared if one result has the id of gold or of a document, or if the retriever
     searches a graph that contains a gold document. Then other results are misses.

@@ -358,7 +358,7 @@ def _call_langchain(
 
 
 def _bound_retriever(source: Any) -> Any | None:
-    """Return the LangChain retriever in a Runnable. None: another object."""
+    """Return the LangChain retriever in a Runnable, or None for another object."""
     while "bound" in getattr(type(source), "model_fields", {}):
         source = source.bound
     return source if hasattr(type(source), "_get_relevant_documents") else None

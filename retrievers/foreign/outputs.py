@@ -214,8 +214,9 @@ def _item(item: Any, name: str) -> tuple[Node, float | None, tuple[Evidence, ...
 
 
 def _to_node(item: Any) -> Node | None:
-    """Convert a document of any kind to a node. A node is returned unchanged. None means no
-    document.
+    """Convert a document of any kind to a node.
+
+    A node is returned unchanged. None means no document.
 
     The id is the document's id. A missing id is derived from text and metadata, so that it is
     stable across retrievals. The score in the metadata depends on the query and is ignored.

@@ -62,8 +62,10 @@ def operator_of(name: object) -> str | None:
 
 
 def field_in(name: str, fields: Fields) -> str | None:
-    """Return the field with a name, in any case and with any separator of words. None means no
-    field."""
+    """Return the field with a name, in any case and with any separator of words.
+
+    None means no field.
+    """
     if name in fields:
         return name
     key = bare_key(name.removeprefix("metadata."))
@@ -218,8 +220,10 @@ def _as_bool(operand: Any) -> bool | None:
 
 
 def _as_text(field: FilterField, text: str) -> str | None:
-    """Return the value of the field that a text means. None means that the field has other values
-    only."""
+    """Return the value of the field that a text means.
+
+    None means that the field has other values only.
+    """
     if not text.strip():
         return None
     if text in field.values:

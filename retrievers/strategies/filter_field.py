@@ -95,7 +95,7 @@ def checked_fields(fields: Any) -> Fields | tuple[str, ...] | None:
 
 
 def field_of(values: Iterable[Any]) -> FilterField | None:
-    """Return the type, the range and the frequent values of a field. None means nothing to compare.
+    """Return the type, the range and the frequent values of a field, or None for other values.
 
     Args:
         values: The value of each document. Lists count by their items.

@@ -164,8 +164,10 @@ def _labeled_parts(text: str) -> Reply | None:
 
 
 def _usable_query(query: object, question: str) -> str | None:
-    """Return a query of the model. An empty result means that the model found none. None means
-    that it cannot be searched."""
+    """Return a query of the model.
+
+    The result is empty if the model found none, and None if the query cannot be searched.
+    """
     if isinstance(query, str) and not query.strip(" \"'.…-"):
         return ""
     if not isinstance(query, str):

@@ -26,7 +26,7 @@ class SubResults:
     Attributes:
         question: The sub-question, or the question itself.
         results: Best first.
-        answer: The model's answer from the results. None means not requested, or no answer.
+        answer: The model's answer from the results, or None if no answer was requested or given.
         error: Description of a failure. None means no failure.
         tool: The name of the tool. None without tools.
         is_from_engine: Whether the answer comes from the query engine of the tool.

@@ -203,8 +203,10 @@ class _Conditions:
 
 
 def _comparisons(text: str) -> list[dict[str, str]] | None:
-    """Return the conditions of a text such as "year >= 2020 and kind = 'a'". None means other
-    texts."""
+    """Return the conditions of a text such as "year >= 2020 and kind = 'a'".
+
+    The result is None for other texts.
+    """
     conditions = []
     for part in _AND.split(text[:_MAX_TEXT]):
         found = _COMPARISON.fullmatch(part)

@@ -41,7 +41,7 @@ class _Request:
         question: The question.
         query: The text to search for.
         filters: The conditions from the question. None means no conditions.
-        note: What was dropped or failed. None means nothing.
+        note: What was dropped or failed, or None.
     """
 
     question: str

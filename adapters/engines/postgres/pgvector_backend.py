@@ -191,7 +191,7 @@ class PgvectorBackend(VectorBackend):
         connection.run_script(f"SET maintenance_work_mem TO {allowed}")
 
     def _stored_dimension(self) -> int:
-        """Return the length of the stored vectors. 0 means no vectors."""
+        """Return the length of the stored vectors, or 0 if there are none."""
         if not self._dimension:
             query = f"SELECT {self._extension}.vector_dims(vector) FROM {self._table} LIMIT 1"
             self._dimension = max((size for (size,) in self._db.rows(query)), default=0)

@@ -229,8 +229,10 @@ _SIGNAL = re.compile(
 
 
 def _item(line: str, query: str) -> Item | None:
-    """Return the item of a line. None means a heading, a remark, an announcement or a blank
-    line."""
+    """Return the item of a line.
+
+    None means a heading, a remark, an announcement or a blank line.
+    """
     text, is_listed = split_bullet(line)
     if is_label_line(line):
         return None

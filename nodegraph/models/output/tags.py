@@ -85,8 +85,9 @@ def is_asked(tag: str, query: str) -> bool:
 
 
 def tagged_value(text: str, query: str = "") -> Any:
-    """Return the texts in the tags of an answer. None means that the answer has no tags around its
-    lines.
+    """Return the texts in the tags of an answer.
+
+    None means that the answer has no tags around its lines.
 
     The result is a text, a list or an object, as the same answer in JSON. Text outside the tags is
     an announcement or a remark, and is left out.
@@ -96,7 +97,7 @@ def tagged_value(text: str, query: str = "") -> Any:
         query: The user's question. Tags that it contains are parts of the text.
 
     Example:
-        >>> tagged_value("Here:\\n<q1>Who wrote it?</q1>\\n<q2>Who painted it?</q2>")
+        >>> tagged_value("Here:\n<q1>Who wrote it?</q1>\n<q2>Who painted it?</q2>")
         {'q1': 'Who wrote it?', 'q2': 'Who painted it?'}
         >>> tagged_value("How do I center a <div>?")
     """
