@@ -324,6 +324,7 @@ class Corpus:
             known |= files
             reading.parts.append(files)
             reading.files |= files
+            reading.errors |= {i: error for i, error in scan.errors.items() if i in files}
             if scan.root.is_dir():
                 reading.in_folders.update(files)
         return reading
@@ -340,9 +341,6 @@ class Corpus:
                 raise unsupported
             place = source.absolute()
             reading.skipped[str(place)] = failure_row(scan.root.name, place, unsupported)
-        for path, error in scan.broken_link_errors().items():
-            reading.skipped[path] = failure_row(scan.root.name, Path(path), error)
-            self.report.skipped[path] = error
         self.report.passed_over += scan.passed_over
         self.report.unsupported += scan.unsupported
 
@@ -389,6 +387,8 @@ class Corpus:
         stored = self._store.stamps(ROOT, documents)
         changed: dict[str, FileRecord] = {}
         for file_id, path in reading.files.items():
+            if file_id in reading.errors:
+                continue
             before = old.get(file_id)
             try:
                 file = current_record(path, before, self._options)
@@ -529,9 +529,12 @@ def _warn_of_skipped(failures: Sequence[Failure]) -> None:
     reasons = [str(f.error) for f in failures if not getattr(f.error, "skippable", False)]
     if len(reasons) > _LISTED:
         reasons[_LISTED:] = [f"and {len(reasons) - _LISTED:,} more"]
+    option = 'on_error="raise"'
+    if all(getattr(f.error, "kind", "") in _NO_DOCUMENTS for f in failures):
+        option = "reading=ReadOptions(strict=True)"
     logger.warning(
-        '%s; graph.failures has the reasons, and NodeGraph(..., on_error="raise") makes this an '
-        "error%s",
+        "%s; graph.failures has the reasons, and NodeGraph(..., %s) makes this an error%s",
         describe_skipped(failures),
+        option,
         "".join([f"\n- {line}" for line in reasons]),
     )

@@ -28,7 +28,7 @@ class FolderScan:
         root: The folder, or a single file.
         files: The files to read, by document id.
         unsupported: Paths of files without a reader.
-        broken_links: Paths of symbolic links to missing files.
+        errors: The errors of files that cannot be read, by document id: links to missing files.
         passed_over: Number of skipped entries by rule: ``"hidden"``, ``"ignored"``,
             ``"installed packages"``, ``"links"``, ``"not regular files"``, ``"unreadable"``. A
             folder counts as one.
@@ -37,7 +37,7 @@ class FolderScan:
     root: Path
     files: dict[str, Path] = field(default_factory=dict)
     unsupported: list[str] = field(default_factory=list)
-    broken_links: list[Path] = field(default_factory=list)
+    errors: dict[str, ReadError] = field(default_factory=dict)
     passed_over: Counter[str] = field(default_factory=Counter)
 
     def below(self, path: Path) -> dict[str, Path]:
@@ -50,16 +50,20 @@ class FolderScan:
     def _ids(self) -> dict[Path, str]:
         return {file.absolute(): i for i, file in self.files.items()}
 
-    def broken_link_errors(self) -> dict[str, UnsupportedFilesError]:
-        """Return an error for each symbolic link to a missing file, by absolute path."""
-        errors: dict[str, UnsupportedFilesError] = {}
-        for link in self.broken_links:
-            message = (
-                f"{link} is a symbolic link to a missing file; restore the file or delete the link"
-            )
-            counts = {link.suffix or "no suffix": 1}
-            errors[str(link.absolute())] = UnsupportedFilesError(message, "broken link", counts)
-        return errors
+    def add(self, file_id: str, file: Path) -> None:
+        """Add a file that no rule skips."""
+        if format_by_name(file) or registered_reader(file) or _has_format(file):
+            self.files[file_id] = file
+        else:
+            self.unsupported.append(str(file))
+
+    def add_broken_link(self, file_id: str, link: Path) -> None:
+        """Add a symbolic link to a missing file."""
+        self.files[file_id] = link
+        self.errors[file_id] = ReadError(
+            f"{link} is a symbolic link to a missing file; restore the file or delete the link",
+            "broken link",
+        )
 
     def unsupported_error(self) -> UnsupportedFilesError | None:
         """Return an error with the number of files without a reader, by suffix, and examples."""
@@ -101,36 +105,24 @@ def scan_files(source: str | Path, options: ReadOptions | None = None) -> Folder
     scan = FolderScan(full)
     is_ignored = _ignore_rules(path, options.ignore_files)
 
-    def skips(entry: Path, is_folder: bool) -> bool:
-        if entry.name == INDEX_FOLDER:
-            return True
-        try:
-            reason = _skip_reason(entry, is_folder, options, is_ignored)
-        except OSError as error:  # the path is too long
-            logger.warning("can't read an entry of %s: %s", full, error.strerror)
-            reason = "unreadable"
-        if reason == "links" and not os.path.exists(entry):
-            scan.broken_links.append(entry)
-        elif reason:
-            scan.passed_over[reason] += 1
-        return bool(reason)
-
     folders = [path]
     while folders:  # not os.walk, which before Python 3.12 fails in deep folders
         folder = folders.pop()
-        entries = _entries(folder)
         above = f"{full.name}/{folder.relative_to(path).as_posix()}/".replace("/./", "/")
-        for entry, is_folder in entries.items():
-            file = folder / entry
-            if skips(file, is_folder):
+        for name, is_folder in _entries(folder).items():
+            if name == INDEX_FOLDER:
                 continue
-            if is_folder:
+            file = folder / name
+            file_id = f"{above}{name}".lstrip("/")
+            reason = _rule(file, is_folder, options, is_ignored)
+            if reason == "links" and not os.path.exists(file):
+                scan.add_broken_link(file_id, file)
+            elif reason:
+                scan.passed_over[reason] += 1
+            elif is_folder:
                 folders.append(file)
-                continue
-            if format_by_name(file) or registered_reader(file) or _has_format(file):
-                scan.files[f"{above}{file.name}".lstrip("/")] = file
             else:
-                scan.unsupported.append(str(file))
+                scan.add(file_id, file)
     scan.unsupported.sort()
     scan.files = dict(sorted(scan.files.items()))
     return scan
@@ -166,6 +158,15 @@ def _has_format(file: Path) -> bool:
 
 IsIgnored = Callable[[Path, bool], bool]
 """A function from a path, and whether it is a folder, to whether it is ignored."""
+
+
+def _rule(path: Path, is_folder: bool, options: ReadOptions, is_ignored: IsIgnored) -> str:
+    """Return the rule by which an entry is skipped, or an empty string. Never raises."""
+    try:
+        return _skip_reason(path, is_folder, options, is_ignored)
+    except OSError as error:  # the path is too long
+        logger.warning("can't read an entry of %s: %s", path.parent, error.strerror)
+        return "unreadable"
 
 
 def _skip_reason(path: Path, is_folder: bool, options: ReadOptions, is_ignored: IsIgnored) -> str:

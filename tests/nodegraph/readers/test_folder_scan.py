@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nodekin.nodegraph import NodeGraph, ReadOptions
+from nodekin.nodegraph import NodeGraph, ReadError, ReadOptions
 
 
 @pytest.fixture
@@ -111,6 +111,8 @@ def test_broken_link_is_reported_until_repaired(folder: Path, tmp_path: Path) ->
     assert str(graph.read_report).startswith("7 read, 1 skipped: 1 broken link; ")
     assert "is a symbolic link to a missing file" in str(graph.read_report.skipped[str(link)])
     assert [str(failure.error).partition(" ")[0] for failure in graph.failures] == [str(link)]
+    with pytest.raises(ReadError, match="is a symbolic link to a missing file; restore"):
+        NodeGraph(folder, progress=False, on_error="raise")
     target.write_text("tea")
     graph.refresh()
     assert not graph.failures

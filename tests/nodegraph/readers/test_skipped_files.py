@@ -70,7 +70,9 @@ def test_skipped_file_is_told_or_raises(
         NodeGraph(tmp_path, progress=False, reading=options, on_error="raise")
 
 
-def test_files_that_are_no_documents_never_raise(tmp_path: Path) -> None:
+def test_files_that_are_no_documents_raise_only_if_strict(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "tea.md").write_text("Green tea.")
     (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\0")
     (tmp_path / "empty.txt").write_bytes(b"")
@@ -78,6 +80,7 @@ def test_files_that_are_no_documents_never_raise(tmp_path: Path) -> None:
     assert describe_skipped(graph.failures).startswith(
         "2 files were skipped: 1 without a reader (1 .png): add a reader with register_reader"
     )
+    assert "NodeGraph(..., reading=ReadOptions(strict=True)) makes this an error" in caplog.text
     with pytest.raises(ReadError):
         NodeGraph(tmp_path, progress=False, reading=ReadOptions(strict=True))
 
