@@ -97,7 +97,7 @@ def tagged_value(text: str, query: str = "") -> Any:
         query: The user's question. Tags that it contains are parts of the text.
 
     Example:
-        >>> tagged_value("Here:\n<q1>Who wrote it?</q1>\n<q2>Who painted it?</q2>")
+        >>> tagged_value("Here:\\n<q1>Who wrote it?</q1>\\n<q2>Who painted it?</q2>")
         {'q1': 'Who wrote it?', 'q2': 'Who painted it?'}
         >>> tagged_value("How do I center a <div>?")
     """
