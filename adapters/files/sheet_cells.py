@@ -157,18 +157,13 @@ def read_cells(data: bytes, name: str, workbook: Workbook, source: SourceFile) -
         source: The file, which records the notes.
     """
     cells = SheetCells()
-    if _MARKED.search(data):  # strings in the sheet itself
-        root = ElementTree.fromstring(data)
-        strings = [string for string in named(root, "is") if _has_marks(string)]
-        cells.strings.update({texts(string, "t"): _marked(string) for string in strings})
+    cells.strings.update(_sheet_strings(data))
     row = -1
     column = -1
     last_column = -1
     hidden_rows: list[int] = []
     is_hidden = False
-    plain_styles = {style.encode() for style, form in workbook.styles.items() if form is PLAIN}
-    if b"0" in plain_styles or not workbook.styles:
-        plain_styles.add(b"")  # cells without a style have style 0
+    plain_styles = _plain_styles(workbook)
     has_marked = bool(workbook.strings)
     for match in _CELL.finditer(data):
         row_attributes, letters, style, kind, others, content, value = match.groups(b"")
@@ -201,6 +196,23 @@ def read_cells(data: bytes, name: str, workbook: Workbook, source: SourceFile) -
         place = f"{name}, column {column_letters(hidden[0])}"
         source.note("hidden columns read", place, len(hidden))
     return cells
+
+
+def _plain_styles(workbook: Workbook) -> set[bytes]:
+    """Return the numbers of the styles that show values unchanged."""
+    styles = {style.encode() for style, form in workbook.styles.items() if form is PLAIN}
+    if b"0" in styles or not workbook.styles:
+        styles.add(b"")  # cells without a style have style 0
+    return styles
+
+
+def _sheet_strings(data: bytes) -> dict[str, str]:
+    """Return the marked texts of the strings in the sheet itself, by their plain texts."""
+    if not _MARKED.search(data):
+        return {}
+    root = ElementTree.fromstring(data)
+    strings = [string for string in named(root, "is") if _has_marks(string)]
+    return {texts(string, "t"): _marked(string) for string in strings}
 
 
 def _attributes(text: bytes) -> dict[str, str]:

@@ -148,18 +148,11 @@ def identifiers(normal: str, is_spaced: bool = False) -> Iterator[tuple[str, str
             digits = sign.end() - start
             if digits < 4 and start >= amount_end and (amount := _THOUSANDS.match(normal, start)):
                 amount_end = amount.end()
-                number = _number(amount[0])
-                yield number, amount[0]
-                if _without_cents(number) != number:
-                    yield _without_cents(number), amount[0]
+                for number in _spellings(amount[0]):
+                    yield number, amount[0]
             match = _UNIT.match(normal, start)
             if match and match[2] in _UNITS:
-                symbol = _CURRENCIES.get(match[2], match[2])
-                written = _number(match[1])
-                for spelling in dict.fromkeys([written, _without_cents(written)]):
-                    unit = spelling + symbol
-                    if match[0] != unit or not unit.isalnum():
-                        yield unit, match[0]
+                yield from _with_unit(match)
             if _MAYBE_DATE.match(normal, start):
                 yield from _dates(normal, start, digits)
     yield from long_numbers(normal)
@@ -170,6 +163,15 @@ def identifiers(normal: str, is_spaced: bool = False) -> Iterator[tuple[str, str
                 yield from han_dates(normal)
         for symbol in _SYMBOLS.findall(normal):
             yield symbol, symbol
+
+
+def _with_unit(match: re.Match[str]) -> Iterator[tuple[str, str]]:
+    """Yield the spellings of a number with its unit."""
+    symbol = _CURRENCIES.get(match[2], match[2])
+    for number in _spellings(match[1]):
+        unit = number + symbol
+        if match[0] != unit or not unit.isalnum():
+            yield unit, match[0]
 
 
 def _has_letters(normal: str, start: int, end: int) -> bool:
@@ -227,6 +229,12 @@ def _number(written: str) -> str:
     if match is None:
         return written.replace(",", ".")
     return written.replace(match["mark"], "").replace(",", ".")
+
+
+def _spellings(written: str) -> list[str]:
+    """Return a number without separators of thousands, and without ``.00``."""
+    number = _number(written)
+    return [*dict.fromkeys([number, _without_cents(number)])]
 
 
 def _without_cents(number: str) -> str:

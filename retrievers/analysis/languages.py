@@ -170,6 +170,21 @@ def detect(
         foreign = sum(map(_foreign_words().__contains__, words))
         if evidence >= foreign and "".join(words).isascii():
             return ENGLISH if evidence >= (_least(words) if candidates is None else 1) else None
+    scores = _evidence(words, script)
+    if not scores:
+        return None
+    best = max(candidates or of_script(script), key=lambda language: scores.get(language, 0))
+    if script != "latin" or candidates is not None:
+        return best if best in scores else None
+    # A single word, such as a repeated part of a name, does not identify a language.
+    hints = _hints(script)
+    repeated = [word for word in words if best in hints.get(word, ())]
+    several = best is ENGLISH or len({*repeated}) > 1 or scores.get(best, 0) > len(repeated)
+    return best if several and scores.get(best, 0) >= _least(words) else None
+
+
+def _evidence(words: Sequence[str], script: str) -> dict[Language, int]:
+    """Return the number of function words and of typical letters of each language."""
     hints = _hints(script)
     scores: dict[Language, int] = {}
     for word in words:
@@ -181,15 +196,7 @@ def detect(
         for letter in joined:
             for language in letters.get(letter, ()):
                 scores[language] = scores.get(language, 0) + 1
-    if not scores:
-        return None
-    best = max(candidates or of_script(script), key=lambda language: scores.get(language, 0))
-    if script != "latin" or candidates is not None:
-        return best if best in scores else None
-    # A single word, such as a repeated part of a name, does not identify a language.
-    repeated = [word for word in words if best in hints.get(word, ())]
-    several = best is ENGLISH or len({*repeated}) > 1 or scores.get(best, 0) > len(repeated)
-    return best if several and scores.get(best, 0) >= _least(words) else None
+    return scores
 
 
 def _least(words: Sequence[str]) -> float:

@@ -239,23 +239,13 @@ class TransformRetriever(PromptMixin, BaseRetriever):
         )
         matches: dict[tuple[str, str | None], VariantResults] = {}
         for (tool, of_tool), results in zip(queries.items(), outcomes, strict=True):
-            for query, ranking in zip(of_tool, results, strict=True):
-                if isinstance(ranking, Exception):
-                    matches[query, tool] = VariantResults(query, [], ranking, tool=tool)
-                    continue
-                answered = tool is not None and bool(ranking) and is_answer(ranking[0])
-                matches[query, tool] = VariantResults(
-                    query,
-                    ranking,
-                    answer=ranking[0].node.text if answered else None,
-                    tool=tool,
-                    is_from_engine=answered,
-                )
+            for query, outcome in zip(of_tool, results, strict=True):
+                matches[query, tool] = _of_variant(query, tool, outcome)
         for query, tool in pairs:
             if (query, tool) not in matches:
                 names = nearest_names(str(tool), self.tools)
                 unknown = LookupError(f"unknown tool {tool!r}; known: {names}")
-                matches[query, tool] = VariantResults(query, [], unknown, tool=tool)
+                matches[query, tool] = _of_variant(query, tool, unknown)
         of_queries: list[list[VariantResults]] = []
         for _, group in variants:
             of_queries.append([matches[pair] for pair in group.pairs])
@@ -323,3 +313,19 @@ class TransformRetriever(PromptMixin, BaseRetriever):
             f"{item.query[:60]!r}{for_tool(item)}: {describe_error(item.error)}" for item in failed
         ]
         return f"{len(failed)} of {len(rankings)} searches failed: {'; '.join(reasons)}"
+
+
+def _of_variant(
+    query: str, tool: str | None, outcome: Sequence[ScoredNode] | Exception
+) -> VariantResults:
+    """Return the results of one variant, or its error. The result of an engine is its answer."""
+    if isinstance(outcome, Exception):
+        return VariantResults(query, [], outcome, tool=tool)
+    is_answered = tool is not None and bool(outcome) and is_answer(outcome[0])
+    return VariantResults(
+        query,
+        outcome,
+        answer=outcome[0].node.text if is_answered else None,
+        tool=tool,
+        is_from_engine=is_answered,
+    )
