@@ -12,7 +12,7 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 from pydantic import ValidationError
-from support import rankings
+from support.real_windows import native_windows
 
 from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.nodegraph import NodeGraph
@@ -110,24 +110,12 @@ REAL_WAYS: dict[str, Callable[[NodeGraphRetriever, list[str]], list[list[Documen
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["cmrc", "xquad.de"])
-def test_windows_of_real_questions_equal_native_windows(
-    data: Path, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rankings, "QUESTIONS", 100)
-    documents, questions, _ = rankings.DATA_SETS[name](data)
-    assert len(questions) == 100
-    graph = NodeGraph(progress=False)
-    graph.add([document.text for document in documents])
-    native = as_retriever(graph)
-    expected = [
-        [result.text for result in native.retrieve(question, max_tokens=400)]
-        for question in questions
-    ]
-    given = [Document(document.text) for document in documents]
-    retriever = NodeGraphRetriever.from_documents(given)
+def test_windows_of_real_questions_equal_native_windows(data: Path, name: str) -> None:
+    texts, expected = native_windows(data, name, 400)
+    retriever = NodeGraphRetriever.from_documents([Document(text) for text in texts])
     for way, retrieve in REAL_WAYS.items():
-        found = retrieve(retriever, [*questions])
-        assert (way, [_texts(windows) for windows in found]) == (way, expected)
+        found = retrieve(retriever, [*expected])
+        assert (way, [_texts(windows) for windows in found]) == (way, [*expected.values()])
 
 
 @pytest.mark.parametrize("options", [{"max_tokens": BUDGET}, {"search_kwargs": {"max_tokens": 40}}])

@@ -19,8 +19,8 @@ from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.postprocessor import LongContextReorder, SimilarityPostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import BaseNode, NodeWithScore, TextNode, TransformComponent
-from support import rankings
 from support.llama_index_models import Words
+from support.real_windows import native_windows
 
 from nodekin.adapters.llama_index import NodeGraphIndex, NodeGraphQueryEngine, NodeGraphRetriever
 from nodekin.nodegraph import NodeGraph
@@ -115,20 +115,12 @@ REAL_WAYS: dict[str, Callable[[NodeGraphIndex, str], list[NodeWithScore]]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["cmrc", "xquad.de"])
-def test_windows_of_real_questions_equal_native_windows(
-    data: Path, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rankings, "QUESTIONS", 100)
-    documents, questions, _ = rankings.DATA_SETS[name](data)
-    assert len(questions) == 100
-    graph = NodeGraph(progress=False)
-    graph.add([document.text for document in documents])
-    native = as_retriever(graph)
-    of_nodes = NodeGraphIndex([TextNode(text=document.text) for document in documents])
-    split = NodeGraphIndex.from_documents([Document(text=document.text) for document in documents])
-    assert len(split.docstore.docs) > len(documents)
-    for number, question in enumerate(questions):
-        expected = [result.text for result in native.retrieve(question, max_tokens=400)]
+def test_windows_of_real_questions_equal_native_windows(data: Path, name: str) -> None:
+    texts, windows = native_windows(data, name, 400)
+    of_nodes = NodeGraphIndex([TextNode(text=text) for text in texts])
+    split = NodeGraphIndex.from_documents([Document(text=text) for text in texts])
+    assert len(split.docstore.docs) > len(texts)
+    for number, (question, expected) in enumerate(windows.items()):
         ways = REAL_WAYS if number % 20 == 0 else ["as_retriever"]  # engines are slow
         for way in ways:
             assert (way, _texts(REAL_WAYS[way](of_nodes, question))) == (way, expected)
@@ -183,21 +175,22 @@ def test_windows_of_split_documents_follow_changes() -> None:
     graph = _native()
     pots = Document(text=f"{_sentences('Pot', 500)} The lost pot is broken.", id_="pots")
     spoons = Document(text="No spoon is lost.", id_="spoons")
-    index.insert(pots)
-    graph.add(pots)
-    assert _windows(index) == _native_windows(graph)
-    index.delete_ref_doc("cups")
-    graph.remove("cups")
-    assert _windows(index) == _native_windows(graph)
-    index.update_ref_doc(spoons)
-    graph.add(spoons)
-    assert _windows(index) == _native_windows(graph)
-    index.delete_ref_doc("pots")
-    graph.remove("pots")
-    assert _windows(index) == _native_windows(graph)
-    asyncio.run(index.ainsert(_split_documents()[0]))
-    graph.add(_split_documents()[0])
-    assert _windows(index) == _native_windows(graph)
+    cups = _split_documents()[0]
+
+    def add_cups() -> None:
+        asyncio.run(index.ainsert(cups))
+
+    changes: list[tuple[Callable[[], Any], Callable[[], Any]]] = [
+        (lambda: index.insert(pots), lambda: graph.add(pots)),
+        (lambda: index.delete_ref_doc("cups"), lambda: graph.remove("cups")),
+        (lambda: index.update_ref_doc(spoons), lambda: graph.add(spoons)),
+        (lambda: index.delete_ref_doc("pots"), lambda: graph.remove("pots")),
+        (add_cups, lambda: graph.add(cups)),
+    ]
+    for change_index, change_graph in changes:
+        change_index()
+        change_graph()
+        assert _windows(index) == _native_windows(graph)
 
 
 def test_windows_of_split_documents_survive_storage(tmp_path: Path) -> None:
