@@ -22,7 +22,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -563,6 +563,10 @@ def measure_threads(size: int, data: Path) -> None:
             with tempfile.TemporaryDirectory() as folder:
                 path = None if kept == "memory" else Path(folder) / "graph.db"
                 rows.append([kept, str(count), *_beside_a_writer(size, data, path, count)])
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "graph.db"
+        figures = _beside_a_writer(size, data, path, 3, compacts=True)
+        rows.append(["file, also beside compact()", "3", *figures])
     header = ["kept in", "threads", "searches/s", "99th percentile ms", "longest ms", "writes/s"]
     show(f"Threads that search {size:,} passages beside a writer", header, rows)
     alone, beside = _build_seconds(size, data, 0), _build_seconds(size, data, 8)
@@ -611,12 +615,33 @@ def _searching(retriever: Any, questions: Sequence[str], count: int) -> Iterator
             thread.join()
 
 
-def _beside_a_writer(size: int, data: Path, path: Path | None, count: int) -> list[str]:
+@contextmanager
+def _compacting(graph: Any) -> Iterator[None]:
+    """Compact a graph in a thread until the block ends."""
+    ended = threading.Event()
+
+    def compact() -> None:
+        while not ended.is_set():
+            graph.compact()
+
+    thread = threading.Thread(target=compact)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _beside_a_writer(
+    size: int, data: Path, path: Path | None, count: int, compacts: bool = False
+) -> list[str]:
     from nodekin.nodegraph import Document
 
     graph, retriever, questions = _filled(size, data, path)
     writes = 0
-    with _searching(retriever, questions, count) as waits:
+    compacting = _compacting(graph) if compacts else nullcontext()
+    with _searching(retriever, questions, count) as waits, compacting:
         start = time.perf_counter()
         while (passed := time.perf_counter() - start) < SECONDS_OF_THREADS:
             graph.add(Document(f"new line {writes}", id=f"new{writes % 20}"))
