@@ -22,7 +22,8 @@ _ONE_LINE_FENCE = re.compile(r"\A\s*```(?:\w{1,12} )?([^`\n]+)```\s*\Z")
 
 # Marks of calls and roles that some servers do not remove.
 _ROLE_MARK = re.compile(
-    r"\[INST\][^\[\]]{0,5000}\[/INST\]|\[/?(?:TOOL_CALLS|INST)\]|^data:\s(?=[{\[])|^data:\s\[DONE\]\s{0,9}$|\s#{3,9}\s{0,9}\Z"
+    r"\[INST\][^\[\]]{0,5000}\[/INST\]|\[/?(?:TOOL_CALLS|INST)\]"
+    r"|^data:\s(?=[{\[])|^data:\s\[DONE\]\s{0,9}$|\s#{3,9}\s{0,9}\Z"
     r"|(?<=[.?!。？！])#{3,9}\s{0,9}\Z|\A\s{0,9}(?:assistant|model)[ \t]{0,9}\n",
     re.M,
 )

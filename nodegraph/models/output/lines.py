@@ -117,14 +117,14 @@ def without_bold_label(text: str) -> str:
     rest = text[found.end() :]
     if re.search(r"[?？][\"'”’」*_)）]{0,3}\s{0,9}(?:[(（–—-].{0,80})?\Z", rest):
         return rest
-    if len(_LONG.findall(found[1])) >= _LONG_LABEL:
+    if len(_WORD.findall(found[1])) >= _TEXT_WORDS:
         return found[1].strip()
     return f"{found[1].strip()}: {rest}"
 
 
-_LONG = re.compile(r"[^\W_\u3400-\u9fff]+|[\u3400-\u9fff]{2}")  # words
+_WORD = re.compile(r"[^\W_\u3400-\u9fff]+|[\u3400-\u9fff]{2}")
 
-_LONG_LABEL = 4  # words of a text that is no label
+_TEXT_WORDS = 4  # bold words that are the text, and no label
 
 
 # "`ls -la` output", "__init__ method"
