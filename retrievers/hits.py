@@ -17,22 +17,8 @@ Key = tuple[int, str]
 """The number of a graph in a search, and the id of a node."""
 
 
-class Hit(NamedTuple):
-    """A node that was found in one index.
-
-    Attributes:
-        score: The score.
-        source: The index.
-        node: The node.
-    """
-
-    score: float
-    source: SearchedIndex
-    node: Key
-
-
 Row = tuple[float, "SearchedIndex", Key, Sequence[Key]]
-"""The score of a hit, its index, its node and its targets. Most rows never become hits."""
+"""A hit: its score, its index, its node and its targets."""
 
 
 class FoundBy(NamedTuple):
@@ -45,10 +31,6 @@ class FoundBy(NamedTuple):
 
     rows: Mapping[Key, Sequence[Row]]
     shares: Mapping[Key, float]
-
-    def hits(self, target: Key) -> list[Hit]:
-        """Return the hits for a target, best first."""
-        return [Hit(score, source, node) for score, source, node, _ in self.rows.get(target, ())]
 
 
 class Ranking(NamedTuple):

@@ -176,7 +176,10 @@ class EvidenceFusion:
     def _sentence_counts(self, view: View, ranking: Ranking) -> dict[Key, int]:
         """Return the number of sentences of each target in a ranking by sentences."""
         (found,) = ranking.found_by
-        best = {target: found.hits(target)[0].node[1] for target in found.rows}
+        best: dict[Key, str] = {}
+        for target, rows in found.rows.items():
+            _, _, node, _ = rows[0]
+            best[target] = node[1]
         counts = view.source(self.branches.sentences).snapshot.siblings([*best.values()])
         return dict(zip(best, counts, strict=True))
 

@@ -36,13 +36,13 @@ def test_lifted_hits_score_their_targets(lift, expected) -> None:
 def test_hits_after_last_target_are_kept_on_demand(keeps_all, count) -> None:
     found = rows((3.0, "a"), (2.0, "b"), (1.0, "a"))
     (found_by,) = lifted(found, "max", 2, keeps_all).found_by
-    assert len(found_by.hits(DOCUMENTS["a"])) == count
+    assert len(found_by.rows[DOCUMENTS["a"]]) == count
 
 
 def test_highest_score_has_all_hits_best_first() -> None:
     ranking = highest([ranking_of({"a": 0.5, "b": 0.4}), ranking_of({"a": 0.9})], 1)
     assert ranking.scores == {DOCUMENTS["a"]: 0.9}
-    assert [hit.score for hit in ranking.found_by[0].hits(DOCUMENTS["a"])] == [0.9, 0.5]
+    assert [score for score, *_ in ranking.found_by[0].rows[DOCUMENTS["a"]]] == [0.9, 0.5]
 
 
 def test_fused_rankings_keep_hits_and_shares() -> None:
