@@ -3,11 +3,16 @@
 addEventListener("keydown", (event) => {
   if (event.key === "Escape") stopAnswer();
   if (event.key === "ArrowUp" || event.key === "ArrowDown") recallQuestion(event);
-  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (/^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement.tagName)) return;
-  event.preventDefault();
-  lastField()?.focus();
+  if (event.key === "/") event.preventDefault();
+  if (event.key === "/" || isLetter(event.key)) lastField()?.focus();
 });
+
+// A letter that is typed before the field has the focus becomes the first letter of the question.
+function isLetter(key) {
+  return /^[\p{L}\p{N}]$/u.test(key) && document.querySelector("main.ask, main.search") !== null;
+}
 
 // The next question can be typed immediately. On a phone, the focus would open the keyboard.
 // The browser moves the focus to the fragment of the address when the page has been loaded.

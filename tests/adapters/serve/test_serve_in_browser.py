@@ -251,6 +251,7 @@ def test_page_works_in_chinese_by_keyboard(visit) -> None:
 def test_next_question_is_typed_and_recalled_by_keyboard(visit) -> None:
     page = visit().page
     for question in ("Which tea is fermented?", "Which tea is steamed?"):
+        page.evaluate("document.activeElement.blur()")
         page.keyboard.type(question)
         page.keyboard.press("Enter")
         expect(page.locator(".question").last).to_have_text(question)
