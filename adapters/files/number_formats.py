@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from fractions import Fraction
 from functools import lru_cache
+from itertools import takewhile
+from typing import NamedTuple
 
 GENERAL = "General"
 """The format code of cells without a number format."""
@@ -91,6 +93,8 @@ _AMBIGUOUS_DATE = re.compile(r"(?<!\d)\d{1,2}[/-]\d{1,2}[/-]\d{2}(?:\d\d)?(?!\d)
 
 _DIGITS_OF_PROGRAMS = Context(prec=15, rounding=ROUND_HALF_UP)
 
+_ALL_DIGITS = Context(prec=2_000)
+
 _LARGEST_PLAIN = Decimal(10) ** 21
 
 _SMALLEST_PLAIN = 9  # digits after the decimal point before the first digit that is not 0
@@ -135,34 +139,55 @@ class _FormatSection:
 def _sections(code: str) -> tuple[_FormatSection, ...]:
     """Return the sections of a format code."""
     sections: list[_FormatSection] = []
-    tokens: list[_Token] = []
-    condition = ""
-    is_readable = True
+    matches: list[re.Match[str]] = []
     for match in _TOKEN.finditer(f"{code};"):
-        kind = match.lastgroup or ""
-        text = match[0]
-        if kind == "mark" and text == ";":
-            is_date = any(token.kind in ("date", "elapsed") for token in tokens)
-            sections.append(_FormatSection(tuple(tokens), condition, is_date, is_readable))
-            tokens = []
-            condition = ""
-            is_readable = True
-        elif kind in ("currency", "locale"):
-            tokens.append(_Token("text", match["currency"]))
-            is_readable = is_readable and _is_english(match["locale"] or "")
-        elif kind == "text":
-            tokens.append(
-                _Token("text", text[1:].removesuffix('"') if text[0] == '"' else text[1:])
-            )
-        elif kind == "condition":
-            condition = match["condition"]
-        elif kind == "elapsed":
-            tokens.append(_Token(kind, match["elapsed"].lower()))
-        elif kind == "date":
-            tokens.append(_Token(kind, text.lower()))
-        elif kind not in ("skipped", "ignored"):
-            tokens.append(_Token("text" if kind == "other" else kind, text))
+        if match["mark"] == ";":
+            sections.append(_section(matches))
+            matches = []
+        else:
+            matches.append(match)
     return tuple(sections)
+
+
+def _section(matches: Sequence[re.Match[str]]) -> _FormatSection:
+    """Return a section from the matches of ``_TOKEN``."""
+    tokens = [_token(match) for match in matches if match.lastgroup not in _NOT_SHOWN]
+    conditions = [match["condition"] for match in matches if match["condition"]]
+    locales = [match["locale"] for match in matches if match["locale"]]
+    return _FormatSection(
+        tokens=tuple(tokens),
+        condition="".join(conditions[-1:]),
+        is_date=any(token.kind in _DATE_KINDS for token in tokens),
+        is_readable=all(_is_english(locale) for locale in locales),
+    )
+
+
+_NOT_SHOWN = ("skipped", "ignored", "condition")
+
+_DATE_KINDS = ("date", "elapsed")
+
+
+def _token(match: re.Match[str]) -> _Token:
+    kind = match.lastgroup or ""
+    text = match[0]
+    if kind in ("currency", "locale"):
+        return _Token("text", match["currency"])
+    if kind == "text":
+        return _Token(kind, _literal(text))
+    if kind == "other":
+        return _Token("text", text)
+    if kind == "elapsed":
+        return _Token(kind, match["elapsed"].lower())
+    if kind == "date":
+        return _Token(kind, text.lower())
+    return _Token(kind, text)
+
+
+def _literal(text: str) -> str:
+    """Return a literal text without its quotation marks or its escape character."""
+    if text.startswith('"'):
+        return text[1:].removesuffix('"')
+    return text[1:]
 
 
 def _is_english(locale: str) -> bool:
@@ -203,11 +228,8 @@ def shown_number(number: str, code: str, *, starts_1904: bool = False) -> str | 
         >>> shown_number("1.2534722", "[h]:mm"), shown_number("-5", "0;(0)")
         ('30:05', '(5)')
     """
-    try:
-        value = Decimal(number.strip())
-    except InvalidOperation:
-        return None
-    if not value.is_finite() or abs(value.adjusted()) > 400:
+    value = _parsed(number)
+    if value is None:
         return None
     if code == GENERAL:
         return general(value)
@@ -218,9 +240,25 @@ def shown_number(number: str, code: str, *, starts_1904: bool = False) -> str | 
         return None
     if section.is_date:
         text = _date_text(section, value, starts_1904)
-        return None if text is None or is_ambiguous_date(text) else " ".join(text.split())
-    magnitude = abs(value) if has_sign else value
-    return " ".join(_number_text(section, magnitude).split())
+        if text is None or is_ambiguous_date(text):
+            return None
+    else:
+        text = _number_text(section, abs(value) if has_sign else value)
+    return " ".join(text.split())
+
+
+_LIMIT = 401  # digits before or after the decimal point
+
+
+def _parsed(number: str) -> Decimal | None:
+    """Return a number, or None if programs can't show it."""
+    try:
+        value = Decimal(number.strip())
+    except InvalidOperation:
+        return None
+    if not value.is_finite() or not -_LIMIT < value.adjusted() < _LIMIT:
+        return None
+    return value
 
 
 def shown_text(text: str, code: str) -> str:
@@ -232,10 +270,10 @@ def shown_text(text: str, code: str) -> str:
     """
     if "@" not in code and code.count(";") < 3:
         return text
-    sections = _sections(code)
-    if len(sections) < 4 and not sections[-1].is_text:
+    sections = _sections(code)[:4]
+    section = sections[-1]
+    if len(sections) < 4 and not section.is_text:
         return text
-    section = sections[3] if len(sections) > 3 else sections[-1]
     parts = [text if token.text == "@" else token.text for token in section.tokens]
     return "".join(parts)
 
@@ -254,10 +292,13 @@ def general(value: Decimal | float) -> str:
         value = Decimal(repr(value))
         if not value.is_finite():
             return str(value)
-    if value == value.to_integral_value() and abs(value) < _LARGEST_PLAIN:
+    is_whole = value == value.to_integral_value()
+    if is_whole and abs(value) < _LARGEST_PLAIN:
         return str(int(value))
     rounded = _DIGITS_OF_PROGRAMS.plus(value).normalize(_DIGITS_OF_PROGRAMS)
-    return f"{rounded:f}" if -_SMALLEST_PLAIN <= rounded.adjusted() < 21 else f"{rounded:E}"
+    if -_SMALLEST_PLAIN <= rounded.adjusted() < 21:
+        return f"{rounded:f}"
+    return f"{rounded:E}"
 
 
 def _section_of(
@@ -302,7 +343,7 @@ def _number_text(section: _FormatSection, value: Decimal) -> str:
         return "".join(texts.get(token.kind, token.text) for token in section.tokens)
     if "digit" not in kinds:
         literal = "".join(token.text for token in section.tokens)
-        return f"-{literal}" if value < 0 and literal else literal
+        return f"{_sign(value)}{literal}" if literal else ""
     tokens = list(section.tokens)
     marks = [token.text for token in tokens if token.kind == "mark"]
     if "exponent" in kinds:
@@ -310,11 +351,18 @@ def _number_text(section: _FormatSection, value: Decimal) -> str:
     if "/" in marks and "%" not in marks and _fraction_slash(tokens):
         return _fraction(tokens, value)
     value *= 100 ** marks.count("%")
-    last = max(at for at, token in enumerate(tokens) if token.kind == "digit")
-    while last + 1 < len(tokens) and tokens[last + 1] == _Token("mark", ","):
+    after = max(at for at, token in enumerate(tokens, start=1) if token.kind == "digit")
+    while tokens[after : after + 1] == [_COMMA]:
         value /= 1000
-        del tokens[last + 1]
+        del tokens[after]
     return _decimal_text(tokens, value)
+
+
+_COMMA = _Token("mark", ",")
+
+
+def _sign(value: Decimal) -> str:
+    return "-" if value < 0 else ""
 
 
 def _decimal_text(tokens: list[_Token], value: Decimal) -> str:
@@ -324,22 +372,22 @@ def _decimal_text(tokens: list[_Token], value: Decimal) -> str:
     after = tokens[point:]
     places = sum(token.kind == "digit" for token in after)
     rounded = _rounded(value, places)
-    whole, _, decimals = f"{abs(rounded):f}".partition(".")
+    whole, _, decimals = f"{rounded.copy_abs():f}".partition(".")
     text = _integer_text(before, whole.lstrip("0")) + _decimals_text(after, decimals)
-    return f"-{text}" if rounded < 0 else text
+    return f"{_sign(rounded)}{text}"
 
 
 def _rounded(value: Decimal, places: int) -> Decimal:
     """Round a number half up, from the 15 digits that programs keep."""
-    kept = value if value == value.to_integral_value() else _DIGITS_OF_PROGRAMS.plus(value)
-    return kept.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP, Context(prec=500))
+    if value != value.to_integral_value():
+        value = _DIGITS_OF_PROGRAMS.plus(value)
+    return value.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP, _ALL_DIGITS)
 
 
 def _integer_text(tokens: list[_Token], digits: str) -> str:
     """Fill the places before the decimal point, from the right."""
-    firsts = [at for at, token in enumerate(tokens) if token.kind == "digit"]
-    first = firsts[0] if firsts else -1
-    commas = [at for at, token in enumerate(tokens) if token == _Token("mark", ",")]
+    first = next((at for at, token in enumerate(tokens) if token.kind == "digit"), -1)
+    commas = [at for at, token in enumerate(tokens) if token == _COMMA]
     is_grouped = any(first < at for at in commas)
     reversed_text: list[str] = []
     filled = 0
@@ -408,37 +456,58 @@ def _scientific(tokens: list[_Token], value: Decimal) -> str:
 
 def _fraction_slash(tokens: list[_Token]) -> int:
     """Return the index of the slash between two numbers, or 0 if there is no fraction."""
-    for at, token in enumerate(tokens):
-        is_between = 0 < at < len(tokens) - 1
-        if token.text == "/" and is_between and tokens[at - 1].kind == "digit":
+    for at in range(1, len(tokens) - 1):
+        before = tokens[at - 1]
+        if tokens[at].text == "/" and before.kind == "digit" and _is_in_denominator(tokens[at + 1]):
             return at
     return 0
 
 
+class _FractionFormat(NamedTuple):
+    """The parts of a section that shows fractions."""
+
+    prefix: str
+    has_whole: bool
+    denominator: str
+    suffix: str
+
+
+def _fraction_format(tokens: list[_Token]) -> _FractionFormat:
+    slash = _fraction_slash(tokens)
+    before = tokens[:slash]
+    while before and before[-1].kind == "digit":
+        before.pop()
+    after = tokens[slash + 1 :]
+    denominator = list(takewhile(_is_in_denominator, after))
+    return _FractionFormat(
+        prefix="".join(token.text for token in before if token.kind == "text").strip(),
+        has_whole=any(token.kind == "digit" for token in before),
+        denominator="".join(token.text for token in denominator),
+        suffix="".join(token.text for token in after[len(denominator) :]),
+    )
+
+
+def _is_in_denominator(token: _Token) -> bool:
+    return token.kind == "digit" or token.text.isdigit()
+
+
 def _fraction(tokens: list[_Token], value: Decimal) -> str:
     """Return a number as a fraction, with a whole number before it if the format has one."""
-    slash = _fraction_slash(tokens)
-    start = slash
-    while start and tokens[start - 1].kind == "digit":
-        start -= 1
-    end = slash + 1
-    while end < len(tokens) and (tokens[end].kind == "digit" or tokens[end].text.isdigit()):
-        end += 1
-    denominator = "".join(token.text for token in tokens[slash + 1 : end])
-    has_whole = any(token.kind == "digit" for token in tokens[:start])
+    form = _fraction_format(tokens)
     magnitude = Fraction(abs(value))
-    whole = int(magnitude) if has_whole else 0
-    numerator, fixed = _nearest_fraction(magnitude - whole, denominator)
-    if has_whole and numerator == fixed:
+    whole = int(magnitude) if form.has_whole else 0
+    numerator, denominator = _nearest_fraction(magnitude - whole, form.denominator)
+    if form.has_whole and numerator == denominator:
         whole += 1
         numerator = 0
-    prefix = "".join(token.text for token in tokens[:start] if token.kind == "text").strip()
-    suffix = "".join(token.text for token in tokens[end:])
-    parts = [str(whole)] if has_whole and (whole or not numerator) else []
-    if numerator or not has_whole:
-        parts.append(f"{numerator}/{fixed}")
-    sign = "-" if value < 0 and (whole or numerator) else ""
-    return f"{sign}{prefix}{' '.join(parts)}{suffix}"
+    if form.has_whole and numerator == 0:
+        text = str(whole)
+    elif whole:
+        text = f"{whole} {numerator}/{denominator}"
+    else:
+        text = f"{numerator}/{denominator}"
+    sign = _sign(value) if whole or numerator else ""
+    return f"{sign}{form.prefix}{text}{form.suffix}"
 
 
 def _nearest_fraction(value: Fraction, denominator: str) -> tuple[int, int]:
@@ -452,7 +521,7 @@ def _nearest_fraction(value: Fraction, denominator: str) -> tuple[int, int]:
 
 _SIMPLE = re.compile(
     r"""(?P<before>(?:"[^"#0?%.,]*"|\[\$[^]#0-]*\]|\$)?)
-    (?P<grouped>\#,\#\#)?0(?:\.(?P<places>0+))?
+    (?:\#(?P<separator>,)\#\#)?0(?:\.(?P<places>0+))?
     (?P<after>%|(?:\\?\ )?(?:"[^"]*")?)""",
     re.X,
 )
@@ -471,9 +540,11 @@ class _Simple:
 
     def shown(self, value: Decimal) -> str:
         """Return the displayed number."""
-        rounded = _rounded(value * 100 if self.is_percent else value, self.places)
-        sign = "-" if rounded < 0 else ""
-        text = f"{sign}{self.before}{format(abs(rounded), self.specification)}{self.after}"
+        if self.is_percent:
+            value *= 100
+        rounded = _rounded(value, self.places)
+        digits = format(rounded.copy_abs(), self.specification)
+        text = f"{_sign(rounded)}{self.before}{digits}{self.after}"
         return " ".join(text.split())
 
 
@@ -483,7 +554,7 @@ def _simple_format(code: str) -> _Simple | None:
     if match is None:
         return None
     places = len(match["places"] or "")
-    separator = "," if match["grouped"] else ""
+    separator = match["separator"] or ""
     before = match["before"].strip('"').removeprefix("[$").removesuffix("]")
     after = match["after"].replace("\\", "").replace('"', "")
     return _Simple(before, after, places, f"{separator}.{places}f", match["after"] == "%")
@@ -497,72 +568,91 @@ class _Moment:
     seconds: Decimal
 
 
+_LARGEST_DAYS = 12  # digits of a number of days, above those of programs
+
+
 def _date_text(section: _FormatSection, value: Decimal, starts_1904: bool) -> str | None:
     """Return a date, a time or a duration by a section for dates."""
     tokens = section.tokens
-    letters = [token.text for token in tokens if token.kind == "date"]
-    has_names = any(letters_[0] in "md" and len(letters_) > 2 for letters_ in letters)
-    if any(letters_[0] in "gba" for letters_ in letters):
-        return None
-    if not section.is_readable and (has_names or _names_system(section)):
-        return None
     is_duration = "elapsed" in section.kinds()
-    if value < 0 and not is_duration:
+    if not _has_known_dates(section) or (value < 0 and not is_duration):
+        return None
+    if value.adjusted() > _LARGEST_DAYS:
         return None
     places = next((len(t.text) - 1 for t in tokens if t.kind == "fraction_of_second"), 0)
     seconds = _rounded(abs(value) * 86_400, places)
     moment = _Moment(_day(int(seconds // 86_400), starts_1904), seconds)
-    parts: list[str] = []
-    for at, token in enumerate(tokens):
-        part = _date_part(tokens, at, token, moment)
+    parts = [_sign(value)]
+    for at in range(len(tokens)):
+        part = _date_part(tokens, at, moment)
         if part is None:
             return None
         parts.append(part)
-    return f"{'-' if value < 0 else ''}{''.join(parts)}"
+    return "".join(parts)
 
 
-def _names_system(section: _FormatSection) -> bool:
-    """Return whether the settings of the system replace the format."""
-    return not section.is_readable and section.tokens[0] == _Token("text", "")
+def _has_known_dates(section: _FormatSection) -> bool:
+    """Return whether a date does not depend on another language, calendar or on the system."""
+    letters = [token.text for token in section.tokens if token.kind == "date"]
+    if any(letter[0] in "gba" for letter in letters):
+        return False
+    if section.is_readable:
+        return True
+    is_of_system = section.tokens[0] == _Token("text", "")
+    has_names = any(letter[0] in "md" and len(letter) > 2 for letter in letters)
+    return not is_of_system and not has_names
 
 
 def _day(serial: int, starts_1904: bool) -> date | None:
     """Return the date of a serial number, or None if the calendar of dates ends before it."""
-    start = date(1904, 1, 1) if starts_1904 else date(1899, 12, 30)
-    is_before_leap_day = not starts_1904 and 0 < serial < 60  # 1900 counts as a leap year
+    start = date(1899, 12, 30)
+    if starts_1904:
+        start = date(1904, 1, 1)
+    elif 0 < serial < 60:
+        serial += 1  # 1900 counts as a leap year
     try:
-        return start + timedelta(days=serial + is_before_leap_day)
+        return start + timedelta(days=serial)
     except OverflowError:
         return None
 
 
-def _date_part(tokens: tuple[_Token, ...], at: int, token: _Token, moment: _Moment) -> str | None:
+_UNITS = {"h": 3600, "m": 60, "s": 1}
+"""The seconds of a unit of durations."""
+
+
+def _date_part(tokens: tuple[_Token, ...], at: int, moment: _Moment) -> str | None:
     """Return the text of a token of a date, or None if the date is out of range."""
-    seconds = int(moment.seconds)
+    token = tokens[at]
+    letter = token.text[:1]
     width = len(token.text)
+    seconds = int(moment.seconds)
     if token.kind == "elapsed":
-        units = {"h": 3600, "m": 60, "s": 1}
-        return f"{seconds // units[token.text[0]]:0{width}}"
+        return f"{seconds // _UNITS[letter]:0{width}}"
     if token.kind == "half":
-        is_morning = seconds % 86_400 < 43_200
-        names = token.text.split("/")
-        return names[0] if is_morning else names[1]
+        is_afternoon = seconds % 86_400 >= 43_200
+        return token.text.split("/")[is_afternoon]
     if token.kind == "fraction_of_second":
-        places = width - 1
-        return f".{moment.seconds % 1:.{places}f}".replace(".0.", ".", 1)
+        return f"{moment.seconds % 1:.{width - 1}f}".removeprefix("0")
     if token.kind != "date":
         return token.text
-    letter = token.text[0]
-    if letter == "h":
-        hour = seconds // 3600 % 24
-        if any(other.kind == "half" for other in tokens):
-            hour = hour % 12 or 12
-        return f"{hour:0{min(width, 2)}}"
+    if _is_time(tokens, at):
+        has_half = any(other.kind == "half" for other in tokens)
+        return f"{_time_part(letter, seconds, has_half):0{min(width, 2)}}"
+    if moment.day is None:
+        return None
+    return _day_part(letter, width, moment.day)
+
+
+def _time_part(letter: str, seconds: int, has_half: bool) -> int:
+    """Return the hour, the minute or the second of a time of the day."""
     if letter == "s":
-        return f"{seconds % 60:0{min(width, 2)}}"
-    if letter == "m" and _is_minute(tokens, at):
-        return f"{seconds // 60 % 60:0{min(width, 2)}}"
-    return None if moment.day is None else _day_part(letter, width, moment.day)
+        return seconds % 60
+    if letter == "m":
+        return seconds // 60 % 60
+    hour = seconds // 3600 % 24
+    if has_half:
+        return hour % 12 or 12
+    return hour
 
 
 def _day_part(letter: str, width: int, day: date) -> str:
@@ -581,13 +671,24 @@ def _day_part(letter: str, width: int, day: date) -> str:
         return f"{number:0{width}}"
     if width == 3:
         return name[:3]
-    return name[:1] if width == 5 and letter == "m" else name
+    if width == 5 and letter == "m":
+        return name[:1]
+    return name
 
 
-def _is_minute(tokens: tuple[_Token, ...], at: int) -> bool:
-    """Return whether an m stands for minutes: after hours, or before seconds."""
-    dates = [n for n, token in enumerate(tokens) if token.kind in ("date", "elapsed")]
-    place = dates.index(at)
-    before = tokens[dates[place - 1]].text[0] if place else ""
-    after = tokens[dates[place + 1]].text[0] if place + 1 < len(dates) else ""
+def _is_time(tokens: tuple[_Token, ...], at: int) -> bool:
+    """Return whether a letter stands for hours, minutes or seconds.
+
+    An m stands for minutes after hours, or before seconds.
+    """
+    letter = tokens[at].text[0]
+    if letter != "m":
+        return letter in "hs"
+    before = _first_letter(reversed(tokens[:at]))
+    after = _first_letter(tokens[at + 1 :])
     return before == "h" or after == "s"
+
+
+def _first_letter(tokens: Iterable[_Token]) -> str:
+    """Return the first letter that shows a date or a time."""
+    return next((token.text[0] for token in tokens if token.kind in _DATE_KINDS), "")

@@ -122,6 +122,8 @@ UNSURE = [
     ("0", "1e999"),
     ("0", "nan"),
     ("[<1]0;[<2]0.0", "5"),
+    ("h:mm", "1e300"),
+    ("[h]:mm", "1e300"),
 ]
 
 
@@ -134,6 +136,21 @@ def test_numbers_without_format_keep_digits() -> None:
     numbers = ["12345678901234567", "0.1000000000000000055", "1E-7", "-0.00005", "1e30"]
     shown = [shown_number(number, "General") for number in numbers]
     assert shown == ["12345678901234567", "0.1", "0.0000001", "-0.00005", "1E+30"]
+
+
+LARGE = [
+    ("0.000", "1e22", f"1{'0' * 22}.000"),
+    ("0.0 %", "1e300", f"1{'0' * 302}.0 %"),
+]
+
+
+@pytest.mark.parametrize(("code", "number", "shown"), LARGE)
+def test_large_numbers_are_shown(code: str, number: str, shown: str) -> None:
+    assert shown_number(number, code) == shown
+
+
+def test_slash_without_denominator_is_text() -> None:
+    assert shown_number("5", '0/" pieces"') == "5/ pieces"
 
 
 def test_days_from_1904_are_shown() -> None:
