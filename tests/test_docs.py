@@ -158,12 +158,13 @@ def test_commands_print_the_output_shown_below(
     socket_enabled: None,
     model_server: ChatServer,
 ) -> None:
-    """Run commands in a folder with ``examples/data``, and ``examples/files`` as ``docs``.
+    """Run commands in a folder with ``examples/data``, and ``examples/files`` also as ``docs``.
 
     A block starting with ``# my_module.py`` becomes this file; a comment gives the model's answer.
     A command ending in ``; echo $?`` prints its exit status; all other commands must succeed.
     """
     shutil.copytree(REPO / "examples" / "data", tmp_path, dirs_exist_ok=True)
+    shutil.copytree(REPO / "examples" / "files", tmp_path / "examples" / "files")
     text = page.read_text(encoding="utf-8")
     _save_files(text, tmp_path)
     monkeypatch.chdir(tmp_path)

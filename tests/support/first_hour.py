@@ -75,7 +75,7 @@ def play_partners(source: Path, folder: Path) -> None:
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        shutil.copytree(REPO / "examples" / "files", folder / "docs")
+        shutil.copytree(REPO / "examples" / "files", folder / "examples" / "files")
         venv.create(folder / "environment", with_pip=True)
         pip = [str(folder / "environment" / "bin" / "python"), "-m", "pip", "install", "-q"]
         ignored = shutil.ignore_patterns(".*", "build", "*.egg-info", "__pycache__")
