@@ -38,14 +38,14 @@ class WorkerProcess:
     Args:
         function: A function of a module with one argument, or another object that can be pickled.
         seconds: Processor time per call (not on Windows). A call also ends after twelve times as
-            many seconds of real time, which include the start of the process.
-        memory_bytes: Memory of the process (not on Windows).
+            many seconds of real time, which include the start of the process. 0 means no limit.
+        memory_bytes: Memory of the process (not on Windows). 0 means no limit.
         answer: Called in this process by ``ask_caller`` in the function.
     """
 
     function: Callable[[Any], Any]
-    seconds: float
-    memory_bytes: int
+    seconds: float = 0
+    memory_bytes: int = 0
     answer: Callable[[Any], Any] | None = None
     _lock: Any = field(default_factory=threading.Lock, init=False)
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
@@ -62,7 +62,7 @@ class WorkerProcess:
         with self._lock:
             for is_last in (False, True):
                 process = self._process
-                if process is None or process.poll() is not None:
+                if process is None or not self.is_running:
                     process = self._process = self._start()
                 try:
                     kind, value = self._exchange(process, (self.function, argument))
@@ -72,6 +72,11 @@ class WorkerProcess:
                 except ChildProcessError:
                     if is_last or self._process is not process:  # ended by ``close``
                         raise
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process has started and has not ended."""
+        return self._process is not None and self._process.poll() is None
 
     def close(self) -> None:
         """End the process, also during a call. The next call starts a new process."""
@@ -95,13 +100,14 @@ class WorkerProcess:
         """Send a message and return the reply."""
         timer = threading.Timer(_WAITING * self.seconds, process.kill)
         timer.daemon = True
-        timer.start()
+        if self.seconds:
+            timer.start()
         try:
             _send(process.stdin, message)
             replies: Any = process.stdout
             kind, value = _PlainUnpickler(replies).load()
         except Exception as error:
-            is_late = not timer.is_alive()
+            is_late = self.seconds > 0 and not timer.is_alive()
             _end(process)
             if isinstance(error, TypeError):  # the reply is more than plain data
                 raise
@@ -176,7 +182,8 @@ def main() -> None:
     with contextlib.suppress(ImportError, ValueError, OSError):  # not on Windows
         import resource
 
-        resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+        if memory_bytes:
+            resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
     global _pipe

@@ -34,12 +34,52 @@ _CODE_BITS = 21  # of a character
 
 _CODE = (1 << _CODE_BITS) - 1
 
-TextTerms = tuple[Iterable[str], Sequence[str]]
-"""The terms of a text, each as often as it occurs, and runs without spaces."""
-
-
 Vocabulary = defaultdict[str, int]
 """The number of each term, in the order of their first lookup."""
+
+
+class AnalyzedTexts(NamedTuple):
+    """The terms of some texts, as plain data.
+
+    Attributes:
+        terms: The distinct terms, in the order of their first occurrence.
+        numbers: The positions in ``terms`` of all terms, one text after the other: the bytes of
+            an array of int32.
+        sizes: The number of terms of each text.
+        lengths: The length of each text, see ``TextAnalyzer.indexed``.
+        runs: The runs of each text without spaces, joined by zero characters. Their characters,
+            and the pairs of adjacent characters, are terms as well.
+    """
+
+    terms: list[str]
+    numbers: bytes
+    sizes: list[int]
+    lengths: list[int]
+    runs: list[str]
+
+    @classmethod
+    def of(cls, texts: Iterable[tuple[Sequence[str], int, Sequence[str]]]) -> AnalyzedTexts:
+        """Number the terms of texts.
+
+        Args:
+            texts: The terms of each text, each as often as it occurs, its length, and its runs.
+        """
+        numbered = _numbered([])
+        numbers = array("i")
+        sizes: list[int] = []
+        lengths: list[int] = []
+        joined: list[str] = []
+        for terms, length, runs in texts:
+            numbers.extend([numbered[term] for term in terms])
+            sizes.append(len(terms))
+            lengths.append(length)
+            joined.append("\0".join(runs))
+        return cls([*numbered], numbers.tobytes(), sizes, lengths, joined)
+
+    @property
+    def num_terms(self) -> int:
+        """The number of terms, and of half of the characters of runs, which are counted faster."""
+        return len(self.numbers) // 4 + sum([len(run) for run in self.runs]) // 2
 
 
 class PostingLists(NamedTuple):
@@ -117,52 +157,63 @@ class Postings:
             return 0, 0
         return starts.item(number), starts.item(number + 1)
 
-    def extend(self, first_row: int, count: int, batches: Iterable[Sequence[TextTerms]]) -> None:
+    def extend(
+        self, first_row: int, count: int, batches: Iterable[Sequence[AnalyzedTexts]]
+    ) -> None:
         """Add the terms of new rows.
 
         Args:
             first_row: The number of the first row.
             count: The number of rows.
-            batches: Batches of at most ``MAX_TEXTS`` texts. The characters of a text's runs, and
-                their pairs, are terms as well.
+            batches: Batches of at most ``MAX_TEXTS`` texts.
         """
         if count <= first_row // 8:
-            for row, (terms, runs) in enumerate(chain.from_iterable(batches), first_row):
-                self._add_later(row, terms, runs)
+            row = first_row
+            for texts in chain.from_iterable(batches):
+                self._add_later(row, texts)
+                row += len(texts.sizes)
             if self._later_size > _SMALL + len(self.lists.rows) // 8:
                 self._merge([])
             return
         blocks: list[_Block] = []
-        for texts in batches:
-            blocks += self._blocks(first_row, texts)
-            first_row += len(texts)
+        for batch in batches:
+            blocks += self._blocks(first_row, batch)
+            first_row += sum([len(texts.sizes) for texts in batch])
         self._merge(blocks)
 
-    def _add_later(self, row: int, terms: Iterable[str], runs: Sequence[str]) -> None:
-        counts = Counter(terms)
-        for run in runs:
-            counts.update(run)
-            counts.update([first + second for first, second in pairwise(run)])
+    def _add_later(self, row: int, texts: AnalyzedTexts) -> None:
         later = self.later
-        for term, count in counts.items():
-            number = self.vocabulary[term]
-            if number not in later:
-                later[number] = array("q")
-            later[number].append(row << 32 | count)
-        self._later_size += len(counts)
+        numbers = self._numbered(texts).tolist()
+        end = 0
+        for at, runs in zip(texts.sizes, texts.runs, strict=True):
+            start = end
+            end += at
+            counts = Counter(numbers[start:end])
+            for run in filter(None, runs.split("\0")):
+                counts.update([self.vocabulary[character] for character in run])
+                counts.update([self.vocabulary[first + second] for first, second in pairwise(run)])
+            for number, count in counts.items():
+                if number not in later:
+                    later[number] = array("q")
+                later[number].append(row << 32 | count)
+            self._later_size += len(counts)
+            row += 1
 
-    def _blocks(self, first_row: int, texts: Sequence[TextTerms]) -> Iterator[_Block]:
+    def _numbered(self, texts: AnalyzedTexts) -> _Starts:
+        """Return the numbers in the vocabulary of all terms, one text after the other."""
+        vocabulary = self.vocabulary
+        known = np.array([vocabulary[term] for term in texts.terms], np.int64)
+        numbers: _Starts = known[np.frombuffer(texts.numbers, np.int32)]
+        return numbers
+
+    def _blocks(self, first_row: int, batch: Sequence[AnalyzedTexts]) -> Iterator[_Block]:
         """Yield the sorted and counted terms of texts, then the terms of their runs."""
         vocabulary = self.vocabulary
-        tokens = array("q")
-        sizes = []
-        for terms, _ in texts:
-            numbers = [vocabulary[term] for term in terms]
-            tokens.extend(numbers)
-            sizes.append(len(numbers))
+        numbers = np.concatenate([self._numbered(texts) for texts in batch])
+        sizes = [size for texts in batch for size in texts.sizes]
         rows = np.repeat(np.arange(len(sizes)), sizes)
-        yield _counted(np.frombuffer(tokens, np.int64), rows, first_row)
-        codes, rows = _characters_and_pairs(["\0".join(runs) for _, runs in texts])
+        yield _counted(numbers, rows, first_row)
+        codes, rows = _characters_and_pairs([runs for texts in batch for runs in texts.runs])
         of_runs = _counted(codes, rows, first_row)
         characters = np.stack([of_runs.terms >> _CODE_BITS, of_runs.terms & _CODE], axis=1)
         names = characters.astype(np.uint32).view("U2").ravel().tolist()

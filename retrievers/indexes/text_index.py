@@ -16,7 +16,7 @@ from ...nodegraph.hashing import fingerprint
 from ...nodegraph.node import Node
 from ...nodegraph.storage.columns import portions
 from ..analysis.phrases import Phrase
-from ..analysis.text_analyzer import Analyzer, TextAnalyzer
+from ..analysis.text_analyzer import Analyzer
 from ..filters import Filter, parse_filters
 from ..protocols import Snapshot
 from ..results import Hits
@@ -24,11 +24,12 @@ from .array_files import Arrays, checked, grown
 from .bm25_scores import Floats, QueryPostings, TermPostings, TermWeights, best_rows
 from .filter_index import FilterIndex
 from .node_table import NodeTable
-from .postings import MAX_TEXTS, Postings, TextTerms
+from .postings import MAX_TEXTS, AnalyzedTexts, Postings
+from .text_analysis import analyzed_on_all_processors
 
 _LONG = 1_000  # minimum number of nodes for a progress bar
 
-_PORTION = 4_096  # nodes in memory per step
+_PORTION = 512  # nodes that are analyzed by one processor per step
 
 _BATCH = 100_000  # terms per batch
 
@@ -160,37 +161,21 @@ class TextIndex(FilterIndex):
         first = len(self.table)
         show = self._graph.progress if len(nodes) >= _LONG else False
         tracked = track(nodes, len(nodes), f"indexing {self._group}", " nodes", show)
+        texts = analyzed_on_all_processors(self._analyzer, self._numbered(tracked), len(nodes))
         lengths: list[int] = []
-        self._postings.extend(first, len(nodes), self._added(tracked, lengths))
+        self._postings.extend(first, len(nodes), _batches(texts, lengths))
         self._lengths = grown(self._lengths, len(self.table))
         self._lengths[first : len(self.table)] = lengths
         self._total_length += sum(lengths)
 
-    def _added(self, nodes: Iterable[Node], lengths: list[int]) -> Iterator[list[TextTerms]]:
-        """Number nodes. Yield the terms of their texts in batches, and append the lengths."""
-        analyzer = self._analyzer
-        batch: list[TextTerms] = []
-        size = 0
+    def _numbered(self, nodes: Iterable[Node]) -> Iterator[list[str]]:
+        """Number nodes. Yield their searched texts in portions."""
         for portion in portions(nodes, _PORTION):
             self.table.add(portion)
-            texts = [node.text for node in portion]
             if self.uses_search_text:
-                texts = self._graph.reader.searched_texts(portion)
-            for text in texts:
-                runs: list[str] = []
-                if isinstance(analyzer, TextAnalyzer):
-                    terms, length = analyzer.indexed(text, runs)
-                else:
-                    terms = [*analyzer(text)]
-                    length = len(terms)
-                batch.append((terms, runs))
-                lengths.append(length)
-                size += len(terms) + sum([len(run) for run in runs]) // 2  # counted faster
-                if size > _BATCH or len(batch) == MAX_TEXTS:
-                    yield batch
-                    batch = []
-                    size = 0
-        yield batch
+                yield self._graph.reader.searched_texts(portion)
+            else:
+                yield [node.text for node in portion]
 
     def finish(self) -> None:
         """Compact the index if most rows are empty."""
@@ -244,3 +229,24 @@ class TextIndex(FilterIndex):
         count = self._graph.reader.count(self._group)
         if self.size != count:
             raise ValueError(f"it must have {count:,} nodes, got {self.size:,}")
+
+
+def _batches(
+    analyzed: Iterable[AnalyzedTexts], lengths: list[int]
+) -> Iterator[list[AnalyzedTexts]]:
+    """Yield analyzed texts in batches for ``Postings.extend``, and append their lengths."""
+    batch: list[AnalyzedTexts] = []
+    num_terms = 0
+    num_texts = 0
+    for texts in analyzed:
+        if batch and (num_terms > _BATCH or num_texts + len(texts.sizes) > MAX_TEXTS):
+            yield batch
+            batch = []
+            num_terms = 0
+            num_texts = 0
+        batch.append(texts)
+        lengths += texts.lengths
+        num_terms += texts.num_terms
+        num_texts += len(texts.sizes)
+    if batch:
+        yield batch

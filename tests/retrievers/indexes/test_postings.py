@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.stress import amount
 
+from nodekin.nodegraph.storage.columns import portions
 from nodekin.retrievers.indexes.bm25_scores import TermPostings
-from nodekin.retrievers.indexes.postings import Postings
+from nodekin.retrievers.indexes.postings import AnalyzedTexts, Postings
 
 CHARACTERS = "茶\ud800𠮷"
 TERMS = [*"abcdefgh", *CHARACTERS, *map("".join, product(CHARACTERS, repeat=2))]
@@ -34,7 +35,8 @@ def as_dict(postings: Postings) -> dict[str, dict[int, int]]:
 
 def extend(postings: Postings, first: int, texts: list, size: int = 2) -> None:
     """Add texts, given as words and runs, in batches."""
-    batches = (texts[at : at + size] for at in range(0, len(texts), size))
+    analyzed = ((words, len(words), runs) for words, runs in texts)
+    batches = ([AnalyzedTexts.of(batch)] for batch in portions(analyzed, size))
     postings.extend(first, len(texts), batches)
 
 

@@ -1,0 +1,231 @@
+"""Share the work of a long build with processes on the other processors of this machine."""
+
+from __future__ import annotations
+
+import atexit
+import multiprocessing.process
+import os
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+from .process_workers import WorkerProcess
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+WORTH_STARTING = 1_000_000
+"""The number of characters from which starting processes pays. A process takes .4 s to start."""
+
+_MOST = 7  # processes
+
+_AHEAD = 2  # items that wait or are computed, per process
+
+_IDLE_SECONDS = 10.0  # until the processes end
+
+_CPU_LIMIT = "/sys/fs/cgroup/cpu.max"  # of a container: microseconds per period
+
+
+def processors() -> int:
+    """Return the number of processors that this process may use, at least 1."""
+    count = os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
+        count = len(os.sched_getaffinity(0))
+    try:
+        with open(_CPU_LIMIT) as file:
+            quota, period = file.read().split()
+        count = min(count, int(quota) // int(period))
+    except (OSError, ValueError):  # there is no limit
+        pass
+    return max(1, count)
+
+
+def shared_map(
+    function: Callable[[T], R], items: Iterable[T], is_worth: Callable[[T], bool]
+) -> Iterator[R]:
+    """Yield the results of a function in the order of the items, computed on all processors.
+
+    This process computes the items for which no other process is free. It computes all items on a
+    machine with one processor, in a process of ``multiprocessing``, in a forked process, and if
+    processes cannot start.
+
+    Args:
+        function: A function of nodekin, or a partial of one. It can be pickled, and so can the
+            items. The results are plain data: texts, bytes, numbers, lists, tuples.
+        items: The items.
+        is_worth: Called with the first item. Returns whether the work is long enough to start
+            processes.
+
+    Raises:
+        Exception: Any error of the function.
+    """
+    waiting: deque[_Result] = deque()
+    workers: Workers | None = None
+    is_first = True
+    try:
+        for item in items:
+            if is_first and is_worth(item):
+                workers = running_workers()
+            is_first = False
+            result = _Result(function, item)
+            if workers is not None and len(waiting) < _AHEAD * workers.count:
+                result.start_in(workers)
+            else:
+                result.compute()
+            waiting.append(result)
+            while waiting and waiting[0].is_ready:
+                yield waiting.popleft().value()
+        while waiting:
+            yield waiting.popleft().value()
+    finally:
+        for result in waiting:
+            result.cancel()
+        if workers is not None:
+            workers.end_when_idle()
+
+
+class _Result:
+    """The result of a function for one item.
+
+    Args:
+        function: The function.
+        item: The item.
+    """
+
+    def __init__(self, function: Callable[[Any], Any], item: Any) -> None:
+        self._function = function
+        self._item = item
+        self._future: Future[Any] = Future()
+
+    def compute(self) -> None:
+        """Compute the result in this process."""
+        self._future.set_result(self._function(self._item))
+
+    def start_in(self, workers: Workers) -> None:
+        """Compute the result in another process."""
+        try:
+            self._future = workers.submit(self._function, self._item)
+        except RuntimeError:  # this process is ending
+            self.compute()
+
+    @property
+    def is_ready(self) -> bool:
+        return self._future.done()
+
+    def value(self) -> Any:
+        """Wait for the result.
+
+        If the other process failed, the result is computed here: an error is then raised with its
+        own type.
+        """
+        try:
+            return self._future.result()
+        except (OSError, RuntimeError, TypeError):  # it cannot start, ended, or the function raised
+            return self._function(self._item)
+
+    def cancel(self) -> None:
+        self._future.cancel()
+
+
+class Workers:
+    """Processes that compute functions of nodekin, for all builds of this process.
+
+    They start when they are needed. They end when they were idle for ten seconds, and with this
+    process.
+
+    Args:
+        count: The number of processes.
+
+    Attributes:
+        count: The number of processes.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self._pool = ThreadPoolExecutor(count, "nodekin building")
+        self._processes = [WorkerProcess(_apply) for _ in range(count)]
+        self._free: SimpleQueue[WorkerProcess] = SimpleQueue()
+        for process in self._processes:
+            self._free.put(process)
+        self._lock = threading.Lock()
+        self._last_use = 0.0
+        self._timer: threading.Timer | None = None
+
+    def submit(self, function: Callable[[Any], Any], item: Any) -> Future[Any]:
+        """Compute a function for an item in a process."""
+        return self._pool.submit(self._call, function, item)
+
+    def _call(self, function: Callable[[Any], Any], item: Any) -> Any:
+        process = self._free.get()
+        try:
+            return process.call((function, item))
+        finally:
+            self._last_use = time.monotonic()
+            self._free.put(process)
+
+    def end_when_idle(self) -> None:
+        """End the processes when they have been idle for a while. They start again when needed."""
+        with self._lock:
+            if self._timer is None:
+                self._timer = threading.Timer(_IDLE_SECONDS, self._end_if_idle)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def _end_if_idle(self) -> None:
+        self._timer = None
+        if time.monotonic() - self._last_use < _IDLE_SECONDS:
+            self.end_when_idle()
+        else:
+            self.close()
+
+    @property
+    def num_running(self) -> int:
+        """The number of processes that are running now."""
+        return sum([process.is_running for process in self._processes])
+
+    def close(self) -> None:
+        """End the processes."""
+        for process in self._processes:
+            process.close()
+
+
+_workers: Workers | None = None
+
+_is_forked = False
+
+_lock = threading.Lock()
+
+
+def running_workers() -> Workers | None:
+    """Return the processes of this process; None if it cannot or should not have any."""
+    global _workers
+    can_start = sys.executable and not getattr(sys, "frozen", False)
+    is_worker = multiprocessing.process.parent_process() is not None
+    count = min(_MOST, processors() - 1)
+    if not can_start or is_worker or _is_forked or count < 1:
+        return None
+    with _lock:
+        if _workers is None:
+            _workers = Workers(count)
+            atexit.register(_workers.close)
+        return _workers
+
+
+def _after_fork_in_child() -> None:
+    """Leave the processes to the parent."""
+    global _is_forked
+    _is_forked = True
+
+
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def _apply(call: tuple[Callable[[Any], Any], Any]) -> Any:
+    function, item = call
+    return function(item)

@@ -1,0 +1,48 @@
+"""Analyze texts for an index, in this process or in others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from ...nodegraph.workers.idle_processors import WORTH_STARTING, shared_map
+from ..analysis.text_analyzer import Analyzer, TextAnalyzer
+from .postings import AnalyzedTexts
+
+
+def _terms(analyzer: Analyzer, text: str) -> tuple[list[str], int, list[str]]:
+    """Return the terms of a text, its length, and its runs without spaces."""
+    if not isinstance(analyzer, TextAnalyzer):
+        terms = [*analyzer(text)]
+        return terms, len(terms), []
+    runs: list[str] = []
+    terms, length = analyzer.indexed(text, runs)
+    return terms, length, runs
+
+
+def analyzed_on_all_processors(
+    analyzer: Analyzer, portions: Iterable[list[str]], count: int
+) -> Iterator[AnalyzedTexts]:
+    """Yield the terms of portions of texts, in their order.
+
+    Long work of a ``TextAnalyzer`` is shared with other processes. Other analyzers run here.
+
+    Args:
+        analyzer: The analyzer.
+        portions: The texts in portions of equal size.
+        count: The number of texts of all portions.
+    """
+
+    def is_worth(texts: list[str]) -> bool:
+        characters = sum([len(text) for text in texts]) * count / len(texts)
+        return type(analyzer) is TextAnalyzer and characters >= WORTH_STARTING
+
+    function = partial(_analyzed, analyzer)
+    for result in shared_map(function, portions, is_worth):
+        yield AnalyzedTexts(*result)
+
+
+def _analyzed(analyzer: Analyzer, texts: list[str]) -> tuple[Any, ...]:
+    """Return the fields of ``AnalyzedTexts``, in plain data."""
+    return tuple(AnalyzedTexts.of([_terms(analyzer, text) for text in texts]))
