@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from html import unescape
 from itertools import groupby
 from typing import NamedTuple
@@ -49,15 +49,29 @@ def superscript(before: str, text: str, after: str = "", *, is_link: bool = Fals
         >>> superscript("about 2", "30"), superscript("the fee", "5"), superscript("19", "th")
         ('^30', '[5]', 'th')
     """
-    is_number = _NUMBERS.fullmatch(text)
-    if not is_number:
-        is_ordinal = text.lower() in _ORDINALS and before[-1:].isalnum()
-        if not text or is_ordinal or _SYMBOLS.fullmatch(text):
-            return text
+    if not text:
+        return ""
+    is_number = _NUMBERS.fullmatch(text) is not None
+    if not is_number and (_is_ordinal(before, text) or _SYMBOLS.fullmatch(text)):
+        return text
     if is_link or (is_number and not _is_power(before, text, after)):
-        return f"[{text}] " if not before and after[:1].isalnum() else f"[{text}]"
+        mark = f"[{text}]"
+        begins_word = not before and after[:1].isalnum()
+        return f"{mark} " if begins_word else mark
     power = f"^{text}" if _EXPONENT.fullmatch(text) else f"^({text})"
-    return f"{power} " if after[:1].isdigit() else power
+    return _before_digit(power, after)
+
+
+def _is_ordinal(before: str, text: str) -> bool:
+    """Return whether a raised text ends an ordinal or a title, such as ``19th`` or ``Mme``."""
+    return text.lower() in _ORDINALS and before[-1:].isalnum()
+
+
+def _before_digit(text: str, after: str) -> str:
+    """Return a text, with a space if the text after it begins with a digit."""
+    if after[:1].isdigit():
+        return f"{text} "
+    return text
 
 
 def _is_power(before: str, number: str, after: str) -> bool:
@@ -69,14 +83,18 @@ def _is_power(before: str, number: str, after: str) -> bool:
         return len(number) > 1 and after[:1].isupper()
     base = match[0]
     if base[0].isdigit():  # 2^30 and 10^9, but not a year or an amount with a note
-        is_usual_base = len(base) < 3 or base.strip("0,.") == "1"
-        return is_usual_base and number not in ("0", "1")
+        if number in ("0", "1"):
+            return False
+        is_power_of_ten = base.strip("0,.") == "1"
+        return len(base) < 3 or is_power_of_ten
     if base in ")|∥":
         return number in ("2", "3")
     if base[-1] >= _CJK:
         return False
-    is_unit = len(base) == 2 and number.isdecimal() and int(number) < 5
-    return len(base) == 1 or is_unit or base in _FUNCTIONS
+    if len(base) == 1 or base in _FUNCTIONS:
+        return True
+    is_small = number.isdecimal() and int(number) < 5
+    return len(base) == 2 and is_small  # km^2, cm^3
 
 
 RAISED = str.maketrans("0123456789+-−–", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻")
@@ -99,7 +117,9 @@ def raised_as_text(text: str) -> str:
         start, end = match.span()
         return superscript(text[:start], match[0].translate(_LOWERED), text[end : end + 1])
 
-    return text if text.isascii() else _RAISED_RUN.sub(as_text, text)
+    if text.isascii():
+        return text
+    return _RAISED_RUN.sub(as_text, text)
 
 
 def subscript(before: str, text: str, after: str = "") -> str:
@@ -111,10 +131,11 @@ def subscript(before: str, text: str, after: str = "") -> str:
     """
     if not text:
         return ""
-    follows_letter = not before[-1:].isdigit()
-    lowered = text if text.isdecimal() and follows_letter else f"_{text}"
-    has_space = after[:1].isdigit() and lowered[-1:].isdigit()
-    return f"{lowered} " if has_space else lowered
+    is_index = text.isdecimal() and not before[-1:].isdigit()
+    lowered = text if is_index else f"_{text}"
+    if lowered[-1].isdigit():
+        return _before_digit(lowered, after)
+    return lowered
 
 
 class TextRun(NamedTuple):
@@ -123,6 +144,10 @@ class TextRun(NamedTuple):
     text: str
     height: int = 0
     is_struck: bool = False
+
+    def marked(self) -> str:
+        """Return the text, with marks if it is struck through."""
+        return struck(self.text) if self.is_struck else self.text
 
 
 def joined_runs(runs: Iterable[TextRun]) -> str:
@@ -134,32 +159,35 @@ def joined_runs(runs: Iterable[TextRun]) -> str:
     """
     runs = list(runs)
     if len(runs) == 1 and not runs[0].height:
-        return struck(runs[0].text) if runs[0].is_struck else runs[0].text
-    parts = [
-        TextRun("".join(run.text for run in group), height, is_struck)
-        for (height, is_struck), group in groupby(runs, _form)
-    ]
-    written: list[TextRun] = []
-    before = ""
-    for at, part in enumerate(parts):
-        text = part.text
-        if part.height:
-            after = parts[at + 1].text if at + 1 < len(parts) else ""
-            write = superscript if part.height > 0 else subscript
-            text = write(before, text.strip(), after)
-        before += text
-        written.append(TextRun(text, is_struck=part.is_struck))
-    if not any(run.is_struck for run in written):
-        return before
-    text = ""
-    for (_, is_struck), group in groupby(written, _form):
-        inner = "".join(run.text for run in group)
-        text += struck(inner) if is_struck else inner
-    return text
+        return runs[0].marked()
+    written = _written_scripts(_merged_runs(runs))
+    return "".join(run.marked() for run in _merged_runs(written))
+
+
+def _merged_runs(runs: Iterable[TextRun]) -> list[TextRun]:
+    """Join neighboring runs of the same form."""
+    merged: list[TextRun] = []
+    for (height, is_struck), group in groupby(runs, _form):
+        text = "".join(run.text for run in group)
+        merged.append(TextRun(text, height, is_struck))
+    return merged
 
 
 def _form(run: TextRun) -> tuple[int, bool]:
     return run.height, run.is_struck
+
+
+def _written_scripts(runs: Sequence[TextRun]) -> Iterator[TextRun]:
+    """Yield the runs with their superscripts and subscripts as text."""
+    before = ""
+    for at, run in enumerate(runs):
+        text = run.text
+        if run.height:
+            after = "".join(following.text for following in runs[at + 1 : at + 2])
+            write = superscript if run.height > 0 else subscript
+            text = write(before, text.strip(), after)
+        before += text
+        yield TextRun(text, is_struck=run.is_struck)
 
 
 _STRUCK_LINE = re.compile(r"\S(?:[^\n]*\S)?")

@@ -28,14 +28,15 @@ def tesseract(languages: str = "") -> Callable[[Any], str]:
         installed = [name for name in pytesseract.get_languages() if name != "osd"]
     except pytesseract.TesseractNotFoundError:
         installed = []
-    names = languages.split("+") if languages else installed
-    missing = [name for name in names if name not in installed]
-    if missing or not names:
+    if not installed:
         raise ImportError(
-            f"Tesseract has no language {', '.join(missing)}; it has {', '.join(installed)}"
-            if installed
-            else "the program tesseract is not installed, or has no language; get it with your "
+            "the program tesseract is not installed, or has no language; get it with your "
             "system's packages, such as: apt install tesseract-ocr tesseract-ocr-chi-sim"
         )
-
+    names = languages.split("+") if languages else installed
+    missing = [name for name in names if name not in installed]
+    if missing:
+        raise ImportError(
+            f"Tesseract has no language {', '.join(missing)}; it has {', '.join(installed)}"
+        )
     return partial(pytesseract.image_to_string, lang="+".join(names))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from importlib import import_module
 from os.path import splitext
@@ -11,9 +11,17 @@ from typing import Any
 from ...nodegraph.readers.formats import Symbol
 from ...nodegraph.search_text import MAX_HEADING
 
-_LANGUAGES = {
-    suffix: language
-    for language, suffixes in {
+
+def _by_word(words: Mapping[str, str]) -> dict[str, str]:
+    """Return the names of lists of words, by each word."""
+    by_word: dict[str, str] = {}
+    for name, listed in words.items():
+        by_word.update(dict.fromkeys(listed.split(), name))
+    return by_word
+
+
+_LANGUAGES = _by_word(
+    {
         "python": ".py .pyi",
         "javascript": ".js .mjs .cjs .jsx",
         "typescript": ".ts",
@@ -27,13 +35,12 @@ _LANGUAGES = {
         "c_sharp": ".cs",
         "php": ".php",
         "bash": ".sh .bash",
-    }.items()
-    for suffix in suffixes.split()
-}
+    }
+)
+"""The languages of programs, by suffix."""
 
-_KINDS = {
-    node_type: kind
-    for kind, node_types in {
+_KINDS = _by_word(
+    {
         "function": "function_definition function_declaration function_item function_expression "
         "generator_function_declaration arrow_function",
         "method": "method method_definition method_declaration constructor_declaration "
@@ -47,9 +54,8 @@ _KINDS = {
         "type": "type_spec type_alias_declaration",
         "implementation": "impl_item",
         "macro": "macro_definition",
-    }.items()
-    for node_type in node_types.split()
-}
+    }
+)
 """The kinds of symbols, by the node types of grammars."""
 
 _SCOPES = frozenset("class struct enum interface module implementation".split())
@@ -81,13 +87,16 @@ def symbols_in(text: str, file_name: str) -> tuple[Symbol, ...]:
     return tuple(Symbol(s.name, s.kind, offsets[s.start], offsets[s.end]) for s in symbols)
 
 
+_GRAMMARS = {"tsx": "tree_sitter_typescript"}
+"""The modules of grammars that contain several languages, by language."""
+
+
 @cache
 def _parser(language: str) -> Any:
     try:
         from tree_sitter import Language, Parser
 
-        name = "typescript" if language == "tsx" else language
-        grammar: Any = import_module(f"tree_sitter_{name}")
+        grammar: Any = import_module(_GRAMMARS.get(language, f"tree_sitter_{language}"))
     except ModuleNotFoundError as error:
         raise ImportError(
             f"symbols of programs need {error.name}, which is not installed: "
@@ -137,14 +146,26 @@ def _symbol(node: Any) -> tuple[str, str]:
         return "", ""
     if node.type.endswith("_specifier") and node.child_by_field_name("body") is None:
         return "", ""  # a mention of a type
+    name = _name_node(node)
+    if name is None or name.text is None:
+        return kind, ""
+    return kind, name.text.decode("utf-8", "replace")
+
+
+def _name_node(node: Any) -> Any:
+    """Return the node with the name of a definition, or None if the definition has no name."""
     if node.type in ("arrow_function", "function_expression"):
         parent = node.parent
-        is_named = parent is not None and parent.type == "variable_declarator"
-        name = parent.child_by_field_name("name") if is_named else None
-    else:
-        name = node.child_by_field_name("type" if node.type == "impl_item" else "name")
-        declarator = node
-        while name is None and (declarator := declarator.child_by_field_name("declarator")):
-            if not declarator.child_by_field_name("declarator"):
-                name = declarator  # "parse" in "*parse(const char *)"
-    return kind, "" if name is None or name.text is None else name.text.decode("utf-8", "replace")
+        if parent is None or parent.type != "variable_declarator":
+            return None
+        return parent.child_by_field_name("name")
+    if node.type == "impl_item":
+        return node.child_by_field_name("type")
+    name = node.child_by_field_name("name")
+    if name is not None:
+        return name
+    declarator = node.child_by_field_name("declarator")
+    while declarator is not None:
+        name = declarator  # "parse" in "*parse(const char *)"
+        declarator = declarator.child_by_field_name("declarator")
+    return name
