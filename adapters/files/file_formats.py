@@ -35,12 +35,11 @@ def read_notebook(source: SourceFile) -> Document:
         ReadError: If the file has no cells.
     """
     notebook = json.loads(decoded(source))
-    sheets = [notebook, *notebook.get("worksheets", ())] if isinstance(notebook, dict) else []
-    lists = [sheet["cells"] for sheet in sheets if "cells" in sheet]
-    if not lists:
+    cells = _cells(notebook)
+    if cells is None:
         raise source.damaged("it is not a notebook, because it has no cells")
-    cells = chain.from_iterable(lists)
-    language = str(notebook.get("metadata", {}).get("kernelspec", {}).get("language", ""))
+    kernel = notebook.get("metadata", {}).get("kernelspec", {})
+    language = str(kernel.get("language", "")) or "python"
     pages: list[str] = []
     for number, cell in enumerate(cells, start=1):
         place = f"cell {number}"
@@ -48,15 +47,31 @@ def read_notebook(source: SourceFile) -> Document:
         if cell.get("attachments"):
             source.note("pictures left out", place, len(cell["attachments"]))
         if cell.get("cell_type") == "code":
-            written = (_output(output, source, place) for output in cell.get("outputs", []))
-            outputs = _ESCAPE.sub("", "\n".join(output for output in written if output))
-            if len(outputs) > _MAX_OUTPUT:
-                source.note(f"outputs cut after {_MAX_OUTPUT:,} characters", place)
-                outputs = f"{outputs[:_MAX_OUTPUT]} ..."
-            blocks = ((language or "python", text), ("", outputs))
-            text = "\n\n".join(f"```{name}\n{code}\n```" for name, code in blocks if code)
+            blocks = {language: text, "": _outputs(cell, source, place)}
+            text = "\n\n".join(f"```{name}\n{code}\n```" for name, code in blocks.items() if code)
         pages.append(text)
     return source.document(join_pages(pages), {"page_unit": "cell"})
+
+
+def _cells(notebook: Any) -> list[Any] | None:
+    """Return the cells of a notebook, or None if it is not a notebook."""
+    if not isinstance(notebook, dict):
+        return None
+    sheets = [notebook, *notebook.get("worksheets", ())]
+    lists = [sheet["cells"] for sheet in sheets if "cells" in sheet]
+    if not lists:
+        return None
+    return list(chain.from_iterable(lists))
+
+
+def _outputs(cell: Any, source: SourceFile, place: str) -> str:
+    """Return the outputs of a cell, up to a maximum length."""
+    written = [_output(output, source, place) for output in cell.get("outputs", [])]
+    outputs = _ESCAPE.sub("", "\n".join(output for output in written if output))
+    if len(outputs) <= _MAX_OUTPUT:
+        return outputs
+    source.note(f"outputs cut after {_MAX_OUTPUT:,} characters", place)
+    return f"{outputs[:_MAX_OUTPUT]} ..."
 
 
 def _joined(lines: Any) -> str:
@@ -104,7 +119,9 @@ def _is_html(path: Path, head: bytes) -> bool:
 
 
 def _is_pdf(path: Path, head: bytes) -> bool:
-    return bool(_PDF.match(head)) if _is_text_name(path) else b"%PDF-" in head[:1024]
+    if _is_text_name(path):
+        return _PDF.match(head) is not None
+    return b"%PDF-" in head[:1024]
 
 
 _ZIP = b"PK\x03\x04"
@@ -138,14 +155,15 @@ def _kind_of(path: Path, head: bytes) -> str:
 
 def _is_office(path: Path, head: bytes) -> bool:
     """Return whether a file is an Office file. The name decides on damaged and encrypted files."""
-    kind = _kind_of(path, head)
-    is_named = path.suffix.lower() in _OFFICE_NAMES and head.startswith((_ZIP, _OLE))
-    return kind != "epub" if kind else is_named
+    if kind := _kind_of(path, head):
+        return kind != "epub"
+    return path.suffix.lower() in _OFFICE_NAMES and head.startswith((_ZIP, _OLE))
 
 
 def _is_epub(path: Path, head: bytes) -> bool:
-    is_marked = head[30:].startswith(b"mimetypeapplication/epub+zip")
-    return is_marked or (path.suffix.lower() == ".epub" and head.startswith(_ZIP))
+    if head[30:].startswith(b"mimetypeapplication/epub+zip"):
+        return True
+    return path.suffix.lower() == ".epub" and head.startswith(_ZIP)
 
 
 def _read_office_file(source: SourceFile) -> Document:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from xml.etree.ElementTree import Element
 
 from ...nodegraph.readers.source_files import SourceFile
@@ -81,28 +82,43 @@ def _style_of(element: Element, name: str) -> str:
 def remove_hidden_runs(root: Element, styles: set[str], source: SourceFile) -> None:
     """Remove the hidden runs of a part of a Word document, and note them."""
     for paragraph in named(root, "p"):
-        is_hidden_paragraph = _style_of(paragraph, "pStyle") in styles
-
-        def is_hidden(element: Element, is_by_paragraph: bool = is_hidden_paragraph) -> bool:
-            if local_name(element) != "r" or next(named(element, "t"), None) is None:
-                return False
-            own = is_vanished(element)
-            style = _style_of(element, "rStyle")
-            return own if own is not None else style in styles or (is_by_paragraph and not style)
-
+        is_hidden = partial(
+            _is_hidden_run,
+            styles=styles,
+            is_hidden_paragraph=_style_of(paragraph, "pStyle") in styles,
+        )
         _remove(paragraph, is_hidden, source)
+
+
+def _is_hidden_run(element: Element, styles: set[str], is_hidden_paragraph: bool) -> bool:
+    """Return whether an element is a run with hidden text.
+
+    The properties of the run precede its style, and its style precedes the paragraph.
+    """
+    if local_name(element) != "r":
+        return False
+    has_text = next(named(element, "t"), None) is not None
+    if not has_text:
+        return False
+    is_hidden = is_vanished(element)
+    if is_hidden is not None:
+        return is_hidden
+    style = _style_of(element, "rStyle")
+    if style:
+        return style in styles
+    return is_hidden_paragraph
 
 
 def remove_hidden_shapes(root: Element, source: SourceFile) -> None:
     """Remove the hidden shapes of a slide, and note those with a text."""
 
     def is_hidden(element: Element) -> bool:
-        return any(
-            local_name(properties) == "cNvPr" and properties.get("hidden") in ("1", "true")
-            for inner in element
-            if local_name(inner).startswith("nv")
-            for properties in inner
-        )
+        for inner in element:
+            if local_name(inner).startswith("nv"):
+                for properties in inner:
+                    if local_name(properties) == "cNvPr":
+                        return properties.get("hidden") in ("1", "true")
+        return False
 
     _remove(root, is_hidden, source)
 

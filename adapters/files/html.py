@@ -50,8 +50,10 @@ def read_html(source: SourceFile) -> Document:
     """Read a page as Markdown with headings, lists, tables, code and links."""
     html = decoded(source, is_html=True)
     found = next((match[1] for match in _TITLE.finditer(html) if match[1]), "")
-    title = " ".join(unescape(found).split())
-    return source.document(page_text(html, source), {"title": title} if title else {})
+    metadata: dict[str, str] = {}
+    if title := " ".join(unescape(found).split()):
+        metadata["title"] = title
+    return source.document(page_text(html, source), metadata)
 
 
 _FORM_FIELDS = ["input", "select", "datalist", "textarea", "button"]
@@ -87,18 +89,34 @@ def page_text(html: str, source: SourceFile, place: str = "") -> str:
         place: The place of the page in the file. If empty, the line is noted.
     """
     for match in _ELEMENT.finditer(html):
-        if kind := _KINDS.get("hidden" if match["hidden"] else (match["tag"] or "").lower()):
-            is_first = kind not in source.notes and not place
-            line = f"line {html.count(chr(10), 0, match.start()) + 1}" if is_first else ""
-            source.note(kind, place or line)
+        kind = _kind_left_out(match)
+        if kind is None:
+            continue
+        if place or kind in source.notes:
+            source.note(kind, place)
+        else:
+            source.note(kind, _line(html, match.start()))
     if cut := _cut_off(html):
-        number = html.count("\n", 0, cut.start) + 1
-        source.note("pages cut off", place or f"line {number}, inside a {cut.element}")
-        html = html[: cut.start] if cut.is_not_displayed else html
+        line = _line(html, cut.start)
+        source.note("pages cut off", place or f"{line}, inside a {cut.element}")
+        if cut.is_not_displayed:
+            html = html[: cut.start]
     text = markdown(_ALTERNATIVE.sub(lambda image: image[1] or image[2], html))
     if html.strip() and not text:
         source.note("pages without a text", place or "line 1")
     return text
+
+
+def _kind_left_out(match: re.Match[str]) -> str | None:
+    """Return the kind of note on an element that is left out."""
+    if match["hidden"]:
+        return _KINDS["hidden"]
+    return _KINDS.get((match["tag"] or "").lower())
+
+
+def _line(html: str, start: int) -> str:
+    number = html.count("\n", 0, start) + 1
+    return f"line {number}"
 
 
 class _Cut(NamedTuple):
@@ -169,8 +187,16 @@ def markdown(html: str) -> str:
         text = text.replace("\n\n\n", "\n\n")
     text = struck_as_markdown(text)
     if "](#" in text:
-        text = _INTERNAL_LINK.sub(lambda m: f"[{m[1]}]" if m[1].isdecimal() else m[1], text)
+        text = _INTERNAL_LINK.sub(_without_target, text)
     return text.strip()
+
+
+def _without_target(link: re.Match[str]) -> str:
+    """Return the text of a link within the page, in brackets if it is the number of a note."""
+    text = link[1]
+    if text.isdecimal():
+        return f"[{text}]"
+    return text
 
 
 def _unwrapped(html: str) -> str:

@@ -23,6 +23,8 @@ _MOVED = re.compile(
     r"(?:^|[;{\s])(?:vertical-align\s*:\s*(super|sub)|top\s*:\s*(-?)[\d.]*[1-9])", re.I
 )
 
+_RELATIVE = re.compile(r"position\s*:\s*relative")
+
 _SIZE = re.compile(r"font-size\s*:\s*([\d.]+)(pt|px|em|rem|%)", re.I)
 
 _POINTS = {"pt": 1.0, "px": 0.75, "em": 12.0, "rem": 12.0, "%": 0.12}
@@ -49,8 +51,9 @@ def class_rules(css: str) -> dict[str, str]:
 
 def rules_in(html: str) -> dict[str, str]:
     """Return the rules for struck text in the style sheets of a page."""
-    css = "\n".join(_STYLE_SHEET.findall(html)) if "line-through" in html else ""
-    rules = class_rules(css)
+    if "line-through" not in html:
+        return {}
+    rules = class_rules("\n".join(_STYLE_SHEET.findall(html)))
     return {name: "text-decoration:line-through" for name in rules if _strikes(rules[name])}
 
 
@@ -67,14 +70,23 @@ def rules_of_book(css: str) -> dict[str, str]:
             styles.append("text-decoration:line-through")
         if _NOT_DISPLAYED.search(declarations):
             styles.append("display:none")
-        if moved := _MOVED.search(declarations):
-            is_relative = re.search(r"position\s*:\s*relative", declarations)
-            is_raised = moved[1] == "super" if moved[1] else moved[2] == "-"
-            if moved[1] or is_relative:
-                styles.append(f"vertical-align:{'super' if is_raised else 'sub'}")
+        if alignment := _vertical_alignment(declarations):
+            styles.append(f"vertical-align:{alignment}")
         if styles:
             found[name] = ";".join(styles)
     return found
+
+
+def _vertical_alignment(declarations: str) -> str:
+    """Return ``super`` or ``sub`` for raised or lowered text, else an empty text."""
+    moved = _MOVED.search(declarations)
+    if moved is None:
+        return ""
+    if moved[1]:
+        return moved[1].lower()
+    if not _RELATIVE.search(declarations):
+        return ""
+    return "super" if moved[2] == "-" else "sub"
 
 
 def with_styles(html: str, rules: Mapping[str, str]) -> str:
@@ -83,11 +95,17 @@ def with_styles(html: str, rules: Mapping[str, str]) -> str:
         return html
 
     def styled(tag: re.Match[str]) -> str:
-        names = (tag[1] or tag[2] or tag[3] or "").split()
-        styles = ";".join(rules[name] for name in names if name in rules)
-        return f'{tag[0]} style="{styles}"' if styles else tag[0]
+        styles = ";".join(rules[name] for name in _class_names(tag) if name in rules)
+        if not styles:
+            return tag[0]
+        return f'{tag[0]} style="{styles}"'
 
     return _CLASSES.sub(styled, html)
+
+
+def _class_names(tag: re.Match[str]) -> list[str]:
+    """Return the names in a match of ``_CLASSES``."""
+    return (tag[1] or tag[2] or tag[3] or "").split()
 
 
 _STRUCK_TAGS = ("s", "strike", "del")
@@ -116,24 +134,28 @@ def mark_struck(html: str) -> str:
     parts: list[str] = []
     open_tags: list[tuple[str, bool]] = []
     for token in _TOKEN.finditer(html):
-        text = token["text"]
-        if text and text.strip() and any(is_struck for _, is_struck in open_tags):
-            inner = text.strip()
-            start = text.index(inner)
-            end = start + len(inner)
-            parts.append(f"{text[:start]}{_START}{inner}{_END}{text[end:]}")
-            continue
-        parts.append(token[0])
+        if token["text"] and any(is_struck for _, is_struck in open_tags):
+            parts.append(_marked(token["text"]))
+        else:
+            parts.append(token[0])
         name = (token["name"] or "").lower()
         if not name:
             continue
         if token["end"]:
             _close(open_tags, name)
         elif name not in _VOID and not token["attributes"].endswith("/"):
-            is_struck = name in _STRUCK_TAGS
-            is_struck = is_struck or bool(_INLINE_LINE_THROUGH.search(token["attributes"]))
-            open_tags.append((name, is_struck))
+            has_line = _INLINE_LINE_THROUGH.search(token["attributes"]) is not None
+            open_tags.append((name, has_line or name in _STRUCK_TAGS))
     return "".join(parts)
+
+
+def _marked(text: str) -> str:
+    """Mark a struck text, without the spaces around it."""
+    inner = text.strip()
+    if not inner:
+        return text
+    before, _, after = text.partition(inner)
+    return f"{before}{_START}{inner}{_END}{after}"
 
 
 def _close(open_tags: list[tuple[str, bool]], name: str) -> None:
@@ -208,11 +230,15 @@ class BookHeadings:
                 size = self._size_of_tag(part, size)
             elif part.strip():
                 sizes.add(size)
-        return sizes.pop() if len(sizes) == 1 else 0.0
+        if len(sizes) != 1:
+            return 0.0
+        return sizes.pop()
 
     def _size_of_tag(self, tag: str, default: float) -> float:
-        match = _CLASSES.search(tag)
-        names = (match[1] or match[2] or match[3] or "").split() if match else []
+        classes = _CLASSES.search(tag)
+        if classes is None:
+            return default
+        names = _class_names(classes)
         return next((self._sizes[name] for name in names if name in self._sizes), default)
 
     def marked(self, chapter: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -77,7 +77,9 @@ def _repaired(message: Any) -> Any:
     if not any(isinstance(defect, kinds) for defect in message.defects):
         return message
     payload = message.get_payload()
-    match = _BOUNDARY.search(payload) if isinstance(payload, str) else None
+    if not isinstance(payload, str):
+        return message
+    match = _BOUNDARY.search(payload)
     if match is None:
         return message
     message.set_param("boundary", match["boundary"])
@@ -153,8 +155,9 @@ def _file_name(part: Any, source: SourceFile, place: str) -> str:
     if isinstance(name, str):
         return _decoded_words(name, source, place)
     label, _, text = name  # of RFC 2231
-    is_decoded = any(character > "\xff" for character in text)
-    return text if is_decoded else _text(text.encode("latin-1"), source, label or "", place)
+    if any(character > "\xff" for character in text):
+        return text  # it is decoded
+    return _text(text.encode("latin-1"), source, label or "", place)
 
 
 def _parsed(read: Callable[[], Any]) -> Any:
@@ -175,19 +178,28 @@ def _displayed(part: Any, source: SourceFile, place: str) -> Iterator[str]:
         yield from _richest(part.get_payload(), source, place)
     elif part.is_multipart():
         for inner in part.get_payload():
-            if main == "message":  # a forwarded message, or a report
-                is_mail = kind == "message/rfc822"
-                shown = ("Subject", "From", "To", "Date") if is_mail else inner.keys()
-                fields = {field: _header(inner, field, source, place) for field in shown}
-                yield "\n".join(f"{field}: {value}" for field, value in fields.items() if value)
+            if kind == "message/rfc822":  # a forwarded message
+                yield _fields(inner, _MAIN_FIELDS, source, place)
+            elif main == "message":  # a report
+                yield _fields(inner, inner.keys(), source, place)
             yield from _displayed(inner, source, place)
     elif is_attached or (name and kind not in ("text/plain", "text/html")):
         yield _attachment(part, name or kind, source)
     elif main in ("text", "multipart"):  # multipart without the parts it declares
         yield _content(part, source, place)
+    elif main == "image":
+        source.note("inline images left out", place or name or kind)
     else:
-        what = "inline images" if main == "image" else f"{kind} parts"
-        source.note(f"{what} left out", place or name or kind)
+        source.note(f"{kind} parts left out", place or name or kind)
+
+
+_MAIN_FIELDS = ("Subject", "From", "To", "Date")
+
+
+def _fields(message: Any, names: Iterable[str], source: SourceFile, place: str) -> str:
+    """Return the fields of a header as lines."""
+    fields = {name: _header(message, name, source, place) for name in names}
+    return "\n".join(f"{name}: {value}" for name, value in fields.items() if value)
 
 
 def _richness(part: Any, text: str) -> int:
@@ -227,10 +239,11 @@ _EVENT = re.compile(r"^(SUMMARY|LOCATION|DTSTART|DTEND)\b[^:\n]*:(.+)", re.M)
 
 def _content(part: Any, source: SourceFile, place: str) -> str:
     data = part.get_payload(decode=True) or b""
-    is_html = part.get_content_subtype() == "html"
-    label = _parsed(part.get_content_charset) or (label_in(data) if is_html else "")
-    text = _text(data, source, label, place or part.get_content_type())
-    return page_text(text, source, place or "the message") if is_html else text
+    label = _parsed(part.get_content_charset)
+    if part.get_content_subtype() != "html":
+        return _text(data, source, label, place or part.get_content_type())
+    text = _text(data, source, label or label_in(data), place or part.get_content_type())
+    return page_text(text, source, place or "the message")
 
 
 def _attachment(part: Any, name: str, source: SourceFile) -> str:

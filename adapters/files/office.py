@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 import re
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
@@ -67,20 +67,19 @@ def read_office(source: SourceFile) -> Document:
     """
     with parser("anydoc"):
         from anydoc import UnsupportedError, to_document
-    heads: list[tuple[str, str]] = []
     metadata: dict[str, Any] = {}
-    roots: list[Element] = []
     if zipfile.is_zipfile(source.path):
         with opened_zip(source, "Office file") as archive:
             for part in ("docProps/core.xml", "meta.xml"):
                 metadata.update(title_and_author(xml_part(archive, part).iter()))
-            data = _rewritten_file(archive, source, roots, heads)
+            rewritten = _rewritten_file(archive, source)
     else:
-        data = rewritten_rich_text(source)
+        rewritten = _Rewritten(rewritten_rich_text(source))
     try:
-        document = to_document(data)
+        document = to_document(rewritten.data)
     except UnsupportedError as error:
         raise source.damaged("it is damaged or not a file of its type") from error
+    heads = list(rewritten.heads)
     notes = _notes(document.notes, heads)
     first, *slides = _parted(document.blocks)
     if slides:
@@ -89,12 +88,16 @@ def read_office(source: SourceFile) -> Document:
     else:
         text = join_pages([_markdown(first)])
     parts = [text, *running_heads(heads)]
-    text = "\n\n".join(part for part in parts if part)
+    text = _without_marks("\n\n".join(part for part in parts if part), notes)
+    _note_lost_words(source, rewritten.roots, text)
+    return source.document(text, metadata)
+
+
+def _without_marks(text: str, notes: Mapping[str, str]) -> str:
+    """Replace the marks of labels, notes and Chinese numbers by what is displayed."""
     text = _SHOWN_LABEL.sub(_label_text, text)
     text = _NOTE.sub(lambda mark: notes.get(mark[1], ""), text)
-    text = CHINESE_NUMBER.sub(chinese_number, text)
-    _note_lost_words(source, roots, text)
-    return source.document(text, metadata)
+    return CHINESE_NUMBER.sub(chinese_number, text)
 
 
 def _notes(notes: Iterable[Any], heads: list[tuple[str, str]]) -> dict[str, str]:
@@ -140,58 +143,87 @@ def _texts(root: Element) -> Iterator[str]:
                 yield child.tail or ""
 
 
+_XML_PARTS = re.compile(r"(?:word/|ppt/|content|styles).*\.xml")
+
 _TEXT_PARTS = re.compile(
     r"content\.xml|word/(?:document|footnotes|endnotes)\d*\.xml|ppt/(?:slides|notesSlides)/\w+\.xml"
 )
 
+_NOTED_PARTS = ("word/header", "word/footer", "ppt/comments")  # may have parts that are left out
 
-_NOTED_PARTS = "word/(?:header|footer)|ppt/comments"  # may have parts that are left out
 
+class _Rewritten(NamedTuple):
+    """A copy of a file whose text the library can read.
 
-def _rewritten_file(
-    archive: zipfile.ZipFile, source: SourceFile, roots: list[Element], heads: list[tuple[str, str]]
-) -> bytes:
-    """Return a copy of a packed file without pictures, whose text the library can read.
-
-    Args:
-        archive: The file.
-        source: The file, which records the notes.
-        roots: Receives the parts that have text.
-        heads: Receives the running heads.
+    Attributes:
+        data: The copy.
+        roots: The XML of the parts that have text.
+        heads: The running heads: their kinds and texts.
     """
-    is_open = "content.xml" in archive.namelist()
-    if is_open:
-        replace: Replace = partial(replaced_open, archive)
-        styles = [xml_part(archive, name) for name in ("content.xml", "styles.xml")]
-        hidden = hidden_styles(styles, is_not_displayed)
-    else:
-        replace = replaced
-        hidden = hidden_styles([xml_part(archive, "word/styles.xml")], is_vanished)
+
+    data: bytes
+    roots: Sequence[Element] = ()
+    heads: Sequence[tuple[str, str]] = ()
+
+
+def _rewritten_file(archive: zipfile.ZipFile, source: SourceFile) -> _Rewritten:
+    """Return a copy of a packed file without pictures. The file records the notes."""
+    passes = _Passes(archive, source)
     copied = io.BytesIO()
     with zipfile.ZipFile(copied, "w") as copy:
         for name in archive.namelist():
             data = b""  # pictures
             if name.endswith((".xml", ".rels", "mimetype")):
                 data = archive.read(name)
-            if re.fullmatch(r"(?:word/|ppt/|content|styles).*\.xml", name):
-                root = ElementTree.fromstring(data)
-                if is_open:
-                    remove_hidden_parts(root, hidden, source)
-                elif name.startswith("word/"):
-                    remove_hidden_runs(root, hidden, source)
-                else:
-                    remove_hidden_shapes(root, source)
-                heads += _running_heads(name, root)
-                if _TEXT_PARTS.fullmatch(name) or re.match(_NOTED_PARTS, name):
-                    note_left_out(source, root, name.partition("/")[2])
-                rewrite(root, replace)
-                if name.startswith(("ppt/slides/", "content")):
-                    _mark_slides(root, source)
-                if _TEXT_PARTS.fullmatch(name):
-                    roots.append(root)
-                data = ElementTree.tostring(root)
+            if _XML_PARTS.fullmatch(name):
+                data = passes.rewritten(name, data)
             copy.writestr(name, data)
-    return copied.getvalue()
+    return _Rewritten(copied.getvalue(), passes.roots, passes.heads)
+
+
+class _Passes:
+    """The passes over the parts of a packed file.
+
+    Attributes:
+        roots: The XML of the parts that have text.
+        heads: The running heads: their kinds and texts.
+    """
+
+    def __init__(self, archive: zipfile.ZipFile, source: SourceFile) -> None:
+        self.roots: list[Element] = []
+        self.heads: list[tuple[str, str]] = []
+        self._source = source
+        self._is_open = "content.xml" in archive.namelist()
+        self._replace: Replace = replaced
+        if self._is_open:
+            self._replace = partial(replaced_open, archive)
+            styles = [xml_part(archive, name) for name in ("content.xml", "styles.xml")]
+            self._hidden = hidden_styles(styles, is_not_displayed)
+        else:
+            self._hidden = hidden_styles([xml_part(archive, "word/styles.xml")], is_vanished)
+
+    def rewritten(self, name: str, data: bytes) -> bytes:
+        """Return the XML of a part as the library can read it."""
+        root = ElementTree.fromstring(data)
+        has_text = _TEXT_PARTS.fullmatch(name) is not None
+        self._remove_hidden(name, root)
+        self.heads += _running_heads(name, root)
+        if has_text or name.startswith(_NOTED_PARTS):
+            note_left_out(self._source, root, name.partition("/")[2])
+        rewrite(root, self._replace)
+        if name.startswith(("ppt/slides/", "content")):
+            _mark_slides(root, self._source)
+        if has_text:
+            self.roots.append(root)
+        return ElementTree.tostring(root)
+
+    def _remove_hidden(self, name: str, root: Element) -> None:
+        if self._is_open:
+            remove_hidden_parts(root, self._hidden, self._source)
+        elif name.startswith("word/"):
+            remove_hidden_runs(root, self._hidden, self._source)
+        else:
+            remove_hidden_shapes(root, self._source)
 
 
 def _running_heads(name: str, root: Element) -> Iterator[tuple[str, str]]:
@@ -258,7 +290,9 @@ def _block(block: Any, is_slide: bool) -> str:
         return "\n".join(_items(block.list))
     if block.kind == "block_quote":
         quote = _markdown(block.blocks)
-        return f"Notes: {quote}" if quote and is_slide else quote
+        if quote and is_slide:
+            return f"Notes: {quote}"
+        return quote
     text = _line(block.content or ()) or block.text or ""
     if block.kind == "heading" and text:
         return f"{'#' * min(6, max(1, block.level - is_slide))} {' '.join(text.split())}"
@@ -294,8 +328,10 @@ _SHOWN_LABEL = re.compile("\ue035(.*?)\ue036\\s*")
 
 
 def _label_text(match: re.Match[str]) -> str:
-    is_visible = any(character.isalnum() for character in match[1])
-    return f"{match[1].strip()} " if is_visible else ""
+    label = match[1]
+    if not any(character.isalnum() for character in label):
+        return ""  # a bullet
+    return f"{label.strip()} "
 
 
 def _items(items: Any) -> Iterator[str]:

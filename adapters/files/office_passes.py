@@ -52,8 +52,10 @@ def replaced(child: Element, parent: Element) -> list[Element]:
     if name.endswith(("rPr", "RPr")):
         return _slide_marks(child)
     pass_of_name = _PASSES.get(name)
+    if pass_of_name is None:
+        return [child]
     space = parent.tag.rpartition("}")[0] + "}"
-    return [child] if pass_of_name is None else pass_of_name(child, parent, space)
+    return pass_of_name(child, parent, space)
 
 
 def _equations(child: Element, _: Element, space: str) -> list[Element]:
@@ -83,8 +85,9 @@ def _raised_number(child: Element, _: Element, space: str) -> list[Element]:
 
 def _shape(child: Element, _: Element, __: str) -> list[Element]:
     """Return a shape, or nothing for a number, a date, a header or a footer of a slide."""
-    is_head = any(inner.get("type") in HEAD_SHAPES for inner in named(child, "ph"))
-    return [] if is_head else [child]
+    if any(inner.get("type") in HEAD_SHAPES for inner in named(child, "ph")):
+        return []
+    return [child]
 
 
 def _ruby(child: Element, _: Element, space: str) -> list[Element]:
@@ -110,13 +113,17 @@ def _hyphen(_: Element, __: Element, space: str) -> list[Element]:
 
 def _symbol(child: Element, _: Element, space: str) -> list[Element]:
     """Return the character of a font of symbols."""
-    code = chr(int(attribute(child, "char"), 16) % 256)
-    is_known = attribute(child, "font") == "Symbol"
-    return [_run(space, code.translate(_SYMBOL_FONT) if is_known else "\ufffd")[0]]
+    character = "\ufffd"
+    if attribute(child, "font") == "Symbol":
+        code = int(attribute(child, "char"), 16) % 256
+        character = chr(code).translate(_SYMBOL_FONT)
+    return [_run(space, character)[0]]
 
 
 def _italic_mark(child: Element, parent: Element, _: str) -> list[Element]:
-    return [] if local_name(parent) == "rPr" else [child]
+    if local_name(parent) == "rPr":
+        return []
+    return [child]
 
 
 def _strike_mark(child: Element, parent: Element, space: str) -> list[Element]:
@@ -132,8 +139,14 @@ def _strike_mark(child: Element, parent: Element, space: str) -> list[Element]:
 
 def _script_mark(child: Element, _: Element, space: str) -> list[Element]:
     """Return the mark of a superscript (struck) or a subscript (italic)."""
-    mark = {"superscript": "strike", "subscript": "i"}.get(attribute(child, "val"))
-    return [Element(f"{space}{mark}")] if mark else []
+    mark = _MARKS.get(attribute(child, "val"))
+    if mark is None:
+        return []
+    return [Element(f"{space}{mark}")]
+
+
+_MARKS = {"superscript": "strike", "subscript": "i"}
+"""The elements that mark scripts, by the position of their text."""
 
 
 def _slide_marks(properties: Element) -> list[Element]:
@@ -186,8 +199,12 @@ def chinese_number(match: re.Match[str]) -> str:
     if not re.fullmatch(r"\d\d?", match[1]):
         return match[1]
     tens, ones = divmod(int(match[1]), 10)
-    digits = " 一二三四五六七八九"
-    return f"{digits[tens] if tens > 1 else ''}{'十' if tens else ''}{digits[ones]}".strip()
+    return f"{_TENS[tens]}{_ONES[ones]}"
+
+
+_ONES = ("", *"一二三四五六七八九")
+
+_TENS = ("", "十", *(f"{digit}十" for digit in "二三四五六七八九"))
 
 
 def _run(space: str, text: str) -> Element:

@@ -83,13 +83,12 @@ def title_and_author(elements: Iterable[Element]) -> dict[str, str]:
 def relations(archive: zipfile.ZipFile, name: str) -> dict[str, tuple[str, str]]:
     """Return the parts to which a part of an Office file refers, by id: kind and name."""
     folder, base = posixpath.split(name)
-    return {
-        relation.get("Id", ""): (
-            relation.get("Type", "").rpartition("/")[2],
-            posixpath.normpath(posixpath.join("/", folder, relation.get("Target", ""))).strip("/"),
-        )
-        for relation in xml_part(archive, f"{folder}/_rels/{base}.rels")
-    }
+    parts: dict[str, tuple[str, str]] = {}
+    for relation in xml_part(archive, f"{folder}/_rels/{base}.rels"):
+        kind = relation.get("Type", "").rpartition("/")[2]
+        target = posixpath.join("/", folder, relation.get("Target", ""))
+        parts[relation.get("Id", "")] = (kind, posixpath.normpath(target).strip("/"))
+    return parts
 
 
 def local_name(element: Element) -> str:
@@ -104,8 +103,12 @@ def attribute(element: Element, name: str) -> str:
 
 def integer(text: str | None, default: int = 0) -> int:
     """Return a number of an XML attribute, or the default if it is missing or not a number."""
-    match = re.fullmatch(r"-?\d{1,9}", text) if text else None
-    return int(match[0]) if match else default
+    if text and _INTEGER.fullmatch(text):
+        return int(text)
+    return default
+
+
+_INTEGER = re.compile(r"-?\d{1,9}")
 
 
 def named(element: Element, *names: str) -> Iterator[Any]:
@@ -120,13 +123,13 @@ def texts(element: Element, *names: str) -> str:
 
 _DELETED = "deleted passages left out"
 
-LEFT_OUT = {
-    "comments left out": ("commentReference", "comment", "cm", "annotation"),
-    _DELETED: ("del", "moveFrom", "deletion"),
-    "pictures left out": ("blip", "imagedata", "image"),
-    "embedded files left out": ("OLEObject", "altChunk", "oleObj"),
+_KINDS_LEFT_OUT = {
+    **dict.fromkeys(("commentReference", "comment", "cm", "annotation"), "comments left out"),
+    **dict.fromkeys(("del", "moveFrom", "deletion"), _DELETED),
+    **dict.fromkeys(("blip", "imagedata", "image"), "pictures left out"),
+    **dict.fromkeys(("OLEObject", "altChunk", "oleObj"), "embedded files left out"),
 }
-"""The elements of Office files that readers leave out, by kind of note."""
+"""The kinds of notes on the elements of Office files that readers leave out."""
 
 
 def note_left_out(source: SourceFile, root: Element, part: str, *, is_sheet: bool = False) -> None:
@@ -139,16 +142,15 @@ def note_left_out(source: SourceFile, root: Element, part: str, *, is_sheet: boo
         is_sheet: Whether the place is always the part. Otherwise, the place is the text of the
             paragraph or of the paragraph before it.
     """
-    kinds = {name: kind for kind, names in LEFT_OUT.items() for name in names}
     paragraphs: list[Element] = []
     for element in root.iter():
         name = local_name(element)
         if name in ("p", "h") and not is_sheet:
             paragraphs.append(element)
-        if kind := kinds.get(name):
+        if kind := _KINDS_LEFT_OUT.get(name):
             inner = named(element, "t", "delText", "p", "h")
             deleted = " ".join("".join(each.itertext()) for each in inner)
-            if name in LEFT_OUT[_DELETED] and not deleted.strip():
+            if kind == _DELETED and not deleted.strip():
                 continue  # a paragraph mark, or a mark of the start of a moved passage
             place = deleted
             if name != "deletion":
@@ -209,13 +211,6 @@ def _equation(element: Element) -> str:
             return "; ".join(parts)
         case "mr" | "mtr":
             return ", ".join(parts)
-    scripts = _with_scripts(name, first, second, third)
-    return "".join(parts) if scripts is None else scripts
-
-
-def _with_scripts(name: str, first: str, second: str, third: str) -> str | None:
-    """Return an expression with superscripts and subscripts, or None for other elements."""
-    match name:
         case "sSup" | "msup" | "limUpp" | "mover":
             return f"{_grouped(first)}{_marked('^', second)}"
         case "sSub" | "msub" | "limLow" | "munder":
@@ -224,7 +219,7 @@ def _with_scripts(name: str, first: str, second: str, third: str) -> str | None:
             return f"{_lowered(first, second)}{_marked('^', third)}"
         case "sPre":
             return f"{_marked('_', first)}{_marked('^', second)}{third}"
-    return None
+    return "".join(parts)
 
 
 def _property(element: Element, name: str, default: str = "") -> str:
@@ -239,7 +234,9 @@ def _property(element: Element, name: str, default: str = "") -> str:
 
 
 def _root(degree: str, base: str) -> str:
-    return f" root({degree}, {base})" if degree else f" sqrt({base})"
+    if degree:
+        return f" root({degree}, {base})"
+    return f" sqrt({base})"
 
 
 def _delimited(element: Element, parts: Sequence[str]) -> str:
@@ -251,7 +248,9 @@ def _delimited(element: Element, parts: Sequence[str]) -> str:
 
 
 def _grouped(text: str) -> str:
-    return text if _GROUPED.fullmatch(text) else f"({text})"
+    if _GROUPED.fullmatch(text):
+        return text
+    return f"({text})"
 
 
 def _marked(mark: str, text: str) -> str:
@@ -292,7 +291,9 @@ def raised(style: Element) -> int:
     position = next((p for child in style if (p := attribute(child, "text-position"))), "0")
     if position.startswith("0"):
         return 0
-    return -1 if position.startswith(("sub", "-")) else 1
+    if position.startswith(("sub", "-")):
+        return -1
+    return 1
 
 
 def is_line_through(style: Element) -> bool | None:
