@@ -156,7 +156,7 @@ def _file_name(part: Any, source: SourceFile, place: str) -> str:
         return _decoded_words(name, source, place)
     label, _, text = name  # of RFC 2231
     if any(character > "\xff" for character in text):
-        return text  # it is decoded
+        return str(text)  # it is decoded
     return _text(text.encode("latin-1"), source, label or "", place)
 
 
