@@ -85,9 +85,16 @@ def _server(base_url: str | None, missing: str) -> dict[str, Any]:
     The key is only read from the environment, since other users can read a command line.
 
     Raises:
-        ModelError: If no server is configured.
+        ModelError: If no server is configured, or its address has no protocol.
     """
-    url, key = base_url or os.environ.get("OPENAI_BASE_URL"), os.environ.get("OPENAI_API_KEY")
+    variable = "NODEKIN_EMBED_BASE_URL" if base_url else "OPENAI_BASE_URL"
+    url = base_url or os.environ.get("OPENAI_BASE_URL")
+    key = os.environ.get("OPENAI_API_KEY")
     if not url and not key:
         raise ModelError(missing)
+    if url and not url.startswith(("http://", "https://")):
+        raise ModelError(
+            f"{variable} must start with http:// or https://, such as http://127.0.0.1:8000/v1, "
+            f"got {url!r:.200}"
+        )
     return {"base_url": url or None, "api_key": key or "none"}

@@ -65,9 +65,9 @@ class App(click.Group):
             names = self.list_commands(ctx)
             meant = _OTHER_NAMES.get(cmd_name.lower())
             near = [meant] if meant else difflib.get_close_matches(cmd_name, names) or names
-            raise click.UsageError(
-                f"the command must be {', '.join(near)}, got {cmd_name!r:.80}", ctx
-            )
+            *first, last = near
+            allowed = f"{', '.join(first)} or {last}" if first else last
+            raise click.UsageError(f"the command must be {allowed}, got {cmd_name!r:.80}", ctx)
         raise_on_interrupt()
         return command
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.cells import cell_len
 
-from ...nodegraph.errors import ModelError
+from ...nodegraph.errors import ModelError, nearest_names
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
 from ...nodegraph.readers.source_files import file_id_of
@@ -30,7 +31,9 @@ from .messages import (
     with_short_paths,
 )
 from .options import common_options, store_option
-from .output import containing_file, echo_json, node_record
+from .output import containing_file, document_name, echo_json, node_record
+
+_NAMED = 2_000  # documents whose names are compared with an unknown name
 
 _AROUND = 10  # lines before and after the requested line
 
@@ -114,7 +117,7 @@ def _show_records(name: str, records: Sequence[Node], *, json: bool) -> None:
         path = records[0].metadata.get("file_path")
         return echo_json("show", {"id": name, "path": path, "records": rows})
     for record in records:
-        click.echo(click.style(printable(record.id), bold=True))
+        click.echo(click.style(document_name(record), bold=True))
         click.echo(f"{printable(record.text)}\n")
 
 
@@ -126,10 +129,15 @@ def _find_document(graph: NodeGraph, name: str) -> Node:
     """
     path = composed(Path(name).absolute().as_posix())
     below = [i for i in graph.reader.document_ids() if path.endswith(f"/{composed(i)}")]
+    view = CorpusView(graph, ROOT)
     try:
-        return CorpusView(graph, ROOT).document(max(below, key=len, default=name))
+        return view.document(max(below, key=len, default=name))
     except ToolError as error:
-        raise CommandError(str(error).partition(". outline")[0]) from error
+        message = str(error).partition(". outline")[0]
+        if message.startswith("unknown document"):
+            names = [document_name(node) for node in islice(view.documents(), _NAMED)]
+            message = f"unknown document {name!r:.200}; known: {nearest_names(name, names)}"
+        raise CommandError(message) from error
 
 
 @click.command("remove")
@@ -261,7 +269,8 @@ def _status_lines(
 
 def _in_words(name: str, value: Any) -> str:
     if name == "groups":
-        return group_sizes({group: size for group, size in value.items() if group != ROOT})
+        sizes = {group: size for group, size in value.items() if group != ROOT}
+        return group_sizes(sizes) or message("not built")
     if name == "encodings":
         value = [f"{count:,} {encoding}" for encoding, count in value.items()]
     if isinstance(value, list):

@@ -47,7 +47,11 @@ search_options = _options(
 
 model_options = _options(
     click.option("-m", "--model", envvar="OPENAI_MODEL", help="Default: OPENAI_MODEL."),
-    click.option("--min-score", type=float, help="Ignore lower scores; 0.4 is a good choice."),
+    click.option(
+        "--min-score",
+        type=click.FloatRange(0, 1),
+        help="Ignore lower scores; 0.4 is a good choice.",
+    ),
 )
 
 common_options = _options(

@@ -132,10 +132,13 @@ def line_of(node: Node, offset: int = 0) -> int | None:
 
 
 def document_name(node: Node) -> str:
-    """Return the path of a file below the current folder, or the document's id."""
+    """Return the path of a file below the current folder, or the document's id.
+
+    A record of a file has its own sign: ``docs/teas.jsonl#7``.
+    """
     document_id = node.document_id or node.id
     file_id = file_id_of(document_id, str(node.metadata.get("file_path", "")))
-    return containing_file(node) if file_id == document_id else printable(document_id)
+    return containing_file(node) + printable(document_id.removeprefix(file_id))
 
 
 def containing_file(node: Node) -> str:

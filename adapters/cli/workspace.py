@@ -104,6 +104,8 @@ def load_index(folder: Path) -> Workspace:
     Raises:
         CommandError: If the index is missing, damaged, or of another version.
     """
+    if not (folder / _FILE).exists():
+        raise CommandError(message("no index here", folder=folder), ExitStatus.INDEX_ERROR)
     try:
         record = {**json.loads((folder / _FILE).read_text(encoding="utf-8"))}
         if record["version"] != 1:

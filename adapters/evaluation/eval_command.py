@@ -73,7 +73,7 @@ def eval_command(retrievers: tuple[str, ...], quiet: bool, json: bool, **options
     baseline = options["baseline"]
     if limits and baseline is None:
         raise CommandError("--max-loss needs --baseline FILE, written by --save-baseline")
-    dataset = load_dataset(options["data"], _pairs(options["field"], "--field", "question=COLUMN"))
+    dataset = _questions(options["data"], _pairs(options["field"], "--field", "question=COLUMN"))
     measured = [*(options["metric"] or default_metrics(dataset)), *limits]
     metrics = [get_metric(metric) for metric in dict.fromkeys(measured)]
     sources = _by_name(retrievers or (_DEFAULT,))
@@ -91,6 +91,15 @@ def eval_command(retrievers: tuple[str, ...], quiet: bool, json: bool, **options
         gate = compare_with_baseline(result, baseline, limits)
     _write(result, gate, json, options)
     return _exit_status(result, gate)
+
+
+def _questions(path: Path, fields: Mapping[str, str]) -> Dataset:
+    """Load the questions of a file. The error for a missing field names the option."""
+    try:
+        return load_dataset(path, fields)
+    except ValueError as error:
+        said = str(error).replace("rename it by fields=", "name it: --field question=COLUMN")
+        raise CommandError(said) from error
 
 
 def _by_name(sources: Sequence[str]) -> dict[str, str]:

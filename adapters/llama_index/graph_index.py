@@ -270,7 +270,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
             store_nodes_override: As in the constructor.
 
         Raises:
-            TypeError: As the constructor.
+            TypeError: As the constructor, or if ``documents`` contains other objects.
             ValueError: As the constructor.
         """
         if similarity is None and group is None:
@@ -687,6 +687,12 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
             return self._refresh(documents)
 
     def _refresh(self, documents: Sequence[Document]) -> list[bool]:
+        for document in documents:
+            if not isinstance(document, BaseNode):
+                raise TypeError(
+                    f"documents must be LlamaIndex documents, got {document!r:.80}; for a text, "
+                    "use Document(text=...)"
+                )
         hashes = {document.id_: document.hash for document in documents}
         stored = {i: self._docstore.get_document_hash(i) for i in hashes}
         changed = [d for d in documents if stored[d.id_] != hashes[d.id_]]

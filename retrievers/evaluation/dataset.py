@@ -262,13 +262,16 @@ def load_csv(path: str | Path, fields: Mapping[str, str] | None = None) -> Datas
         for field in ("passages", "document_ids", "spans", "answers"):
             if cell := row.get(name := names[field]):
                 row[name] = [part.strip() for part in cell.split("|")]
-        spans = (re.fullmatch(r"(.+):(\d+)-(\d+)", s) for s in row.get(names["spans"], ()))
-        row[names["spans"]] = [
-            match and {"document_id": match[1], "start": match[2], "end": match[3]}
-            for match in spans
-        ]
+        if spans := row.get(names["spans"]):
+            row[names["spans"]] = [_span(text) for text in spans]
         questions.append(_question(row, names, where))
     return Dataset(questions, name=path.name)
+
+
+def _span(text: str) -> dict[str, str] | None:
+    """Parse a span of the form ``document:start-end``. The result is None if it is invalid."""
+    match = re.fullmatch(r"(.+):(\d+)-(\d+)", text)
+    return match and {"document_id": match[1], "start": match[2], "end": match[3]}
 
 
 def _csv_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

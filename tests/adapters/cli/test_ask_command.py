@@ -96,7 +96,7 @@ def test_ask_filters_by_conditions_of_the_question(nodekin, server, here):
 def test_min_score_asks_no_model(nodekin, server):
     ran = nodekin("ask", "fermented", "--in", "docs", "--min-score", "1.01")
     assert ran.status == 2
-    assert "min_score" in ran.err
+    assert "Invalid value for '--min-score': 1.01 is not in the range 0<=x<=1" in ran.err
     ran = nodekin("ask", "fermented", "--in", "docs", "--min-score", "1")
     assert (ran.status, server.asked) == (1, [])
     assert "Nothing was found that answers this question" in ran.out

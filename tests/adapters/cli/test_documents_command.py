@@ -117,6 +117,24 @@ def test_remove_of_unknown_name_removes_nothing(indexed):
     assert indexed("list", "--json").json["count"] == 3
 
 
+def test_status_after_remove_says_when_groups_are_made(indexed):
+    indexed("remove", "docs/tea.md")
+    assert "groups      made by the next search" in indexed("status").out
+    indexed("search", "tea")
+    assert " passages, " in indexed("status").out
+
+
+def test_records_and_suggestions_have_paths_below_current_folder(nodekin, here, monkeypatch):
+    (here / "docs" / "logs.jsonl").write_text('{"text": "Sailed to Kiel."}\n{"text": "Rain."}\n')
+    monkeypatch.chdir(here / "docs")
+    nodekin("index", ".")
+    (first, *_) = nodekin("search", "kiel").out.splitlines()
+    assert first.startswith("1. logs.jsonl#1:1  ")
+    assert nodekin("show", "logs.jsonl").out.startswith("logs.jsonl#1\nSailed")
+    assert nodekin("show", "logs.jsonl#2").out == "Rain.\n"
+    assert "known: 'tea.md'" in nodekin("show", "tee.md").err
+
+
 def test_list_folds_records_of_a_file(indexed, here):
     rows = "".join(f'{{"text": "Tea number {n}."}}\n' for n in range(12))
     (here / "docs" / "notes.jsonl").write_text(rows)

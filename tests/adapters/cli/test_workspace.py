@@ -218,3 +218,9 @@ def test_files_of_copied_index_are_not_newer():
         assert newer_files([folder], old + 50) == 1  # moved
         assert newer_files([folder], old + 50, is_copy=True) == 0
         assert newer_files([folder], old - 50, is_copy=True) == 1
+
+
+def test_missing_store_names_the_command(nodekin):
+    ran = nodekin("search", "tea", "--store", "elsewhere")
+    assert ran.status == 3
+    assert "elsewhere is not an index; make it: nodekin index FOLDER --store elsewhere" in ran.err

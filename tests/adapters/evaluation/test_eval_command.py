@@ -182,6 +182,7 @@ def test_eval_with_invalid_questions_raises(measured, here):
     ran = measured(*BOTH)
     assert (ran.status, len(ran.err.splitlines())) == (2, 1)
     assert "has no field 'question', only 'id', 'frage'" in ran.err
+    assert ran.err.endswith("name it: --field question=COLUMN\n")
     ran = measured("eval", "mine:fused", "--data", "nothing.jsonl")
     assert (ran.status, len(ran.err.splitlines())) == (3, 1)
 

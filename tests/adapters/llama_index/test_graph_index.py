@@ -303,6 +303,12 @@ def test_persisted_index_keeps_vectors_and_settings(
     assert not {*fresh.texts} & {node.get_content(MetadataMode.EMBED) for node in nodes}
 
 
+@pytest.mark.parametrize("documents", ["docs", ["Green tea."]])
+def test_from_documents_of_texts_raises(documents: Any) -> None:
+    with pytest.raises(TypeError, match=r"must be LlamaIndex documents, got '.*; for a text, use"):
+        NodeGraphIndex.from_documents(documents)
+
+
 def test_second_index_in_a_storage_context_raises(nodes: list[TextNode]) -> None:
     context = StorageContext.from_defaults()
     NodeGraphIndex(nodes, similarity="bm25", storage_context=context)

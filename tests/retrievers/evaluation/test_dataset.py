@@ -80,6 +80,8 @@ def test_load_csv_with_invalid_column_or_span_raises(tmp_path):
         load_csv(write(tmp_path / "q.csv", "Question\na\n"))
     with pytest.raises(ValueError, match="a span must have"):
         load_csv(write(tmp_path / "q.csv", "question,spans\na,d:3\n"))
+    with pytest.raises(ValueError, match="no field 'question', only 'query', 'id'; rename"):
+        load_csv(write(tmp_path / "q.csv", "query,id\na,1\n"))
     with pytest.raises(ValueError, match="got 'passage'"):
         load_csv(tmp_path / "q.csv", {"passage": "context"})
 
