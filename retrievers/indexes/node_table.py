@@ -59,12 +59,20 @@ class Runs(Generic[T]):
             key: A function from a value to its compared form. If None, values are
                 compared.
         """
-        sizes = []
-        for _, rows in groupby(values, key):
-            same = [*rows]
-            self.values.append(same[0])
-            sizes.append(len(same))
-        numbers = np.arange(len(self.values) - len(sizes), len(self.values), dtype=np.int32)
+        identity_of = key or _itself
+        is_first = True
+        sizes: list[int] = []
+        number = len(self.values)
+        for same, rows in groupby(values, identity_of):
+            run = [*rows]
+            continues = is_first and bool(self.values) and identity_of(self.values[-1]) == same
+            if continues:
+                number -= 1
+            else:
+                self.values.append(run[0])
+            is_first = False
+            sizes.append(len(run))
+        numbers = np.arange(number, len(self.values), dtype=np.int32)
         codes = numbers.repeat(sizes)
         self.codes = grown(self.codes, first + len(codes))
         self.codes[first : first + len(codes)] = codes
@@ -437,6 +445,10 @@ class NodeTable:
         if len(table.rows) < len(rows):
             raise ValueError("two rows have one id")
         return table
+
+
+def _itself(value: T) -> T:
+    return value
 
 
 def _decoded(text: str | Mapping[str, Any]) -> Mapping[str, Any]:

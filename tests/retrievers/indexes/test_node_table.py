@@ -130,3 +130,12 @@ def test_matching_rows_are_limited_in_bytes(monkeypatch: pytest.MonkeyPatch) -> 
         True,
     ]
     assert table.matching(filters[0]) is not first[0]
+
+
+def test_children_that_are_added_in_portions_are_counted_together() -> None:
+    table = NodeTable()
+    nodes = [Node(f"{n}", id=f"child {n}", parent_id=str(n // 3), order=n) for n in range(12)]
+    for start, end in ((0, 4), (4, 5), (5, 12)):
+        table.add(nodes[start:end])
+    counts = table.snapshot(parse_filters(None)).count_siblings([node.id for node in nodes])
+    assert counts == [3] * 12
