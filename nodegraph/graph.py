@@ -400,7 +400,8 @@ class NodeGraph:
             on_error: ``"raise"`` or ``"skip"`` for failing transforms. None means the graph's
                 setting.
             embed: If True, the nodes are embedded with all models. A key or a list of keys selects
-                models.
+                models. Above 200,000 vectors of a group, the extra ``faiss`` also builds their
+                graph of neighbors, which takes minutes.
             executor: Runs transforms of texts, and embedding models: any executor of
                 ``concurrent.futures``, such as a ``ProcessPoolExecutor``, or Dask's
                 ``client.get_executor()``. Transforms of nodes and of whole groups run in this
@@ -442,6 +443,7 @@ class NodeGraph:
         if keys:
             for name in dict.fromkeys(groups):
                 self._embed(name, keys, executor)
+                self._link_vectors(name, keys)
         return [failure for failure in self.failures if failure.group in built]
 
     def _embedding_keys(self, embed: bool | str | Sequence[str]) -> list[str]:
@@ -458,6 +460,15 @@ class NodeGraph:
         for texts in self._searched_windows(group):
             for key in keys:
                 self.embeddings.embed(texts, key, group, executor)
+
+    def _link_vectors(self, group: str, keys: Sequence[str]) -> None:
+        """Build the graphs of neighbors of many vectors."""
+        from ..retrievers import Cosine
+
+        for key in keys:
+            index = Cosine().open(self, group, key)
+            if (link := getattr(index, "link", None)) is not None:
+                link()
 
     def _searched_windows(self, group: str) -> Iterator[list[str]]:
         """Yield the searched texts of a group in lists of limited size."""
@@ -520,7 +531,7 @@ class NodeGraph:
         return search.retrieve(query, top_k=top_k, filters=filters, max_tokens=max_tokens)
 
     def _default_search(self) -> DefaultRetriever:
-        from ..retrievers import DefaultRetriever  # the only import of a package above this one
+        from ..retrievers import DefaultRetriever
 
         if self._default_retriever is None:
             self._default_retriever = DefaultRetriever(self)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from ...nodegraph.concurrency import fork_safe_lock, track
+from ...nodegraph.concurrency import fork_safe_lock
 from .array_files import Arrays, checked
 from .node_table import Mask
 
@@ -77,19 +77,6 @@ class Hnsw(NamedTuple):
     graph: Any
     numbers: Numbers
 
-    @classmethod
-    def build(cls, vectors: Floats, show: bool | None = False) -> Hnsw:
-        """Build a graph; this takes minutes."""
-        faiss = import_module("faiss")
-        rows = np.ascontiguousarray(vectors).view(f"V{4 * vectors.shape[1]}")[:, 0]
-        _, first, numbers = np.unique(rows, return_index=True, return_inverse=True)
-        graph = faiss.IndexHNSWFlat(vectors.shape[1], M, faiss.METRIC_INNER_PRODUCT)
-        graph.hnsw.efConstruction = EF_CONSTRUCTION
-        batches = range(0, len(first), _BATCH)
-        for start in track(batches, len(batches), "linking vectors", " batches", show):
-            graph.add(np.ascontiguousarray(vectors[first[start : start + _BATCH]]))
-        return cls(graph, numbers.reshape(-1))
-
     def near(self, query: Floats, limit: int, allowed: Mask, ef_search: int) -> Numbers | None:
         """Return the rows near a query, at least ``limit``; None if the graph led to too few."""
         faiss = import_module("faiss")
@@ -140,8 +127,7 @@ class Hnsw(NamedTuple):
             raise ValueError("the numbers of the vectors in the graph have gaps")
         levels, neighbors, entry = _checked_links(arrays, len(found))
         faiss = import_module("faiss")
-        graph = faiss.IndexHNSWFlat(vectors.shape[1], M, faiss.METRIC_INNER_PRODUCT)
-        graph.hnsw.efConstruction = EF_CONSTRUCTION
+        graph = empty_hnsw(vectors.shape[1])
         storage = faiss.downcast_index(graph.storage)
         for start in range(0, len(first), _BATCH):
             storage.add(np.ascontiguousarray(vectors[first[start : start + _BATCH]]))
@@ -153,6 +139,14 @@ class Hnsw(NamedTuple):
         graph.hnsw.max_level = int(levels[entry]) - 1
         graph.ntotal = len(first)
         return cls(graph, numbers)
+
+
+def empty_hnsw(dimension: int) -> Any:
+    """Return an empty graph of FAISS."""
+    faiss = import_module("faiss")
+    graph = faiss.IndexHNSWFlat(dimension, M, faiss.METRIC_INNER_PRODUCT)
+    graph.hnsw.efConstruction = EF_CONSTRUCTION
+    return graph
 
 
 def _sizes(levels: npt.NDArray[np.int32]) -> Numbers:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from ...nodegraph.errors import StoreError
 from ...nodegraph.graph import NodeGraph
@@ -42,6 +42,20 @@ _WRONG_VALUES = (
     TypeError,
     ValueError,
 )
+
+
+class FileContent(NamedTuple):
+    """The content of the file of an index.
+
+    Attributes:
+        path: The file.
+        header: Values for JSON.
+        arrays: The arrays by name.
+    """
+
+    path: Path
+    header: dict[str, Any]
+    arrays: Arrays
 
 
 class SyncedIndex:
@@ -325,15 +339,34 @@ class SyncedIndex:
 
     def save(self) -> None:
         """Write the file. A failure is logged."""
+        self._write_file(self._file_content())
+
+    def _file_content(self) -> FileContent | None:
+        """Return the content of the file, if the index has a file. A failure is logged.
+
+        The graph is held. Later changes of the index do not change the content.
+        """
         self._unsaved = 0
         try:
             path = self._path()
             if path is not None and (arrays := self.arrays()):
                 revision, search_version = self._synced
                 state = {"revision": revision, "search_text": [*search_version]}
-                save_arrays(path, {**self.header(), **state}, arrays)
+                return FileContent(path, {**self.header(), **state}, arrays)
         except Exception as error:
-            logger.warning("the index of group %r could not be stored: %s", self._group, error)
+            self._warn_unsaved(error)
+        return None
+
+    def _write_file(self, content: FileContent | None) -> None:
+        """Write the content of the file, if there is any. A failure is logged."""
+        try:
+            if content is not None:
+                save_arrays(content.path, content.header, content.arrays)
+        except Exception as error:
+            self._warn_unsaved(error)
+
+    def _warn_unsaved(self, error: Exception) -> None:
+        logger.warning("the index of group %r could not be stored: %s", self._group, error)
 
     def _path(self) -> Path | None:
         reader = self._graph.reader

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-import threading
+import weakref
 from collections.abc import Sequence
 from itertools import compress
 from typing import Any
 
 import numpy as np
 
+from ...nodegraph.concurrency import fork_safe_lock, with_deferred_work
 from ...nodegraph.errors import VectorLengthError
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import digest
@@ -20,6 +21,7 @@ from ..protocols import Snapshot
 from ..results import Hits
 from .array_files import Arrays, checked, grown
 from .filter_index import FilterIndex
+from .hnsw_builder import BackgroundBuild, HnswBuilder
 from .nearest_vectors import Floats, Hnsw, has_faiss, nearest, unit, wants_hnsw
 from .node_table import NodeTable
 from .synced_index import Version
@@ -32,8 +34,8 @@ _PORTION = 50_000  # nodes in memory per step
 class VectorIndex(FilterIndex):
     """The vectors of the nodes of a group by one embedding, compared by cosine.
 
-    Up to 200,000 vectors a search compares all; above, FAISS searches an HNSW graph (extra
-    ``faiss``).
+    A search compares all vectors. Above 200,000, FAISS (extra ``faiss``) searches an HNSW graph,
+    when ``link`` or a background thread has built the graph.
 
     Args:
         graph: The node graph.
@@ -49,7 +51,8 @@ class VectorIndex(FilterIndex):
     def __init__(self, graph: NodeGraph, group: str, key: str) -> None:
         self._key = key
         self._model = graph.embeddings.embedder(key).name
-        self._building_hnsw = threading.Lock()
+        self._linking = fork_safe_lock()  # held by builds of the HNSW graph, never by searches
+        self._background: BackgroundBuild | None = None
         self._is_slow_logged = False
         self._counted: Version = 0, ()  # the version of ``_lacking``
         self._lacking: dict[str, str] = {}  # digests of texts without a vector, by node id
@@ -63,7 +66,9 @@ class VectorIndex(FilterIndex):
         self._hnsw: Hnsw | None = None
 
     def ready(self) -> None:
-        """Embed nodes without a vector, and build an HNSW graph, before the graph is held.
+        """Embed nodes without a vector, before the graph is held.
+
+        If an HNSW graph is missing, a background thread starts to build it.
 
         Raises:
             EmbeddingError: If the model fails, or returns no usable vectors.
@@ -83,7 +88,7 @@ class VectorIndex(FilterIndex):
             table = self.table
             hnsw = self._hnsw
         if vectors is not None and wants_hnsw(len(vectors), hnsw):
-            self._build_hnsw(vectors, table)
+            self._link_in_background(vectors, table)
 
     def count_missing(self, limit: int) -> int:
         """Return the number of vectors that a search would compute.
@@ -128,26 +133,76 @@ class VectorIndex(FilterIndex):
             lacking |= {node.id: key for node, key in pairs if key in missing}
         self._counted = self._version()
 
-    def _build_hnsw(self, vectors: Floats, table: NodeTable) -> None:
-        """Build a graph of many vectors; other threads search without it."""
-        if not has_faiss():
-            if not self._is_slow_logged:
-                logger.warning(
-                    "%s vectors of %r are compared one by one; FAISS is faster: "
-                    "pip install 'nodekin[faiss]'",
-                    len(vectors),
-                    self._group,
-                )
+    def link(self) -> None:
+        """Build the HNSW graph of many vectors, with a progress bar; this may take minutes.
+
+        Raises:
+            EmbeddingError: If the model fails.
+            TransformError: If the group has to be built and its transform raises.
+        """
+        if not wants_hnsw(self._graph.reader.count(self._group), None) or not has_faiss():
+            return
+        with self._linking:
+            vectors, table, hnsw = with_deferred_work(self._state)
+            if vectors is None or not wants_hnsw(len(vectors), hnsw):
+                return
+            builder: HnswBuilder | None = None
+            background = self._background
+            if background is not None:
+                unfinished = background.stop()
+                if background.owner is table:
+                    builder = unfinished
+            if builder is None:
+                builder = HnswBuilder(vectors)
+            label = f"linking vectors of {self._group}"
+            self._install(builder.run(label, self._graph.progress), table)
+
+    def _state(self) -> tuple[Floats | None, NodeTable, Hnsw | None]:
+        """Return the current vectors with their table, and the HNSW graph."""
+        with self.current():
+            return self._vectors, self.table, self._hnsw
+
+    def _link_in_background(self, vectors: Floats, table: NodeTable) -> None:
+        """Start to build the HNSW graph, unless it is being built. Searches compare all vectors."""
+        remedy = "FAISS is faster: pip install 'nodekin[faiss]'"
+        if has_faiss():
+            remedy = (
+                "a thread builds their graph of neighbors for faster searches; "
+                "graph.build(embed=True) builds it before the first search"
+            )
+        if not self._is_slow_logged:
             self._is_slow_logged = True
-        elif self._building_hnsw.acquire(blocking=False):
-            try:
-                hnsw = Hnsw.build(vectors, self._graph.progress)
-                with self._graph.reader.reading():
-                    if self.table is table:  # not compacted in between
-                        self._hnsw = hnsw
-                        self.save()
-            finally:
-                self._building_hnsw.release()
+            logger.warning(
+                "%s vectors of %r are compared one by one; %s", len(vectors), self._group, remedy
+            )
+        if not has_faiss() or not self._linking.acquire(blocking=False):
+            return
+        try:
+            background = self._background
+            if background is not None and background.owner is table:
+                if background.is_alive() or background.has_failed:
+                    return
+            elif background is not None:
+                background.cancel()
+            install = weakref.WeakMethod(self._install)
+            self._background = BackgroundBuild(vectors, table, install)
+        finally:
+            self._linking.release()
+
+    def _install(self, hnsw: Hnsw, table: NodeTable) -> None:
+        """Search an HNSW graph from now on, and store it."""
+        with self._graph.reader.reading():
+            if self.table is not table:  # compacted in between
+                return
+            self._hnsw = hnsw
+            content = None if self._graph.reader.is_read_only else self._file_content()
+        self._write_file(content)
+
+    def close(self) -> None:
+        """Store the index if that is worthwhile. The index can still be used."""
+        if self._background is not None:
+            self._background.stop()
+        super().close()
 
     def search(self, query: Floats, limit: int | None, filter: Filter) -> Hits:
         """Return the nearest nodes, ties in document order.

@@ -70,6 +70,7 @@ def fill(path: Path) -> None:
         graph.add(documents)
         first, second, *_ = graph.nodes("line")
         graph.link(first, second, "next")
+        graph.build("line", embed=True)
         use(graph)
 
 

@@ -139,9 +139,10 @@ def test_forged_values_are_rebuilt_with_log(
             graph.create_node_group("line", str.splitlines, version="1")
             if not graph.groups["ROOT"].size:
                 graph.add([Document(f"tea {n}\ncup {n}", {"n": n}, id=f"d{n}") for n in range(300)])
+            graph.build("line", embed=True)
             retrievers = [Retriever(graph, "line", kind) for kind in ("bm25", "cosine")]
             for each in retrievers:
-                each("tea")  # the second search links the vectors
+                each("tea")
             return [(r.node.id, round(r.score, 5)) for each in retrievers for r in each("tea 7")]
 
     right = found()

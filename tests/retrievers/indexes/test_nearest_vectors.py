@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from nodekin.retrievers.indexes import nearest_vectors
+from nodekin.retrievers.indexes.hnsw_builder import HnswBuilder
 from nodekin.retrievers.indexes.nearest_vectors import Hnsw, cosines, nearest, unit
 
 
@@ -35,7 +36,7 @@ def cheap_hnsw(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_hnsw_and_later_vectors_have_high_recall() -> None:
     pytest.importorskip("faiss")
     every, queries = random_vectors(3000), random_vectors(50, seed=1)
-    hnsw = Hnsw.build(every[:2500])
+    hnsw = HnswBuilder(every[:2500]).run("vectors")
     for kept in (hnsw, Hnsw.from_arrays(hnsw.arrays(), every)):
         assert recall(every, queries, 10, np.ones(3000, np.bool_), kept) >= 0.99
     for share in (0.7, 0.3, 0.05):
@@ -49,7 +50,7 @@ def test_hnsw_finds_vectors_beside_many_equal_ones() -> None:
     every = random_vectors(2500)
     every[500:1500] = every[500]
     queries = unit(every[500] + 0.3 * random_vectors(50, seed=3))
-    hnsw = Hnsw.build(every)
+    hnsw = HnswBuilder(every).run("vectors")
     assert hnsw.graph.ntotal == 1501
     assert recall(every, queries, 10, np.ones(2500, np.bool_), hnsw) >= 0.99
 

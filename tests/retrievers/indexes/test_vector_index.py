@@ -63,6 +63,7 @@ def new_graph(documents: dict[str, Document], model: Embedder = LETTER_MODEL) ->
 
 def synced(index: VectorIndex, graph: NodeGraph) -> VectorIndex:
     index.ready()
+    index.link()
     with graph.reader.reading("line"):
         index.sync()
     return index
