@@ -18,7 +18,9 @@ from .messages import (
     CommandError,
     ExitStatus,
     as_command_error,
+    message,
     printable,
+    translated,
     with_short_paths,
 )
 
@@ -96,7 +98,7 @@ class App(click.Group):
                 _accept_any_text(stream)
             status: Any = super().main(args, prog_name or self.name, standalone_mode=False, **extra)
         except (click.Abort, KeyboardInterrupt):
-            click.echo("nodekin: interrupted", err=True)
+            click.echo(f"nodekin: {translated('interrupted')}", err=True)
             status = ExitStatus.INTERRUPTED
         except Exception as error:
             status = _print_error(error)
@@ -175,11 +177,11 @@ def _print_error(error: Exception) -> int:
     hint = ""
     if isinstance(shown, click.UsageError) and shown.ctx is not None:
         name = shown.ctx.command_path
-        hint = f" (see {name} --help)"
+        hint = message("see help", command=name)
         texts = [arg for arg in sys.argv[2:] if arg.startswith("-") and " " in arg]
         if isinstance(shown, click.NoSuchOption) and texts:
-            hint = f'; a text that starts with a dash: {name} -- "{texts[0]}"'
-    text = printable(" ".join(shown.format_message().split())).rstrip(".")
+            hint = message("dash", command=name, text=texts[0])
+    text = translated(printable(" ".join(shown.format_message().split())).rstrip("."))
     text = with_short_paths(text)
     click.echo(f"{name}: {text}{hint}", err=True)
     return shown.exit_code

@@ -28,6 +28,7 @@ from .messages import (
     group_sizes,
     message,
     printable,
+    translated,
     with_short_paths,
 )
 from .options import common_options, store_option
@@ -245,7 +246,7 @@ def _notes(graph: NodeGraph) -> list[str]:
     for document in CorpusView(graph, ROOT).documents():
         path = document.metadata.get("file_path", document.id)
         for note in document.metadata.get("read_notes", ()):
-            notes.append(f"{path}: {workspace.with_options(note)}")
+            notes.append(f"{path}: {translated(workspace.with_options(note), 'note')}")
     return notes
 
 
@@ -264,7 +265,7 @@ def _status_lines(
         yield message("stale", count=newer)
     yield from problems["notes"]
     for reason in reasons:
-        yield message("left out", reason=reason)
+        yield message("left out", reason=translated(reason))
 
 
 def _in_words(name: str, value: Any) -> str:

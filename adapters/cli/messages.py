@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 
+from ..chinese_messages import in_chinese
 from ..server_errors import describe_server_error
 
 _LINES: dict[str, list[str]]
@@ -60,9 +61,14 @@ def with_short_paths(text: str) -> str:
     return text
 
 
+def translated(text: str, kind: str = "message") -> str:
+    """Return a message of the packages in the language of the locale. See ``in_chinese``."""
+    return in_chinese(text, kind) if language() == "zh" else text
+
+
 def warn(text: object) -> None:
-    """Print a line to stderr."""
-    line = printable(" ".join(str(text).split()))
+    """Print a line to stderr, in the language of the locale."""
+    line = printable(translated(" ".join(str(text).split())))
     click.echo(f"nodekin: {with_short_paths(line)}", err=True)
 
 
@@ -131,8 +137,8 @@ def as_command_error(error: Exception) -> CommandError:
 
     if isinstance(error, CommandError):
         return error
-    if problem := describe_server_error(error, language()):
-        return CommandError(problem, ExitStatus.MODEL_ERROR)
+    if problem := describe_server_error(error):
+        return CommandError(translated(problem), ExitStatus.MODEL_ERROR)
     message = str(error) or type(error).__name__
     if isinstance(error, errors.EmbeddingError | errors.ModelError | ImportError):
         return CommandError(message, ExitStatus.MODEL_ERROR)

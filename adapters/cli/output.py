@@ -23,7 +23,7 @@ from ...retrievers.analysis.identifiers import identifiers
 from ...retrievers.analysis.text_analyzer import TextAnalyzer, normalized
 from ...retrievers.excerpt import best_start
 from ...retrievers.results import ScoredNode, other_places
-from .messages import escaped, printable
+from .messages import escaped, printable, translated
 
 _ROWS = 5  # lines of a snippet
 
@@ -53,7 +53,7 @@ def result_rows(results: Sequence[ScoredNode], query: str, *, explain: bool) -> 
         yield Text.assemble(number, (place(result.best_match, query), "green"), score)
         yield from (Text("   ") + row for row in snippet(result, query))
         notes = result.explain().splitlines()[1:] if explain else other_places(result)
-        yield from (Text(f" {printable(note)}", "dim") for note in notes)
+        yield from (Text(f" {printable(translated(note))}", "dim") for note in notes)
 
 
 def snippet(result: ScoredNode, query: str) -> list[Text]:

@@ -18,7 +18,7 @@ from ...retrievers.filters import Filters, all_of, metadata_key, parse_filters
 from ...retrievers.group_failures import describe_failures, group_failures
 from ..changed_files import newer_files
 from . import output
-from .messages import ExitStatus, message, warn
+from .messages import ExitStatus, message, translated, warn
 from .options import common_options, search_options
 from .workspace import describe_skipped_files, find_index, model_of, open_graph
 
@@ -70,8 +70,9 @@ def warn_nothing_found(graph: NodeGraph, query: str, filters: Filters) -> None:
         if not searched:
             return warn(message("filter excludes all", count=size))
         said = message("nothing found in filtered", query=query, count=searched, all=size)
-    skipped = describe_skipped_files(graph)
-    return warn(f"{said}; {skipped}" if skipped else said)
+    if skipped := describe_skipped_files(graph):
+        said = message("and", first=said, second=translated(skipped))
+    return warn(said)
 
 
 def _documents_within(graph: NodeGraph, filters: Filters) -> int:

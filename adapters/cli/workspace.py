@@ -27,7 +27,7 @@ from ...nodegraph.readers.source_files import (
 from ...nodegraph.splitters.passage_splitter import PassageSplitter
 from ...nodegraph.splitters.sentences import split_sentences
 from .. import named_models
-from .messages import CommandError, ExitStatus, message, warn
+from .messages import CommandError, ExitStatus, message, translated, warn
 
 _FILE = "index.json"
 
@@ -283,7 +283,7 @@ def print_notes(read: ReadReport) -> None:
             warn(with_options(note))
         return
     for kind, count in read.note_kinds.most_common():
-        said = re.sub(r" left out$", " were left out", with_options(kind))
+        said = re.sub(r" left out$", " were left out", translated(with_options(kind), "kind"))
         warn(message("files with notes", kind=said, count=count))
 
 
@@ -293,7 +293,7 @@ def print_failures(skipped: str, failures: Sequence[Failure]) -> None:
         warn(skipped)
     reasons = [reason_of(failure) for failure in failures if not _needs_extra(failure)]
     for reason in dict.fromkeys(reasons):
-        warn(message("left out", reason=reason))
+        warn(message("left out", reason=translated(reason)))
 
 
 class _ToStderr(logging.Handler):

@@ -14,6 +14,7 @@ from ...nodegraph.source_names import file_name_of, source_title
 from ...nodegraph.splitters.sentences import sentence_spans
 from ...retrievers.answers.answer import Answer, CheckedQuote
 from ...retrievers.results import Evidence, ScoredNode
+from ..chinese_messages import in_chinese
 from ..extras import extra
 from .markdown import markdown, marked_passage
 
@@ -66,6 +67,10 @@ class Page:
     def say(self, key: str, **values: object) -> str:
         """Return a text with its values."""
         return self._words[key].format(**values)
+
+    def told(self, message: object, kind: str = "message") -> str:
+        """Return a message of the packages in the language of the page. See ``in_chinese``."""
+        return in_chinese(str(message), kind) if self.language == "zh" else str(message)
 
     def html(self, macro: str, *values: object) -> Markup:
         """Return the HTML of a part of the page."""

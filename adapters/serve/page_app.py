@@ -158,7 +158,7 @@ class PageApp:
             content = await run_in_threadpool(view, request.query_params, page)
         except Exception as error:
             message, status = _failed(f"{request.method} {request.url.path!a:.80}", error)
-            content = page.html("error", page.say(f"error_{status}", error=message))
+            content = page.html("error", page.say(f"error_{status}", error=page.told(message)))
         if isinstance(content, bytes):
             return Response(content, status, _SECURITY, "image/png")
         html = _encoded(self._opened(request, page, name), content, page.html("end_of_page"))
@@ -247,7 +247,8 @@ async def answer_html(
             turns.append((question, answer.text))
     except Exception as error:
         message, status = _failed("an answer", error)
-        failure = f"{page.say('failed')} {page.say(f'error_{status}', error=message)}"
+        reason = page.say(f"error_{status}", error=page.told(message))
+        failure = f"{page.say('failed')} {reason}"
         existing = getattr(error, "answer", None)
         answer = existing if isinstance(existing, Answer) else Answer("", question)
     said = "" if failure or answer.sources else await asyncio.to_thread(skipped)

@@ -40,6 +40,60 @@ def test_chinese_locale_has_chinese_lines(nodekin, monkeypatch):
 
 
 @pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("serch tea", "没有 'serch' 这个命令，可用的是：search 或 serve（见 nodekin --help）"),
+        ("search", "缺少参数 'QUERY...'（见 nodekin search --help）"),
+        ("search tea --topk 3", "没有选项 '--topk'，是不是其中之一：'--store', '--top-k'？（见"),
+        ("search tea -k 0", "'-k' / '--top-k' 的值不对：0 不在范围 x>=1 内（见"),
+        ("search tea -k x", "'-k' / '--top-k' 的值不对：'x' 不是整数（见"),
+        ("search tea --in no", "'--in' 的值不对：路径 'no' 不存在（见"),
+        ("search tea --filter a", "过滤条件要写成 字段=值，或者 JSON，不能是 'a'"),
+        ("search tea --filter {", "过滤条件要写成 字段=值，或者 JSON，例如 {"),
+        (
+            "search tea --filter nobody=Lu",
+            "过滤条件里的字段 'nobody' 在文档的元数据里没有；已有的字段：",
+        ),
+        ("search tea --store no", "no 不是索引；先建立：nodekin index 文件夹 --store no"),
+        ("show tee.md", "没有文档 'tee.md'；已有：'docs/tea.md'"),
+        ("index --encoding foo docs", "没有编码 'foo'；可用的编码例如 gb18030"),
+        ("index --rebuild", "--rebuild 需要写明文件夹：nodekin index FOLDER --rebuild"),
+        (
+            "index docs/tea.md bad.txt --strict",
+            "bad.txt 不是 UTF-8：位置 3 的字节是 0x81；请转换它",
+        ),
+        ("ask --model m", "ask 需要一个问题，或者 --chat"),
+        ("ask tea --model m", "模型 'm' 需要服务：请设置 OPENAI_BASE_URL，必要时还有"),
+    ],
+)
+def test_errors_are_chinese_in_chinese_locale(indexed, monkeypatch, command, said):
+    monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
+    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENAI_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+    assert f": {said}" in indexed(*command.split()).err
+
+
+def test_skipped_files_and_notes_are_chinese_in_chinese_locale(nodekin, here, monkeypatch):
+    monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
+    (here / "docs" / "empty.txt").write_text("")
+    (here / "docs" / "photo.xyz").write_bytes(bytes(range(9)))
+    (here / "docs" / "rows.jsonl").write_text('{"text": "Milk"}\n{"text": \n')
+    ran = nodekin("index", "docs")
+    for said in (
+        "跳过了 2 个文件：没有读取器 1 个（1 .xyz）；空文件 1 个（empty.txt）",
+        "里有 1 个文件没有读取器（.xyz 1）：photo.xyz",
+        "未读取：docs/empty.txt 是空文件",
+        "docs/rows.jsonl 读取时有改动：略去不是 JSON 的行 1 处（首处：第 2 行）",
+    ):
+        assert said in ran.err, ran.err
+    assert "docs/rows.jsonl: 略去不是 JSON 的行 1 处" in nodekin("status").out
+    assert "中没有找到 'zebra'；跳过了 2 个文件：" in nodekin("search", "zebra").err
+    explained = nodekin("search", "fermented", "--explain", "-k", "1").out
+    assert 'bm25 检索 "fermented"：' in explained
+    assert "，贡献 0." in explained
+
+
+@pytest.mark.parametrize(
     ("text", "short"),
     [
         ("{here}/docs/tea.md is damaged", "docs/tea.md is damaged"),

@@ -145,6 +145,17 @@ def test_result_has_place_mark_and_folded_evidence(graph) -> None:
     assert "匹配的句子" in client.get("/search", query="fermented", lang="zh").text
 
 
+def test_skipped_files_and_errors_are_chinese_on_chinese_page(tmp_path) -> None:
+    (tmp_path / "tea.md").write_text("Green tea is steamed.")
+    (tmp_path / "empty.txt").write_text("")
+    client = Client(PageApp(NodeGraph(tmp_path, progress=False)))
+    assert "跳过了 1 个文件：空文件 1 个" in text_of(
+        client.get("/search", query="zebra", lang="zh")
+    )
+    assert "empty.txt 是空文件" in text_of(client.get("/documents", lang="zh"))
+    assert "empty.txt is empty" in text_of(client.get("/documents", lang="en"))
+
+
 def test_reasons_are_the_best_match_of_each_kind(graph) -> None:
     shown = Client(PageApp(graph)).get("/search", query="black tea is fermented by oxygen")
     reasons = [part.count("<li") for part in re.findall(r"<ul>(.*?)</ul>", shown.text, re.S)]

@@ -1,0 +1,61 @@
+"""Chinese forms of messages that the packages write in English, for users of a Chinese surface."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+
+class _Pattern(NamedTuple):
+    english: re.Pattern[str]
+    chinese: str
+
+
+def in_chinese(message: str, kind: str = "message") -> str:
+    """Return a message in Chinese, or the message itself if it has no translation.
+
+    Names, paths and the errors of other packages stay as they are.
+
+    Args:
+        message: The message.
+        kind: ``"message"``, ``"note"`` (a note on a file that was read) or ``"kind"`` (a kind of
+            notes).
+
+    Example:
+        >>> in_chinese('mcp is not installed; get it with: pip install "nodekin[mcp]"')
+        '没有安装 mcp，请运行：pip install "nodekin[mcp]"'
+        >>> in_chinese("3 files were skipped: 1 damaged (a.pdf); 2 empty (b.txt, c.txt)")
+        '跳过了 3 个文件：损坏 1 个（a.pdf）；空文件 2 个（b.txt, c.txt）'
+    """
+    return _translated(message, kind)
+
+
+def _translated(text: str, name: str) -> str:
+    """Translate a message, or the part of a message that a placeholder stands for."""
+    if name == "clauses" and "; " in text:
+        return "；".join([_translated(clause, name) for clause in text.split("; ")])
+    for pattern in _patterns().get(name, ()):
+        if found := pattern.english.fullmatch(text):
+            parts = {key: _translated(value, key) for key, value in found.groupdict().items()}
+            return pattern.chinese.format(**parts)
+    return text
+
+
+@functools.cache
+def _patterns() -> dict[str, list[_Pattern]]:
+    """Return the patterns of messages, and of the parts that each placeholder stands for."""
+    path = Path(__file__).with_name("chinese_messages.json")
+    forms: dict[str, dict[str, str]] = json.loads(path.read_text(encoding="utf-8"))
+    return {
+        name: [_Pattern(_expression(english), chinese) for english, chinese in texts.items()]
+        for name, texts in forms.items()
+    }
+
+
+def _expression(english: str) -> re.Pattern[str]:
+    """Return an expression in which each ``{name}`` matches a text."""
+    pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>.+?)", re.escape(english))
+    return re.compile(pattern, re.DOTALL)
