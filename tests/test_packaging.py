@@ -129,6 +129,16 @@ except ImportError as error:
     assert f'pip install "nodekin[{framework.replace("_", "-")}]"' in done.stdout
 
 
+def test_install_command_of_errors_uses_an_installed_checkout() -> None:
+    """The package index is not asked: pip finds the extras in the metadata of the installation."""
+    pytest.importorskip("pip")
+    command = [sys.executable, "-m", "pip", "install", "--dry-run", "--no-index", "--no-deps"]
+    done = subprocess.run([*command, "nodekin[desk]"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "Requirement already satisfied: nodekin[desk]" in done.stdout
+    assert "does not provide the extra" not in done.stderr
+
+
 @pytest.fixture(scope="module")
 def dependencies() -> dict[str, Any]:
     """Return the names of packaging/dependencies.py."""
