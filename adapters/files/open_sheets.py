@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
@@ -12,7 +13,7 @@ from ...nodegraph.readers.source_files import SourceFile
 from .markup import TextRun, joined_runs
 from .number_formats import is_ambiguous_date
 from .office_xml import attribute, integer, is_line_through, local_name, raised, xml_part
-from .sheet_cells import SheetCells, column_letters
+from .sheet_cells import SheetCells, note_hidden
 
 _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 
@@ -64,7 +65,9 @@ class _Sheet:
     cells: SheetCells = field(default_factory=SheetCells)
 
 
-def read_open_cells(archive: zipfile.ZipFile, source: SourceFile) -> dict[str, SheetCells]:
+def read_open_cells(
+    archive: zipfile.ZipFile, content: bytes, source: SourceFile
+) -> dict[str, SheetCells]:
     """Read the displayed texts of cells, by sheet. Note hidden rows and columns.
 
     The rows are read one by one, since the XML of a large sheet would need much memory.
@@ -73,22 +76,22 @@ def read_open_cells(archive: zipfile.ZipFile, source: SourceFile) -> dict[str, S
     _add_styles(styles, xml_part(archive, "styles.xml"))
     sheets: list[_Sheet] = []
     sheet = _Sheet()
-    with archive.open("content.xml") as file:
-        for _, element in ElementTree.iterparse(file):
-            tag = element.tag
-            if tag == _ROW:
-                _read_row(sheet, element, styles)
-                element.clear()
-            elif tag == _COLUMN:
-                _read_column(sheet, element)
-            elif tag == _SHEET:
-                sheet.name = attribute(element, "name")
-                sheets.append(sheet)
-                sheet = _Sheet()
-            elif tag == _AUTOMATIC_STYLES:
-                _add_styles(styles, element)
+    for _, element in ElementTree.iterparse(io.BytesIO(content)):
+        tag = element.tag
+        if tag == _ROW:
+            _read_row(sheet, element, styles)
+            element.clear()
+        elif tag == _COLUMN:
+            _read_column(sheet, element)
+        elif tag == _SHEET:
+            sheet.name = attribute(element, "name")
+            sheets.append(sheet)
+            sheet = _Sheet()
+        elif tag == _AUTOMATIC_STYLES:
+            _add_styles(styles, element)
     for sheet in sheets:
-        _note_hidden(sheet, source)
+        columns = [column for column in sheet.hidden_columns if column <= sheet.last_column]
+        note_hidden(source, sheet.name, sheet.hidden_rows, columns)
     return {sheet.name: sheet.cells for sheet in sheets}
 
 
@@ -98,16 +101,17 @@ def _add_styles(styles: dict[str, TextRun], root: Element) -> None:
         if local_name(style) == "style":
             parent = styles.get(attribute(style, "parent-style-name"), _PLAIN)
             is_struck = is_line_through(style)
-            styles[attribute(style, "name")] = TextRun(
-                "",
-                raised(style) or parent.height,
-                parent.is_struck if is_struck is None else is_struck,
-            )
+            if is_struck is None:
+                is_struck = parent.is_struck
+            form = TextRun("", raised(style) or parent.height, is_struck)
+            styles[attribute(style, "name")] = form
 
 
 def _repeated(element: Element, name: str) -> int:
     count = element.get(name)
-    return max(1, integer(count, 1)) if count else 1
+    if count is None:
+        return 1
+    return max(1, integer(count, 1))
 
 
 def _read_column(sheet: _Sheet, element: Element) -> None:
@@ -148,23 +152,29 @@ def _store(sheet: _Sheet, text: str, column: int, width: int, height: int) -> No
 
 def _shown(cell: Element, paragraphs: list[Element], styles: Mapping[str, TextRun]) -> str | None:
     """Return the text of a cell if it differs from its value, else None."""
-    kind = cell.get(_VALUE_TYPE, "")
+    kind = cell.get(_VALUE_TYPE)
     style = styles.get(cell.get(_STYLE_NAME, ""), _PLAIN)
     is_typed = kind in _TYPED
-    first = paragraphs[0]
-    if len(paragraphs) == 1 and len(first) == 0 and style == _PLAIN:  # most cells
-        if not is_typed:
-            return None
-        text = first.text or ""
-    else:
+    first, *others = paragraphs
+    if others or len(first) or style != _PLAIN:
         lines = [list(_runs(paragraph, style, styles)) for paragraph in paragraphs]
-        has_marks = any(run.height or run.is_struck for line in lines for run in line)
-        if not is_typed and not has_marks:
+        if not is_typed and not any(_has_marks(line) for line in lines):
             return None
         text = "\n".join(joined_runs(line) for line in lines)
-    if is_typed:
-        text = " ".join(text.split())
-    return None if kind == "date" and is_ambiguous_date(text) else text
+    elif is_typed:  # most cells
+        text = first.text or ""
+    else:
+        return None
+    if not is_typed:
+        return text
+    text = " ".join(text.split())
+    if kind == "date" and is_ambiguous_date(text):
+        return None
+    return text
+
+
+def _has_marks(runs: Iterable[TextRun]) -> bool:
+    return any(run.height or run.is_struck for run in runs)
 
 
 def _runs(element: Element, form: TextRun, styles: Mapping[str, TextRun]) -> Iterator[TextRun]:
@@ -181,11 +191,3 @@ def _runs(element: Element, form: TextRun, styles: Mapping[str, TextRun]) -> Ite
             yield from _runs(child, styles.get(attribute(child, "style-name"), form), styles)
         if child.tail:
             yield form._replace(text=child.tail)
-
-
-def _note_hidden(sheet: _Sheet, source: SourceFile) -> None:
-    if rows := sheet.hidden_rows:
-        source.note("hidden rows read", f"{sheet.name}, row {rows[0] + 1}", len(rows))
-    if columns := [at for at in sheet.hidden_columns if at <= sheet.last_column]:
-        place = f"{sheet.name}, column {column_letters(columns[0])}"
-        source.note("hidden columns read", place, len(columns))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -25,6 +25,12 @@ class CellStyle(NamedTuple):
     code: str = GENERAL
     is_struck: bool = False
 
+    def marked(self, text: str) -> str:
+        """Return a displayed text, with marks if the style strikes it through."""
+        if self.is_struck and "~~" not in text:
+            return struck(text)
+        return text
+
 
 PLAIN = CellStyle()
 
@@ -43,24 +49,26 @@ class SheetCells:
     styles: dict[Position, CellStyle] = field(default_factory=dict)
     strings: dict[str, str] = field(default_factory=dict)
 
-    def shown(self, position: Position, value: object) -> object:
-        """Return the displayed text of a cell, or its value if it has no other text."""
-        text = self.texts.get(position)
-        if text is not None:
+    def shown_text(self, position: Position, text: str) -> str:
+        """Return the displayed text of a cell with a string."""
+        text = self.strings.get(text, text)
+        style = self.styles.get(position)
+        if style is None:
             return text
-        if not isinstance(value, str):
-            return value
-        value = self.strings.get(value, value)
-        style = self.styles.get(position, PLAIN)
-        value = shown_text(value, style.code)
-        return struck(value) if style.is_struck else value
+        return style.marked(shown_text(text, style.code))
 
 
 class Workbook(NamedTuple):
-    """The parts of an XLSX file that all of its sheets use."""
+    """The parts of an XLSX file that all of its sheets use.
 
-    styles: Mapping[str, CellStyle]
-    strings: Mapping[int, str]
+    Attributes:
+        styles: The styles by their numbers. Cells without a number have the first style.
+        strings: The strings with scripts or struck runs, by their numbers.
+        starts_1904: Whether the days are counted from 1904.
+    """
+
+    styles: Mapping[bytes, CellStyle]
+    strings: Mapping[bytes, str]
     starts_1904: bool
 
 
@@ -68,7 +76,8 @@ def read_workbook(archive: zipfile.ZipFile) -> Workbook:
     """Read the styles and the marked strings of a workbook."""
     properties = next(named(xml_part(archive, "xl/workbook.xml"), "workbookPr"), None)
     starts_1904 = properties is not None and is_on(properties.get("date1904"))
-    styles = {str(number): style for number, style in enumerate(_styles(archive))}
+    styles = {b"%d" % number: style for number, style in enumerate(_styles(archive))}
+    styles[b""] = styles.get(b"0", PLAIN)
     return Workbook(styles, _shared_strings(archive), starts_1904)
 
 
@@ -82,16 +91,15 @@ def _styles(archive: zipfile.ZipFile) -> list[CellStyle]:
     codes = dict(BUILT_IN)
     for number_format in named(root, "numFmt"):
         codes[integer(number_format.get("numFmtId"))] = number_format.get("formatCode", GENERAL)
-    fonts = [font for fonts in _children(root, "fonts") for font in _children(fonts, "font")]
-    are_struck = [_is_struck(font) for font in fonts]
+    struck_fonts: set[int] = set()
+    for fonts in _children(root, "fonts"):
+        struck_fonts.update(at for at, font in enumerate(fonts) if _is_struck(font))
     styles: list[CellStyle] = []
     for formats in _children(root, "cellXfs"):
         for style in _children(formats, "xf"):
-            font = integer(style.get("fontId"))
             code = codes.get(integer(style.get("numFmtId")), GENERAL)
-            is_struck = 0 <= font < len(fonts) and are_struck[font]
-            is_plain = code == GENERAL and not is_struck
-            styles.append(PLAIN if is_plain else CellStyle(code, is_struck))
+            found = CellStyle(code, integer(style.get("fontId")) in struck_fonts)
+            styles.append(PLAIN if found == PLAIN else found)
     return styles
 
 
@@ -103,16 +111,20 @@ def _is_struck(properties: Any) -> bool:
     return any(is_on(strike.get("val", "1")) for strike in named(properties, "strike"))
 
 
-def _shared_strings(archive: zipfile.ZipFile) -> dict[int, str]:
+def _shared_strings(archive: zipfile.ZipFile) -> dict[bytes, str]:
     """Return the strings with scripts or struck runs, by number."""
     name = "xl/sharedStrings.xml"
-    if name not in archive.namelist() or not _MARKED.search(archive.read(name)):
+    if name not in archive.namelist():
+        return {}
+    if not _may_have_marks(archive.read(name)):
         return {}
     strings = enumerate(named(xml_part(archive, name), "si"))
-    return {at: _marked(string) for at, string in strings if _has_marks(string)}
+    return {b"%d" % at: _marked(string) for at, string in strings if _has_marks(string)}
 
 
-_MARKED = re.compile(rb"vertAlign|strike")
+def _may_have_marks(data: bytes) -> bool:
+    return b"vertAlign" in data or b"strike" in data
+
 
 _HEIGHTS = {"superscript": 1, "subscript": -1}
 
@@ -131,84 +143,139 @@ def _marked(string: Any) -> str:
     return joined_runs(runs)
 
 
+_ROW = re.compile(rb"<row\b([^<>]*)>")
+
 _CELL = re.compile(
-    rb"""<(?:\w+:)?(?:
-    row\b(?P<row>[^<>]*)
-    |c(?=[\s>])(?:\ r="(?P<letters>[A-Z]+)\d+")?(?:\ s="(?P<style>\d+)")?(?:\ t="(?P<kind>\w+)")?
-    (?P<others>[^<>]*))>
-    (?:<(?:\w+:)?f\b(?:[^<>]*/>|[^<>]*>[^<]*</(?:\w+:)?f>))?
-    (?P<content><(?:\w+:)?(?:v|is)\b[^<>]*>(?P<value>[^<]*))?""",
+    rb"""<c(?=[\s>])
+    (?:\ r="(?P<letters>[A-Z]+)\d+")?(?:\ s="(?P<style>\d+)")?(?:\ t="(?P<kind>\w+)")?
+    (?P<others>[^<>]*)>
+    (?:<f\b(?:[^<>]*/>|[^<>]*>[^<]*</f>))?
+    (?P<content><(?:v|is)\b[^<>]*>(?P<value>[^<]*))?""",
     re.X,
 )
-"""A row, or a cell with the usual order of its attributes, or with others."""
+"""A cell with the usual order of its attributes, or with others."""
 
 _ATTRIBUTE = re.compile(rb"\b(r|s|t|ht|hidden|min|max|width)\s*=\s*[\"']([^\"']*)[\"']")
 
-_COLUMN = re.compile(rb"<(?:\w+:)?col\b[^<>]*>")
+_COLUMN = re.compile(rb"<col\b[^<>]*>")
+
+
+def sheet_xml(archive: zipfile.ZipFile, name: str) -> bytes:
+    """Return the XML of a sheet, without the prefix of its names."""
+    data = archive.read(name)
+    prefix = re.search(rb"<(\w+:)worksheet\b", data[:_START])
+    if prefix is None:
+        return data
+    return data.replace(b"<" + prefix[1], b"<").replace(b"</" + prefix[1], b"</")
+
+
+_START = 2_000  # bytes in which the first element begins
 
 
 def read_cells(data: bytes, name: str, workbook: Workbook, source: SourceFile) -> SheetCells:
     """Read the cells of a sheet that need more than their values. Note hidden rows and columns.
 
     Args:
-        data: The XML of the sheet.
+        data: The XML of the sheet, without a prefix.
         name: The name of the sheet.
         workbook: The styles and strings of the workbook.
         source: The file, which records the notes.
     """
-    cells = SheetCells()
-    cells.strings.update(_sheet_strings(data))
-    row = -1
-    column = -1
-    last_column = -1
+    cells = SheetCells(strings=_sheet_strings(data))
     hidden_rows: list[int] = []
-    is_hidden = False
-    plain_styles = _plain_styles(workbook)
-    has_marked = bool(workbook.strings)
-    for match in _CELL.finditer(data):
-        row_attributes, letters, style, kind, others, content, value = match.groups(b"")
-        if match.start("row") >= 0:
-            attributes = _attributes(row_attributes)
-            row = integer(attributes.get("r"), row + 2) - 1
-            column = -1
-            is_hidden = _is_hidden(attributes, "ht")
-            continue
-        if others and not others.isspace():
-            letters, style, kind = _cell_attributes(match)
-        column = _column(letters) if letters else column + 1
-        if not content:
-            continue
-        if column > last_column:
-            last_column = column
-        if is_hidden and (not hidden_rows or hidden_rows[-1] != row):
-            hidden_rows.append(row)
-        if style in plain_styles:  # the library's value is enough for most cells
-            if kind == b"s" and not has_marked:
-                continue
-            if kind in _NUMBER_KINDS and len(value) < _FEW_DIGITS:
-                continue
-        form = workbook.styles.get(style.decode() or "0", PLAIN)
-        text = value.decode("utf-8", "replace")
-        _read_cell(cells, (row, column), form, kind.decode() or "n", text, workbook)
-    if hidden_rows:
-        source.note("hidden rows read", f"{name}, row {hidden_rows[0] + 1}", len(hidden_rows))
-    if hidden := [at for at in _hidden_columns(data) if at <= last_column]:
-        place = f"{name}, column {column_letters(hidden[0])}"
-        source.note("hidden columns read", place, len(hidden))
+    last_column = -1
+    for row in _rows(data):
+        column = -1
+        for column, style, kind, value in _filled_cells(data, row):
+            form = workbook.styles.get(style, PLAIN)
+            if form is PLAIN and len(value) < _MANY_DIGITS and not workbook.strings:
+                continue  # the value of the library is enough for most cells
+            _read_cell(cells, (row.number, column), form, kind, value, workbook)
+        last_column = max(last_column, column)
+        if row.is_hidden and column >= 0:
+            hidden_rows.append(row.number)
+    note_hidden(
+        source, name, hidden_rows, [at for at in _hidden_columns(data) if at <= last_column]
+    )
     return cells
 
 
-def _plain_styles(workbook: Workbook) -> set[bytes]:
-    """Return the numbers of the styles that show values unchanged."""
-    styles = {style.encode() for style, form in workbook.styles.items() if form is PLAIN}
-    if b"0" in styles or not workbook.styles:
-        styles.add(b"")  # cells without a style have style 0
-    return styles
+def note_hidden(source: SourceFile, name: str, rows: Sequence[int], columns: Sequence[int]) -> None:
+    """Note the hidden rows and columns of a sheet, given by name."""
+    if rows:
+        source.note("hidden rows read", f"{name}, row {rows[0] + 1}", len(rows))
+    if columns:
+        place = f"{name}, column {column_letters(columns[0])}"
+        source.note("hidden columns read", place, len(columns))
+
+
+_MANY_DIGITS = 15  # the library reads numbers with fewer digits exactly
+
+
+def _read_cell(
+    cells: SheetCells,
+    position: Position,
+    style: CellStyle,
+    kind: bytes,
+    value: bytes,
+    workbook: Workbook,
+) -> None:
+    """Store the displayed text of a cell, or the style of a text."""
+    text: str | None = None
+    if kind in (b"", b"n"):
+        is_exact = len(value) < _MANY_DIGITS or not value.isdigit()
+        if style is PLAIN and is_exact:
+            return
+        number = value.decode("utf-8", "replace")
+        text = shown_number(number, style.code, starts_1904=workbook.starts_1904)
+    elif kind == b"s" and value in workbook.strings:
+        text = shown_text(workbook.strings[value], style.code)
+    elif kind in (b"s", b"str", b"inlineStr") and style is not PLAIN:
+        cells.styles[position] = style
+    if text is not None:
+        cells.texts[position] = style.marked(text)
+
+
+class _Row(NamedTuple):
+    """A row: its number, from 0, and the place of its cells in the XML."""
+
+    number: int
+    is_hidden: bool
+    start: int
+    end: int
+
+
+def _rows(data: bytes) -> Iterator[_Row]:
+    """Yield the rows of a sheet."""
+    matches = list(_ROW.finditer(data))
+    ends = [*(match.start() for match in matches[1:]), len(data)]
+    number = -1
+    for match, end in zip(matches, ends, strict=False):
+        attributes = _attributes(match[1])
+        number = integer(attributes.get("r"), number + 2) - 1
+        yield _Row(number, _is_hidden(attributes, "ht"), match.end(), end)
+
+
+def _filled_cells(data: bytes, row: _Row) -> Iterator[tuple[int, bytes, bytes, bytes]]:
+    """Yield the cells of a row that have a value: column, style, kind and value."""
+    column = -1
+    for letters, style, kind, others, content, value in _CELL.findall(data, row.start, row.end):
+        if others not in _NO_ATTRIBUTES:
+            attributes = _attributes(others)
+            letters = letters or attributes.get("r", "").rstrip("0123456789").encode()
+            style = style or attributes.get("s", "").encode()
+            kind = kind or attributes.get("t", "").encode()
+        column = _column(letters) if letters else column + 1
+        if content:
+            yield column, style, kind, value
+
+
+_NO_ATTRIBUTES = (b"", b"/", b" ", b" /")
 
 
 def _sheet_strings(data: bytes) -> dict[str, str]:
     """Return the marked texts of the strings in the sheet itself, by their plain texts."""
-    if not _MARKED.search(data):
+    if not _may_have_marks(data):
         return {}
     root = ElementTree.fromstring(data)
     strings = [string for string in named(root, "is") if _has_marks(string)]
@@ -221,13 +288,6 @@ def _attributes(text: bytes) -> dict[str, str]:
     return {name.decode(): value.decode("utf-8", "replace") for name, value in found}
 
 
-def _cell_attributes(match: re.Match[bytes]) -> tuple[bytes, bytes, bytes]:
-    """Return the letters of the column, the style and the kind of a cell with other attributes."""
-    attributes = _attributes(match[0].partition(b">")[0])
-    place = attributes.get("r", "").rstrip("0123456789")
-    return place.encode(), attributes.get("s", "").encode(), attributes.get("t", "").encode()
-
-
 def _is_hidden(attributes: Mapping[str, str], size: str) -> bool:
     """Return whether a row or a column is hidden, or has no size."""
     is_flat = re.fullmatch(r"0(?:\.0*)?", attributes.get(size, "")) is not None
@@ -235,7 +295,7 @@ def _is_hidden(attributes: Mapping[str, str], size: str) -> bool:
 
 
 def _hidden_columns(data: bytes) -> Iterator[int]:
-    for match in _COLUMN.finditer(data):
+    for match in _COLUMN.finditer(data, 0, max(0, data.find(b"<sheetData"))):
         attributes = _attributes(match[0])
         if _is_hidden(attributes, "width"):
             first = integer(attributes.get("min"), 1)
@@ -244,37 +304,6 @@ def _hidden_columns(data: bytes) -> Iterator[int]:
 
 
 _MAX_COLUMNS = 16_384
-
-
-_FEW_DIGITS = 15
-
-_NUMBER_KINDS = (b"", b"n")
-
-
-def _read_cell(
-    cells: SheetCells,
-    position: Position,
-    style: CellStyle,
-    kind: str,
-    value: str,
-    workbook: Workbook,
-) -> None:
-    """Store the displayed text of a number, or the style of a text."""
-    if kind == "n":
-        if style is PLAIN and (len(value) < _FEW_DIGITS or not value.isdigit()):
-            return  # the library's value is enough
-        text = shown_number(value, style.code, starts_1904=workbook.starts_1904)
-        if text is not None:
-            cells.texts[position] = struck(text) if style.is_struck else text
-    elif kind in ("s", "str", "inlineStr"):
-        is_shared = kind == "s" and len(workbook.strings) > 0
-        marked = workbook.strings.get(integer(value, -1)) if is_shared else None
-        if marked is not None:
-            text = shown_text(marked, style.code)
-            is_struck = style.is_struck and "~~" not in text
-            cells.texts[position] = struck(text) if is_struck else text
-        elif style is not PLAIN:
-            cells.styles[position] = style
 
 
 @lru_cache(maxsize=2_000)

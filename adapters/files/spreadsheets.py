@@ -31,7 +31,7 @@ from .office_xml import (
     xml_part,
 )
 from .open_sheets import read_open_cells
-from .sheet_cells import SheetCells, read_cells, read_workbook
+from .sheet_cells import SheetCells, read_cells, read_workbook, sheet_xml
 
 
 def read_spreadsheet(source: SourceFile) -> Document:
@@ -42,32 +42,38 @@ def read_spreadsheet(source: SourceFile) -> Document:
     is_packed = zipfile.is_zipfile(source.path)
     if is_packed:
         with opened_zip(source, "spreadsheet") as archive:
-            is_open = "content.xml" in archive.namelist()
-            (_read_open_parts if is_open else _read_parts)(archive, source, parts)
+            if "content.xml" in archive.namelist():
+                _read_open_parts(archive, source, parts)
+            else:
+                _read_parts(archive, source, parts)
     try:
         book = CalamineWorkbook.from_path(str(source.path))
     except PasswordError as error:
         raise source.encrypted("spreadsheet") from error
     if not is_packed:
-        _note_unread(source, [details.name for details in book.sheets_metadata])
+        _note_unread(source, book.sheet_names)
     pages: list[str] = []
     for details in book.sheets_metadata:
-        name = details.name
         if details.visible != SheetVisibleEnum.Visible:
-            source.note("hidden sheets read", name)
-        sheet = book.get_sheet_by_name(name)
-        values = sheet.to_python(skip_empty_area=True)
-        start = sheet.start or (0, 0)
-        shown = parts.cells.get(name, SheetCells())
-        hidden = _show(values, shown, *start)
-        if hidden:
-            source.note("values hidden by their format left out", name, hidden)
-        ranges = parts.merged.get(name) or sheet.merged_cell_ranges or ()
-        _repeat_merged(values, ranges, *start)
-        table = markdown_table(row for row in values if any(value != "" for value in row))
-        drawn = [text for text in parts.drawn.get(name, ()) if text]
-        pages.append("\n\n".join([f"# {name}", table, *drawn]))
+            source.note("hidden sheets read", details.name)
+        sheet = book.get_sheet_by_name(details.name)
+        pages.append(_page(sheet, details.name, parts, source))
     return source.document(join_pages(pages), {"page_unit": "sheet"})
+
+
+def _page(sheet: Any, name: str, parts: _Parts, source: SourceFile) -> str:
+    """Return a sheet as Markdown."""
+    values = sheet.to_python(skip_empty_area=True)
+    start = sheet.start or (0, 0)
+    shown = parts.cells.get(name, SheetCells())
+    hidden = _show(values, shown, *start)
+    if hidden:
+        source.note("values hidden by their format left out", name, hidden)
+    ranges = parts.merged.get(name) or sheet.merged_cell_ranges or ()
+    _repeat_merged(values, ranges, *start)
+    filled = [row for row in values if any(value != "" for value in row)]
+    drawn = [text for text in parts.drawn.get(name, ()) if text]
+    return "\n\n".join([f"# {name}", markdown_table(filled), *drawn])
 
 
 @dataclass(slots=True)
@@ -89,15 +95,20 @@ def _show(rows: list[list[Any]], cells: SheetCells, first_row: int, first_column
     """Replace values by what is displayed. Return the number of values that are not displayed."""
     hidden = 0
     texts = cells.texts
-    are_texts_shown = not cells.styles and not cells.strings
     for row, values in enumerate(rows, start=first_row):
         for column, value in enumerate(values, start=first_column):
-            is_text = isinstance(value, str)
-            if is_text and (not value or (are_texts_shown and (row, column) not in texts)):
+            if value == "":
                 continue
-            shown = _displayed(cells.shown((row, column), value))
-            hidden += shown == "" and value != 0
+            position = (row, column)
+            if position in texts:
+                shown: object = texts[position]
+            elif isinstance(value, str):
+                shown = cells.shown_text(position, value)
+            else:
+                shown = _displayed(value)
             values[column - first_column] = shown
+            if shown == "" and value != 0:
+                hidden += 1
     return hidden
 
 
@@ -137,19 +148,19 @@ def _read_parts(archive: zipfile.ZipFile, source: SourceFile, parts: _Parts) -> 
     for sheet in named(xml_part(archive, "xl/workbook.xml"), "sheet"):
         if part := related.get(attribute(sheet, "id")):
             name = sheet.get("name", "")
-            data = archive.read(part[1])
+            data = sheet_xml(archive, part[1])
             parts.cells[name] = read_cells(data, name, workbook, source)
             parts.drawn[name] = _drawn(archive, part[1], data, name, source)
 
 
 # The XML of a large sheet without these would need much memory.
-_OPEN_FEATURE = re.compile(rb"-spanned|:annotation|draw:(?:object|image)|\"error\"")
+_OPEN_FEATURES = (b"-spanned", b":annotation", b"draw:object", b"draw:image", b'"error"')
 
 
 def _read_open_parts(archive: zipfile.ZipFile, source: SourceFile, parts: _Parts) -> None:
-    parts.cells = read_open_cells(archive, source)
     data = archive.read("content.xml")
-    if not _OPEN_FEATURE.search(data):
+    parts.cells = read_open_cells(archive, data, source)
+    if not any(feature in data for feature in _OPEN_FEATURES):
         return
     root = ElementTree.fromstring(data)
     for table in named(root, "table"):
@@ -188,7 +199,9 @@ def _repeat_merged(
         after = right - first_column + 1
         if not (0 <= top < below and 0 <= left < len(rows[top])):
             continue
-        if below - top == 1 and left == 0 and after >= len(rows[top]):
+        is_one_row = below - top == 1
+        is_whole_row = left == 0 and after >= len(rows[top])
+        if is_one_row and is_whole_row:
             continue
         for row in rows[top:below]:
             width = min(after, len(row)) - left
@@ -234,6 +247,9 @@ def _displayed(value: object) -> object:
         return str(value).upper()
     if isinstance(value, float):
         return general(value)
-    if isinstance(value, datetime.datetime) and value.time() == datetime.time():
+    if isinstance(value, datetime.datetime) and value.time() == _MIDNIGHT:
         return value.date()
     return value
+
+
+_MIDNIGHT = datetime.time()
