@@ -145,8 +145,12 @@ class FullStop:
         """The word before the full stop."""
         before = self.text[max(0, self.start - _WINDOW) : self.start]
         match = _LAST_WORD.match(before[::-1])
-        word = match[1][::-1].lstrip("-/") if match else ""
-        return word if _UNCASED_LETTER.fullmatch(word) else word.rstrip("'׳")
+        if match is None:
+            return ""
+        word = match[1][::-1].lstrip("-/")
+        if _UNCASED_LETTER.fullmatch(word):
+            return word
+        return word.rstrip("'׳")
 
     @property
     def starts_sentence(self) -> bool:
@@ -221,8 +225,8 @@ class FullStop:
         return any(name in _LETTER_NAMES for name in self._before.split()[-1:])
 
     def _is_indic_initial(self) -> bool:
-        is_short = len(self.word) <= 6 and _SYLLABLE.fullmatch(self.word) is not None
-        if not (is_short or self.word in _LETTER_NAMES):
+        is_syllable = len(self.word) <= 6 and _SYLLABLE.fullmatch(self.word)
+        if not is_syllable and self.word not in _LETTER_NAMES:
             return False
         if "।" in self.text:  # sentences end with a danda
             return True

@@ -63,7 +63,8 @@ def strip_span(text: str, span: Span) -> Span:
 
 def cut_at(text: str, span: Span, separator: re.Pattern[str]) -> list[Span]:
     """Split a span after each match of a separator, without gaps."""
-    parts, start = [], span[0]
+    parts: list[Span] = []
+    start = span[0]
     for match in separator.finditer(text, *span):
         if start < match.end() < span[1]:
             parts.append((start, match.end()))
@@ -81,8 +82,18 @@ def cut_to_fit(
         parts = cut_at(text, span, separator)
         if len(parts) > 1:
             weaker = separators[level + 1 :]
-            return [p for part in parts for p in cut_to_fit(text, part, size, measure, weaker)]
-    parts, (start, end), count = [], span, 1
+            fitting: list[Span] = []
+            for part in parts:
+                fitting += cut_to_fit(text, part, size, measure, weaker)
+            return fitting
+    return _cut_anywhere(span, size, measure)
+
+
+def _cut_anywhere(span: Span, size: int, measure: Measure) -> list[Span]:
+    """Split a span into the longest parts that fit."""
+    parts: list[Span] = []
+    start, end = span
+    count = 1
     while start < end:
         count = _prefix_length(start, end, size, measure, guess=count)
         parts.append((start, start + count))
@@ -96,8 +107,11 @@ def _prefix_length(start: int, end: int, size: int, measure: Measure, guess: int
     def length_of(count: int) -> int:
         return measure(start, start + count)
 
-    max_count, step = end - start, 1
-    low = guess if 1 < guess <= max_count and length_of(guess) <= size else 1
+    max_count = end - start
+    low = 1
+    if 1 < guess <= max_count and length_of(guess) <= size:
+        low = guess
+    step = 1
     while low + step <= max_count and length_of(low + step) <= size:
         low += step
         step *= 2
@@ -112,37 +126,68 @@ def pack(text: str, parts: Sequence[Span], size: int, overlap: int, measure: Mea
     together, and has at least one new part. The limit applies to the text of the chunk, which may
     be longer than the sum of its parts.
     """
-    parts = [p for p in (strip_span(text, part) for part in parts) if p[0] < p[1]]
-    lengths = [measure(*part) for part in parts]
+    stripped = [strip_span(text, part) for part in parts]
+    filled = [part for part in stripped if part[0] < part[1]]
+    return _Packer(filled, size, overlap, measure).chunks()
 
-    def joined(first: int, after: int) -> int:
-        return measure(parts[first][0], parts[after - 1][1])
 
-    chunks: list[Span] = []
-    first = after = 0
-    total = 0  # length of the parts from first to after
-    while after < len(parts):
-        least = after + 1
-        while after < len(parts) and (after < least or total + lengths[after] <= size):
-            total += lengths[after]
+class _Packer:
+    """Packs parts into chunks.
+
+    A chunk is given by its first part and the part after its last.
+    """
+
+    def __init__(self, parts: Sequence[Span], size: int, overlap: int, measure: Measure) -> None:
+        self._parts = parts
+        self._size = size
+        self._overlap = overlap
+        self._measure = measure
+        self._lengths = [measure(*part) for part in parts]
+
+    def chunks(self) -> list[Span]:
+        """Return the chunks in order."""
+        chunks: list[Span] = []
+        first = 0
+        after = 0
+        while after < len(self._parts):
+            after = self._last(first, after + 1)
+            chunks.append((self._parts[first][0], self._parts[after - 1][1]))
+            if after < len(self._parts):
+                first = self._first(first, after)
+        return chunks
+
+    def _last(self, first: int, least: int) -> int:
+        """Return the end of the largest chunk that fits, but at least ``least``."""
+        after = least
+        total = sum(self._lengths[first:after])
+        while after < len(self._parts) and total + self._lengths[after] <= self._size:
+            total += self._lengths[after]
             after += 1
-        if after > least and joined(first, after) > size:
-            after = bisect_right(
-                range(after), size, lo=least, key=lambda last: joined(first, last + 1)
-            )
-            total = sum(lengths[first:after])
-        chunks.append((parts[first][0], parts[after - 1][1]))
-        if after == len(parts):
-            break
-        while first < after and (
-            total > overlap
-            or total + lengths[after] > size
-            or joined(first, after) > overlap
-            or joined(first, after + 1) > size
-        ):
-            total -= lengths[first]
+        if after == least or self._joined(first, after) <= self._size:
+            return after
+        return bisect_right(
+            range(after), self._size, lo=least, key=lambda last: self._joined(first, last + 1)
+        )
+
+    def _first(self, first: int, after: int) -> int:
+        """Return the first part that the next chunk repeats."""
+        total = sum(self._lengths[first:after])
+        while first < after and not self._may_repeat(first, after, total):
+            total -= self._lengths[first]
             first += 1
-    return chunks
+        return first
+
+    def _may_repeat(self, first: int, after: int, total: int) -> bool:
+        """Return whether parts fit into the overlap, and with the next part into a chunk."""
+        if total > self._overlap or total + self._lengths[after] > self._size:
+            return False
+        if self._joined(first, after) > self._overlap:
+            return False
+        return self._joined(first, after + 1) <= self._size
+
+    def _joined(self, first: int, after: int) -> int:
+        """Return the length of the text from the first part to the last part."""
+        return self._measure(self._parts[first][0], self._parts[after - 1][1])
 
 
 def locate(parts: Sequence[str], text: str) -> list[Span | None]:
@@ -159,13 +204,15 @@ def locate(parts: Sequence[str], text: str) -> list[Span | None]:
     """
     spans: list[Span | None] = []
     budget = 16 * len(text) + 1_000_000
-    start, end = -1, 0
+    start = -1
+    end = 0
     for part in parts:
         window = end + 4 * len(part) + 4096
         at = text.find(part, end, window)
-        if at < 0 or (at > end and any(map(str.isalnum, text[end:at]))):
+        if at < 0 or _has_letters(text[end:at]):
             overlapping = text.find(part, start + 1, window)
-            at = overlapping if overlapping >= 0 else at
+            if overlapping >= 0:
+                at = overlapping
         if at < 0 and budget > 0:
             at = text.find(part, end)
             if at < 0:
@@ -174,9 +221,14 @@ def locate(parts: Sequence[str], text: str) -> list[Span | None]:
         if at < 0 or not part:
             spans.append(None)
             continue
-        start, end = at, at + len(part)
+        start = at
+        end = at + len(part)
         spans.append((start, end))
     return spans
+
+
+def _has_letters(text: str) -> bool:
+    return any(character.isalnum() for character in text)
 
 
 # Scripts without spaces, as a character class of a regular expression.
@@ -198,7 +250,9 @@ _TOKENS = lazy_pattern(rf"([{UNSPACED}]+)|[^\W\d_{UNSPACED}]{{1,6}}|\d{{1,3}}|[^
 
 _KIND = lazy_pattern(rf"([{UNSPACED}])|([^\W\d_])|(\d)|([^\w\s])|(_)")
 
-_SPACE, _UNKNOWN = 0, 255
+_SPACE = 0
+
+_UNKNOWN = 255
 
 _LENGTHS = (1, 1, 6, 3, 1, 1 << 30)  # maximum length of a token by kind
 
@@ -232,14 +286,16 @@ def tokens_before(text: str) -> npt.NDArray[np.int32]:
     """Return the number of tokens before each position of a text, and the total at the end."""
     import numpy as np
 
-    counts, lengths = np.zeros(len(text) + 1, np.int32), np.array(_LENGTHS, np.int32)
+    counts = np.zeros(len(text) + 1, np.int32)
+    lengths = np.array(_LENGTHS, np.int32)
     kind = start = 0  # kind and start of the current run of characters
     for at in range(0, len(text), _BLOCK):
         kinds = _kinds_of(text[at : at + _BLOCK])
         places = np.arange(at, at + len(kinds), dtype=np.int32)
         starts = np.where(kinds != np.append(kind, kinds[:-1]), places, start)
         np.maximum.accumulate(starts, out=starts)
-        kind, start = kinds[-1], starts[-1]
+        kind = kinds[-1]
+        start = starts[-1]
         is_first = (places - starts) % lengths[kinds] == 0
         is_first &= kinds != _SPACE
         counts[at + 1 : at + 1 + len(kinds)] = np.cumsum(is_first) + counts[at]
@@ -274,8 +330,10 @@ def measured(text: str, length: Length) -> Measure:
 
     def measure(start: int, end: int) -> int:
         first: int = counts.item(start)
-        if 0 < start < end and not text[start - 1].isspace() and counts.item(start + 1) == first:
-            return count_tokens(text[start:end])  # the span may start inside a token
+        if 0 < start < end and not text[start - 1].isspace():
+            starts_token = counts.item(start + 1) > first
+            if not starts_token:
+                return count_tokens(text[start:end])
         return int(counts.item(end)) - first
 
     return measure
@@ -374,7 +432,8 @@ class RecursiveSplitter:
             return [span]
         parts = [span]
         while patterns and len(parts) == 1:
-            parts, patterns = cut_at(text, span, patterns[0]), patterns[1:]
+            parts = cut_at(text, span, patterns[0])
+            patterns = patterns[1:]
         if len(parts) == 1:
             parts = cut_to_fit(text, span, self.chunk_size, measure, ())
             return pack(text, parts, self.chunk_size, self.chunk_overlap, measure)

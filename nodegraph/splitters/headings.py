@@ -121,7 +121,8 @@ def markdown_headings(text: str, max_level: int = 6) -> Iterator[Heading]:
     """
     front = front_matter_of(text)
     fence = ""
-    title_at, title = 0, ""  # the previous line, if an underline may make it a heading
+    title_at = 0
+    title = ""  # the previous line, if an underline may make it a heading
     for at, line in _lines(text, front.end() if front else 0):
         line = line.rstrip()
         mark = line.lstrip(" ")[:1]
@@ -131,17 +132,29 @@ def markdown_headings(text: str, max_level: int = 6) -> Iterator[Heading]:
                 fence = ""
             line = ""
         elif mark in ("`", "~") and (match := _FENCE.match(line)):
-            fence, line = match[1], ""
+            fence = match[1]
+            line = ""
         elif mark == "#" and (match := _HEADING.match(line)):
-            content = match[2].strip()
-            shorter = content.rstrip("#")
-            closed = not shorter[-1:].strip()  # ## Tea ##
-            heading = at, len(match[1]), shorter.rstrip() if closed else content
+            heading = (at, len(match[1]), _unclosed(match[2].strip()))
         elif title and mark in ("=", "-") and _UNDERLINE.match(line):
-            heading = title_at, 1 if mark == "=" else 2, title
+            heading = (title_at, _UNDERLINE_LEVELS[mark], title)
         if heading and heading[1] <= max_level and len(heading[2]) <= MAX_HEADING:
             yield heading
-        title_at, title = at, "" if heading or _NO_TITLE.match(line) else line.strip()
+        title_at = at
+        title = line.strip()
+        if heading or _NO_TITLE.match(line):
+            title = ""
+
+
+_UNDERLINE_LEVELS = {"=": 1, "-": 2}
+
+
+def _unclosed(title: str) -> str:
+    """Return the text of a heading without number signs at its end: ``Tea ##``."""
+    shorter = title.rstrip("#")
+    if shorter[-1:].strip():  # C#
+        return title
+    return shorter.rstrip()
 
 
 def _closes(line: str, fence: str) -> bool:
@@ -167,11 +180,13 @@ def rst_headings(text: str) -> Iterator[Heading]:
         if len(under.rstrip()) < len(title):
             continue
         above_at, above = lines[number - 1] if number else (0, "")
-        is_overlined = bool(above) and above.rstrip() == under.rstrip()
-        if not is_overlined and (line[:1].isspace() or above.strip()):
+        is_overlined = above.rstrip() == under.rstrip()
+        if is_overlined:
+            at = above_at
+        elif line[:1].isspace() or above.strip():
             continue
         level = levels.setdefault((under[0], is_overlined), len(levels) + 1)
-        yield (above_at if is_overlined else at), min(level, 6), title
+        yield at, min(level, 6), title
 
 
 def _marked_headings(
@@ -187,7 +202,10 @@ def _marked_headings(
     opened = ""
     for at, line in _lines(text):
         if fence and (match := fence.match(line)):
-            opened = "" if opened == match[1] else opened or match[1]
+            if opened == match[1]:
+                opened = ""
+            elif not opened:
+                opened = match[1]
         elif not opened and (match := heading.match(line)):
             yield at, len(match[1]), match[2].strip()
 
@@ -305,8 +323,9 @@ class MarkdownSplitter:
         self._inner()
 
     def _inner(self) -> RecursiveSplitter | None:
-        size, overlap = self.chunk_size, self.chunk_overlap
-        return None if size is None else RecursiveSplitter(size, overlap, length=self.length)
+        if self.chunk_size is None:
+            return None
+        return RecursiveSplitter(self.chunk_size, self.chunk_overlap, length=self.length)
 
     def __call__(self, text: str) -> list[Node]:
         """Return the sections of a text."""
@@ -316,7 +335,10 @@ class MarkdownSplitter:
             start, end = strip_span(text, (section.start, section.end))
             if start == end:
                 continue
-            for a, b in inner.spans(text[start:end]) if inner else [(0, end - start)]:
-                a, b = start + a, start + b
-                nodes.append(Node(text[a:b], section.metadata, start=a, end=b))
+            parts = inner.spans(text[start:end]) if inner else [(0, end - start)]
+            for first, after in parts:
+                content = text[start + first : start + after]
+                nodes.append(
+                    Node(content, section.metadata, start=start + first, end=start + after)
+                )
         return nodes

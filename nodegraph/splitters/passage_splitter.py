@@ -84,16 +84,19 @@ class PassageSplitter:
 
     def __call__(self, text: str | Node) -> list[Node]:
         """Return the passages of a text or a document, in order."""
-        node, name = None, ""
-        if not isinstance(text, str):
-            node, text = text, text.text
-            name = file_name_of(node.metadata) or ""
-        has_pages = node is not None and node.parent_id is None and "page_unit" in node.metadata
-        headings = headings_in(text, name) if self.headings else ()
+        if isinstance(text, str):
+            return self._passages(text, "", has_pages=False)
+        name = file_name_of(text.metadata) or ""
+        has_pages = text.parent_id is None and "page_unit" in text.metadata
+        return self._passages(text.text, name, has_pages=has_pages)
+
+    def _passages(self, text: str, file_name: str, *, has_pages: bool) -> list[Node]:
+        headings = headings_in(text, file_name) if self.headings else ()
         cutter = _Cutter(text, self.chunk_size, self.length, measured(text, self.length))
         passages = cutter.subtree(list(sections_of(text, headings)))
-        has_rows = any(text[p.start] == "|" for p in passages)
-        tables = [table.span() for table in TABLE.finditer(text)] if has_rows else []
+        tables: list[Span] = []
+        if any(text[passage.start] == "|" for passage in passages):
+            tables = [table.span() for table in TABLE.finditer(text)]
         nodes = []
         for p in passages:
             metadata: dict[str, Any] = {"headings": list(p.path)}
@@ -111,7 +114,7 @@ def _table_head(text: str, tables: Sequence[Span], at: int) -> str:
     if start is None:
         return ""
     first = text[start : text.index("\n", start)]
-    return " | ".join(filter(None, columns_of(first)))[:_MAX_HEAD]
+    return " | ".join(column for column in columns_of(first) if column)[:_MAX_HEAD]
 
 
 def _shared(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
@@ -124,7 +127,9 @@ def _body(text: str, section: Section) -> int:
     if not section.level:
         return section.start
     heading = _ATX_HEADING.match(text, section.start) or _TWO_LINES.match(text, section.start)
-    return min(heading.end(), section.end) if heading else section.start
+    if heading is None:
+        return section.start
+    return min(heading.end(), section.end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,28 +153,43 @@ class _Cutter:
             parts = (s for s in sections if s.level or self.text[s.start : s.end].strip())
             paths = [s.path for s in parts if s.start < s.end]
             return [Section(start, end, 0, _shared(paths))]
-        branches = [self._section_passages(top), *map(self.subtree, _children(sections[1:]))]
-        has_no_body = top.level and not self.text[_body(self.text, top) : top.end].strip()
-        passages: list[Section] = []
-        open_end = False  # whether the last passage is a whole section
-        for number, branch in enumerate(filter(None, branches)):
-            first = branch[0]
-            if passages and (
-                (number == 1 and has_no_body and self.is_below_limit(passages[-1].start, first.end))
-                or (open_end and len(branch) == 1 and self._may_join(passages[-1], first))
-            ):
-                last = passages.pop()
-                is_heading = number == 1 and has_no_body
+        branches = [self._section_passages(top)]
+        for children in _children(sections[1:]):
+            branches.append(self.subtree(children))
+        passages, *others = (branch for branch in branches if branch)
+        is_whole = len(passages) == 1  # whether the last passage is a whole section
+        is_heading = top.level > 0 and not self.text[_body(self.text, top) : top.end].strip()
+        for first, *rest in others:
+            last = passages[-1]
+            if self._may_join(last, first, is_heading, is_whole and not rest):
                 path = first.path if is_heading else _shared([last.path, first.path])
-                branch = [Section(last.start, first.end, 0, path), *branch[1:]]
-            passages += branch
-            open_end = len(branch) == 1
+                passages[-1] = Section(last.start, first.end, 0, path)
+            else:
+                passages.append(first)
+            passages += rest
+            is_whole = not rest
+            is_heading = False
         return passages
 
-    def _may_join(self, last: Section, following: Section) -> bool:
-        """Return whether a section is joined to the previous sections: all are small."""
+    def _may_join(
+        self, last: Section, following: Section, is_heading: bool, are_whole: bool
+    ) -> bool:
+        """Return whether a passage is joined to the last passage.
+
+        Args:
+            last: The last passage.
+            following: The passage after it.
+            is_heading: Whether the last passage is a heading without a text.
+            are_whole: Whether both passages are whole sections. Small sections are joined.
+        """
+        if is_heading and self.is_below_limit(last.start, following.end):
+            return True
+        if not are_whole:
+            return False
         sizes = [self.measure(passage.start, passage.end) for passage in (last, following)]
-        return max(sizes) <= self.size // 2 and self.measure(last.start, following.end) <= self.size
+        if max(sizes) > self.size // 2:
+            return False
+        return self.measure(last.start, following.end) <= self.size
 
     def _section_passages(self, section: Section) -> list[Section]:
         """Return the passages of a section without subsections, with its heading."""
@@ -181,7 +201,8 @@ class _Cutter:
         blocks = list(_blocks(self.text, section))
         bonds = [_bond(self.text, *pair, section) for pair in pairwise(blocks)]
         spans = pack(self.text, self._units(blocks, bonds), self.size, 0, self.measure)
-        if len(spans) > 1 and self.measure(*spans[-1]) <= self.size // 4:
+        has_small_end = self.measure(*spans[-1]) <= self.size // 4
+        if has_small_end and len(spans) > 1:
             (start, _), (_, end) = spans[-2:]
             if self.is_below_limit(start, end):
                 spans[-2:] = [(start, end)]
@@ -194,9 +215,11 @@ class _Cutter:
         for after in range(1, len(blocks) + 1):
             if after < len(blocks) and bonds[after - 1] >= strength:
                 continue
-            group, inner = blocks[first:after], bonds[first : after - 1]
+            group = blocks[first:after]
+            inner = bonds[first : after - 1]
             first = after
-            start, end = group[0][0], group[-1][1]
+            start = group[0][0]
+            end = group[-1][1]
             if self.is_below_limit(start, end):
                 units.append((start, end))
             elif strength < _STRONGEST:
@@ -238,15 +261,22 @@ def _blocks(text: str, section: Section) -> Iterator[Span]:
         after = at + len(line)
         if not fence and opening:
             yield from _paragraphs(text, start, at)
-            fence, start = opening[1], at
-        elif fence and opening and opening[1].startswith(fence) and not line.strip(" \t\r\n`~"):
+            fence = opening[1]
+            start = at
+        elif fence and opening and _closes(line, opening[1], fence):
             yield strip_span(text, (start, after))
-            fence, start = "", after
+            fence = ""
+            start = after
         at = after
     if fence:
         yield strip_span(text, (start, section.end))
     else:
         yield from _paragraphs(text, start, section.end)
+
+
+def _closes(line: str, mark: str, fence: str) -> bool:
+    """Return whether a line with a mark ends the code block of a fence."""
+    return mark.startswith(fence) and not line.strip(" \t\r\n`~")
 
 
 def _paragraphs(text: str, start: int, end: int) -> Iterator[Span]:
@@ -258,22 +288,23 @@ _STRONGEST = 3
 
 def _bond(text: str, block: Span, following: Span, section: Section) -> int:
     """Return the strength of the bond between two adjacent blocks, from 0 to 3."""
-    (start, end), (next_start, _) = block, following
+    start, end = block
+    next_start, _ = following
     is_heading = start < _body(text, section) or _UNDERLINED.fullmatch(text, start, end)
-    introduces_table = text[next_start] == "|" != text[start] and end - start <= _MAX_HEAD
-    if is_heading or text[end - 1] in ":：" or introduces_table:
+    is_introduction = text[next_start] == "|" != text[start] and end - start <= _MAX_HEAD
+    if is_heading or is_introduction or text[end - 1] in ":：":
         return _STRONGEST
-    indent, next_indent = _indent(text, start), _indent(text, next_start)
-    if next_indent > indent or text[start] == text[next_start] == "|":
+    next_indent = _indent(text, next_start)
+    if next_indent > _indent(text, start) or text[start] == text[next_start] == "|":
         return 2
-    touching = text.count("\n", end, next_start) < 2
+    is_touching = text.count("\n", end, next_start) < 2
     if _FENCE.match(text, next_start):
-        return 2 if touching else 1
-    if next_indent or (
-        LIST_ITEM.match(text, next_start) and (touching or LIST_ITEM.match(text, start))
-    ):
+        return 2 if is_touching else 1
+    if next_indent:
         return 1
-    return 0
+    if not LIST_ITEM.match(text, next_start):
+        return 0
+    return 1 if is_touching or LIST_ITEM.match(text, start) else 0
 
 
 def _indent(text: str, start: int) -> int:

@@ -110,7 +110,9 @@ def paragraph_spans(text: str) -> list[Span]:
     spans: list[Span] = []
     is_open = False
     for start, end in block_spans(text):
-        first = spans.pop()[0] if is_open else start
+        first = start
+        if is_open:
+            first, _ = spans.pop()
         spans.append((first, end))
         is_open = _HEADING_BLOCK(text, start, end) is not None
     return spans
@@ -147,19 +149,24 @@ def _with_thai_ends(text: str, ends: Iterable[int]) -> Iterable[int]:
     """Yield ends, and ends at spaces of longer Thai or Lao passages."""
     start = 0
     for end in (*ends, len(text)):
-        spaces = (
-            _THAI_SPACE.finditer(text, start, end) if _THAI_LETTER.search(text, start, end) else ()
-        )
-        for space in spaces:
-            sentence = text[start : space.start()]
-            size = len(sentence)
-            is_open = sentence.count("(") != sentence.count(")") and size < 5 * _THAI_SENTENCE
-            remaining = end - space.end()
-            if size >= _THAI_SENTENCE and remaining >= _THAI_SENTENCE // 2 and not is_open:
-                start = space.end()
-                yield start
+        if _THAI_LETTER.search(text, start, end):
+            yield from _thai_ends(text, start, end)
         yield end
         start = end
+
+
+def _thai_ends(text: str, start: int, end: int) -> Iterable[int]:
+    """Yield the spaces that end a sentence in a Thai or Lao passage."""
+    for space in _THAI_SPACE.finditer(text, start, end):
+        sentence = text[start : space.start()]
+        size = len(sentence)
+        remaining = end - space.end()
+        if size < _THAI_SENTENCE or remaining < _THAI_SENTENCE // 2:
+            continue
+        is_open = sentence.count("(") != sentence.count(")")
+        if not is_open or size >= 5 * _THAI_SENTENCE:
+            start = space.end()
+            yield start
 
 
 def _marked_ends(text: str) -> Iterable[int]:
@@ -184,10 +191,12 @@ def _marked_ends(text: str) -> Iterable[int]:
 def _ends(text: str, start: int, stop: str, closers: str, end: int) -> bool:
     if not _IS_UNSURE(stop + closers):
         return True
-    before, following = text[max(0, start - 1) : start], text[end : end + 1]
+    before = text[max(0, start - 1) : start]
+    following = text[end : end + 1]
     open_end = following.isspace()
-    if stop[-1] in ".…" and len(stop) > 3 and letter_after(text, end).isdigit():
-        return False  # dots before a page number
+    is_dotted_line = stop[-1] in ".…" and len(stop) > 3
+    if is_dotted_line and letter_after(text, end).isdigit():
+        return False  # a page number follows
     if "…" in stop:
         return open_end
     may_abbreviate = stop == "." and not closers and not text.isascii()
@@ -195,13 +204,17 @@ def _ends(text: str, start: int, stop: str, closers: str, end: int) -> bool:
         return False
     if not open_end and (stop != "." or not _WIDE.match(following)):
         return stop != "." and bool(_WIDE.match(before))  # Chinese with ASCII marks
-    if stop != ".":
-        return not (("." in stop or closers) and letter_after(text, end).islower())
-    return FullStop(text, start, end).ends_sentence()
+    if stop == ".":
+        return FullStop(text, start, end).ends_sentence()
+    if "." in stop or closers:
+        return not letter_after(text, end).islower()
+    return True
 
 
 def _breaks(text: str, start: int, end: int) -> bool:
-    if text.count("\n", start, end) > 1 or _WIDE.match(text, end) or _ITEM.match(text, end):
+    if text.count("\n", start, end) > 1:
+        return True
+    if _WIDE.match(text, end) or _ITEM.match(text, end):
         return True
     line = text[text.rfind("\n", 0, start) + 1 : start].strip()
     if not line:
@@ -211,20 +224,24 @@ def _breaks(text: str, start: int, end: int) -> bool:
 
 
 def _paragraph_ends(text: str) -> Iterable[int]:
-    block_start = 0
-    for blank in [*re.finditer(r"\n\s*\n", text), None]:
-        block_end = blank.start() if blank else len(text)
-        lines = text[block_start:block_end].split("\n")
-        unwrapped = max(map(len, lines)) > 120
-        at = block_start
-        for line, upcoming in pairwise(lines):
-            at += len(line) + 1
-            wide = _WIDE.match(line.rstrip()[-1:]) or _WIDE.match(upcoming.lstrip()[:1])
-            if unwrapped or wide:
-                yield at
-        if blank:
-            block_start = blank.end()
-            yield block_start
+    start = 0
+    for blank in re.finditer(r"\n\s*\n", text):
+        yield from _line_ends(text[start : blank.start()], start)
+        start = blank.end()
+        yield start
+    yield from _line_ends(text[start:], start)
+
+
+def _line_ends(block: str, at: int) -> Iterable[int]:
+    """Yield the line breaks that separate paragraphs in a block, given by its text and start."""
+    lines = block.split("\n")
+    is_unwrapped = any(len(line) > 120 for line in lines)
+    for line, upcoming in pairwise(lines):
+        at += len(line) + 1
+        last = line.rstrip()[-1:]
+        first = upcoming.lstrip()[:1]
+        if is_unwrapped or _WIDE.match(last) or _WIDE.match(first):
+            yield at
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,9 +283,7 @@ class SentenceSplitter:
     def spans(self, text: str) -> list[Span]:
         """Return the start and end of each chunk, in characters."""
         measure = measured(text, self.length)
-        parts = [
-            part
-            for sentence in _spans_with_rules(text)
-            for part in cut_to_fit(text, sentence, self.chunk_size, measure, (CLAUSES, WORDS))
-        ]
+        parts: list[Span] = []
+        for sentence in _spans_with_rules(text):
+            parts += cut_to_fit(text, sentence, self.chunk_size, measure, (CLAUSES, WORDS))
         return pack(text, parts, self.chunk_size, self.chunk_overlap, measure)

@@ -43,7 +43,8 @@ def split_pages(node: Node) -> Iterator[Node]:
     for number, page in enumerate(text.split(PAGE_BREAK), start=1):
         at, after = strip_span(text, (start, start + len(page)))
         if at < after:
-            yield Node(text[at:after], {"page": number} if has_pages else {}, start=at, end=after)
+            metadata = {"page": number} if has_pages else {}
+            yield Node(text[at:after], metadata, start=at, end=after)
         start += len(page) + 1
 
 
@@ -57,11 +58,14 @@ def find_tables(node: Node) -> Iterator[Node]:
     for match in TABLE.finditer(node.text):
         at, after = strip_span(node.text, match.span())
         head, *lines = node.text[at:after].split("\n")
-        above = [s for s in sections if s.start is not None and s.start <= at]
+        headings: list[str] = []
+        for section in sections:
+            if section.start is not None and section.start <= at:
+                headings = section.own_metadata["headings"]
         metadata = {
             "columns": columns_of(head),
             "rows": len(lines) - 1,
-            "headings": above[-1].own_metadata["headings"] if above else [],
+            "headings": headings,
             **_page_metadata(node, at),
         }
         yield Node(node.text[at:after], metadata, start=at, end=after)
@@ -79,7 +83,9 @@ def find_symbols(node: Node) -> Iterator[Node]:
 
     name = file_name_of(node.metadata) or ""
     symbols_in = symbol_finder(name)
-    for symbol in symbols_in(node.text, name) if symbols_in else ():
+    if symbols_in is None:
+        return
+    for symbol in symbols_in(node.text, name):
         metadata = {"symbol": symbol.name, "kind": symbol.kind}
         text = node.text[symbol.start : symbol.end]
         yield Node(text, metadata, start=symbol.start, end=symbol.end)
