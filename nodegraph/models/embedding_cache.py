@@ -40,7 +40,7 @@ MAX_QUERIES = 512
 
 _KIND = "embedding "
 
-_PAGE = 4_096  # vectors per read of the store
+_PAGE = 900  # vectors in memory per read of the store
 
 _LONG = 256  # texts for which a progress bar is drawn
 
@@ -142,6 +142,8 @@ class EmbeddingCache:
         missing = self._missing(embedder, {digest(text): text for text in texts})
         if missing and is_reading_graph():
             raise DeferredWork(partial(self.embed, list(missing.values()), key, label))
+        if not missing:
+            return
         with self._embedding[embedder.name]:
             missing = self._missing(embedder, missing)
             unusable: list[str] = []

@@ -25,6 +25,9 @@ APPLICATION = 0x6E6F6465
 
 _CACHE_KB = 32_000
 
+# Bytes of a page in memory. A page has whole vectors, so small pages leave a quarter of it empty.
+_MEMORY_PAGE = 16_384
+
 _TIMEOUT = 60.0  # seconds to wait while another process writes
 
 _IDS = {"empty": f"X'{to_id('').hex()}'", "root": f"X'{to_text(ROOT).hex()}'"}
@@ -45,6 +48,12 @@ _REMEDIES = {
 
 _LOGS = ("-wal", "-journal")
 """Suffixes of files that hold changes of a database."""
+
+
+def _page_size(db: sqlite3.Connection) -> int:
+    size: int = db.execute("PRAGMA page_size").fetchone()[0]
+    return size
+
 
 _inherited: list[sqlite3.Connection] = []  # closing one in a child would break its parent
 
@@ -111,6 +120,8 @@ class SQLiteDatabase:
     def copy_to(self, path: Path) -> None:
         """Replace the content of another file with a copy of the database."""
         with self.lock, closing(sqlite3.connect(path)) as target:
+            if _page_size(target) != _page_size(self._db()):
+                target.execute("PRAGMA journal_mode = DELETE")  # WAL needs pages of one size
             self._db().backup(target)
 
     # Statements
@@ -198,6 +209,8 @@ class SQLiteDatabase:
     def _prepare(self, db: sqlite3.Connection) -> None:
         """Set the options of a new connection, check the format, and create missing tables."""
         protect(db)
+        if self.path is None:
+            db.execute(f"PRAGMA page_size = {_MEMORY_PAGE}")
         db.execute("PRAGMA synchronous = FULL")
         db.execute(f"PRAGMA cache_size = -{_CACHE_KB}")
         self._is_durable = True

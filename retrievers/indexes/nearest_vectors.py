@@ -43,6 +43,8 @@ _MAX_LEVELS = 8  # of a vector; FAISS makes no more for M = 16
 
 _BATCH = 4096  # vectors per step
 
+_UNIT_ROWS = 256  # rows in 64 bits at a time
+
 _MARGIN = 1e-5  # bound of the difference between 32-bit and 64-bit sums
 
 # NumPy uses all cores for one product, so concurrent products slow each other down.
@@ -269,8 +271,19 @@ def _highest(products: Floats, limit: int) -> Numbers:
 
 def unit(vectors: npt.ArrayLike) -> Floats:
     """Return vectors (n, dimension) of length 1, as float32. Zeros stay zeros."""
-    exactly = np.asarray(vectors, np.float64)
+    given = np.asarray(vectors)
+    if given.ndim == 1:
+        return _unit(given)
+    units = np.empty(given.shape, np.float32)
+    for start in range(0, len(given), _UNIT_ROWS):
+        units[start : start + _UNIT_ROWS] = _unit(given[start : start + _UNIT_ROWS])
+    return units
+
+
+def _unit(vectors: npt.NDArray[Any]) -> Floats:
+    exactly = vectors.astype(np.float64)
     # The algorithm of `norm`, without its checks.
     lengths: Any = np.sqrt(np.add.reduce(exactly * exactly, -1, keepdims=True))
     lengths[lengths == 0] = 1.0
-    return cast(Floats, (exactly / lengths).astype(np.float32))
+    exactly /= lengths
+    return cast(Floats, exactly.astype(np.float32))

@@ -28,7 +28,9 @@ from .synced_index import Version
 
 logger = logging.getLogger(__name__)
 
-_PORTION = 50_000  # nodes in memory per step
+_PORTION = 900  # nodes in memory per step
+
+_EMBEDDED_TEXTS = 16_384  # per call of the models
 
 
 class VectorIndex(FilterIndex):
@@ -80,9 +82,9 @@ class VectorIndex(FilterIndex):
             with reader.reading(*reader.searched_groups(self._group)):
                 added = [] if self.is_current() else self._missed().added
                 for nodes in portions(added, _PORTION):
-                    texts += reader.searched_texts(nodes)
-        for start in range(0, len(texts), _PORTION):
-            self._vectors_of(texts[start : start + _PORTION])
+                    texts += self._lacking_texts(nodes)
+        for part in portions(texts, _EMBEDDED_TEXTS):
+            self._graph.embeddings.embed(part, self._key, self._group)
         with reader.reading():
             vectors = self._vectors
             table = self.table
@@ -246,25 +248,32 @@ class VectorIndex(FilterIndex):
 
     # Following the graph
 
-    def _vectors_of(self, texts: Sequence[str]) -> Floats:
-        return self._graph.embeddings.vectors(texts, self._key, what=self._group)
+    def _lacking_texts(self, nodes: Sequence[Node]) -> list[str]:
+        """Return the searched texts of nodes that have no vector yet."""
+        texts = {digest(text): text for text in self._graph.reader.searched_texts(nodes)}
+        return [texts[key] for key in self._graph.embeddings.missing(texts, self._key)]
 
     def prepare(self, nodes: Sequence[Node]) -> None:
         """Embed nodes without a vector."""
-        self._vectors_of(self._graph.reader.searched_texts(nodes))
+        self._graph.embeddings.embed(self._lacking_texts(nodes), self._key, self._group)
 
     def add(self, nodes: Sequence[Node]) -> None:
         """Add nodes and their vectors, except nodes with a vector of zeros."""
+        most = len(self.table) + len(nodes)
         for batch in portions(nodes, _PORTION):
-            new = self._vectors_of(self._graph.reader.searched_texts(batch))
+            texts = self._graph.reader.searched_texts(batch)
+            new = self._graph.embeddings.vectors(texts, self._key, what=self._group)
             usable = np.asarray(new.any(axis=1))
-            self.table.add([*compress(batch, usable.tolist())])
+            if not usable.all():
+                batch = [*compress(batch, usable.tolist())]
+                new = new[usable]
+            self.table.add(batch)
             if self._vectors is None or self._room is None:
                 self._vectors = self._room = np.zeros((0, new.shape[1]), np.float32)
             first = len(self._vectors)
-            count = first + int(usable.sum())
-            self._room = grown(self._room, count)
-            self._room[first:count] = unit(new[usable])
+            count = first + len(new)
+            self._room = grown(self._room, most)  # all rows, since growing copies them
+            self._room[first:count] = unit(new)
             self._vectors = self._room[:count]
 
     def compact(self) -> None:

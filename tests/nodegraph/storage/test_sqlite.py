@@ -308,3 +308,16 @@ def test_interrupted_builds_leave_a_consistent_file(tmp_path: Path, interrupts: 
             found, expected = graph.nodes(group), fresh.nodes(group)
             assert [(n.id, n.text) for n in found] == [(n.id, n.text) for n in expected]
         assert faults_of(tmp_path / "g") == []
+
+
+def test_copy_of_memory_replaces_existing_file(tmp_path: Path) -> None:
+    path = tmp_path / "g"
+    filled(path, 3).close()
+    memory = filled(None, 7)
+    memory.reader.copy_to(path)
+    with NodeGraph(store=path, progress=False) as graph:
+        assert [node.id for node in graph.nodes("ROOT")] == [f"d{n}" for n in range(7)]
+        graph.add("later")
+        graph.reader.copy_to(tmp_path / "second")
+    with NodeGraph(store=tmp_path / "second", progress=False) as graph:
+        assert len(graph.nodes("ROOT")) == 8

@@ -1,5 +1,6 @@
 """The vector index: changes, compared with brute force, files and threads."""
 
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -171,6 +172,26 @@ def test_texts_are_embedded_once_before_locking() -> None:
     synced(index, graph)
     assert sorted(embedded) == ["ab", "cd", "ef"]
     assert index.size == 2
+
+
+def test_index_needs_little_more_memory_than_its_vectors() -> None:
+    size = 4_096
+
+    def embed(texts: list[str]) -> np.ndarray:
+        vectors = np.ones((len(texts), 1_024), np.float32)
+        vectors[:, 0] = [int(text) for text in texts]
+        return vectors
+
+    text = "\n".join([str(number) for number in range(size)])
+    graph = new_graph({"1": Document(text, id="1")}, Embedder(embed, "wide"))
+    graph.build("line", embed=True)
+    tracemalloc.start()
+    try:
+        assert Retriever(graph, "line", "cosine", top_k=1)("0")[0].text == "0"
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 3 * size * 4_096  # bytes of the vectors
 
 
 def test_failing_model_keeps_index_usable() -> None:
