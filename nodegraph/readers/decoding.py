@@ -55,7 +55,9 @@ def codec_of(label: str) -> str | None:
     known = webencodings.lookup(label) or webencodings.lookup(name.replace("_", "-"))
     if known and known.name not in ("replacement", "x-user-defined"):  # unknown to Python
         name = known.codec_info.name
-    return "gb18030" if name == "gbk" else name or None
+    if name == "gbk":
+        return "gb18030"  # a superset
+    return name or None
 
 
 def decoded(source: SourceFile, *, is_html: bool = False) -> str:
@@ -76,9 +78,10 @@ def label_in(data: bytes, *, is_html: bool = True) -> str:
     if match is None:
         return ""
     label = match[1].decode("ascii", "replace")
-    codec = codec_of(label)
-    # The declaration was readable, so the text is not UTF-16.
-    return "utf-8" if codec and codec.startswith("utf-16") else label
+    codec = codec_of(label) or ""
+    if codec.startswith("utf-16"):  # the declaration was readable, so the text is not UTF-16
+        return "utf-8"
+    return label
 
 
 def decode(data: bytes, source: SourceFile, label: str = "", place: str = "") -> str:
@@ -128,7 +131,9 @@ def _decoded(data: bytes, source: SourceFile, label: str) -> tuple[str, str]:
     declared = codec_of(label) or ""
     evident = _escaped(data) or _unmarked_utf_16(data)
     for name, errors in _declared_encodings(mark, declared, evident, given):
-        text = _text(data, name, errors) if name else None
+        if not name:
+            continue
+        text = _text(data, name, errors)
         if text is not None:
             return text, name.removesuffix("-sig")
     last = given or mark.removesuffix("-sig")
@@ -162,7 +167,9 @@ def _unmarked_utf_16(data: bytes) -> str:
 
 def _is_utf_16(data: bytes, name: str) -> bool:
     text = _text(data, name)
-    if text is None or len(text) < _MIN_UTF_16 or not any(map(str.isspace, text)):
+    if text is None or len(text) < _MIN_UTF_16:
+        return False
+    if not any(character.isspace() for character in text):
         return False
     categories = {unicodedata.category(letter) for letter in set(text) if not letter.isspace()}
     return categories.isdisjoint(_NOT_IN_TEXTS)
@@ -222,7 +229,9 @@ def _text(data: bytes, name: str, errors: str = "strict") -> str | None:
         good = len(text) / 5
     else:
         good = sum(character > "\x7f" for character in text) - bad
-    return text if 4 * bad <= good else None
+    if 4 * bad > good:
+        return None
+    return text
 
 
 _FEW = 30  # bytes above 127; fewer are not enough for a sure detection
@@ -243,11 +252,16 @@ def detected(data: bytes, usual: str = "") -> str | None:
     """
     if b"\0" in data[:4096]:
         return None
-    is_short = len(data) < 40 and sum(byte > 127 for byte in data) < 4
-    if is_short:
-        return usual if usual and _is_plausible(data, usual) else None
+    if len(data) < _SHORT and sum(byte > 127 for byte in data) < _MIN_LETTERS:
+        if usual and _is_plausible(data, usual):
+            return usual
+        return None
     return next((name for name in _fitting(data, usual) if _is_plausible(data, name)), None)
 
+
+_SHORT = 40  # bytes
+
+_MIN_LETTERS = 4  # bytes above 127 by which a short text is recognized
 
 _MAX_LETTERS = 100  # different bytes above 127 in a text with one byte per character
 
@@ -260,7 +274,9 @@ def _is_plausible(data: bytes, name: str) -> bool:
     if not all(_is_assigned(character) for character in set(text)):
         return False
     has_one_byte_each = len(text) == len(data)
-    return not has_one_byte_each or sum(byte > 127 for byte in set(data)) <= _MAX_LETTERS
+    if not has_one_byte_each:
+        return True
+    return sum(byte > 127 for byte in set(data)) <= _MAX_LETTERS
 
 
 def _is_assigned(character: str) -> bool:

@@ -63,11 +63,14 @@ def _read(reader: Any, path: Path) -> Any:
         if inspect.isclass(reader):
             reader = _instance(reader)
         return _documents(reader.load_data(path))
+    # A class of LangChain takes a text.
     read = reader(str(path)) if hasattr(reader, "load") else reader(path)
     if hasattr(read, "load"):  # a LangChain loader
         return _documents(read.load())
-    is_foreign = read and isinstance(read, list | tuple) and not isinstance(read[0], Document)
-    return _documents(read) if is_foreign else read
+    is_list = isinstance(read, list | tuple) and len(read) > 0
+    if is_list and not isinstance(read[0], Document):
+        return _documents(read)
+    return read
 
 
 def _documents(read: Iterable[Any]) -> Document | list[Document]:
@@ -77,7 +80,9 @@ def _documents(read: Iterable[Any]) -> Document | list[Document]:
         document = as_document(item)
         metadata = {k: v for k, v in document.metadata.items() if k not in _FILE_FIELDS}
         documents.append(replace(document, metadata=metadata, id=str(number)))
-    return documents[0] if len(documents) == 1 else documents
+    if len(documents) == 1:
+        return documents[0]
+    return documents
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +223,10 @@ def _by_suffix() -> Mapping[str, FileFormat]:
 
 def how_to_read_more() -> str:
     """Return how to install more formats, or an empty string if they are installed."""
-    return "" if _plugins()[0] else f"get the readers of PDF, Office and others: {INSTALL_FILES}; "
+    formats, _ = _plugins()
+    if formats:
+        return ""
+    return f"get the readers of PDF, Office and others: {INSTALL_FILES}; "
 
 
 def format_by_name(name: str | Path) -> FileFormat | None:
@@ -234,7 +242,9 @@ def format_by_name(name: str | Path) -> FileFormat | None:
     stem, dot, end = last.rpartition(".")
     if stem.strip("."):  # ".git" has no suffix
         return _by_suffix().get(dot + end)
-    return TEXT if last in _TEXT_NAMES else None
+    if last in _TEXT_NAMES:
+        return TEXT
+    return None
 
 
 def has_lines(file_name: str) -> bool:
@@ -253,7 +263,9 @@ def has_lines(file_name: str) -> bool:
 def symbol_finder(file_name: str) -> Callable[[str, str], Sequence[Symbol]] | None:
     """Return the function that finds symbols in files of this name, or None."""
     file_format = format_by_name(file_name)
-    return None if file_format is None else file_format.symbols
+    if file_format is None:
+        return None
+    return file_format.symbols
 
 
 _NOT_TO_READ = frozenset(
@@ -282,7 +294,9 @@ def _reads_as_text(path: Path) -> bool:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         return False
-    return bool(text.strip()) and all(c >= " " or c in "\t\n\r\f\x1b" for c in text)
+    if not text.strip():
+        return False
+    return all(c >= " " or c in "\t\n\r\f\x1b" for c in text)
 
 
 _HEAD = 2048  # bytes that show the format
@@ -305,7 +319,9 @@ def format_of(path: Path) -> FileFormat | None:
         if file_format.recognizes is not None and file_format.recognizes(path, head):
             return file_format
     if by_name is None:
-        return TEXT if _reads_as_text(path) else None
+        if _reads_as_text(path):
+            return TEXT
+        return None
     if len(head) < _HEAD and not head.strip():
         if by_name.symbols:  # __init__.py may be empty
             return by_name
@@ -396,7 +412,9 @@ def register_reader(pattern: str, reader: object, *, isolated: bool | None = Non
     """
     if not isinstance(pattern, str) or not any(c in pattern for c in "*?[."):
         raise ValueError(f"suffix must begin with a dot, like '.txt', got {pattern!r}")
-    name = (f"*{pattern}" if pattern.startswith(".") else pattern).lower()
+    name = pattern.lower()
+    if name.startswith("."):
+        name = f"*{name}"
     _READERS.pop(name, None)  # the last registered reader comes first
     _READERS[name] = RegisteredReader(name, as_reader(reader), isolated)
 

@@ -35,19 +35,19 @@ def front_matter(source: SourceFile, text: str) -> dict[str, Any]:
     block = front_matter_of(text)
     if block is None or not block["body"].strip():
         return {}
-    is_yaml = text.startswith("---")
-    kind = "YAML" if is_yaml else "TOML"
+    kind, parse = _PARSERS[text[:3]]
     if len(block["body"]) > _MAX_SIZE:
         source.note(f"front matter above {_MAX_SIZE:,} characters, read as text only", "line 1")
         return {}
-    parse: Callable[[str], Any] = _yaml if is_yaml else _toml
     try:
         value = parse(block["body"])
     except Exception as error:  # of the parser: invalid values have errors of many types
         place = getattr(getattr(error, "problem_mark", None), "line", -1) + 2
         source.note(f"front matter that is not {kind}, read as text only", f"line {place}")
         return {}
-    return _metadata(source, value) if isinstance(value, dict) else {}
+    if not isinstance(value, dict):
+        return {}
+    return _metadata(source, value)
 
 
 def _yaml(body: str) -> Any:
@@ -66,6 +66,13 @@ def _toml(body: str) -> Any:
         import tomli as tomllib
 
     return tomllib.loads(body)
+
+
+_PARSERS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "---": ("YAML", _yaml),
+    "+++": ("TOML", _toml),
+}
+"""The languages and the parsers of front matter, by its first line."""
 
 
 def _metadata(source: SourceFile, value: Mapping[Any, Any]) -> dict[str, Any]:

@@ -67,10 +67,9 @@ class _FixedPart:
         """Return the end of the first match from a position, -1 without a match."""
         if self._regex is None:
             found = name.find(self._text, start)
-        else:
-            match = self._regex.search(name, start)
-            found = -1 if match is None else match.start()
-        return -1 if found < 0 else found + self.width
+            return found + self.width if found >= 0 else -1
+        match = self._regex.search(name, start)
+        return match.start() + self.width if match else -1
 
 
 class _PathSegment:
@@ -193,7 +192,8 @@ def _without_end(line: str) -> str:
     """Remove spaces from the end, except for an escaped space."""
     stripped = line.rstrip(" ")
     backslashes = len(stripped) - len(stripped.rstrip("\\"))
-    if backslashes % 2 == 1 and len(stripped) < len(line):
+    is_escaped = backslashes % 2 == 1
+    if is_escaped and stripped != line:
         return f"{stripped} "
     return stripped
 
@@ -247,8 +247,8 @@ def _segments(pattern: str) -> _Segments:
     is_path = _SLASH in pattern
     segments: list[_PathSegment | None] = []
     for tokens in parts:
-        stars = [token for token in tokens if token == _PatternToken(_STAR)]
-        if is_path and len(tokens) > 1 and len(stars) == len(tokens):
+        has_only_stars = all(token == _PatternToken(_STAR) for token in tokens)
+        if is_path and has_only_stars and len(tokens) > 1:
             segments.append(None)
         else:
             segments.append(_PathSegment(tokens))

@@ -132,7 +132,9 @@ class _Parsers:
 def _cores() -> int:
     """Return the number of cores that this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)  # not on macOS and Windows
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
+    if affinity is None:
+        return os.cpu_count() or 1
+    return len(affinity(0))
 
 
 def _read_here(

@@ -57,8 +57,10 @@ def describe_skipped(failures: Iterable[Failure], remedies: Mapping[str, str] = 
         return ""
     kinds = sorted(suffixes, key=lambda kind: not kind.startswith(NEEDS_EXTRA))
     clauses = [_clause(kind, suffixes[kind], names.get(kind, []), remedies) for kind in kinds]
-    start = "1 file was" if number == 1 else f"{number:,} files were"
-    return f"{start} skipped: {'; '.join(clauses)}"
+    listed = "; ".join(clauses)
+    if number == 1:
+        return f"1 file was skipped: {listed}"
+    return f"{number:,} files were skipped: {listed}"
 
 
 def _clause(kind: str, counts: Counter[str], names: list[str], remedies: Mapping[str, str]) -> str:
@@ -66,7 +68,8 @@ def _clause(kind: str, counts: Counter[str], names: list[str], remedies: Mapping
     number = counts.total()
     listed = first_of([f"{count:,} {suffix}" for suffix, count in counts.most_common()], _KINDS)
     if kind.startswith(NEEDS_EXTRA):
-        return f"{listed} {'needs' if number == 1 else 'need'} {kind.removeprefix(NEEDS_EXTRA)}"
+        verb = "needs" if number == 1 else "need"
+        return f"{listed} {verb} {kind.removeprefix(NEEDS_EXTRA)}"
     if names:
         listed = first_of(names, _NAMED)
     remedy = next((text for start, text in remedies.items() if kind.startswith(start)), "")
@@ -75,4 +78,6 @@ def _clause(kind: str, counts: Counter[str], names: list[str], remedies: Mapping
 
         remedy = f"{how_to_read_more()}{remedy}".removesuffix("; ")
     clause = f"{counted(kind, number)} ({listed})"
-    return f"{clause}: {remedy}" if remedy else clause
+    if remedy:
+        return f"{clause}: {remedy}"
+    return clause

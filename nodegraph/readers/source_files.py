@@ -144,7 +144,9 @@ def counted(kind: str, number: int) -> str:
 
 def first_of(items: Sequence[str], count: int) -> str:
     """Return the first items as text, with dots for more items."""
-    return ", ".join([*items[:count], "..."] if len(items) > count else items)
+    if len(items) <= count:
+        return ", ".join(items)
+    return ", ".join([*items[:count], "..."])
 
 
 @dataclass(slots=True)

@@ -204,8 +204,9 @@ def read_json(source: SourceFile) -> Document:
     try:
         value = json.loads(text)
         metadata = _fields(value)
-        metadata = {} if len(metadata) > _MAX_FIELDS else _short(metadata)
-        return source.document(_lines(value) or text, metadata)
+        if len(metadata) > _MAX_FIELDS:
+            metadata = {}
+        return source.document(_lines(value) or text, _short(metadata))
     except (ValueError, RecursionError) as error:
         if isinstance(error, json.JSONDecodeError) and _is_cut_off(error):
             source.note("JSON cut off, read as text", f"line {error.lineno}")
