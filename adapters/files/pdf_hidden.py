@@ -3,32 +3,40 @@
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Iterator, Sequence
-from ctypes import addressof, c_float, c_int, c_uint, c_void_p, cast
+from ctypes import c_float, c_uint
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .office_xml import parser
-from .pdf_tables import direct
+from .pdf_calls import PageObjects, address, addresses, bounds, direct, draw_mode
+from .pdf_layout import Rectangle
 
 with parser("pypdfium2"):
     from pypdfium2 import raw
 
-_object = direct(raw.FPDFPage_GetObject)
 _object_of_form = direct(raw.FPDFFormObj_GetObject)
+_count_objects = direct(raw.FPDFFormObj_CountObjects)
 _kind = direct(raw.FPDFPageObj_GetType)
+_form_matrix = direct(raw.FPDFPageObj_GetMatrix)
 _mode = direct(raw.FPDFTextObj_GetTextRenderMode)
 _fill = direct(raw.FPDFPageObj_GetFillColor)
-_bounds = direct(raw.FPDFPageObj_GetBounds)
+_has_transparency = direct(raw.FPDFPageObj_HasTransparency)
+_stroke_width = direct(raw.FPDFPageObj_GetStrokeWidth)
+_count_segments = direct(raw.FPDFPath_CountSegments)
+_segment = direct(raw.FPDFPath_GetPathSegment)
+_segment_type = direct(raw.FPDFPathSegment_GetType)
+_segment_point = direct(raw.FPDFPathSegment_GetPoint)
+_clip_path = direct(raw.FPDFPageObj_GetClipPath)
+_count_clips = direct(raw.FPDFClipPath_CountPaths)
+_count_clip_segments = direct(raw.FPDFClipPath_CountPathSegments)
+_clip_segment = direct(raw.FPDFClipPath_GetPathSegment)
 _text_object = direct(raw.FPDFText_GetTextObject)
 
 Color = tuple[int, int, int, int]
 """Red, green, blue and opacity, from 0 to 255."""
-
-Box = tuple[float, float, float, float]
-"""Left, bottom, right and top."""
 
 _PAPER: Color = (255, 255, 255, 255)
 
@@ -44,127 +52,113 @@ _MAX_DEPTH = 5  # forms in forms
 
 _SCAN = 0.5  # the share of a page that is a picture
 
+_INVISIBLE = raw.FPDF_TEXTRENDERMODE_INVISIBLE
+
+_FILLED = (raw.FPDF_TEXTRENDERMODE_FILL, raw.FPDF_TEXTRENDERMODE_FILL_CLIP)
+
+
+def hidden_objects(page: Any, objects: PageObjects) -> set[int]:
+    """Return the addresses of the text objects that are not displayed on a page.
+
+    These are texts of the rendering mode 3 that no picture covers (a scan has such a text), texts
+    in the color of their background, transparent texts, and texts under an opaque rectangle.
+    """
+    if not _may_hide(objects):
+        return set()
+    texts: list[_Text] = []
+    areas: list[_Area] = []
+    for at, drawn in enumerate(_drawn(objects)):
+        if drawn.kind == raw.FPDF_PAGEOBJ_TEXT:
+            texts.append(_text(at, drawn))
+        elif area := _area(at, drawn):
+            areas.append(area)
+    suspects = _suspects(texts, areas)
+    is_scan = bool(suspects) and _is_scan(page, areas)
+    return {
+        seen.text.drawn.address
+        for seen in _with_surroundings(suspects, areas)
+        if _is_hidden(seen, is_scan=is_scan)
+    }
+
+
+def _may_hide(objects: PageObjects) -> bool:
+    """Return whether a page has invisible or white texts, filled areas, or forms.
+
+    Most pages have none. They cost only two calls of PDFium per text and one per path.
+    """
+    if raw.FPDF_PAGEOBJ_FORM in objects.kinds:
+        return True
+    if not objects.texts:
+        return False
+    if _INVISIBLE in [_mode(text) for text in objects.texts]:
+        return True
+    if any(_may_be_unseen(color) for color in {_color(text) for text in objects.texts}):
+        return True
+    return any(_is_wide(box) for box in objects.paths.values())
+
+
+def _may_be_unseen(color: Color | None) -> bool:
+    """Return whether a color is unknown, transparent or like paper."""
+    return color is None or color[3] < _FAINT or _is_near(color, _PAPER)
+
+
+def _is_wide(box: Rectangle) -> bool:
+    """Return whether a path is more than a line."""
+    left, bottom, right, top = box
+    return right - left >= _MIN_BOX and top - bottom >= _MIN_BOX
+
 
 class _Drawn(NamedTuple):
-    """An object of a page: its address, its kind, and the matrix of the form around it."""
+    """An object of a page: its address, its kind, and its bounds if they are known.
+
+    An object of a form has the matrix of the form. ``is_opaque`` says whether its form is opaque.
+    """
 
     address: int
     kind: int
-    matrix: Sequence[float]
-    is_opaque_form: bool = True
+    bounds: Rectangle | None = None
+    matrix: Sequence[float] | None = None
+    is_opaque: bool = True
+
+    def box(self) -> Rectangle:
+        """Return the bounds of the object on the page."""
+        box = self.bounds or bounds(self.address)
+        if not self.matrix or not any(box):
+            return box
+        left, bottom, right, top = box
+        a, b, c, d, e, f = self.matrix
+        corners = ((left, bottom), (left, top), (right, bottom), (right, top))
+        xs = [a * x + c * y + e for x, y in corners]
+        ys = [b * x + d * y + f for x, y in corners]
+        return min(xs), min(ys), max(xs), max(ys)
+
+
+def _drawn(objects: PageObjects) -> Iterator[_Drawn]:
+    """Yield the objects of a page in the order of drawing, including those of forms."""
+    for item, kind in zip(objects.addresses, objects.kinds, strict=True):
+        if kind == raw.FPDF_PAGEOBJ_FORM:
+            yield from _drawn_by_form(item, _IDENTITY, 1, is_opaque=True)
+        else:
+            yield _Drawn(item, kind, objects.paths.get(item))
 
 
 _IDENTITY = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 
 
-def hidden_objects(page: Any, addresses: Sequence[int], kinds: Sequence[int]) -> set[int]:
-    """Return the addresses of the text objects that are not displayed on a page.
-
-    These are texts of the rendering mode 3 that no picture covers (a scan has such a text), texts
-    in the color of their background, transparent texts, and texts under an opaque rectangle.
-
-    Args:
-        page: The page.
-        addresses: The addresses of its objects.
-        kinds: The kinds of its objects.
-    """
-    if not _may_hide(addresses, kinds):
-        return set()
-    objects = list(_objects(page))
-    texts = [at for at, drawn in enumerate(objects) if drawn.kind == raw.FPDF_PAGEOBJ_TEXT]
-    if not texts:
-        return set()
-    modes = [_mode(objects[at].address) for at in texts]
-    colors = [_color(objects[at].address) for at in texts]
-    boxes = _boxes(objects)
-    backgrounds = {_PAPER, *(box.color for box in boxes if box.color)}
-    first_box_after = max((box.at for box in boxes if box.covers), default=-1)
-    hidden: set[int] = set()
-    scene: _Scene | None = None
-    for at, mode, color in zip(texts, modes, colors, strict=True):
-        is_drawn = mode in _FILLED and color is not None
-        is_suspect = mode == raw.FPDF_TEXTRENDERMODE_INVISIBLE or at < first_box_after
-        if not is_suspect and is_drawn:
-            is_suspect = _is_unclear(color, backgrounds)
-        if not is_suspect:
-            continue
-        scene = scene or _Scene(page, objects, boxes)
-        if scene.hides(at, mode, color if is_drawn else None):
-            hidden.add(objects[at].address)
-    return hidden
-
-
-def _is_unclear(color: Color | None, backgrounds: set[Color]) -> bool:
-    """Return whether a color is like a background, or transparent."""
-    if any(_is_near(color, background) for background in backgrounds):
-        return True
-    return color is not None and color[3] < _FAINT
-
-
-def _may_hide(addresses: Sequence[int], kinds: Sequence[int]) -> bool:
-    """Return whether a page has invisible or white texts, filled areas, or forms.
-
-    Most pages have none. They cost only two calls of PDFium per text and one per path.
-    """
-    if raw.FPDF_PAGEOBJ_FORM in kinds:
-        return True
-    texts = [at for at, kind in zip(addresses, kinds, strict=True) if kind == raw.FPDF_PAGEOBJ_TEXT]
-    if not texts:
-        return False
-    if raw.FPDF_TEXTRENDERMODE_INVISIBLE in map(_mode, texts):
-        return True
-    colors = np.zeros((len(texts), 4), np.uint32)
-    deque(map(_fill, texts, *_cells(colors)), maxlen=0)
-    opacity = colors[:, 3]
-    is_white = colors[:, :3].min(axis=1) >= 255 - _NEAR
-    if is_white.any() or opacity.min() < _FAINT:
-        return True
-    paths = [at for at, kind in zip(addresses, kinds, strict=True) if kind == raw.FPDF_PAGEOBJ_PATH]
-    if not paths:
-        return False
-    edges = np.zeros((len(paths), 4), np.float32)
-    deque(map(_bounds, paths, *_cells(edges)), maxlen=0)
-    sizes = edges[:, 2:] - edges[:, :2]
-    return bool((sizes.min(axis=1) >= _MIN_BOX).any())
-
-
-def _cells(values: Any) -> list[range]:
-    """Return the addresses of the cells of an array with four columns of four bytes."""
-    start = values.ctypes.data
-    return [range(start + 4 * column, start + values.nbytes, 16) for column in range(4)]
-
-
-_FILLED = (raw.FPDF_TEXTRENDERMODE_FILL, raw.FPDF_TEXTRENDERMODE_FILL_CLIP)
-
-
-def _objects(page: Any) -> Iterator[_Drawn]:
-    """Yield the objects of a page in the order of drawing, including those of forms."""
-    address = cast(page.raw, c_void_p).value
-    count = raw.FPDFPage_CountObjects(page.raw)
-    for index in range(count):
-        item = _object(address, index)
-        kind = _kind(item)
-        if kind == raw.FPDF_PAGEOBJ_FORM:
-            yield from _objects_of_form(item, _IDENTITY, 1, is_opaque=True)
-        else:
-            yield _Drawn(item, kind, _IDENTITY)
-
-
-def _objects_of_form(
+def _drawn_by_form(
     form: int, outer: Sequence[float], depth: int, *, is_opaque: bool
 ) -> Iterator[_Drawn]:
-    handle = cast(c_void_p(form), raw.FPDF_PAGEOBJECT)
-    matrix = raw.FS_MATRIX()
-    raw.FPDFPageObj_GetMatrix(handle, matrix)
-    inner = _product((matrix.a, matrix.b, matrix.c, matrix.d, matrix.e, matrix.f), outer)
-    is_opaque = is_opaque and not raw.FPDFPageObj_HasTransparency(handle)
-    for index in range(raw.FPDFFormObj_CountObjects(handle)):
+    matrix = (c_float * 6)()
+    _form_matrix(form, addresses(matrix)[0])
+    inner = _product(tuple(matrix), outer)
+    is_opaque = is_opaque and not _has_transparency(form)
+    for index in range(_count_objects(form)):
         item = _object_of_form(form, index)
         kind = _kind(item)
         if kind != raw.FPDF_PAGEOBJ_FORM:
-            yield _Drawn(item, kind, inner, is_opaque)
+            yield _Drawn(item, kind, None, inner, is_opaque)
         elif depth < _MAX_DEPTH:
-            yield from _objects_of_form(item, inner, depth + 1, is_opaque=is_opaque)
+            yield from _drawn_by_form(item, inner, depth + 1, is_opaque=is_opaque)
 
 
 def _product(first: Sequence[float], second: Sequence[float]) -> Sequence[float]:
@@ -183,20 +177,18 @@ def _product(first: Sequence[float], second: Sequence[float]) -> Sequence[float]
 
 _COLOR = (c_uint * 4)()
 
-_COLOR_PARTS = [addressof(_COLOR) + 4 * n for n in range(4)]
+_COLOR_AT = addresses(_COLOR)
 
 
-def _color(address: int) -> Color | None:
+def _color(item: int) -> Color | None:
     """Return the fill color of an object, or None if it is a pattern."""
-    if not _fill(address, *_COLOR_PARTS):
+    if not _fill(item, *_COLOR_AT):
         return None
-    return (_COLOR[0], _COLOR[1], _COLOR[2], _COLOR[3])
+    return _COLOR[0], _COLOR[1], _COLOR[2], _COLOR[3]
 
 
-def _is_near(first: Color | None, second: Color) -> bool:
+def _is_near(first: Color, second: Color) -> bool:
     """Return whether two colors look alike."""
-    if first is None:
-        return False
     return (
         abs(first[0] - second[0]) <= _NEAR
         and abs(first[1] - second[1]) <= _NEAR
@@ -204,186 +196,233 @@ def _is_near(first: Color | None, second: Color) -> bool:
     )
 
 
-_EDGES = (c_float * 4)()
+class _Text(NamedTuple):
+    """A text object: its place in the order of drawing, its rendering mode and its color.
 
-_EDGES_PARTS = [addressof(_EDGES) + 4 * n for n in range(4)]
-
-
-def _box(drawn: _Drawn) -> Box:
-    """Return the bounds of an object on the page."""
-    if not _bounds(drawn.address, *_EDGES_PARTS):
-        return 0, 0, 0, 0
-    left, bottom, right, top = _EDGES
-    if drawn.matrix is _IDENTITY:
-        return left, bottom, right, top
-    a, b, c, d, e, f = drawn.matrix
-    corners = ((left, bottom), (left, top), (right, bottom), (right, top))
-    xs = [a * x + c * y + e for x, y in corners]
-    ys = [b * x + d * y + f for x, y in corners]
-    return min(xs), min(ys), max(xs), max(ys)
-
-
-class _Painted(NamedTuple):
-    """A painted area: its place in the order of drawing, its bounds and its color.
-
-    A color of None is unknown: a picture, a shading or a pattern. ``covers`` says whether the area
-    is an opaque rectangle.
+    The color is None if it is a pattern, or if the letters are not filled.
     """
 
     at: int
-    box: Box
+    drawn: _Drawn
+    mode: int
     color: Color | None
-    covers: bool
 
 
-def _boxes(objects: Sequence[_Drawn]) -> list[_Painted]:
-    """Return the areas of a page that may be backgrounds or may cover a text."""
-    found: list[_Painted] = []
-    for at, drawn in enumerate(objects):
-        if drawn.kind in (raw.FPDF_PAGEOBJ_IMAGE, raw.FPDF_PAGEOBJ_SHADING):
-            found.append(_Painted(at, _box(drawn), None, covers=False))
-        elif drawn.kind == raw.FPDF_PAGEOBJ_PATH:
-            left, bottom, right, top = _box(drawn)
-            is_line = right - left < _MIN_BOX or top - bottom < _MIN_BOX
-            painted = None if is_line else _painted(at, drawn, (left, bottom, right, top))
-            if is_line and max(right - left, top - bottom) > _MIN_BOX:
-                painted = _thick_line(at, drawn, (left, bottom, right, top))
-            if painted:
-                found.append(painted)
-    return found
+def _text(at: int, drawn: _Drawn) -> _Text:
+    mode = _mode(drawn.address)
+    color = _color(drawn.address) if mode in _FILLED else None
+    return _Text(at, drawn, mode, color)
 
 
-def _painted(at: int, drawn: _Drawn, box: Box) -> _Painted | None:
-    """Return the area of a filled path."""
-    handle = cast(c_void_p(drawn.address), raw.FPDF_PAGEOBJECT)
-    fill = c_int()
-    stroke = c_int()
-    raw.FPDFPath_GetDrawMode(handle, fill, stroke)
-    if not fill.value:
-        return _thick_line(at, drawn, box) if stroke.value else None
-    color = _color(drawn.address)
-    is_opaque = drawn.is_opaque_form and color is not None and color[3] >= _OPAQUE
-    if not is_opaque or raw.FPDFPageObj_HasTransparency(handle):
-        return _Painted(at, box, None, covers=False)
-    return _Painted(at, box, color, covers=_is_rectangle(handle))
+class _Area:
+    """A painted area, which may be a background or cover a text.
+
+    Args:
+        at: Its place in the order of drawing.
+        drawn: The object.
+        box: Its bounds.
+        color: Its color, or None if it is unknown: a picture, a shading, a pattern, or transparent.
+    """
+
+    def __init__(self, at: int, drawn: _Drawn, box: Rectangle, color: Color | None = None) -> None:
+        self.at = at
+        self.drawn = drawn
+        self.box = box
+        self.color = color
+
+    @cached_property
+    def is_opaque_rectangle(self) -> bool:
+        """Whether nothing below the area is displayed."""
+        return self.color is not None and _is_rectangle(self.drawn.address)
 
 
-def _thick_line(at: int, drawn: _Drawn, box: Box) -> _Painted | None:
-    """Return the area of a line that is as thick as a box, with an unknown color."""
-    handle = cast(c_void_p(drawn.address), raw.FPDF_PAGEOBJECT)
-    width = c_float()
-    raw.FPDFPageObj_GetStrokeWidth(handle, width)
-    half = width.value / 2
-    if width.value < _MIN_BOX:
+def _area(at: int, drawn: _Drawn) -> _Area | None:
+    """Return the area that an object paints, or None for thin lines and clips."""
+    box = drawn.box()
+    if drawn.kind in (raw.FPDF_PAGEOBJ_IMAGE, raw.FPDF_PAGEOBJ_SHADING):
+        return _Area(at, drawn, box)
+    if drawn.kind != raw.FPDF_PAGEOBJ_PATH:
         return None
-    wider = (box[0] - half, box[1] - half, box[2] + half, box[3] + half)
-    return _Painted(at, wider, None, covers=False)
+    if not _is_wide(box):
+        left, bottom, right, top = box
+        is_long = max(right - left, top - bottom) > _MIN_BOX
+        return _thick_line(at, drawn, box) if is_long else None
+    is_filled, is_stroked = draw_mode(drawn.address)
+    if is_filled:
+        return _Area(at, drawn, box, _opaque_color(drawn))
+    return _thick_line(at, drawn, box) if is_stroked else None
 
 
-def _is_rectangle(path: Any) -> bool:
+def _opaque_color(drawn: _Drawn) -> Color | None:
+    """Return the color of a filled path, or None if it is transparent or a pattern."""
+    color = _color(drawn.address)
+    if color is None or color[3] < _OPAQUE:
+        return None
+    is_opaque = drawn.is_opaque and not _has_transparency(drawn.address)
+    return color if is_opaque else None
+
+
+_WIDTH = (c_float * 1)()
+
+_WIDTH_AT = addresses(_WIDTH)
+
+
+def _thick_line(at: int, drawn: _Drawn, box: Rectangle) -> _Area | None:
+    """Return the area of a line that is as thick as a box, with an unknown color."""
+    _stroke_width(drawn.address, *_WIDTH_AT)
+    width = _WIDTH[0]
+    if width < _MIN_BOX:
+        return None
+    half = width / 2
+    left, bottom, right, top = box
+    return _Area(at, drawn, (left - half, bottom - half, right + half, top + half))
+
+
+def _is_rectangle(path: int) -> bool:
     """Return whether a path is a rectangle with horizontal and vertical sides."""
-    count = raw.FPDFPath_CountSegments(path)
+    count = _count_segments(path)
     if not 4 <= count <= 6:
         return False
-    points: set[tuple[float, float]] = set()
-    for index in range(count):
-        segment = raw.FPDFPath_GetPathSegment(path, index)
-        if raw.FPDFPathSegment_GetType(segment) == raw.FPDF_SEGMENT_BEZIERTO:
-            return False
-        points.add(_point(segment))
-    return len(points) == 4 and len({x for x, _ in points}) == 2 == len({y for _, y in points})
-
-
-def _point(segment: Any) -> tuple[float, float]:
-    x = c_float()
-    y = c_float()
-    raw.FPDFPathSegment_GetPoint(segment, x, y)
-    return round(x.value, 2), round(y.value, 2)
-
-
-class _Scene:
-    """The objects of a page that is examined."""
-
-    def __init__(self, page: Any, objects: Sequence[_Drawn], boxes: Sequence[_Painted]) -> None:
-        self._objects = objects
-        self._boxes = boxes
-        pictures = [at for at, drawn in enumerate(objects) if drawn.kind == raw.FPDF_PAGEOBJ_IMAGE]
-        self._pictures = [_box(objects[at]) for at in pictures]
-        width, height = page.get_size()
-        covered = sum((box[2] - box[0]) * (box[3] - box[1]) for box in self._pictures)
-        self._is_scan = covered >= _SCAN * width * height
-
-    def hides(self, at: int, mode: int, color: Color | None) -> bool:
-        """Return whether a text, with its fill color or None, is not displayed."""
-        box = _box(self._objects[at])
-        if mode == raw.FPDF_TEXTRENDERMODE_INVISIBLE:
-            is_on_picture = any(_contains(picture, box) for picture in self._pictures)
-            return not self._is_scan and not is_on_picture
-        if color is not None and color[3] < _FAINT:
-            return True
-        return self._is_covered(at, box) or (color is not None and self._is_lost(at, box, color))
-
-    def _is_covered(self, at: int, box: Box) -> bool:
-        """Return whether an opaque rectangle is drawn over a text."""
-        left, bottom, right, top = box
-        inner = (left, bottom + 0.2 * (top - bottom), right, top - 0.2 * (top - bottom))
-        for painted in reversed(self._boxes):
-            if painted.at < at:
-                return False
-            if painted.covers and _surrounds(painted.box, inner):
-                clip = _clip_box(self._objects[painted.at])
-                if clip is None or _surrounds(clip, inner):
-                    return True
+    segments = [_segment(path, index) for index in range(count)]
+    if raw.FPDF_SEGMENT_BEZIERTO in [_segment_type(segment) for segment in segments]:
         return False
-
-    def _is_lost(self, at: int, box: Box, color: Color) -> bool:
-        """Return whether a text has the color of its background."""
-        for painted in reversed(self._boxes):
-            if painted.at > at or not _contains(painted.box, box):
-                continue
-            if painted.color is None or not _is_near(color, painted.color):
-                return False
-            if painted.covers:
-                return True
-        return _is_near(color, _PAPER)
+    points = {_point(segment) for segment in segments}
+    xs = {x for x, _ in points}
+    ys = {y for _, y in points}
+    return len(points) == 4 and len(xs) == 2 and len(ys) == 2
 
 
-def _contains(outer: Box, inner: Box) -> bool:
+_POINT = (c_float * 2)()
+
+_POINT_AT = addresses(_POINT)
+
+
+def _point(segment: int) -> tuple[float, float]:
+    _segment_point(segment, *_POINT_AT)
+    return round(_POINT[0], 2), round(_POINT[1], 2)
+
+
+def _is_scan(page: Any, areas: Sequence[_Area]) -> bool:
+    """Return whether pictures cover a page."""
+    covered = 0.0
+    for area in areas:
+        if area.drawn.kind == raw.FPDF_PAGEOBJ_IMAGE:
+            left, bottom, right, top = area.box
+            covered += (right - left) * (top - bottom)
+    width, height = page.get_size()
+    return bool(covered >= _SCAN * width * height)
+
+
+def _suspects(texts: Sequence[_Text], areas: Sequence[_Area]) -> list[_Text]:
+    """Return the texts that may be hidden: invisible, below an area, or in the color of an area."""
+    backgrounds = {area.color for area in areas if area.color} | {_PAPER}
+    unclear: set[Color | None] = set()
+    for color in {text.color for text in texts if text.color}:
+        is_like_background = any(_is_near(color, other) for other in backgrounds)
+        if is_like_background or color[3] < _FAINT:
+            unclear.add(color)
+    last = max((area.at for area in areas if area.color), default=-1)
+    return [
+        text for text in texts if text.at < last or text.color in unclear or text.mode == _INVISIBLE
+    ]
+
+
+class _Seen(NamedTuple):
+    """A text, its bounds, and the areas around its center, in the order of drawing."""
+
+    text: _Text
+    box: Rectangle
+    around: Sequence[_Area]
+
+
+_MAX_PAIRS = 100_000  # texts and areas that are compared in one step
+
+
+def _with_surroundings(texts: Sequence[_Text], areas: Sequence[_Area]) -> Iterator[_Seen]:
+    """Yield texts with the areas around their centers, up to a point."""
+    left, bottom, right, top = np.reshape([area.box for area in areas], (-1, 4)).T
+    step = 1 + _MAX_PAIRS // max(1, len(areas))
+    for start in range(0, len(texts), step):
+        some = texts[start : start + step]
+        boxes = [text.drawn.box() for text in some]
+        x0, y0, x1, y1 = np.transpose(boxes)[:, :, None]
+        x = (x0 + x1) / 2
+        y = (y0 + y1) / 2
+        is_across = (left - 1 <= x) & (x <= right + 1)
+        is_around = is_across & (bottom - 1 <= y) & (y <= top + 1)
+        around: list[list[_Area]] = [[] for _ in some]
+        for number, at in np.argwhere(is_around).tolist():
+            around[number].append(areas[at])
+        for text, box, its_areas in zip(some, boxes, around, strict=True):
+            yield _Seen(text, box, its_areas)
+
+
+def _is_hidden(seen: _Seen, *, is_scan: bool) -> bool:
+    """Return whether a text is not displayed."""
+    text, box, around = seen
+    if text.mode == _INVISIBLE:
+        pictures = [area for area in around if area.drawn.kind == raw.FPDF_PAGEOBJ_IMAGE]
+        return not is_scan and not any(_has_center(area.box, box) for area in pictures)
+    if any(area.at > text.at and _covers(area, box) for area in around):
+        return True
+    if text.color is None:
+        return False
+    return text.color[3] < _FAINT or _is_lost(seen, text.color)
+
+
+def _covers(area: _Area, box: Rectangle) -> bool:
+    """Return whether an area that is drawn after a text covers the middle of its letters."""
+    if not (_surrounds(area.box, box) and area.is_opaque_rectangle):
+        return False
+    clip = _clip_box(area.drawn)
+    return clip is None or _surrounds(clip, box)
+
+
+def _is_lost(seen: _Seen, color: Color) -> bool:
+    """Return whether a text has the color of its background."""
+    for area in reversed(seen.around):
+        if area.at > seen.text.at or not _has_center(area.box, seen.box):
+            continue
+        if area.color is None or not _is_near(color, area.color):
+            return False
+        if area.is_opaque_rectangle:
+            return True
+    return _is_near(color, _PAPER)
+
+
+def _has_center(outer: Rectangle, inner: Rectangle) -> bool:
     """Return whether the center of a box is in another box."""
     x = (inner[0] + inner[2]) / 2
     y = (inner[1] + inner[3]) / 2
     return outer[0] <= x <= outer[2] and outer[1] <= y <= outer[3]
 
 
-def _surrounds(outer: Box, inner: Box) -> bool:
-    """Return whether a box is in another box, up to a point."""
-    is_wide = outer[0] - 1 <= inner[0] and inner[2] <= outer[2] + 1
-    return is_wide and outer[1] - 1 <= inner[1] and inner[3] <= outer[3] + 1
+def _surrounds(outer: Rectangle, inner: Rectangle) -> bool:
+    """Return whether a box has the middle of the letters in another box, up to a point."""
+    left, bottom, right, top = outer
+    margin = 0.2 * (inner[3] - inner[1])
+    is_wide = left - 1 <= inner[0] and inner[2] <= right + 1
+    return is_wide and bottom - 1 <= inner[1] + margin and inner[3] - margin <= top + 1
 
 
-def _clip_box(drawn: _Drawn) -> Box | None:
+def _clip_box(drawn: _Drawn) -> Rectangle | None:
     """Return the bounds of the paths that clip an object. None means that it is not clipped."""
-    clip = raw.FPDFPageObj_GetClipPath(cast(c_void_p(drawn.address), raw.FPDF_PAGEOBJECT))
-    count = raw.FPDFClipPath_CountPaths(clip) if clip else 0
-    if count <= 0:
-        return None
-    boxes: list[Box] = []
-    for path in range(count):
-        segments = range(raw.FPDFClipPath_CountPathSegments(clip, path))
-        points = [_point(raw.FPDFClipPath_GetPathSegment(clip, path, n)) for n in segments]
+    clip = _clip_path(drawn.address)
+    boxes: list[Rectangle] = []
+    for path in range(_count_clips(clip) if clip else 0):
+        segments = range(_count_clip_segments(clip, path))
+        points = [_point(_clip_segment(clip, path, index)) for index in segments]
         if points:
             xs = [x for x, _ in points]
             ys = [y for _, y in points]
             boxes.append((min(xs), min(ys), max(xs), max(ys)))
     if not boxes:
         return None
-    return (
-        max(box[0] for box in boxes),
-        max(box[1] for box in boxes),
-        min(box[2] for box in boxes),
-        min(box[3] for box in boxes),
-    )
+    lefts, bottoms, rights, tops = zip(*boxes, strict=True)
+    return max(lefts), max(bottoms), min(rights), min(tops)
 
+
+_WORD = re.compile(r"\S+")
 
 _PRINTED = re.compile(r"\S+(?: \S+)*")
 
@@ -399,13 +438,31 @@ def blanked(textpage: Any, text: str, hidden: set[int]) -> tuple[str, list[str]]
     Returns:
         The text, and the hidden passages.
     """
-    handle = cast(textpage.raw, c_void_p).value
-    is_hidden = [_text_object(handle, index) in hidden for index in range(len(text))]
-    shown = "".join(
-        " " if lost and not character.isspace() else character
-        for character, lost in zip(text, is_hidden, strict=True)
-    )
-    lost_text = "".join(
-        character if lost else "\n" for character, lost in zip(text, is_hidden, strict=True)
-    )
-    return shown, _PRINTED.findall(lost_text)
+    handle = address(textpage.raw)
+    shown = list(text)
+    lost = ["\n"] * len(text)
+    for index in _hidden_indexes(handle, text, hidden):
+        shown[index] = " "
+        lost[index] = text[index]
+    for index, character in enumerate(text):
+        is_between = character == " " and lost[index - 1] != "\n"
+        if is_between and _text_object(handle, index) in hidden:
+            lost[index] = " "
+    return "".join(shown), _PRINTED.findall("".join(lost))
+
+
+def _hidden_indexes(handle: int, text: str, hidden: set[int]) -> Iterator[int]:
+    """Yield the indexes of the hidden characters, without white space.
+
+    If a word begins and ends in one object, the object has all of its characters.
+    """
+    for word in _WORD.finditer(text):
+        start, end = word.span()
+        first = _text_object(handle, start)
+        is_whole = first == _text_object(handle, end - 1)
+        if is_whole and first in hidden:
+            yield from range(start, end)
+        elif not is_whole:
+            for index in range(start, end):
+                if _text_object(handle, index) in hidden:
+                    yield index

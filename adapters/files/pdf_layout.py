@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain, groupby, pairwise
 from operator import attrgetter
 from statistics import median
@@ -250,11 +250,7 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
                 found.setdefault(place, []).append(page)
     first_pages = {place: on[0] for place, on in found.items() if _is_on_most(on, len(pages))}
     heads = _RunningHeads(pages, margins, first_pages)
-    kept: list[Lines] = []
-    for page, lines in enumerate(pages):
-        candidates = [heads.kept(line, page) for line in lines]
-        kept.append([line for line in candidates if line is not None])
-    return kept
+    return [list(heads.without(lines, page)) for page, lines in enumerate(pages)]
 
 
 class _RunningHeads:
@@ -283,11 +279,16 @@ class _RunningHeads:
             sizes = _sizes(chain(*pages))
             self._body_size = max(sizes, key=sizes.__getitem__, default=0.0)
 
-    def kept(self, line: TextLine, page: int) -> TextLine | None:
-        """Return a line, the first header in the size of the text, or None."""
-        height = _height(line)
-        if height not in self._margins:
-            return line
+    def without(self, lines: Lines, page: int) -> Iterator[TextLine]:
+        """Yield the lines of a page that are no headers, and first headers in the text's size."""
+        for line in lines:
+            height = _height(line)
+            if height not in self._margins:
+                yield line
+            elif kept := self._kept(line, page, height):
+                yield kept
+
+    def _kept(self, line: TextLine, page: int, height: int) -> TextLine | None:
         text = line.text
         is_number = _is_page_number(text)
         if is_number and any(place in self._first_pages for place in _counted(text, page)):
@@ -312,7 +313,9 @@ def _running_titles(pages: Sequence[Lines], margins: _Margins) -> dict[int, set[
     for height, on in margins.items():
         if _is_on_most([page for page, _ in on], len(pages)):
             likely[height] = {text for _, text in on}
-    longest = max((len(text) for text in chain(*likely.values())), default=0)
+    if not likely:
+        return {}
+    longest = max(len(text) for text in chain(*likely.values()))
     limit = min(80, 2 * longest)
     short = (x.text for x in chain(*pages) if len(x.text) < limit and _height(x) not in likely)
     titles = {"", *_unspaced("\0".join(short)).split("\0")}
@@ -678,7 +681,7 @@ def _headings(
     for size in _sizes_of_authors(lines, levels):
         del levels[size]
     found: _Headings = {}
-    for at, line in enumerate(lines):
+    for at, line in enumerate(lines if levels else ()):
         level = levels.get(_rounded(line.size))
         if level and line.is_placed and _may_be_title(line.text):
             found[at] = level, _heading_height(lines, at)
@@ -849,25 +852,13 @@ def _hyphens_resolved(text: str) -> tuple[str, list[int]]:
     """
     if HYPHEN not in text:
         return text, []
-
-    @cache
-    def words() -> set[str]:
-        found = set(text.casefold().split())
-        plain = {word for word in found if word.isalnum()}
-        stripped = {word.strip(_MARKS) for word in found - plain}
-        others = " ".join(word for word in stripped if not word.isalnum())
-        whole = _WORD.findall(re.sub(rf"(?<![\w-])[\w-]*{HYPHEN}[\w-]*", " ", others))
-        # The parts of "low-cost" and "high-dose" show that "low-dose" has a hyphen.
-        compounds = [word.split("-") for word in whole if word.strip("-").count("-") == 1]
-        parts = [part for part in chain(*compounds) if len(part) > 2]
-        return plain.union(stripped, whole, parts)
-
+    words = _words(text.casefold())
     removed: list[int] = []
 
     def resolved(match: re.Match[str]) -> str:
         at = match.start()
-        before = _WORD_END.findall(text[max(0, at - _LONGEST_WORD) : at].rpartition(" ")[2])[0]
-        following = _WORD.findall(text, at + 1, at + _LONGEST_WORD)[0]
+        before = _found(_WORD_END.search(text[max(0, at - _LONGEST_WORD) : at].rpartition(" ")[2]))
+        following = _found(_WORD.match(text, at + 1, at + _LONGEST_WORD))
         if not _is_joined(before.casefold(), following, words):
             return "-"
         removed.append(at)
@@ -876,11 +867,33 @@ def _hyphens_resolved(text: str) -> tuple[str, list[int]]:
     return re.sub(HYPHEN, resolved, text), removed
 
 
-def _is_joined(before: str, following: str, words: Callable[[], set[str]]) -> bool:
+def _found(match: re.Match[str] | None) -> str:
+    return match[0] if match else ""
+
+
+def _words(text: str) -> set[str]:
+    """Return the words of a text, except for those that are split at line ends.
+
+    The parts of "low-cost" and "high-dose" are words, which show that "low-dose" has a hyphen.
+    """
+    found = set(text.split())
+    plain = {word for word in found if word.isalnum()}
+    stripped = {word.strip(_MARKS) for word in found - plain}
+    others = " ".join(word for word in stripped if not word.isalnum())
+    whole = _WORD.findall(re.sub(rf"(?<![\w-])[\w-]*{HYPHEN}[\w-]*", " ", others))
+    compounds = [word.split("-") for word in whole if word.strip("-").count("-") == 1]
+    parts = [part for part in chain(*compounds) if len(part) > 2]
+    return plain.union(stripped, whole, parts)
+
+
+def _is_joined(before: str, following: str, words: set[str]) -> bool:
     """Return whether two parts form one word without a hyphen, according to the text."""
     parts = before, following.casefold()
-    if not (before[-1:].isalpha() and following[:1].isalpha()) or "-".join(parts) in words():
+    is_word = before[-1:].isalpha() and following[:1].isalpha()
+    if not is_word or "-".join(parts) in words:
         return False
-    if "".join(parts) in words() or (_CJK.match(before[-1]) and _CJK.match(following)):
+    is_chinese = _CJK.match(before[-1]) and _CJK.match(following)
+    if is_chinese or "".join(parts) in words:
         return True
-    return following[0].islower() and not (words().issuperset(parts) and len(following) > 2)
+    are_words = words.issuperset(parts) and len(following) > 2
+    return following[0].islower() and not are_words

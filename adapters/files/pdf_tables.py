@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from ctypes import PYFUNCTYPE, addressof, c_double, c_float, c_int, c_void_p, cast
 from functools import cache
 from itertools import chain, pairwise
 from math import inf
 from operator import neg
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .office_xml import parser
+from .pdf_calls import PageObjects, direct, draw_mode
 from .pdf_layout import Lines, Rectangle, TableRow, TextLine, as_markdown, joined
+from .pdf_lines import Ruler
 
 with parser("pypdfium2"):
     from pypdfium2 import raw
@@ -22,6 +23,8 @@ _NEAR = 3.0  # points between rules that count as one rule
 
 _MIN_WIDTH = 30.0  # points; rules of fractions and underscores are shorter than a table
 
+_MIN_RULES = 3  # minimum of a table without vertical rules: above and below its header, below it
+
 _MAX_RULES = 300  # maximum per direction; drawings have more
 
 _MAX_CELL = 30  # mean characters of a cell between gaps; columns of prose have more
@@ -29,39 +32,29 @@ _MAX_CELL = 30  # mean characters of a cell between gaps; columns of prose have 
 _WORD = re.compile(r"\S+")
 
 
-def direct(function: Any) -> Any:
-    """Return a function of PDFium for addresses, which are faster than pointer objects."""
-    types = (function.restype, *function.argtypes)
-    numbers_or_addresses = (x if x in (c_int, c_double) else c_void_p for x in types)
-    return PYFUNCTYPE(*numbers_or_addresses)(cast(function, c_void_p).value or 0)
-
-
-_bounds = direct(raw.FPDFPageObj_GetBounds)
 _count_segments = direct(raw.FPDFPath_CountSegments)
-_draw_mode = direct(raw.FPDFPath_GetDrawMode)
 
 
-def with_tables(paths: Sequence[int], textpage: Any, lines: Lines) -> Lines:
+def with_tables(objects: PageObjects, ruler: Ruler, lines: Lines) -> Lines:
     """Replace the lines of each ruled table by one line with its rows.
 
     A table has at least two rows and two columns between drawn lines, or at least three rules of
     equal width and columns between gaps. Each text in it is included once. If a line of text
     crosses its border, the lines are unchanged.
     """
-    horizontal, vertical = _rules(paths)
-    if not horizontal:
+    horizontal, vertical = _rules(objects)
+    may_be_ruled = horizontal and vertical
+    if not may_be_ruled and len(horizontal) < _MIN_RULES:
         return lines
-    box = raw.FS_RECTF()
 
     @cache
     def words(line: TextLine) -> list[_Word]:
         found: list[_Word] = []
         for match in _WORD.finditer(line.text):
             start, end = match.span()
-            raw.FPDFText_GetLooseCharBox(textpage.raw, line.start + start, box)
-            left = box.left
-            raw.FPDFText_GetLooseCharBox(textpage.raw, line.start + end - 1, box)
-            found.append((left, box.right, start))
+            left = ruler.loose_box(line.start + start).left
+            right = ruler.loose_box(line.start + end - 1).right
+            found.append((left, right, start))
         return found
 
     for grid in (*_grids(horizontal, vertical), *_open_grids(horizontal, vertical, lines, words)):
@@ -105,31 +98,33 @@ class _Grid(NamedTuple):
     rows: Sequence[float]
 
 
-def _rules(paths: Sequence[int]) -> tuple[list[_Rule], list[_Rule]]:
+def _rules(objects: PageObjects) -> tuple[list[_Rule], list[_Rule]]:
     """Return the straight horizontal and vertical lines among the paths of a page.
 
     A path is a line, or a frame of four lines.
     """
     horizontal: list[_Rule] = []
     vertical: list[_Rule] = []
-    if len(paths) > 10 * _MAX_RULES:
+    if len(objects.paths) > 10 * _MAX_RULES:
         return [], []
-    edges = (c_float * 4)()
-    modes = (c_int * 2)()
-    for path in paths:
-        if not _bounds(path, *range(addressof(edges), addressof(edges) + 16, 4)):
-            continue
-        x0, bottom, x1, top = edges
+    for path, box in objects.paths.items():
+        x0, bottom, x1, top = box
         if top - bottom <= _NEAR < x1 - x0:
             horizontal.append(_Rule((top + bottom) / 2, x0, x1))
         elif x1 - x0 <= _NEAR < top - bottom:
             vertical.append(_Rule((x0 + x1) / 2, bottom, top))
-        elif x1 - x0 > _NEAR and _count_segments(path) in (4, 5):
-            _draw_mode(path, addressof(modes), addressof(modes) + 4)
-            if modes[1]:  # it is stroked
-                horizontal += (_Rule(y, x0, x1) for y in (bottom, top))
-                vertical += (_Rule(x, bottom, top) for x in (x0, x1))
+        elif x1 - x0 > _NEAR and _is_frame(path):
+            horizontal += (_Rule(y, x0, x1) for y in (bottom, top))
+            vertical += (_Rule(x, bottom, top) for x in (x0, x1))
     return _merged(horizontal), _merged(vertical)
+
+
+def _is_frame(path: int) -> bool:
+    """Return whether a path consists of four lines."""
+    if _count_segments(path) not in (4, 5):
+        return False
+    _, is_stroked = draw_mode(path)
+    return is_stroked
 
 
 def _merged(rules: Sequence[_Rule]) -> list[_Rule]:
@@ -197,7 +192,7 @@ def _open_grids(
             by_ends.setdefault((round(rule.start / 4), round(rule.end / 4)), []).append(rule)
     placed = [line for line in lines if line.is_placed]
     for rules in by_ends.values():
-        if len(rules) < 3:  # saves the measurement of all words
+        if len(rules) < _MIN_RULES:  # saves the measurement of all words
             continue
         bands = [
             _within(placed, rule.start, rule.end, below.at, rule.at)

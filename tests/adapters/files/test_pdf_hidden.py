@@ -75,6 +75,24 @@ def test_hidden_text_inside_line_is_left_out(tmp_path: Path) -> None:
     assert "hidden passages left out: 1 (first: page 1: SECRET)" in notes
 
 
+def test_hidden_part_of_word_is_left_out(tmp_path: Path) -> None:
+    line = b"BT /F 12 Tf 20 250 Td (Tea costs 4) Tj 3 Tr (SECRET) Tj 0 Tr (85 euros.) Tj ET"
+    text, notes = _read(tmp_path / "a.pdf", pdf_of(line))
+    assert "".join(text.split()) == "Teacosts485euros."
+    assert "hidden passages left out: 1 (first: page 1: SECRET)" in notes
+
+
+def test_one_covered_text_among_many_boxes_is_left_out(tmp_path: Path) -> None:
+    places = [(20 + 14 * column, 10 + 14 * row) for row in range(20) for column in range(19)]
+    texts = " ".join(f"BT /F 8 Tf {x} {y} Td (x) Tj ET" for x, y in places)
+    boxes = " ".join(f".9 g {x + 6} {y} 4 8 re f" for x, y in places)
+    page = f"{texts} BT /F 8 Tf 20 292 Td (SECRET) Tj ET {boxes} 10 290 60 10 re f"
+    text, notes = _read(tmp_path / "a.pdf", pdf_of(page.encode()))
+    assert text.count("x") == len(places)
+    assert "SECRET" not in text
+    assert "hidden passages left out: 1 (first: page 1: SECRET)" in notes
+
+
 FORM = (
     b"<</Type/XObject/Subtype/Form/BBox[0 0 300 300]/Matrix[1 0 0 1 0 -100]/Resources<</Font<</F "
     b"3 0 R>>>>/Length %d>>stream\n%s\nendstream"

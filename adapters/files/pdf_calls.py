@@ -1,0 +1,113 @@
+"""Fast calls of PDFium, for the characters and objects of pages."""
+
+from __future__ import annotations
+
+from ctypes import (
+    PYFUNCTYPE,
+    addressof,
+    c_double,
+    c_float,
+    c_int,
+    c_uint,
+    c_void_p,
+    cast,
+    sizeof,
+)
+from typing import Any, NamedTuple
+
+from .office_xml import parser
+from .pdf_layout import Rectangle
+
+with parser("pypdfium2"):
+    from pypdfium2 import raw
+
+_FRACTIONS = (c_float, c_double)
+
+_NUMBERS = (c_int, c_uint, *_FRACTIONS)
+
+
+def direct(function: Any) -> Any:
+    """Return a function of PDFium that takes addresses instead of pointer objects.
+
+    ctypes converts ``c_void_p`` twice as fast as ``c_int``. Thus whole numbers are passed in the
+    same way: PDFium reads the lower half of their registers.
+    """
+    result = function.restype if function.restype in _NUMBERS else c_void_p
+    parameters = [kind if kind in _FRACTIONS else c_void_p for kind in function.argtypes]
+    return PYFUNCTYPE(result, *parameters)(address(function))
+
+
+def address(handle: Any) -> int:
+    """Return the address of a pointer or a function, or 0 for a null pointer."""
+    return cast(handle, c_void_p).value or 0
+
+
+def addresses(numbers: Any) -> list[int]:
+    """Return the addresses of the numbers of an array."""
+    first = addressof(numbers)
+    step = sizeof(numbers) // len(numbers)
+    return list(range(first, first + sizeof(numbers), step))
+
+
+_object = direct(raw.FPDFPage_GetObject)
+_kind = direct(raw.FPDFPageObj_GetType)
+_bounds = direct(raw.FPDFPageObj_GetBounds)
+
+_EDGES = (c_float * 4)()
+
+_EDGES_AT = addresses(_EDGES)
+
+
+def bounds(item: int) -> Rectangle:
+    """Return the rectangle of an object in its page or form. It is empty if it is unknown."""
+    if not _bounds(item, *_EDGES_AT):
+        return 0, 0, 0, 0
+    left, bottom, right, top = _EDGES
+    return left, bottom, right, top
+
+
+_draw_mode = direct(raw.FPDFPath_GetDrawMode)
+
+_MODES = (c_int * 2)()
+
+_MODES_AT = addresses(_MODES)
+
+
+def draw_mode(path: int) -> tuple[bool, bool]:
+    """Return whether a path is filled, and whether it is stroked. Other paths only clip."""
+    _draw_mode(path, *_MODES_AT)
+    return _MODES[0] > 0, _MODES[1] > 0
+
+
+class PageObjects(NamedTuple):
+    """The objects of a page in the order of drawing: addresses and kinds.
+
+    The texts are listed again, and the rectangles of the paths are given by their addresses.
+    """
+
+    addresses: list[int]
+    kinds: list[int]
+    texts: list[int]
+    paths: dict[int, Rectangle]
+
+
+_count_objects = direct(raw.FPDFPage_CountObjects)
+
+_TEXT = raw.FPDF_PAGEOBJ_TEXT
+
+_PATH = raw.FPDF_PAGEOBJ_PATH
+
+
+def page_objects(page: Any) -> PageObjects:
+    """Return the objects of a page."""
+    handle = address(page.raw)
+    items = [_object(handle, at) for at in range(_count_objects(handle))]
+    kinds = [_kind(item) for item in items]
+    texts: list[int] = []
+    paths: dict[int, Rectangle] = {}
+    for item, kind in zip(items, kinds, strict=True):
+        if kind == _TEXT:
+            texts.append(item)
+        elif kind == _PATH:
+            paths[item] = bounds(item)
+    return PageObjects(items, kinds, texts, paths)

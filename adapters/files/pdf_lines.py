@@ -1,0 +1,285 @@
+"""Measure the lines of a PDF page."""
+
+from __future__ import annotations
+
+import re
+from ctypes import addressof, c_double, c_int, create_string_buffer
+from math import atan2, hypot
+from typing import Any, NamedTuple
+
+from .markup import RAISED
+from .office_xml import parser
+from .pdf_calls import address, addresses, direct
+from .pdf_layout import HEADING_NUMBER, TextLine
+
+with parser("pypdfium2"):
+    from pypdfium2 import raw
+
+_LINE = re.compile(r"\S(?:[^\r\n\ufffe]*\S)?")  # a hyphen ends a line
+
+_RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+
+_ALEF_LAM = re.compile("[\u0622\u0623\u0625\u0627]\u0644")
+
+_origin = direct(raw.FPDFText_GetCharOrigin)
+_font_size = direct(raw.FPDFText_GetFontSize)
+_matrix = direct(raw.FPDFText_GetMatrix)
+_loose_box = direct(raw.FPDFText_GetLooseCharBox)
+_box = direct(raw.FPDFText_GetCharBox)
+_font_info = direct(raw.FPDFText_GetFontInfo)
+_font_weight = direct(raw.FPDFText_GetFontWeight)
+
+
+class Ruler:
+    """The measures of the characters of a page. The buffers are used again for each character."""
+
+    def __init__(self, textpage: Any) -> None:
+        self.handle = address(textpage.raw)
+        self._textpage = textpage  # keeps the handle valid
+        self._loose = raw.FS_RECTF()
+        self._matrix = raw.FS_MATRIX()
+        self._origin = (c_double * 2)()
+        self._edges = (c_double * 4)()  # left, right, bottom, top
+        self._at_loose = addressof(self._loose)
+        self._at_matrix = addressof(self._matrix)
+        self._at_origin = addresses(self._origin)
+        self._at_edges = addresses(self._edges)
+
+    def point(self, index: int) -> tuple[float, float]:
+        """Return the origin of a character."""
+        _origin(self.handle, index, *self._at_origin)
+        return self._origin[0], self._origin[1]
+
+    def rise(self, index: int, beside: int) -> float:
+        """Return the height of the ink of a character above the origin of another one."""
+        _origin(self.handle, beside, *self._at_origin)
+        _box(self.handle, index, *self._at_edges)
+        return self._edges[2] - self._origin[1]
+
+    def height(self, index: int) -> float:
+        """Return the height of the ink of a character."""
+        _box(self.handle, index, *self._at_edges)
+        return self._edges[3] - self._edges[2]
+
+    def loose_box(self, index: int) -> Any:
+        """Return the box of a character in its font, which is valid until the next call."""
+        _loose_box(self.handle, index, self._at_loose)
+        return self._loose
+
+    def letter(self, index: int) -> tuple[float, bool]:
+        """Return the size of a character in points, and whether its line rises or falls."""
+        size = abs(_font_size(self.handle, index))
+        if not _matrix(self.handle, index, self._at_matrix):
+            return size, False
+        matrix = self._matrix
+        is_turned = matrix.b != 0 and abs(atan2(matrix.b, matrix.a)) > _MAX_SLOPE
+        return size * hypot(matrix.c, matrix.d), is_turned
+
+
+def with_ligatures_in_order(ruler: Ruler, text: str) -> str:
+    """Restore the order of letters in Arabic ligatures, which PDFium reverses."""
+    if "\u0644" not in text:
+        return text
+
+    def in_order(match: re.Match[str]) -> str:
+        places = {ruler.point(index) for index in range(*match.span())}
+        return match[0][::-1] if len(places) == 1 else match[0]
+
+    return _ALEF_LAM.sub(in_order, text)
+
+
+_MAX_SLOPE = 0.1  # radians
+
+
+class Measured(NamedTuple):
+    """The position of a line. ``turn`` is 1 if it runs downwards, -1 if upwards, as in TextLine."""
+
+    x0: float
+    right: float
+    baseline: float
+    turn: int = 0
+
+    def rotated(self, quarter_turns: int, end: float) -> Measured:
+        """Return the position on a rotated page.
+
+        Args:
+            quarter_turns: 1 if the line runs downwards, -1 if it runs upwards.
+            end: The height at which the line ends.
+        """
+        return Measured(
+            x0=-quarter_turns * self.baseline,
+            right=-quarter_turns * end,
+            baseline=quarter_turns * self.x0,
+            turn=quarter_turns,
+        )
+
+
+def lines_of_page(
+    ruler: Ruler, text: str, page: int, *, has_outline: bool
+) -> tuple[list[TextLine], list[TextLine]]:
+    """Return the lines of a page with positions, measured at their first and last characters.
+
+    Downward and upward lines have the positions of a rotated page. The positions of right-to-left
+    lines are unknown.
+
+    Returns:
+        All lines, and the lines turned against the page, such as stamps and watermarks.
+    """
+    lines: list[TextLine] = []
+    turned: list[TextLine] = []
+    text = _with_raised_digits(ruler, text)
+    pending = [match.span() for match in _LINE.finditer(text)][::-1]
+    while pending:
+        start, stop = pending.pop()
+        size, is_turned = ruler.letter(start)
+        x, y = ruler.point(start)
+        last = ruler.loose_box(stop - 1)
+        measured = Measured(x, last.right, y)
+        descent = y - last.bottom
+        if not 0 <= descent <= 0.5 * size:  # not the usual descent
+            if at := _parting(ruler, text, start, stop, size):
+                first_stop = start + len(text[start:at].rstrip())
+                pending += [(at, stop), (start, first_stop)]
+                continue
+            measured = _turned(measured, last, is_turned=is_turned)
+        if measured.right <= measured.x0 and not measured.turn:
+            measured = _widened(ruler, text, start, stop, measured)
+        line = text[start:stop]
+        x0, right, baseline, turn = measured
+        is_bold = not has_outline and _is_bold_number(ruler, start, line)
+        lines.append(TextLine(line, start, x0, right, baseline, size, turn, (), is_bold, page))
+        if is_turned and right > x0:
+            turned.append(lines[-1])
+    return lines, turned
+
+
+def _turned(measured: Measured, last: Any, *, is_turned: bool) -> Measured:
+    """Return the position of a line that may run downwards or upwards.
+
+    Args:
+        measured: Its position as a level line.
+        last: The box of its last character.
+        is_turned: Whether its letters are turned.
+    """
+    width = abs(last.left - measured.x0)
+    if measured.baseline - last.top > width:
+        return measured.rotated(quarter_turns=1, end=last.bottom)
+    if is_turned and last.bottom - measured.baseline > width:
+        return measured.rotated(quarter_turns=-1, end=last.top)
+    return measured
+
+
+def _widened(ruler: Ruler, text: str, start: int, stop: int, measured: Measured) -> Measured:
+    """Return the position of a line whose last character is before its first one.
+
+    A page number may be displayed before the text that precedes it. Right-to-left lines keep
+    their unknown position.
+    """
+    if _RIGHT_TO_LEFT.search(text, start, stop):
+        return measured
+    x0 = measured.x0
+    right = measured.right
+    for index in range(start, stop):
+        box = ruler.loose_box(index)
+        x0 = min(x0, box.left)
+        right = max(right, box.right)
+    return measured._replace(x0=x0, right=right)
+
+
+_BOLD = re.compile("bold|black|heavy|cmbx|cmb10|-bd|demi", re.I)
+
+
+def _is_bold_number(ruler: Ruler, start: int, line: str) -> bool:
+    """Return whether a line begins with the number of a heading in bold letters."""
+    may_be_heading = line[0].isdigit() and HEADING_NUMBER.match(line)
+    return bool(may_be_heading) and _is_bold(ruler.handle, start)
+
+
+def _is_bold(handle: int, index: int) -> bool:
+    """Return whether a character is bold, according to the name or the weight of its font."""
+    name = create_string_buffer(200)
+    _font_info(handle, index, addressof(name), len(name), addressof(c_int()))
+    is_named = _BOLD.search(name.value.decode("utf-8", "replace"))
+    return bool(is_named) or _font_weight(handle, index) >= 600
+
+
+# Also "2,030" or "12,13". A digit after a space is not raised.
+_NUMBERS = re.compile("[0-9](?:[0-9,–-]*[0-9]|(?<! [0-9]))")
+
+
+def _with_raised_digits(ruler: Ruler, text: str) -> str:
+    """Replace digits that are raised above the character next to them by their raised forms.
+
+    They are smaller letters at a higher position, or glyphs of the font for superscripts.
+    """
+    for match in _NUMBERS.finditer(text):
+        start, end = match.span()
+        before = text[start - 1] if start else "\n"
+        if before in "+−–-":
+            start -= 1
+            before = text[start - 1] if start else "\n"
+        beside = start if before.isspace() else start - 1
+        first = _first_raised(ruler, text, start, end, beside)
+        if before in "\r\n" and end < len(text) and not text[end].isspace():
+            first = min(first, _first_raised(ruler, text, start, end, end))
+        if first < end and _may_be_raised(ruler, text, first, end):
+            text = text[:first] + text[first:end].translate(RAISED) + text[end:]
+    return text
+
+
+def _may_be_raised(ruler: Ruler, text: str, start: int, end: int) -> bool:
+    """Return whether the digits are neither the upper part of a fraction nor in a turned line."""
+    _, is_turned = ruler.letter(start)
+    is_fraction = text[end : end + 1] == "\u2044"
+    return not is_fraction and not is_turned
+
+
+def _first_raised(ruler: Ruler, text: str, start: int, end: int, beside: int) -> int:
+    """Return the start of the raised characters at the end of a number.
+
+    Args:
+        ruler: The measures of the page.
+        text: The text of the page.
+        start: The start of the number.
+        end: The end of the number.
+        beside: The index of a character next to the number, which is not raised.
+    """
+    while end > start:
+        character = text[end - 1]
+        rise = ruler.rise(end - 1, beside)
+        if rise < 0.5 and character != ",":
+            break
+        size, _ = ruler.letter(beside)
+        if character.isdigit():
+            is_small = 0.8 * size > 1.4 * ruler.height(end - 1)
+            is_raised = is_small and 0.18 * size < rise < 0.8 * size
+        else:  # a sign is in the middle of a line
+            is_raised = character == "," or rise > 0.42 * size
+        if not is_raised:
+            break
+        end -= 1
+    return end
+
+
+def _parting(ruler: Ruler, text: str, start: int, stop: int, size: float) -> int:
+    """Return the index at which a line must be split, or 0 if it stays whole.
+
+    PDFium merges several lines if a later line contains a superscript, even from the foot of a
+    column to the head of the next column. Such a line ends at another height than its start and
+    turns back before its end.
+    """
+    x0, first = ruler.point(start)
+    _, last = ruler.point(stop - 1)
+    quarters = (ruler.point(start + (stop - start) * n // 4) for n in (1, 2, 3))
+    if abs(first - last) <= 0.6 * size or not any(abs(x - x0) > size for x, _ in quarters):
+        return 0
+    before = start
+    after = stop - 1
+    while after - before > 1:
+        middle = (before + after) // 2
+        _, height = ruler.point(middle)
+        if not text[middle].isspace() and abs(height - last) < abs(height - first):
+            after = middle
+        else:
+            before = middle
+    return after
