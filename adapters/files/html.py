@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html import unescape
 from typing import NamedTuple
 from urllib.parse import unquote
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
+from zipfile import ZipFile
 
 from ...nodegraph.document import Document
 from ...nodegraph.readers.decoding import decode, decoded, label_in
@@ -221,24 +222,15 @@ def read_epub(source: SourceFile) -> Document:
         ReadError: If the book is protected.
     """
     with opened_zip(source, "EPUB") as archive:
-        names = set(archive.namelist())
-        if "META-INF/rights.xml" in names:
+        if "META-INF/rights.xml" in archive.namelist():
             raise source.encrypted("EPUB")
         container = ElementTree.fromstring(archive.read("META-INF/container.xml"))
         package_path = next(named(container, "rootfile")).attrib["full-path"]
         package = ElementTree.fromstring(archive.read(package_path))
-        sheets = [archive.read(name) for name in sorted(names) if name.lower().endswith(".css")]
-        css = "\n".join(sheet.decode("utf-8", "replace") for sheet in sheets)
-        rules = rules_of_book(css)
-        chapters: list[str] = []
-        for name in _chapter_names(package, package_path, source):
-            if name in names:
-                data = archive.read(name)
-                place = f"chapter {len(chapters) + 1}"
-                html = decode(data, source, label_in(data), place)
-                chapters.append(with_styles(html, rules))
-            else:
-                source.note("missing chapters", name)
+        css = _style_sheets(archive)
+        chapters = list(_chapters(archive, _chapter_names(package, package_path, source), source))
+    rules = rules_of_book(css)
+    chapters = [with_styles(chapter, rules) for chapter in chapters]
     headings = BookHeadings(css)
     headings.count(chapters)
     pages = [
@@ -247,6 +239,25 @@ def read_epub(source: SourceFile) -> Document:
     ]
     metadata = {**title_and_author(package.iter()), "page_unit": "chapter"}
     return source.document(join_pages(page for page in pages if page), metadata)
+
+
+def _style_sheets(archive: ZipFile) -> str:
+    """Return the style sheets of a book as one."""
+    names = [name for name in sorted(archive.namelist()) if name.lower().endswith(".css")]
+    return "\n".join(archive.read(name).decode("utf-8", "replace") for name in names)
+
+
+def _chapters(archive: ZipFile, names: Iterable[str], source: SourceFile) -> Iterator[str]:
+    """Yield the chapters of a book. Note missing chapters."""
+    existing = set(archive.namelist())
+    number = 1
+    for name in names:
+        if name not in existing:
+            source.note("missing chapters", name)
+            continue
+        data = archive.read(name)
+        yield decode(data, source, label_in(data), f"chapter {number}")
+        number += 1
 
 
 def _chapter_names(package: Element, package_path: str, source: SourceFile) -> Iterator[str]:

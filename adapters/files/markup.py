@@ -251,6 +251,36 @@ def mark_merged_cells(html: str) -> str:
     return _MERGED_CELL.sub(marked, html)
 
 
+class _MergedCells:
+    """The merged cells of a table while its rows are read."""
+
+    def __init__(self) -> None:
+        self._row = 0
+        self._ends: dict[int, int] = {}  # the first row below the cell, by column
+        self._texts: dict[int, str] = {}
+
+    def next_row(self, cells: Sequence[str]) -> list[str]:
+        """Return the cells of the next row, with the texts of merged cells above them."""
+        self._row += 1
+        row: list[str] = []
+        for column, cell in enumerate(cells):
+            text = cell.strip()
+            if mark := _MARK.match(text):
+                row.append(f" {text[mark.end() :].strip()} ")
+                repeated = row[-1] if len(cell) <= _MAX_REPEATED else "  "
+                self._add(column, height=int(mark[1]), width=int(mark[2]), text=repeated)
+            elif not text and self._row < self._ends.get(column, 0):
+                row.append(self._texts[column])
+            else:
+                row.append(cell)
+        return row
+
+    def _add(self, column: int, height: int, width: int, text: str) -> None:
+        for at in range(column, column + width):
+            self._ends[at] = self._row + height
+            self._texts[at] = text
+
+
 def repeat_merged_cells(text: str) -> str:
     """Write marked cells of Markdown tables into each of their rows and columns.
 
@@ -261,21 +291,12 @@ def repeat_merged_cells(text: str) -> str:
     if not _MARK.search(text):
         return text
     lines: list[str] = []
-    row = 0
-    merged: dict[int, tuple[int, str]] = {}  # by column: the first row below the cell, and its text
+    merged = _MergedCells()
     for line in text.split("\n"):
         cells = re.split(r"(?<!\\)\|", line)
         if len(cells) < 3:
-            merged = {}
+            merged = _MergedCells()
         elif cells[1].strip() != "---":
-            row += 1
-            for column, cell in enumerate(cells[1:-1], start=1):
-                if mark := _MARK.match(cell.strip()):
-                    cells[column] = f" {cell.strip()[mark.end() :].strip()} "
-                    repeated = cells[column] if len(cell) <= _MAX_REPEATED else "  "
-                    for at in range(column, column + int(mark[2])):
-                        merged[at] = row + int(mark[1]), repeated
-                elif not cell.strip() and row < merged.get(column, (0,))[0]:
-                    cells[column] = merged[column][1]
+            cells[1:-1] = merged.next_row(cells[1:-1])
         lines.append("|".join(cells))
     return _MARK.sub("", "\n".join(lines))

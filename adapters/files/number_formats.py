@@ -381,7 +381,13 @@ def _rounded(value: Decimal, places: int) -> Decimal:
     """Round a number half up, from the 15 digits that programs keep."""
     if value != value.to_integral_value():
         value = _DIGITS_OF_PROGRAMS.plus(value)
-    return value.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP, _ALL_DIGITS)
+    return value.quantize(_unit(places), ROUND_HALF_UP, _ALL_DIGITS)
+
+
+@lru_cache(maxsize=100)
+def _unit(places: int) -> Decimal:
+    """Return one unit of the last decimal place."""
+    return Decimal(1).scaleb(-places)
 
 
 def _integer_text(tokens: list[_Token], digits: str) -> str:

@@ -56,8 +56,13 @@ _BREAKS = re.compile(r"\s*[\r\n\f\v]+\s*")
 
 def _cells(row: Iterable[object]) -> list[str]:
     """Return values as the cells of a Markdown table."""
-    texts = ["" if value is None else str(value) for value in row]
-    return [_BREAKS.sub(" ", text).replace("|", "\\|").strip() for text in texts]
+    cells: list[str] = []
+    for value in row:
+        text = "" if value is None else str(value)
+        if not text.isprintable():
+            text = _BREAKS.sub(" ", text)
+        cells.append(text.replace("|", "\\|").strip())
+    return cells
 
 
 def read_text(source: SourceFile) -> Document:
