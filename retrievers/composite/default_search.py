@@ -20,6 +20,10 @@ from .trust import mean_scores
 
 _SPARE = 4  # additional results, since texts may repeat
 
+_FEW = 6  # results whose relative scores are extreme
+
+_CLEARLY = 1.15  # times the relevance of the first result
+
 _DEEPEST = 16  # a search for distinct texts stops at this multiple of the limit
 
 
@@ -118,7 +122,10 @@ class EvidenceSearch:
         if near:
             scores = relevance.joined(scores * trust, near)
         scores = relevance.below_unknown(scores, view.prepared(words))
-        return ranking._replace(scores=dict(zip(keys, scores.tolist(), strict=True)))
+        relevances = dict(zip(keys, scores.tolist(), strict=True))
+        if not near:
+            relevances = _most_relevant_first(relevances)
+        return ranking._replace(scores=relevances)
 
     def _vector_scores(self, view: View, keys: Sequence[Key], depth: int) -> list[Floats]:
         """Return the relevance of targets by each embedding."""
@@ -157,6 +164,21 @@ class EvidenceSearch:
         if self._finish is None and self._distinct.collapse:
             return in_document_order(collapsed)
         return collapsed
+
+
+def _most_relevant_first(scores: dict[Key, float]) -> dict[Key, float]:
+    """Among few results, move one to the front if it is clearly more relevant than the first.
+
+    The fusion adds relative scores, which are extreme for few results of unequal length: a good
+    sentence in a long passage counts less than a single word in a short passage.
+    """
+    if not 0 < len(scores) <= _FEW:
+        return scores
+    first = next(iter(scores))
+    best = max(scores, key=scores.__getitem__)
+    if scores[best] < _CLEARLY * scores[first]:
+        return scores
+    return {best: scores[best], **scores}
 
 
 def _first_above_zero(scores: Mapping[Key, float], count: int) -> list[Key]:

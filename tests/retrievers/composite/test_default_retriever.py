@@ -87,6 +87,42 @@ def test_default_retriever_finds_best_document_in_all_calls() -> None:
     ]
 
 
+HANDBOOK = (
+    "茶室手册说明各家茶室怎样购买、保存和供应茶叶。每位新来的员工都要阅读。茶叶放在柜台后面。" * 5
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "short", "long"),
+    [
+        (
+            "谁付运费",
+            "租客每月付房租。",
+            f"{HANDBOOK}同一个茶箱一周内被记下三次，就退回茶园，运费由茶园承担。",
+        ),
+        (
+            "Who pays the freight?",
+            "Pay the insurance.",
+            f"{'The room opens at nine, and each guest gets a cup. ' * 20}The garden pays the "
+            "freight of chests that are sent back.",
+        ),
+    ],
+)
+def test_better_sentence_in_long_passage_is_before_word_in_short_passage(
+    question: str, short: str, long: str
+) -> None:
+    graph = NodeGraph(progress=False)
+    others = [
+        "Die Gebühr beträgt 22 Euro pro Nacht.",
+        "def knots(n): return n * 1.852",
+        "茶叶新鲜。",
+    ]
+    graph.add([short, long, *others])
+    first, *_ = graph.search(question, top_k=2)
+    assert first.node.document_id == graph.nodes("ROOT")[1].id
+    assert [result.score for result in graph.search(question, top_k=1)] == [first.score]
+
+
 def test_vector_weight_depends_on_measured_quality() -> None:
     for embed, used in ((by_topic, True), (by_chance, False)):
         graph = NodeGraph(embed=embed, progress=False)
