@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
 from ...nodegraph.readers.source_files import SourceFile
@@ -179,33 +180,39 @@ _NOT_SHOWN = ("xe", "tc", "tcn", "rxe", "stylesheet", "listtable", "fldinst")
 """Groups of rich text whose text is never displayed."""
 
 
+class _Group(NamedTuple):
+    """The properties of the text in a group of a rich text."""
+
+    is_hidden: bool = False
+    is_shown: bool = True
+
+
 def without_hidden_rich_text(data: str, source: SourceFile) -> str:
     """Remove the hidden text of a rich text, and note it."""
     if not _RTF_HIDDEN.search(data):
         return data
     kept: list[str] = []
-    states: list[tuple[bool, bool]] = []
-    is_hidden = False
-    is_shown_group = True
+    outer: list[_Group] = []
+    group = _Group()
     passage = ""
     for match in _RTF_TOKEN.finditer(data):
         word = match["word"]
         if match["brace"] == "{":
-            states.append((is_hidden, is_shown_group))
+            outer.append(group)
         elif match["brace"] == "}":
-            is_hidden, is_shown_group = states.pop() if states else (False, True)
+            group = outer.pop() if outer else _Group()
         elif word == "v":
-            is_hidden = match["number"] != "0"
+            group = group._replace(is_hidden=match["number"] != "0")
             continue
         elif word == "plain":
-            is_hidden = False
+            group = group._replace(is_hidden=False)
         elif word in _NOT_SHOWN:
-            is_shown_group = False
-        elif is_hidden and _is_character(match):
-            if is_shown_group:
+            group = group._replace(is_shown=False)
+        elif group.is_hidden and _is_character(match):
+            if group.is_shown:
                 passage += match[0].strip("\r\n")
             continue
-        if passage and not is_hidden:
+        if passage and not group.is_hidden:
             _note_passage(passage, source)
             passage = ""
         kept.append(match[0])

@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
@@ -80,14 +80,27 @@ def title_and_author(elements: Iterable[Element]) -> dict[str, str]:
     return {name: value for name, value in metadata.items() if value}
 
 
-def relations(archive: zipfile.ZipFile, name: str) -> dict[str, tuple[str, str]]:
-    """Return the parts to which a part of an Office file refers, by id: kind and name."""
+class Relation(NamedTuple):
+    """A part to which a part of an Office file refers.
+
+    Attributes:
+        kind: The kind of the part, such as ``drawing``.
+        part: The name of the part in the file.
+    """
+
+    kind: str
+    part: str
+
+
+def relations(archive: zipfile.ZipFile, name: str) -> dict[str, Relation]:
+    """Return the parts to which a part of an Office file refers, by id."""
     folder, base = posixpath.split(name)
-    parts: dict[str, tuple[str, str]] = {}
+    parts: dict[str, Relation] = {}
     for relation in xml_part(archive, f"{folder}/_rels/{base}.rels"):
         kind = relation.get("Type", "").rpartition("/")[2]
         target = posixpath.join("/", folder, relation.get("Target", ""))
-        parts[relation.get("Id", "")] = (kind, posixpath.normpath(target).strip("/"))
+        part = posixpath.normpath(target).strip("/")
+        parts[relation.get("Id", "")] = Relation(kind, part)
     return parts
 
 
@@ -187,8 +200,7 @@ def _equation(element: Element) -> str:
         return element.text or ""
     inner = [e for e in element if not local_name(e).endswith(("Pr", "annotation"))]
     parts = [_equation(e) for e in inner]
-    operands = [part.strip() for part in parts]
-    first, second, third = [*operands, "", "", ""][:3]
+    first, second, third = _operands(parts)
     match name:
         case "f" | "mfrac":
             return f"{_grouped(first)}/{_grouped(second)}"
@@ -211,6 +223,19 @@ def _equation(element: Element) -> str:
             return "; ".join(parts)
         case "mr" | "mtr":
             return ", ".join(parts)
+    return _with_scripts(name, parts)
+
+
+def _operands(parts: Sequence[str]) -> tuple[str, str, str]:
+    """Return the first three parts. Missing parts are empty."""
+    first, second, third, *_ = [*(part.strip() for part in parts), "", "", ""]
+    return first, second, third
+
+
+def _with_scripts(name: str, parts: Sequence[str]) -> str:
+    """Return an expression with superscripts and subscripts, or the parts of another element."""
+    first, second, third = _operands(parts)
+    match name:
         case "sSup" | "msup" | "limUpp" | "mover":
             return f"{_grouped(first)}{_marked('^', second)}"
         case "sSub" | "msub" | "limLow" | "munder":

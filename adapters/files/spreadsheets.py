@@ -146,11 +146,13 @@ def _read_parts(archive: zipfile.ZipFile, source: SourceFile, parts: _Parts) -> 
     workbook = read_workbook(archive)
     related = relations(archive, "xl/workbook.xml")
     for sheet in named(xml_part(archive, "xl/workbook.xml"), "sheet"):
-        if part := related.get(attribute(sheet, "id")):
+        if relation := related.get(attribute(sheet, "id")):
             name = sheet.get("name", "")
-            data = sheet_xml(archive, part[1])
+            data = sheet_xml(archive, relation.part)
             parts.cells[name] = read_cells(data, name, workbook, source)
-            parts.drawn[name] = _drawn(archive, part[1], data, name, source)
+            _note_values(data, name, source)
+            blocks = [*_drawn(archive, relation.part, name, source), *_heads(data)]
+            parts.drawn[name] = [block.replace("|", "\\|") for block in blocks]
 
 
 # The XML of a large sheet without these would need much memory.
@@ -208,7 +210,7 @@ def _repeat_merged(
             row[left : left + width] = [rows[top][left]] * width
 
 
-_PRINTED = re.compile(r"<odd(Header|Footer)>(.*?)</odd", re.S)
+_PRINTED = re.compile(rb"<odd(Header|Footer)>(.*?)</odd", re.S)
 
 _PRINT_CODE = re.compile(r"&(?:[A-Z]|\"[^\"]*\"|\d+)")
 
@@ -217,28 +219,35 @@ _ERROR = re.compile(rb"<c\b[^<>]*\st=[\"']e[\"']")
 _WITHOUT_VALUE = re.compile(rb"(?:</f>|<f[^>]*/>)(?:<v\s*/>|<v></v>)?</c>")
 
 
-def _drawn(
-    archive: zipfile.ZipFile, part: str, data: bytes, name: str, source: SourceFile
-) -> list[str]:
-    """Return the charts, text boxes, headers and footers of a sheet, given by name and XML."""
-    blocks: list[str] = []
+def _note_values(data: bytes, name: str, source: SourceFile) -> None:
+    """Note the missing values of a sheet, given by XML and name."""
     if empty := len(_WITHOUT_VALUE.findall(data)):
         source.note("formulas without a stored value", name, empty)
     if errors := len(_ERROR.findall(data)):
         source.note(_ERRORS, name, errors)
-    for kind, target in relations(archive, part).values():
-        if kind not in ("comments", "drawing"):
+
+
+def _drawn(archive: zipfile.ZipFile, part: str, name: str, source: SourceFile) -> Iterator[str]:
+    """Yield the charts and text boxes of a sheet, given by part and name."""
+    for relation in relations(archive, part).values():
+        if relation.kind not in ("comments", "drawing"):
             continue
-        root = xml_part(archive, target)
+        root = xml_part(archive, relation.part)
         note_left_out(source, root, name, is_sheet=True)
         for shape in named(root, "sp"):
-            blocks.append("\n".join(texts(paragraph, "t") for paragraph in named(shape, "p")))
-        for kind_of, drawing in relations(archive, target).values():
-            if kind_of in ("chart", "diagramData"):
-                blocks.append("\n".join(drawing_lines(xml_part(archive, drawing))))
-    printed = _PRINTED.findall(data.decode("utf-8", "replace"))
-    blocks += running_heads((edge, _PRINT_CODE.sub(" ", unescape(text))) for edge, text in printed)
-    return [block.replace("|", "\\|") for block in blocks]
+            yield "\n".join(texts(paragraph, "t") for paragraph in named(shape, "p"))
+        for drawing in relations(archive, relation.part).values():
+            if drawing.kind in ("chart", "diagramData"):
+                yield "\n".join(drawing_lines(xml_part(archive, drawing.part)))
+
+
+def _heads(data: bytes) -> list[str]:
+    """Return the headers and footers of a sheet."""
+    heads: list[tuple[str, str]] = []
+    for edge, printed in _PRINTED.findall(data):
+        text = unescape(printed.decode("utf-8", "replace"))
+        heads.append((edge.decode(), _PRINT_CODE.sub(" ", text)))
+    return running_heads(heads)
 
 
 def _displayed(value: object) -> object:

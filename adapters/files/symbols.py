@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from importlib import import_module
 from os.path import splitext
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...nodegraph.readers.formats import Symbol
 from ...nodegraph.search_text import MAX_HEADING
@@ -58,7 +58,7 @@ _KINDS = _by_word(
 )
 """The kinds of symbols, by the node types of grammars."""
 
-_SCOPES = frozenset("class struct enum interface module implementation".split())
+_WITH_METHODS = frozenset("class struct enum interface implementation".split())
 
 
 @lru_cache(maxsize=64)
@@ -77,14 +77,21 @@ def symbols_in(text: str, file_name: str) -> tuple[Symbol, ...]:
         return ()
     data = text.encode("utf-8", "replace")
     symbols = list(_walk(_parser(language).parse(data).root_node))
-    offsets: dict[int, int] = {}  # character offsets by byte offset
-    at = characters = 0
     limits = {symbol.start for symbol in symbols} | {symbol.end for symbol in symbols}
+    offsets = _character_offsets(data, limits)
+    return tuple(Symbol(s.name, s.kind, offsets[s.start], offsets[s.end]) for s in symbols)
+
+
+def _character_offsets(data: bytes, limits: Iterable[int]) -> dict[int, int]:
+    """Return the offsets in characters of offsets in bytes."""
+    offsets: dict[int, int] = {}
+    at = 0
+    characters = 0
     for offset in sorted(limits):
         characters += len(data[at:offset].decode("utf-8", "replace"))
         offsets[offset] = characters
         at = offset
-    return tuple(Symbol(s.name, s.kind, offsets[s.start], offsets[s.end]) for s in symbols)
+    return offsets
 
 
 _GRAMMARS = {"tsx": "tree_sitter_typescript"}
@@ -107,25 +114,29 @@ def _parser(language: str) -> Any:
     return Parser(Language(function()))
 
 
+class _Scope(NamedTuple):
+    """The symbol around a node: its qualified name, and whether its functions are methods."""
+
+    name: str = ""
+    has_methods: bool = False
+
+
 def _walk(root: Any) -> Iterator[Symbol]:
-    waiting = [(root, "", False)]  # node, outer names, whether the outer symbol is a class
+    waiting = [(root, _Scope())]
     while waiting:
-        node, scope, in_class = waiting.pop()
+        node, scope = waiting.pop()
         kind, name = _symbol(node)
-        inner = scope
-        inner_in_class = in_class
         if kind and name:
-            full = f"{scope}.{name}" if scope else name
-            full = full[-MAX_HEADING:]  # each inner symbol has a copy
-            if kind == "function" and in_class:
+            if kind == "function" and scope.has_methods:
                 kind = "method"
+            full = f"{scope.name}.{name}" if scope.name else name
+            full = full[-MAX_HEADING:]  # each inner symbol has a copy
             outer = node
             while outer.parent is not None and _wraps(outer.parent):
                 outer = outer.parent
             yield Symbol(full, kind, outer.start_byte, outer.end_byte)
-            inner = full
-            inner_in_class = kind in _SCOPES and kind != "module"
-        waiting += [(child, inner, inner_in_class) for child in reversed(node.named_children)]
+            scope = _Scope(full, kind in _WITH_METHODS)
+        waiting += [(child, scope) for child in reversed(node.named_children)]
 
 
 _WRAPPERS = frozenset(

@@ -104,28 +104,36 @@ def scan_files(source: str | Path, options: ReadOptions | None = None) -> Folder
         )
     scan = FolderScan(full)
     is_ignored = _ignore_rules(path, options.ignore_files)
-
     folders = [path]
     while folders:  # not os.walk, which before Python 3.12 fails in deep folders
         folder = folders.pop()
         above = f"{full.name}/{folder.relative_to(path).as_posix()}/".replace("/./", "/")
-        for name, is_folder in _entries(folder).items():
-            if name == INDEX_FOLDER:
-                continue
-            file = folder / name
-            file_id = f"{above}{name}".lstrip("/")
-            reason = _rule(file, is_folder, options, is_ignored)
-            if reason == "links" and not os.path.exists(file):
-                scan.add_broken_link(file_id, file)
-            elif reason:
-                scan.passed_over[reason] += 1
-            elif is_folder:
-                folders.append(file)
-            else:
-                scan.add(file_id, file)
+        folders += _scan_folder(scan, folder, above, options, is_ignored)
     scan.unsupported.sort()
     scan.files = dict(sorted(scan.files.items()))
     return scan
+
+
+def _scan_folder(
+    scan: FolderScan, folder: Path, above: str, options: ReadOptions, is_ignored: IsIgnored
+) -> list[Path]:
+    """Add the files of a folder, whose ids begin with ``above``. Return its folders."""
+    folders: list[Path] = []
+    for name, is_folder in _entries(folder).items():
+        if name == INDEX_FOLDER:
+            continue
+        file = folder / name
+        file_id = f"{above}{name}".lstrip("/")
+        reason = _rule(file, is_folder, options, is_ignored)
+        if reason == "links" and not os.path.exists(file):
+            scan.add_broken_link(file_id, file)
+        elif reason:
+            scan.passed_over[reason] += 1
+        elif is_folder:
+            folders.append(file)
+        else:
+            scan.add(file_id, file)
+    return folders
 
 
 def _entries(folder: Path) -> dict[str, bool]:
