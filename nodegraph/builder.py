@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any, TypeAlias
+from functools import lru_cache, partial
+from typing import Any, NamedTuple, TypeAlias
 
 from .concurrency import ProgressBar, call_pickled, fork_safe_lock, pickled
 from .derivation import CORPUS, Derivation, Stamp, corpus_key, derivation_key, derive, reusable
@@ -18,11 +19,16 @@ from .groups import Lineage, NodeGroup
 from .hashing import digest, digests
 from .models.answer_cache import AnswerCache
 from .node import ROOT, Node
-from .storage.columns import portions
+from .splitters.plain_parts import PlainSplitter, PlainText, plain_splitter, plain_text, split_all
 from .storage.graph_store import GraphStore
 from .transforms import Draft
+from .workers.idle_processors import WORTH_STARTING, shared_map
 
-_DOCUMENTS = 128  # documents per batch
+_FIRST_DOCUMENTS = 16  # documents in the first batch
+
+_DOCUMENTS = 128  # most documents of a batch
+
+_CHARACTERS = 300_000  # of the source nodes of a batch, if its documents are small enough
 
 _NODES = 2_000  # a transaction is written at this number of nodes
 
@@ -30,13 +36,37 @@ _SECONDS = 1.0  # write interval, so that a crash loses few results of paid mode
 
 _FAILED = Stamp("", "", "")
 
-_Source: TypeAlias = tuple[Node | None, Sequence[Node], Mapping[str, list[Draft]]]
+_Source: TypeAlias = tuple[Node | None, Sequence[Node], dict[str, list[Draft]]]
 """A document, its nodes in the parent group, and the drafts that are still valid, by parent id.
 
 Without a document, the nodes are derived from a whole group.
 """
 
 _Submit: TypeAlias = Callable[[Node], Future[list[Draft]]]
+
+
+class _Batch(NamedTuple):
+    """The documents that are derived together.
+
+    Attributes:
+        tasks: The expected stamps, by document id.
+        sources: The sources, by document id.
+    """
+
+    tasks: dict[str, Stamp]
+    sources: dict[str, _Source]
+
+    @property
+    def characters(self) -> int:
+        """The number of characters of the nodes that are transformed."""
+        return sum([len(parent.text) for parent, _ in self.missing()])
+
+    def missing(self) -> Iterator[tuple[Node, dict[str, list[Draft]]]]:
+        """Yield the nodes to transform, each with the drafts of its document."""
+        for _, parents, drafts in self.sources.values():
+            for parent in parents:
+                if parent.id not in drafts:
+                    yield parent, drafts
 
 
 @dataclass
@@ -197,8 +227,8 @@ class GroupBuilder:
             bar.start(len(build.tasks), f"building {group.name}")
             with self._workers(group, executor) as submit:
                 try:
-                    for ids in portions(list(build.tasks), _DOCUMENTS):
-                        self._build_batch(build, ids, submit)
+                    for batch in self._split_batches(build, executor):
+                        self._build_batch(build, batch, submit)
                 except BaseException:
                     self._write(build)
                     raise
@@ -263,26 +293,51 @@ class GroupBuilder:
 
     # One batch
 
-    def _build_batch(self, build: _Build, ids: list[str], submit: _Submit | None) -> None:
+    def _batches(self, build: _Build) -> Iterator[_Batch]:
+        """Read the documents to derive in batches."""
+        group = build.lineage[-1]
+        ids = list(build.tasks)
+        start = 0
+        count = _FIRST_DOCUMENTS
+        while start < len(ids):
+            tasks = {i: build.tasks[i] for i in ids[start : start + count]}
+            start += count
+            with self._store.transactions.turn():
+                if self._revisions(group) != build.revisions:
+                    tasks = build.old = self._tasks(build.lineage, tasks)
+                    build.tasks |= tasks
+                sources = self._sources(group, tasks, [i for i in tasks if i in build.old])
+            batch = _Batch(tasks, sources)
+            yield batch
+            of_one = max(1, batch.characters // count)
+            count = max(1, min(_DOCUMENTS, _CHARACTERS // of_one))
+
+    def _split_batches(self, build: _Build, executor: Executor | None) -> Iterator[_Batch]:
+        """Yield batches. If the transform is nodekin's own, they are split on all processors."""
+        group = build.lineage[-1]
+        batches = self._batches(build)
+        splitter = plain_splitter(group.rule.call)
+        if splitter is None or executor is not None or group.num_workers > 1:
+            return batches
+        if group.scope == "group":
+            return batches
+        return _with_parts(batches, splitter, len(build.tasks))
+
+    def _build_batch(self, build: _Build, batch: _Batch, submit: _Submit | None) -> None:
         """Derive the nodes of some documents, and write them if they are many, or took long.
 
         Args:
             build: The build.
-            ids: The ids of the documents.
+            batch: The documents.
             submit: See ``_workers``.
         """
         group = build.lineage[-1]
-        tasks = {i: build.tasks[i] for i in ids}
-        with self._store.transactions.turn():
-            if self._revisions(group) != build.revisions:
-                tasks = build.old = self._tasks(build.lineage, ids)
-                build.tasks |= tasks
-            sources = self._sources(group, tasks, [i for i in tasks if i in build.old])
+        tasks = batch.tasks
         futures: dict[str, Future[list[Draft]]] = {}
         try:
             if submit is not None:
-                futures = _submitted(sources.values(), submit)
-            for i, source in sources.items():
+                futures = {parent.id: submit(parent) for parent, _ in batch.missing()}
+            for i, source in batch.sources.items():
                 try:
                     derivation = self._derive(group, tasks[i], source, futures)
                     self._store.node_rows.check(derivation.nodes)
@@ -424,14 +479,39 @@ class GroupBuilder:
             yield None
 
 
-def _submitted(sources: Iterable[_Source], submit: _Submit) -> dict[str, Future[list[Draft]]]:
-    """Start the transforms of nodes without valid drafts. Return their drafts by parent id."""
-    futures: dict[str, Future[list[Draft]]] = {}
-    for _, parents, reused in sources:
-        for parent in parents:
-            if parent.id not in reused:
-                futures[parent.id] = submit(parent)
-    return futures
+def _with_parts(
+    batches: Iterator[_Batch], splitter: PlainSplitter, num_documents: int
+) -> Iterator[_Batch]:
+    """Yield batches with the drafts of a splitter. Long work is done by several processes.
+
+    A text that the splitter raises for has no drafts. The caller calls the transform again, and
+    reports the error.
+
+    Args:
+        batches: The batches.
+        splitter: The splitter, which can be pickled.
+        num_documents: The number of documents of all batches.
+    """
+    waiting: deque[_Batch] = deque()
+
+    def texts() -> Iterator[list[PlainText]]:
+        for batch in batches:
+            waiting.append(batch)
+            yield [plain_text(parent) for parent, _ in batch.missing()]
+
+    def is_worth(texts: list[PlainText]) -> bool:
+        num_first = len(waiting[0].tasks)
+        return waiting[0].characters * num_documents >= WORTH_STARTING * num_first
+
+    for parts_of_texts in shared_map(partial(split_all, splitter), texts(), is_worth):
+        batch = waiting.popleft()
+        for (parent, drafts), parts in zip([*batch.missing()], parts_of_texts, strict=True):
+            if parts is not None:
+                drafts[parent.id] = [
+                    Draft(parent.text[start:end], None, metadata, start, end)
+                    for start, end, metadata in parts
+                ]
+        yield batch
 
 
 _digests = lru_cache(256)(digests)

@@ -129,6 +129,8 @@ def metadata_digest(metadata: Mapping[str, Any]) -> str:
 
 def full_digest(metadata: Mapping[str, Any]) -> str:
     """Return a hash of all metadata."""
+    if not metadata:
+        return _OF_NO_METADATA
     own = {key: _typed_keys(value) for key, value in metadata.items()}
     try:
         return digest(_JSON.encode(own))
@@ -165,6 +167,8 @@ def _plain_text(value: object) -> str:
 
 
 _JSON = json.JSONEncoder(sort_keys=True, default=_plain, ensure_ascii=False)
+
+_OF_NO_METADATA = digest(_JSON.encode({}))
 
 
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")

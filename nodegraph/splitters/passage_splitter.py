@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from ..errors import check_bool
 from ..node import Node
@@ -36,6 +36,10 @@ _ATX_HEADING = re.compile(r" {0,3}#{1,6}(?![^ \t\n])[^\n]*")
 _MAX_HEAD = 300  # characters of the first row of a table, or of its introduction
 
 _TWO_LINES = re.compile(r"[^\n]*\n[^\n]*")
+
+
+Part: TypeAlias = tuple[int, int, dict[str, Any]]
+"""The start and end of a part of a text, in characters, and its own metadata."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,27 +89,39 @@ class PassageSplitter:
     def __call__(self, text: str | Node) -> list[Node]:
         """Return the passages of a text or a document, in order."""
         if isinstance(text, str):
-            return self._passages(text, "", has_pages=False)
-        name = file_name_of(text.metadata) or ""
-        has_pages = text.parent_id is None and "page_unit" in text.metadata
-        return self._passages(text.text, name, has_pages=has_pages)
+            parts = self.parts(text)
+        else:
+            metadata = text.metadata
+            has_pages = text.parent_id is None and "page_unit" in metadata
+            parts = self.parts(text.text, file_name_of(metadata) or "", has_pages)
+            text = text.text
+        return [
+            Node(text[start:end], metadata, start=start, end=end) for start, end, metadata in parts
+        ]
 
-    def _passages(self, text: str, file_name: str, *, has_pages: bool) -> list[Node]:
-        headings = headings_in(text, file_name) if self.headings else ()
+    def parts(self, text: str, name: str = "", has_pages: bool = False) -> list[Part]:
+        """Return the passages of a text, in order.
+
+        Args:
+            text: The text.
+            name: The file name of its document, which determines the markup of headings.
+            has_pages: Whether the text is a whole document with pages.
+        """
+        headings = headings_in(text, name) if self.headings else ()
         cutter = _Cutter(text, self.chunk_size, self.length, measured(text, self.length))
         passages = cutter.subtree(list(sections_of(text, headings)))
         tables: list[Span] = []
         if any(text[passage.start] == "|" for passage in passages):
             tables = [table.span() for table in TABLE.finditer(text)]
-        nodes = []
+        parts: list[Part] = []
         for p in passages:
             metadata: dict[str, Any] = {"headings": list(p.path)}
             if head := _table_head(text, tables, p.start):
                 metadata["table_head"] = head
             if has_pages:
                 metadata["page"] = text.count("\f", 0, p.start) + 1
-            nodes.append(Node(text[p.start : p.end], metadata, start=p.start, end=p.end))
-        return nodes
+            parts.append((p.start, p.end, metadata))
+        return parts
 
 
 def _table_head(text: str, tables: Sequence[Span], at: int) -> str:

@@ -26,6 +26,8 @@ _MOST = 7  # processes
 
 _AHEAD = 2  # items that wait or are computed, per process
 
+_MOST_WAITING = 64  # results that wait for the result of an earlier item
+
 _IDLE_SECONDS = 10.0  # until the processes end
 
 _CPU_LIMIT = "/sys/fs/cgroup/cpu.max"  # of a container: microseconds per period
@@ -69,16 +71,16 @@ def shared_map(
     is_first = True
     try:
         for item in items:
-            if is_first and is_worth(item):
-                workers = running_workers()
-            is_first = False
             result = _Result(function, item)
             if workers is not None and len(waiting) < _AHEAD * workers.count:
                 result.start_in(workers)
             else:
                 result.compute()
             waiting.append(result)
-            while waiting and waiting[0].is_ready:
+            if is_first and is_worth(item):
+                workers = running_workers()
+            is_first = False
+            while waiting and (waiting[0].is_ready or len(waiting) > _MOST_WAITING):
                 yield waiting.popleft().value()
         while waiting:
             yield waiting.popleft().value()

@@ -13,11 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-# The working directory is removed from the path, and PYTHONPATH has the path of the program.
-_PROGRAM = (
-    "import sys; sys.path[:] = [path for path in sys.path if path]; "
-    f"from {__name__} import main; main()"
-)
+# The path of the calling program is set after the start of Python: the folder of a script may have
+# a file with the name of a standard module, such as encodings.py.
+_PROGRAM = f"import sys; sys.path[:] = sys.argv[3:]; from {__name__} import main; main()"
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
@@ -86,13 +84,14 @@ class WorkerProcess:
             _end(process)
 
     def _start(self) -> subprocess.Popen[bytes]:
-        paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
+        limits = [str(self.seconds), str(self.memory_bytes)]
+        paths = [path or os.getcwd() for path in sys.path]
         return subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, str(self.seconds), str(self.memory_bytes)],
+            [sys.executable, "-c", _PROGRAM, *limits, *paths],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**dict.fromkeys(_THREADS, "1"), **os.environ, "PYTHONPATH": paths},
+            env={**dict.fromkeys(_THREADS, "1"), **os.environ},
             start_new_session=True,  # Ctrl-C interrupts the program only
         )
 
