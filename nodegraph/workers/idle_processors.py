@@ -10,11 +10,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from queue import SimpleQueue
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from .process_workers import WorkerProcess
+from .queue_process import QueueProcess
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -24,17 +23,33 @@ WORTH_STARTING = 1_000_000
 
 _MOST = 7  # processes
 
-_AHEAD = 2  # items that wait or are computed, per process
+_AHEAD = 3  # items that wait in a process or are computed by it
 
 _MOST_WAITING = 64  # results that wait for the result of an earlier item
 
 _IDLE_SECONDS = 10.0  # until the processes end
 
+_VARIABLE = "NODEKIN_PROCESSES"
+
 _CPU_LIMIT = "/sys/fs/cgroup/cpu.max"  # of a container: microseconds per period
 
 
 def processors() -> int:
-    """Return the number of processors that this process may use, at least 1."""
+    """Return the number of processors that a build may use, at least 1.
+
+    The environment variable ``NODEKIN_PROCESSES`` sets another number.
+
+    Raises:
+        ValueError: If the variable is not a number.
+    """
+    given = os.environ.get(_VARIABLE, "")
+    if given:
+        if not given.isdecimal():
+            raise ValueError(
+                f"{_VARIABLE} must be the number of processes of a build, got {given!r:.40}; 1 "
+                "starts no other process"
+            )
+        return max(1, int(given))
     count = os.cpu_count() or 1
     if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
         count = len(os.sched_getaffinity(0))
@@ -72,10 +87,7 @@ def shared_map(
     try:
         for item in items:
             result = _Result(function, item)
-            if workers is not None and len(waiting) < _AHEAD * workers.count:
-                result.start_in(workers)
-            else:
-                result.compute()
+            result.start(workers)
             waiting.append(result)
             if is_first and is_worth(item):
                 workers = running_workers()
@@ -85,8 +97,6 @@ def shared_map(
         while waiting:
             yield waiting.popleft().value()
     finally:
-        for result in waiting:
-            result.cancel()
         if workers is not None:
             workers.end_when_idle()
 
@@ -102,22 +112,19 @@ class _Result:
     def __init__(self, function: Callable[[Any], Any], item: Any) -> None:
         self._function = function
         self._item = item
-        self._future: Future[Any] = Future()
+        self._future: Future[Any] | None = None
+        self._value: Any = None
 
-    def compute(self) -> None:
-        """Compute the result in this process."""
-        self._future.set_result(self._function(self._item))
-
-    def start_in(self, workers: Workers) -> None:
-        """Compute the result in another process."""
-        try:
+    def start(self, workers: Workers | None) -> None:
+        """Compute the result in a process that is free, else in this process."""
+        if workers is not None:
             self._future = workers.submit(self._function, self._item)
-        except RuntimeError:  # this process is ending
-            self.compute()
+        if self._future is None:
+            self._value = self._function(self._item)
 
     @property
     def is_ready(self) -> bool:
-        return self._future.done()
+        return self._future is None or self._future.done()
 
     def value(self) -> Any:
         """Wait for the result.
@@ -125,13 +132,12 @@ class _Result:
         If the other process failed, the result is computed here: an error is then raised with its
         own type.
         """
+        if self._future is None:
+            return self._value
         try:
             return self._future.result()
-        except (OSError, RuntimeError, TypeError):  # it cannot start, ended, or the function raised
+        except (ChildProcessError, RuntimeError):
             return self._function(self._item)
-
-    def cancel(self) -> None:
-        self._future.cancel()
 
 
 class Workers:
@@ -142,33 +148,37 @@ class Workers:
 
     Args:
         count: The number of processes.
-
-    Attributes:
-        count: The number of processes.
     """
 
     def __init__(self, count: int) -> None:
-        self.count = count
-        self._pool = ThreadPoolExecutor(count, "nodekin building")
-        self._processes = [WorkerProcess(_apply) for _ in range(count)]
-        self._free: SimpleQueue[WorkerProcess] = SimpleQueue()
-        for process in self._processes:
-            self._free.put(process)
+        self._count = count
+        self._processes: list[QueueProcess] = []
         self._lock = threading.Lock()
         self._last_use = 0.0
         self._timer: threading.Timer | None = None
 
-    def submit(self, function: Callable[[Any], Any], item: Any) -> Future[Any]:
-        """Compute a function for an item in a process."""
-        return self._pool.submit(self._call, function, item)
+    @property
+    def num_running(self) -> int:
+        """The number of processes that are running now."""
+        return sum([process.is_running for process in self._processes])
 
-    def _call(self, function: Callable[[Any], Any], item: Any) -> Any:
-        process = self._free.get()
-        try:
-            return process.call((function, item))
-        finally:
+    def submit(self, function: Callable[[Any], Any], item: Any) -> Future[Any] | None:
+        """Compute a function in a process; None if all processes have enough to do."""
+        with self._lock:
             self._last_use = time.monotonic()
-            self._free.put(process)
+            try:
+                process = self._free_process()
+                return None if process is None else process.submit(function, item)
+            except OSError:  # the process cannot start, or has ended
+                return None
+
+    def _free_process(self) -> QueueProcess | None:
+        self._processes = [process for process in self._processes if process.is_running]
+        if len(self._processes) < self._count:
+            self._processes.append(QueueProcess())
+            return self._processes[-1]
+        process = min(self._processes, key=lambda process: process.num_waiting)
+        return process if process.num_waiting < _AHEAD else None
 
     def end_when_idle(self) -> None:
         """End the processes when they have been idle for a while. They start again when needed."""
@@ -185,15 +195,12 @@ class Workers:
         else:
             self.close()
 
-    @property
-    def num_running(self) -> int:
-        """The number of processes that are running now."""
-        return sum([process.is_running for process in self._processes])
-
     def close(self) -> None:
         """End the processes."""
-        for process in self._processes:
-            process.close()
+        with self._lock:
+            for process in self._processes:
+                process.close()
+            self._processes = []
 
 
 _workers: Workers | None = None
@@ -226,8 +233,3 @@ def _after_fork_in_child() -> None:
 
 if hasattr(os, "register_at_fork"):  # Windows has no fork
     os.register_at_fork(after_in_child=_after_fork_in_child)
-
-
-def _apply(call: tuple[Callable[[Any], Any], Any]) -> Any:
-    function, item = call
-    return function(item)

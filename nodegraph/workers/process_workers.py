@@ -11,11 +11,9 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, BinaryIO
 
-# The path of the calling program is set after the start of Python: the folder of a script may have
-# a file with the name of a standard module, such as encodings.py.
-_PROGRAM = f"import sys; sys.path[:] = sys.argv[3:]; from {__name__} import main; main()"
+_PROGRAM = f"from {__name__} import main; main()"
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
@@ -65,8 +63,8 @@ class WorkerProcess:
                 try:
                     kind, value = self._exchange(process, (self.function, argument))
                     while kind == "question":
-                        kind, value = self._exchange(process, _outcome(self.answer, value))
-                    return _result(kind, value)
+                        kind, value = self._exchange(process, outcome_of(self.answer, value))
+                    return result_of(kind, value)
                 except ChildProcessError:
                     if is_last or self._process is not process:  # ended by ``close``
                         raise
@@ -81,19 +79,10 @@ class WorkerProcess:
         process = self._process
         self._process = None
         if process is not None:
-            _end(process)
+            end_process(process)
 
     def _start(self) -> subprocess.Popen[bytes]:
-        limits = [str(self.seconds), str(self.memory_bytes)]
-        paths = [path or os.getcwd() for path in sys.path]
-        return subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, *limits, *paths],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**dict.fromkeys(_THREADS, "1"), **os.environ},
-            start_new_session=True,  # Ctrl-C interrupts the program only
-        )
+        return start_python(_PROGRAM, str(self.seconds), str(self.memory_bytes))
 
     def _exchange(self, process: subprocess.Popen[bytes], message: object) -> tuple[str, Any]:
         """Send a message and return the reply."""
@@ -102,12 +91,12 @@ class WorkerProcess:
         if self.seconds:
             timer.start()
         try:
-            _send(process.stdin, message)
+            send(process.stdin, message)
             replies: Any = process.stdout
-            kind, value = _PlainUnpickler(replies).load()
+            kind, value = PlainUnpickler(replies).load()
         except Exception as error:
             is_late = self.seconds > 0 and not timer.is_alive()
-            _end(process)
+            end_process(process)
             if isinstance(error, TypeError):  # the reply is more than plain data
                 raise
             status = process.returncode
@@ -120,32 +109,65 @@ class WorkerProcess:
         return kind, value
 
 
-class _PlainUnpickler(pickle.Unpickler):
+def start_python(program: str, *arguments: str) -> subprocess.Popen[bytes]:
+    """Start Python with pipes, and with the search path of this program.
+
+    The standard library comes first, and the path is set after the start: the folder of a script
+    may have a file with the name of a standard module, such as encodings.py.
+
+    Args:
+        program: The program.
+        arguments: Its arguments, from ``sys.argv[1]``.
+    """
+    folders = [folder or os.getcwd() for folder in sys.path]
+    standard = os.path.dirname(os.__file__)
+    own = (standard, os.path.join(standard, "lib-dynload"))
+    folders.sort(key=lambda folder: folder not in own)
+    return subprocess.Popen(
+        [sys.executable, "-c", f"import sys; sys.path[:] = {folders!r}; {program}", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**dict.fromkeys(_THREADS, "1"), **os.environ},
+        start_new_session=True,  # Ctrl-C interrupts the program only
+    )
+
+
+class PlainUnpickler(pickle.Unpickler):
     """An unpickler of texts, numbers, lists and the like, which executes no code."""
 
     def find_class(self, module: str, name: str) -> Any:
+        """Raise TypeError, since plain data has no classes."""
         raise TypeError(f"a process sent more than plain data: {module}.{name}")
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def end_process(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process, close its pipes, and wait for its end."""
     process.kill()
     with contextlib.suppress(OSError), process:
         pass  # closes the pipes, and waits
 
 
-def _send(stream: Any, message: object) -> None:
+def send(stream: Any, message: object) -> None:
+    """Write a pickled message to a pipe."""
     pickle.dump(message, stream)
     stream.flush()
 
 
-def _outcome(function: Any, argument: object) -> tuple[str, Any]:
+def outcome_of(function: Any, argument: object) -> tuple[str, Any]:
+    """Call a function. Return ``"value"`` and its result, or ``"error"`` and a text."""
     try:
         return "value", function(argument)
     except Exception as error:
         return "error", f"{type(error).__name__}: {error}"
 
 
-def _result(kind: str, value: Any) -> Any:
+def result_of(kind: str, value: Any) -> Any:
+    """Return the result of ``outcome_of``.
+
+    Raises:
+        RuntimeError: If the function raised.
+    """
     if kind == "error":
         raise RuntimeError(value)
     return value
@@ -164,20 +186,17 @@ def ask_caller(question: object) -> Any:
     """
     requests, replies, seconds = _pipe
     _end_after(0)
-    _send(replies, ("question", question))
+    send(replies, ("question", question))
     kind, value = pickle.load(requests)
     _end_after(seconds)
-    return _result(kind, value)
+    return result_of(kind, value)
 
 
 def main() -> None:
     """Serve calls until the pipe is closed."""
     seconds = float(sys.argv[1])
     memory_bytes = int(float(sys.argv[2]))
-    requests = os.fdopen(os.dup(0), "rb")
-    replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(2, 1)  # printed text is not a reply
+    requests, replies = pipes()
     with contextlib.suppress(ImportError, ValueError, OSError):  # not on Windows
         import resource
 
@@ -191,9 +210,21 @@ def main() -> None:
         while True:
             function, argument = pickle.load(requests)
             _end_after(seconds)
-            outcome = _outcome(function, argument)
+            outcome = outcome_of(function, argument)
             _end_after(0)
-            _send(replies, outcome)
+            send(replies, outcome)
+
+
+def pipes() -> tuple[BinaryIO, BinaryIO]:
+    """Return the pipes of requests and replies, in a process of ``start_python``.
+
+    Texts that the process prints are dropped.
+    """
+    requests = os.fdopen(os.dup(0), "rb")
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    return requests, replies
 
 
 def _end_after(seconds: float) -> None:

@@ -80,6 +80,15 @@ def test_one_processor_computes_everything(monkeypatch) -> None:
     assert not any(is_elsewhere for _, is_elsewhere in results(*range(1, 20)))
 
 
+def test_number_of_processes_comes_from_the_environment(monkeypatch) -> None:
+    monkeypatch.undo()
+    monkeypatch.setenv("NODEKIN_PROCESSES", "1")
+    assert idle_processors.running_workers() is None
+    monkeypatch.setenv("NODEKIN_PROCESSES", "all")
+    with pytest.raises(ValueError, match="NODEKIN_PROCESSES must be the number of processes"):
+        idle_processors.running_workers()
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_forked_process_leaves_the_processes_to_its_parent(workers) -> None:

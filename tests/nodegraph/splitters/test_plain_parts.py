@@ -1,0 +1,88 @@
+"""Groups of nodekin's splitters are equal if several processes split the documents."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from nodekin.nodegraph import (
+    Document,
+    NodeGraph,
+    PassageSplitter,
+    RecursiveSplitter,
+    SentenceSplitter,
+    split_paragraphs,
+    split_sentences,
+)
+from nodekin.nodegraph import builder as builder_module
+from nodekin.nodegraph.splitters.plain_parts import plain_splitter
+from nodekin.nodegraph.workers import idle_processors
+
+SECTION = """# Tea {n}
+
+Green tea {n} is steamed. 绿茶{n}是蒸的。
+
+| a | b |
+|---|---|
+| {n} | 2 |
+
+"""
+DOCUMENTS = [
+    *(Document(SECTION.format(n=n) * 9, {"file_name": f"{n}.md"}) for n in range(150)),
+    *(Document(f"Page {n}.\fNext page. " * 30, {"page_unit": "page"}) for n in range(20)),
+    Document("Title\n=====\n\nText. " * 40, {"file_name": "tea.rst", "year": 2024}),
+    Document(" \n "),
+    Document("\ud800 lone surrogate. And more."),
+]
+SPLITTERS = [
+    PassageSplitter(),
+    PassageSplitter(40, headings=False),
+    SentenceSplitter(60, 10),
+    RecursiveSplitter(50, 5),
+    split_sentences,
+    split_paragraphs,
+]
+
+
+@pytest.fixture
+def workers(monkeypatch) -> Iterator[Any]:
+    monkeypatch.setattr(idle_processors, "processors", lambda: 3)
+    monkeypatch.setattr(idle_processors, "_workers", None)
+    monkeypatch.setattr(builder_module, "WORTH_STARTING", 1)
+    started = idle_processors.running_workers()
+    assert started is not None
+    with closing(started):
+        yield started
+
+
+def nodes_of(splitter: Any) -> list[tuple[Any, ...]]:
+    """Return the nodes of a splitter, and of sentences below them, also after a change."""
+    graph = NodeGraph()
+    graph.add(DOCUMENTS)
+    graph.create_node_group("part", splitter)
+    graph.create_node_group("sentence", split_sentences, parent="part")
+    found = []
+    for document in DOCUMENTS[:2]:
+        for node in (*graph.nodes("part"), *graph.nodes("sentence")):
+            place = (node.start, node.end, node.order, node.parent_id)
+            found.append((node.id, node.text, dict(node.metadata), *place))
+        graph.add(Document("# New\n\nOne. Two.", id="new"))
+        graph.remove(document.id)
+    return found
+
+
+@pytest.mark.parametrize("splitter", SPLITTERS, ids=str)
+def test_nodes_are_equal_with_several_processes(monkeypatch, workers, splitter) -> None:
+    found = nodes_of(splitter)
+    assert workers.num_running > 0
+    monkeypatch.setattr(idle_processors, "processors", lambda: 1)
+    assert found == nodes_of(splitter)
+
+
+def test_transforms_of_users_stay_in_their_process() -> None:
+    class OwnSplitter(SentenceSplitter):
+        pass
+
+    for transform in (str.split, OwnSplitter(), PassageSplitter(length=len)):
+        assert plain_splitter(transform) is None
