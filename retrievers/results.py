@@ -92,7 +92,7 @@ class ScoredNode:
     Attributes:
         node: The node.
         score: The score. Its range depends on the retriever.
-        evidence: The matches, the best match first.
+        evidence: The matches, the best match first. ``repr(result)`` leaves them out.
 
     Example:
         >>> from nodekin.nodegraph import Document, NodeGraph
@@ -106,7 +106,7 @@ class ScoredNode:
 
     node: Node
     score: float
-    evidence: tuple[Evidence, ...] = ()
+    evidence: tuple[Evidence, ...] = field(default=(), repr=False)
 
     if not TYPE_CHECKING:  # a type checker reports missing attributes itself
 

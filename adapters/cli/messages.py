@@ -47,6 +47,8 @@ def group_sizes(sizes: Mapping[str, int]) -> str:
     """
     parts = []
     for group, size in sizes.items():
+        if group.endswith(" entity"):  # of the index of links, which readers do not search
+            continue
         name = f"group {group}"
         parts.append(message(name, count=size) if name in _LINES else f"{size:,} {group}")
     return message("comma").join(parts)

@@ -93,6 +93,12 @@ def test_to_dict_converts_other_values_to_text() -> None:
     assert json.loads(written)["score"] == 0.25
 
 
+def test_repr_of_result_leaves_evidence_out(library) -> None:
+    (result,) = Retriever(library, "sentence", top_k=1)("river")
+    assert result.evidence
+    assert repr(result) == f"ScoredNode(node={result.node!r}, score={result.score!r})"
+
+
 def test_output_format_of_call_overrides_default(library) -> None:
     retriever = Retriever(library, "sentence", top_k=2)
     assert retriever("river", output_format="content") == ["river water", "river bank"]

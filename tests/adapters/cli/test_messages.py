@@ -112,7 +112,7 @@ def test_with_short_paths(monkeypatch, tmp_path, text, short):
 
 def test_group_sizes_have_plurals(monkeypatch):
     monkeypatch.setenv("LC_ALL", "C")
-    sizes = {"passage": 1, "sentence": 1200, "line": 3}
+    sizes = {"passage": 1, "sentence": 1200, "passage entity": 1, "line": 3}
     assert group_sizes(sizes) == "1 passage, 1,200 sentences, 3 line"
 
 
