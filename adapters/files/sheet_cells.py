@@ -236,7 +236,7 @@ def _read_cell(
         cells.texts[position] = style.marked(text)
 
 
-class _Row(NamedTuple):
+class _SheetRow(NamedTuple):
     """A row: its number, from 0, and the place of its cells in the XML."""
 
     number: int
@@ -245,7 +245,7 @@ class _Row(NamedTuple):
     end: int
 
 
-def _rows(data: bytes) -> Iterator[_Row]:
+def _rows(data: bytes) -> Iterator[_SheetRow]:
     """Yield the rows of a sheet."""
     matches = list(_ROW.finditer(data))
     ends = [*(match.start() for match in matches[1:]), len(data)]
@@ -253,10 +253,10 @@ def _rows(data: bytes) -> Iterator[_Row]:
     for match, end in zip(matches, ends, strict=False):
         attributes = _attributes(match[1])
         number = integer(attributes.get("r"), number + 2) - 1
-        yield _Row(number, _is_hidden(attributes, "ht"), match.end(), end)
+        yield _SheetRow(number, _is_hidden(attributes, "ht"), match.end(), end)
 
 
-def _filled_cells(data: bytes, row: _Row) -> Iterator[tuple[int, bytes, bytes, bytes]]:
+def _filled_cells(data: bytes, row: _SheetRow) -> Iterator[tuple[int, bytes, bytes, bytes]]:
     """Yield the cells of a row that have a value: column, style, kind and value."""
     column = -1
     for letters, style, kind, others, content, value in _CELL.findall(data, row.start, row.end):
