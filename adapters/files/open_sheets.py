@@ -125,18 +125,18 @@ def _read_row(sheet: _Sheet, line: Element, styles: Mapping[str, TextRun]) -> No
     """Read the displayed texts of a row."""
     count = _repeated(line, _ROWS_REPEATED)
     column = 0
-    is_filled = False
+    last_column = -1
     for cell in line:
         width = _repeated(cell, _COLUMNS_REPEATED)
         paragraphs = cell.findall(_PARAGRAPH)
         if paragraphs:
-            is_filled = True
-            sheet.last_column = max(sheet.last_column, column + min(width, _MAX_REPEATED) - 1)
+            last_column = column + min(width, _MAX_REPEATED) - 1
             text = _shown(cell, paragraphs, styles)
             if text is not None:
                 _store(sheet, text, column, width, count)
         column += width
-    if is_filled and line.get(_VISIBILITY) in _HIDDEN:
+    sheet.last_column = max(sheet.last_column, last_column)
+    if last_column >= 0 and line.get(_VISIBILITY) in _HIDDEN:
         sheet.hidden_rows += range(sheet.row, sheet.row + min(count, _MAX_REPEATED))
     sheet.row += count
 
