@@ -238,6 +238,8 @@ class ScoredNode:
     def explain(self) -> str:
         """Return in words how the node was found: a line for the result, one for each match.
 
+        The matches of one retriever share its part of the score, which their first line has.
+
         Example:
             >>> from nodekin.nodegraph import NodeGraph
             >>> from nodekin.retrievers import Retriever
@@ -250,12 +252,17 @@ class ScoredNode:
               0.6931  sentence  bm25 for "green": "Green tea"
         """
         lines = [f"{self.score:.4f}  {self.node.group}  {_quoted(self.node.text)}"]
+        shared = set()
         for match in self.evidence:
             if match.similarity == COPY:
                 lines.append(_also(match))
                 continue
             key = "" if match.embed_key is None else f" ({match.embed_key})"
-            share = "" if match.share is None else f", which gave {match.share:.4f}"
+            source = (match.group, match.similarity, key, match.query, match.share)
+            share = ""
+            if match.share is not None and source not in shared:
+                share = f", which gave {match.share:.4f}"
+            shared.add(source)
             matches = "itself" if match.node == self.node else _quoted(match.node.text)
             searched = ", ".join(match.searched_with)
             searched = f", searched with {searched}" if searched else ""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import chain
 from typing import Any
 
 import click
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
@@ -113,7 +115,7 @@ def _print_answer(streaming: AnswerStream, model: str, json: bool, quiet: bool) 
     waiting = Console(stderr=True, quiet=quiet, markup=False).status(f"waiting for {model}")
     is_empty = True
     with waiting, streaming as stream:
-        for piece in stream:
+        for piece in wrapped(stream, _width()):
             waiting.stop()
             is_empty = is_empty and not piece
             if not json:
@@ -128,6 +130,53 @@ def _print_answer(streaming: AnswerStream, model: str, json: bool, quiet: bool) 
     for note in () if json or quiet else answer.notes:
         warn(_in_options(note))
     return answer
+
+
+def _width() -> int | None:
+    """Return the columns of a terminal. None for files and pipes, whose lines are not wrapped."""
+    return Console().width if sys.stdout.isatty() else None
+
+
+def wrapped(pieces: Iterable[str], width: int | None) -> Iterator[str]:
+    """Yield the pieces of a text with a line end instead of a space where a line is full.
+
+    Text without spaces, such as Chinese, is left to the terminal.
+
+    Args:
+        pieces: The pieces of the text, which may end inside a word.
+        width: The columns of a line. If None, the pieces are unchanged.
+
+    Example:
+        >>> "".join(wrapped(["Green tea is ste", "amed. It keeps."], 12)).split("\\n")
+        ['Green tea is', 'steamed. It', 'keeps.']
+    """
+    if width is None:
+        yield from pieces
+        return
+    column = 0
+    space = ""
+    word = ""
+    for char in chain.from_iterable(pieces):
+        if char not in " \n":
+            word += char
+            continue
+        text, column = _placed(space, word, column, width)
+        yield text
+        space = char
+        word = ""
+    yield _placed(space, word, column, width)[0]
+
+
+def _placed(space: str, word: str, column: int, width: int) -> tuple[str, int]:
+    """Return a word after its space or line end, and the column after the word."""
+    length = cell_len(word)
+    is_full = column + 1 + length > width
+    if space == " " and word and is_full and length <= width:
+        space = "\n"
+    if space == "\n":
+        column = 0
+    column += len(space.strip("\n")) + length
+    return space + word, column if column <= width else column % width
 
 
 def _in_options(note: str) -> str:

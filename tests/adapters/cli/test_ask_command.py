@@ -1,9 +1,11 @@
 import json
 
 import pytest
+from rich.cells import cell_len
 from support.sample_files import pdf_of
 from support.scripted_server import ChatServer, serving
 
+from nodekin.adapters.cli.ask_command import wrapped
 from nodekin.retrievers.strategies.strategy_registry import STRATEGIES
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
@@ -172,3 +174,21 @@ def test_question_without_results_names_skipped_files(nodekin, server, here):
     assert ran.status == 1
     assert "1 file was skipped: 1 scanned PDF (scan.pdf): read with: nodekin index" in ran.err
     assert nodekin("ask", "zebra", "-q").err == ""
+
+
+@pytest.mark.parametrize("size", [1, 3, 500])
+def test_answers_are_wrapped_at_spaces_in_a_terminal(size):
+    text = "Green tea is steamed.\n\n- It keeps its fresh colour for years  [1].\n绿茶不发酵。" * 3
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    lines = "".join(wrapped(pieces, 20)).split("\n")
+    assert max(map(cell_len, lines)) <= 20
+    assert lines[:5] == [
+        "Green tea is",
+        "steamed.",
+        "",
+        "- It keeps its fresh",
+        "colour for years ",
+    ]
+    assert "".join(wrapped(pieces, 20)).split() == text.split()
+    assert "".join(wrapped(pieces, None)) == text
+    assert "".join(wrapped([], 20)) == ""
