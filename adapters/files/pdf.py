@@ -162,7 +162,8 @@ def _layout(placed: Any, projections: Sequence[Sequence[float]]) -> Any:
     xs = x0 + a * left + c * top, x0 + a * right + c * bottom
     ys = y0 + b * left + d * top, y0 + b * right + d * bottom
     edges = [np.minimum(*xs), np.minimum(*ys), np.maximum(*xs), np.maximum(*ys)]
-    corners = np.clip(np.nan_to_num(edges, nan=-_FARTHEST), -_FARTHEST, _FARTHEST)
+    corners = np.minimum(np.maximum(edges, -_FARTHEST), _FARTHEST)
+    corners[np.isnan(corners)] = -_FARTHEST
     is_upright = (b == 0) & (c == 0) & (a > 0) & (is_line > 0)
     return np.vstack([starts, ends, *corners, is_upright]).T
 
@@ -296,7 +297,9 @@ def _displayed_lines(
 def _is_outside(line: TextLine, edges: Sequence[float]) -> bool:
     """Return whether a line is beyond the edges of a page: left, bottom, right, top."""
     x0, y0, x1, y1 = line.rectangle
-    return x1 < edges[0] or x0 > edges[2] or y1 < edges[1] or y0 > edges[3]
+    left, bottom, right, top = edges
+    is_beside = x1 < left or x0 > right
+    return is_beside or y1 < bottom or y0 > top
 
 
 def _is_tiny(textpage: Any, line: TextLine) -> bool:

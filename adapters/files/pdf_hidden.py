@@ -92,7 +92,8 @@ def _may_hide(objects: PageObjects) -> bool:
         return False
     if _INVISIBLE in [_mode(text) for text in objects.texts]:
         return True
-    if any(_may_be_unseen(color) for color in {_color(text) for text in objects.texts}):
+    colors = {_color(text) for text in objects.texts}
+    if any(_may_be_unseen(color) for color in colors):
         return True
     return any(_is_wide(box) for box in objects.paths.values())
 
@@ -189,11 +190,10 @@ def _color(item: int) -> Color | None:
 
 def _is_near(first: Color, second: Color) -> bool:
     """Return whether two colors look alike."""
-    return (
-        abs(first[0] - second[0]) <= _NEAR
-        and abs(first[1] - second[1]) <= _NEAR
-        and abs(first[2] - second[2]) <= _NEAR
-    )
+    red, green, blue, _ = first
+    other_red, other_green, other_blue, _ = second
+    differences = (red - other_red, green - other_green, blue - other_blue)
+    return max(abs(difference) for difference in differences) <= _NEAR
 
 
 class _Text(NamedTuple):
@@ -289,7 +289,7 @@ def _is_rectangle(path: int) -> bool:
     points = {_point(segment) for segment in segments}
     xs = {x for x, _ in points}
     ys = {y for _, y in points}
-    return len(points) == 4 and len(xs) == 2 and len(ys) == 2
+    return (len(points), len(xs), len(ys)) == (4, 2, 2)
 
 
 _POINT = (c_float * 2)()
@@ -340,21 +340,27 @@ _MAX_PAIRS = 100_000  # texts and areas that are compared in one step
 
 def _with_surroundings(texts: Sequence[_Text], areas: Sequence[_Area]) -> Iterator[_Seen]:
     """Yield texts with the areas around their centers, up to a point."""
-    left, bottom, right, top = np.reshape([area.box for area in areas], (-1, 4)).T
+    outer = np.reshape([area.box for area in areas], (-1, 4)).T
     step = 1 + _MAX_PAIRS // max(1, len(areas))
     for start in range(0, len(texts), step):
         some = texts[start : start + step]
         boxes = [text.drawn.box() for text in some]
-        x0, y0, x1, y1 = np.transpose(boxes)[:, :, None]
-        x = (x0 + x1) / 2
-        y = (y0 + y1) / 2
-        is_across = (left - 1 <= x) & (x <= right + 1)
-        is_around = is_across & (bottom - 1 <= y) & (y <= top + 1)
+        inner = np.transpose(boxes)[:, :, None]
         around: list[list[_Area]] = [[] for _ in some]
-        for number, at in np.argwhere(is_around).tolist():
+        for number, at in np.argwhere(_are_around(outer, inner)).tolist():
             around[number].append(areas[at])
         for text, box, its_areas in zip(some, boxes, around, strict=True):
             yield _Seen(text, box, its_areas)
+
+
+def _are_around(outer: Any, inner: Any) -> Any:
+    """Return an array: whether outer boxes have the centers of inner boxes, up to a point."""
+    left, bottom, right, top = outer
+    x0, y0, x1, y1 = inner
+    x = (x0 + x1) / 2
+    y = (y0 + y1) / 2
+    is_across = (left - 1 <= x) & (x <= right + 1)
+    return is_across & (bottom - 1 <= y) & (y <= top + 1)
 
 
 def _is_hidden(seen: _Seen, *, is_scan: bool) -> bool:

@@ -213,7 +213,9 @@ _MAX_HEADER = 400  # characters of a line that may be a header with the number o
 
 
 def _is_page_number(text: str) -> bool:
-    return len(text) <= _MAX_HEADER and _PAGE_NUMBER.fullmatch(text) is not None
+    if len(text) > _MAX_HEADER:
+        return False
+    return _PAGE_NUMBER.fullmatch(text) is not None
 
 
 _NUMBER = re.compile(r"(?<!\d)\d{1,5}(?!\d)")
@@ -317,8 +319,9 @@ def _running_titles(pages: Sequence[Lines], margins: _Margins) -> dict[int, set[
         return {}
     longest = max(len(text) for text in chain(*likely.values()))
     limit = min(80, 2 * longest)
-    short = (x.text for x in chain(*pages) if len(x.text) < limit and _height(x) not in likely)
-    titles = {"", *_unspaced("\0".join(short)).split("\0")}
+    short = [line for line in chain(*pages) if len(line.text) < limit]
+    others = [line.text for line in short if _height(line) not in likely]
+    titles = {"", *_unspaced("\0".join(others)).split("\0")}
 
     def is_of_titles(text: str) -> bool:
         text = _unspaced(text)
@@ -363,7 +366,10 @@ def _keys(text: str, page: int) -> Iterator[str]:
     if len(text) > _MAX_HEADER:
         return
     numbers = list(_NUMBER.finditer(text))
-    if len(numbers) > 1 or len(text.split()) > 3 or len(_CJK.findall(text)) > 5:
+    words = len(text.split())
+    chinese = len(_CJK.findall(text))
+    is_sentence = words > 3 or chinese > 5
+    if is_sentence or len(numbers) > 1:
         for number in numbers:
             before = text[: number.start()]
             after = text[number.end() :]
@@ -375,7 +381,8 @@ def _is_on_most(numbers: Sequence[int], count: int) -> bool:
     """Return whether most pages, or most left or right pages, are in a list of page numbers."""
     on = set(numbers)
     is_one_side = len({number % 2 for number in on}) == 1
-    if is_one_side and len(on) >= max(2, min(3, (count + 1) // 2)):
+    least = max(2, min(3, (count + 1) // 2))
+    if is_one_side and len(on) >= least:
         return len(on) > count // 4
     return len(on) >= max(2, min(3, count), count // 2 + 1)
 
@@ -564,15 +571,18 @@ def _blocks(
                 margin = following.x0
             else:
                 is_indented = following.x0 - margin > 0.8 * line.size
-                if (
-                    not _is_full(line, following, edge)
-                    or (is_indented and not _ITEM.match(lines[start].text))
-                    or _begins_item(lines[start], line, following)
-                ):
+                if is_indented and not _ITEM.match(lines[start].text):
+                    break
+                if not _continues_below(lines[start], line, following, edge):
                     break
                 margin = following.x0 if at == start + 1 else min(margin, following.x0)
             at += 1
         yield start, at, level
+
+
+def _continues_below(first: TextLine, line: TextLine, following: TextLine, edge: float) -> bool:
+    """Return whether the line below a line continues the block that begins with ``first``."""
+    return _is_full(line, following, edge) and not _begins_item(first, line, following)
 
 
 def _begins_item(first: TextLine, line: TextLine, following: TextLine) -> bool:
@@ -583,7 +593,9 @@ def _begins_item(first: TextLine, line: TextLine, following: TextLine) -> bool:
     if not _ITEM.match(following.text):
         return False
     may_be_inside = following.text[0] in "-–(" or following.text[0].isdigit()
-    return not may_be_inside or bool(_ITEM.match(first.text) or _SENTENCE_END.search(line.text))
+    if not may_be_inside:
+        return True
+    return bool(_ITEM.match(first.text) or _SENTENCE_END.search(line.text))
 
 
 def _columns(lines: Lines, pitch: float) -> tuple[list[bool], list[float]]:
@@ -664,7 +676,8 @@ def _have_same_columns(row: TableRow, other: TableRow) -> bool:
     """Return whether two rows begin at the same place and have equally many cells."""
     _, (left, *_) = row[0]
     _, (other_left, *_) = other[0]
-    return len(row) == len(other) and abs(left - other_left) <= 3
+    is_aligned = abs(left - other_left) <= 3
+    return is_aligned and len(row) == len(other)
 
 
 def _headings(
@@ -689,7 +702,8 @@ def _headings(
 
 
 def _may_be_title(text: str) -> bool:
-    return len(text) <= 150 and any(character.isalpha() for character in text)
+    has_letters = any(character.isalpha() for character in text)
+    return has_letters and len(text) <= 150
 
 
 # The squeezed number of a heading, which the outline may omit.
@@ -784,7 +798,8 @@ def _heading_number(
     is_wrapped = (
         at + 1 < len(lines) and is_below[at + 1] and line.x1 > lines[at + 1].x1 - 2 * line.size
     )
-    is_item = match[2] and len(number) == 1 and _rounded(line.size) not in levels
+    is_usual_size = _rounded(line.size) not in levels
+    is_item = is_usual_size and match[2] and len(number) == 1
     is_text = not line.is_bold and (is_below[at] or is_wrapped or is_item)
     return () if is_text or _SENTENCE_END.search(line.text) else number
 

@@ -220,7 +220,8 @@ def _with_raised_digits(ruler: Ruler, text: str) -> str:
             before = text[start - 1] if start else "\n"
         beside = start if before.isspace() else start - 1
         first = _first_raised(ruler, text, start, end, beside)
-        if before in "\r\n" and end < len(text) and not text[end].isspace():
+        following = text[end : end + 1].strip()
+        if following and before in "\r\n":
             first = min(first, _first_raised(ruler, text, start, end, end))
         if first < end and _may_be_raised(ruler, text, first, end):
             text = text[:first] + text[first:end].translate(RAISED) + text[end:]
@@ -270,15 +271,18 @@ def _parting(ruler: Ruler, text: str, start: int, stop: int, size: float) -> int
     """
     x0, first = ruler.point(start)
     _, last = ruler.point(stop - 1)
-    quarters = (ruler.point(start + (stop - start) * n // 4) for n in (1, 2, 3))
-    if abs(first - last) <= 0.6 * size or not any(abs(x - x0) > size for x, _ in quarters):
+    if abs(first - last) <= 0.6 * size:
+        return 0
+    quarters = [ruler.point(start + (stop - start) * n // 4) for n in (1, 2, 3)]
+    if not any(abs(x - x0) > size for x, _ in quarters):
         return 0
     before = start
     after = stop - 1
     while after - before > 1:
         middle = (before + after) // 2
         _, height = ruler.point(middle)
-        if not text[middle].isspace() and abs(height - last) < abs(height - first):
+        is_nearer_to_end = abs(height - last) < abs(height - first)
+        if is_nearer_to_end and not text[middle].isspace():
             after = middle
         else:
             before = middle

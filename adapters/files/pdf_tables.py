@@ -145,7 +145,8 @@ def _merged(rules: Sequence[_Rule]) -> list[_Rule]:
 
 def _grids(horizontal: Sequence[_Rule], vertical: Sequence[_Rule]) -> Iterator[_Grid]:
     """Yield groups of connected rules with at least two rows and two columns."""
-    if not vertical or max(len(horizontal), len(vertical)) > _MAX_RULES:
+    most = max(len(horizontal), len(vertical))
+    if not vertical or most > _MAX_RULES:
         return
     waiting = [[*horizontal], [*vertical]]
     while waiting[0]:
@@ -160,7 +161,7 @@ def _grids(horizontal: Sequence[_Rule], vertical: Sequence[_Rule]) -> Iterator[_
         rows, columns = (sorted(group) for group in groups)
         xs = _positions(columns, rows)
         ys = _positions(rows, columns)
-        if len(xs) > 2 and len(ys) > 2:
+        if min(len(xs), len(ys)) > 2:
             yield _Grid(rows, columns, xs, ys[::-1])
 
 
@@ -301,7 +302,8 @@ def _row(
 
 def _count_rows(cells: Sequence[_CellLines]) -> int:
     """Return the number of rows between two rules: all cells have lines at equal heights."""
-    if len(cells) < 2 or len({len(cell) for cell in cells}) > 1:
+    has_equal_lengths = len({len(cell) for cell in cells}) == 1
+    if len(cells) < 2 or not has_equal_lengths:
         return 1
     for row in zip(*cells, strict=True):
         if max(row)[0] - min(row)[0] > _NEAR:
