@@ -160,7 +160,9 @@ def joined_runs(runs: Iterable[TextRun]) -> str:
     runs = list(runs)
     if len(runs) == 1 and not runs[0].height:
         return runs[0].marked()
-    written = _written_scripts(_merged_runs(runs))
+    written = list(_written_scripts(_merged_runs(runs)))
+    if not any(run.is_struck for run in written):
+        return "".join(run.text for run in written)
     return "".join(run.marked() for run in _merged_runs(written))
 
 
@@ -181,13 +183,13 @@ def _written_scripts(runs: Sequence[TextRun]) -> Iterator[TextRun]:
     """Yield the runs with their superscripts and subscripts as text."""
     before = ""
     for at, run in enumerate(runs):
-        text = run.text
-        if run.height:
+        text, height, is_struck = run
+        if height:
             after = "".join(following.text for following in runs[at + 1 : at + 2])
-            write = superscript if run.height > 0 else subscript
+            write = superscript if height > 0 else subscript
             text = write(before, text.strip(), after)
         before += text
-        yield TextRun(text, is_struck=run.is_struck)
+        yield TextRun(text, 0, is_struck)
 
 
 _STRUCK_LINE = re.compile(r"\S(?:[^\n]*\S)?")

@@ -7,6 +7,7 @@ import re
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from itertools import zip_longest
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
@@ -106,7 +107,12 @@ def relations(archive: zipfile.ZipFile, name: str) -> dict[str, Relation]:
 
 def local_name(element: Element) -> str:
     """Return the name of an element without its namespace. A comment has no name."""
-    return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
+    return _name_of(element.tag)
+
+
+@lru_cache(maxsize=10_000)
+def _name_of(tag: object) -> str:
+    return tag.rpartition("}")[2] if isinstance(tag, str) else ""
 
 
 def attribute(element: Element, name: str) -> str:
@@ -126,7 +132,7 @@ _INTEGER = re.compile(r"-?\d{1,9}")
 
 def named(element: Element, *names: str) -> Iterator[Any]:
     """Yield the elements below an element with one of these names without a namespace."""
-    return (inner for inner in element.iter() if local_name(inner) in names)
+    return (inner for inner in element.iter() if _name_of(inner.tag) in names)
 
 
 def texts(element: Element, *names: str) -> str:
