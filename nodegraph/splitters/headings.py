@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from ..errors import check_integer
@@ -237,7 +236,13 @@ def toml_headings(text: str) -> Iterator[Heading]:
             yield at, min(name.count(".") + 1, 6), name
 
 
-_asciidoc_headings = partial(_marked_headings, heading=_ASCIIDOC, fence=_ASCIIDOC_FENCE)
+def _asciidoc_headings(text: str) -> Iterator[Heading]:
+    return _marked_headings(text, _ASCIIDOC, _ASCIIDOC_FENCE)
+
+
+def _org_headings(text: str) -> Iterator[Heading]:
+    return _marked_headings(text, _ORG)
+
 
 _BY_SUFFIX: dict[str, Callable[[str], Iterator[Heading]]] = {
     ".rst": rst_headings,
@@ -245,7 +250,7 @@ _BY_SUFFIX: dict[str, Callable[[str], Iterator[Heading]]] = {
     ".asciidoc": _asciidoc_headings,
     ".tex": latex_headings,
     ".ltx": latex_headings,
-    ".org": partial(_marked_headings, heading=_ORG),
+    ".org": _org_headings,
     ".toml": toml_headings,
     ".ini": toml_headings,
     ".cfg": toml_headings,
