@@ -13,6 +13,12 @@ _DESCRIPTIONS = {
 """Descriptions of failed requests by status. 500 stands for all other statuses."""
 
 
+_NO_PROTOCOL = (
+    "the address of the model server must start with http:// or https://, got {url!r}; it is "
+    "base_url= or OPENAI_BASE_URL"
+)
+
+
 def describe_server_error(error: BaseException | None) -> str:
     """Return the address of a model server and the cause of a failed request.
 
@@ -29,6 +35,8 @@ def describe_server_error(error: BaseException | None) -> str:
         return str(error)
     for path in ("/chat/", "/embeddings", "/rerank"):
         url = url.partition(path)[0]
+    if not url.startswith(("http://", "https://")):
+        return _NO_PROTOCOL.format(url=url.lstrip("/"))
     status = getattr(error, "status_code", None)
     cause = _first_cause(error) if status is None else error
     kind = 401 if status == 403 else status

@@ -42,7 +42,7 @@ _REMEDIES = {
     "not a database": "the file is not a nodekin graph; choose another path",
     **{"malformed": DAMAGED, "disk image": DAMAGED, "full": _FULL, "disk I/O": _FULL},
     **{"locked": _WRITING, "busy": _WRITING, "readonly": _READ_ONLY, "read-only": _READ_ONLY},
-    "unable to open": "the folder is missing, or the file cannot be opened",
+    "unable to open": "the folder is missing, the path is a folder, or the file cannot be opened",
 }
 """Remedies of errors, by a part of SQLite's message."""
 

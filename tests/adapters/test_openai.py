@@ -203,3 +203,9 @@ def test_unreachable_server_error_names_address_and_cause(socket_enabled, call):
     assert said.startswith("the model server http://127.0.0.1:9/v1 does not answer (")
     assert "refused" in said
     assert "OPENAI_BASE_URL is its address" in said
+
+
+def test_server_address_without_protocol_is_named(socket_enabled):
+    chat = OpenAIChat("abc", base_url="127.0.0.1:9/v1", api_key="-")
+    with pytest.raises(openai.APIConnectionError, match="must start with http:// or https://, got"):
+        chat.complete("tea?")

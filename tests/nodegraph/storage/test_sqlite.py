@@ -87,6 +87,8 @@ def test_damaged_rows_raise_an_error_with_a_remedy(damage: str, tmp_path: Path) 
 def test_missing_folder_raises(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="the folder is missing"):
         NodeGraph(store=tmp_path / "missing" / "g")
+    with pytest.raises(StoreError, match="the path is a folder"):
+        NodeGraph(store=tmp_path)
 
 
 def test_deleted_file_raises_until_the_graph_is_closed(tmp_path: Path) -> None:
