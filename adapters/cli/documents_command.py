@@ -64,7 +64,7 @@ def list_command(store: Path | None, json: bool, quiet: bool) -> int:
         echo_json("list", {"count": len(records), "documents": records})
     else:
         for name, lengths in files.items():
-            number = f" ({len(lengths):,} records)" if len(lengths) > 1 else ""
+            number = message("records", count=len(lengths)) if len(lengths) > 1 else ""
             click.echo(f"{sum(lengths):>11,}  {name}{number}")
     return ExitStatus.SUCCESS if records else ExitStatus.NO_RESULTS
 

