@@ -62,8 +62,7 @@ def bounds(item: int) -> Rectangle:
     """Return the rectangle of an object in its page or form. It is empty if it is unknown."""
     if not _bounds(item, *_EDGES_AT):
         return 0, 0, 0, 0
-    left, bottom, right, top = _EDGES
-    return left, bottom, right, top
+    return _EDGES[0], _EDGES[1], _EDGES[2], _EDGES[3]
 
 
 _draw_mode = direct(raw.FPDFPath_GetDrawMode)
@@ -80,34 +79,46 @@ def draw_mode(path: int) -> tuple[bool, bool]:
 
 
 class PageObjects(NamedTuple):
-    """The objects of a page in the order of drawing: addresses and kinds.
+    """The addresses and the kinds of the objects of a page, in the order of drawing.
 
-    The texts are listed again, and the rectangles of the paths are given by their addresses.
+    The texts are listed again, with their rendering modes. The rectangles of the paths are given by
+    their addresses.
     """
 
     addresses: list[int]
     kinds: list[int]
     texts: list[int]
+    modes: list[int]
     paths: dict[int, Rectangle]
 
 
 _count_objects = direct(raw.FPDFPage_CountObjects)
+_mode = direct(raw.FPDFTextObj_GetTextRenderMode)
 
 _TEXT = raw.FPDF_PAGEOBJ_TEXT
 
 _PATH = raw.FPDF_PAGEOBJ_PATH
+
+_NO_TEXT = raw.FPDF_TEXTRENDERMODE_UNKNOWN
 
 
 def page_objects(page: Any) -> PageObjects:
     """Return the objects of a page."""
     handle = address(page.raw)
     items = [_object(handle, at) for at in range(_count_objects(handle))]
-    kinds = [_kind(item) for item in items]
+    kinds: list[int] = []
     texts: list[int] = []
+    modes: list[int] = []
     paths: dict[int, Rectangle] = {}
-    for item, kind in zip(items, kinds, strict=True):
-        if kind == _TEXT:
+    for item in items:
+        mode = _mode(item)
+        if mode != _NO_TEXT:
             texts.append(item)
-        elif kind == _PATH:
+            modes.append(mode)
+            kinds.append(_TEXT)
+            continue
+        kind = _kind(item)
+        kinds.append(kind)
+        if kind == _PATH:
             paths[item] = bounds(item)
-    return PageObjects(items, kinds, texts, paths)
+    return PageObjects(items, kinds, texts, modes, paths)

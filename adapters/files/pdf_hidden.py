@@ -52,6 +52,16 @@ _MAX_DEPTH = 5  # forms in forms
 
 _SCAN = 0.5  # the share of a page that is a picture
 
+_TEXT = raw.FPDF_PAGEOBJ_TEXT
+
+_PATH = raw.FPDF_PAGEOBJ_PATH
+
+_FORM = raw.FPDF_PAGEOBJ_FORM
+
+_IMAGE = raw.FPDF_PAGEOBJ_IMAGE
+
+_SHADING = raw.FPDF_PAGEOBJ_SHADING
+
 _INVISIBLE = raw.FPDF_TEXTRENDERMODE_INVISIBLE
 
 _FILLED = (raw.FPDF_TEXTRENDERMODE_FILL, raw.FPDF_TEXTRENDERMODE_FILL_CLIP)
@@ -68,7 +78,7 @@ def hidden_objects(page: Any, objects: PageObjects) -> set[int]:
     texts: list[_Text] = []
     areas: list[_Area] = []
     for at, drawn in enumerate(_drawn(objects)):
-        if drawn.kind == raw.FPDF_PAGEOBJ_TEXT:
+        if drawn.kind == _TEXT:
             texts.append(_text(at, drawn))
         elif area := _area(at, drawn):
             areas.append(area)
@@ -84,16 +94,15 @@ def hidden_objects(page: Any, objects: PageObjects) -> set[int]:
 def _may_hide(objects: PageObjects) -> bool:
     """Return whether a page has invisible or white texts, filled areas, or forms.
 
-    Most pages have none. They cost only two calls of PDFium per text and one per path.
+    Most pages have none. They cost only one call of PDFium per text.
     """
-    if raw.FPDF_PAGEOBJ_FORM in objects.kinds:
+    if _FORM in objects.kinds:
         return True
     if not objects.texts:
         return False
-    if _INVISIBLE in [_mode(text) for text in objects.texts]:
+    if _INVISIBLE in objects.modes:
         return True
-    colors = {_color(text) for text in objects.texts}
-    if any(_may_be_unseen(color) for color in colors):
+    if any(_may_be_unseen(color) for color in _colors(objects.texts)):
         return True
     return any(_is_wide(box) for box in objects.paths.values())
 
@@ -137,7 +146,7 @@ class _Drawn(NamedTuple):
 def _drawn(objects: PageObjects) -> Iterator[_Drawn]:
     """Yield the objects of a page in the order of drawing, including those of forms."""
     for item, kind in zip(objects.addresses, objects.kinds, strict=True):
-        if kind == raw.FPDF_PAGEOBJ_FORM:
+        if kind == _FORM:
             yield from _drawn_by_form(item, _IDENTITY, 1, is_opaque=True)
         else:
             yield _Drawn(item, kind, objects.paths.get(item))
@@ -156,7 +165,7 @@ def _drawn_by_form(
     for index in range(_count_objects(form)):
         item = _object_of_form(form, index)
         kind = _kind(item)
-        if kind != raw.FPDF_PAGEOBJ_FORM:
+        if kind != _FORM:
             yield _Drawn(item, kind, None, inner, is_opaque)
         elif depth < _MAX_DEPTH:
             yield from _drawn_by_form(item, inner, depth + 1, is_opaque=is_opaque)
@@ -188,12 +197,21 @@ def _color(item: int) -> Color | None:
     return _COLOR[0], _COLOR[1], _COLOR[2], _COLOR[3]
 
 
+def _colors(items: Sequence[int]) -> set[Color | None]:
+    """Return the fill colors of objects, without calls of ``_color``, which take longer."""
+    colors: set[Color | None] = set()
+    for item in items:
+        is_known = _fill(item, *_COLOR_AT)
+        colors.add((_COLOR[0], _COLOR[1], _COLOR[2], _COLOR[3]) if is_known else None)
+    return colors
+
+
 def _is_near(first: Color, second: Color) -> bool:
     """Return whether two colors look alike."""
     red, green, blue, _ = first
     other_red, other_green, other_blue, _ = second
-    differences = (red - other_red, green - other_green, blue - other_blue)
-    return max(abs(difference) for difference in differences) <= _NEAR
+    difference = max(abs(red - other_red), abs(green - other_green), abs(blue - other_blue))
+    return difference <= _NEAR
 
 
 class _Text(NamedTuple):
@@ -239,9 +257,9 @@ class _Area:
 def _area(at: int, drawn: _Drawn) -> _Area | None:
     """Return the area that an object paints, or None for thin lines and clips."""
     box = drawn.box()
-    if drawn.kind in (raw.FPDF_PAGEOBJ_IMAGE, raw.FPDF_PAGEOBJ_SHADING):
+    if drawn.kind in (_IMAGE, _SHADING):
         return _Area(at, drawn, box)
-    if drawn.kind != raw.FPDF_PAGEOBJ_PATH:
+    if drawn.kind != _PATH:
         return None
     if not _is_wide(box):
         left, bottom, right, top = box
@@ -306,7 +324,7 @@ def _is_scan(page: Any, areas: Sequence[_Area]) -> bool:
     """Return whether pictures cover a page."""
     covered = 0.0
     for area in areas:
-        if area.drawn.kind == raw.FPDF_PAGEOBJ_IMAGE:
+        if area.drawn.kind == _IMAGE:
             left, bottom, right, top = area.box
             covered += (right - left) * (top - bottom)
     width, height = page.get_size()
@@ -367,7 +385,7 @@ def _is_hidden(seen: _Seen, *, is_scan: bool) -> bool:
     """Return whether a text is not displayed."""
     text, box, around = seen
     if text.mode == _INVISIBLE:
-        pictures = [area for area in around if area.drawn.kind == raw.FPDF_PAGEOBJ_IMAGE]
+        pictures = [area for area in around if area.drawn.kind == _IMAGE]
         return not is_scan and not any(_has_center(area.box, box) for area in pictures)
     if any(area.at > text.at and _covers(area, box) for area in around):
         return True

@@ -7,7 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain, groupby, pairwise
+from itertools import chain, pairwise
 from operator import attrgetter
 from statistics import median
 from typing import Any, NamedTuple
@@ -694,8 +694,9 @@ def _headings(
     for size in _sizes_of_authors(lines, levels):
         del levels[size]
     found: _Headings = {}
-    for at, line in enumerate(lines if levels else ()):
-        level = levels.get(_rounded(line.size))
+    level_of = {size: levels.get(_rounded(size)) for size in {line.size for line in lines}}
+    for at, line in enumerate(lines):
+        level = level_of[line.size]
         if level and line.is_placed and _may_be_title(line.text):
             found[at] = level, _heading_height(lines, at)
     return found | _numbered_headings(lines, is_below, levels)
@@ -818,9 +819,12 @@ def _rounded(size: float) -> float:
 
 def _sizes(lines: Iterable[TextLine]) -> Counter[float]:
     """Return the number of characters by rounded size. Zero means unknown."""
+    by_size: dict[float, int] = {}
+    for line in lines:
+        by_size[line.size] = by_size.get(line.size, 0) + len(line.text)
     characters: Counter[float] = Counter()
-    for size, group in groupby(lines, key=attrgetter("size")):
-        characters[_rounded(size)] += sum(len(line.text) for line in group if size)
+    for size, count in by_size.items():
+        characters[_rounded(size)] += count if size else 0
     return characters
 
 
@@ -845,7 +849,8 @@ def _sizes_of_authors(lines: Lines, levels: Mapping[float, int]) -> set[float]:
     if not lines or not levels or any(line.page for line in lines[: body_start + 1]):
         return set()
     title = max(levels)
-    later = {_rounded(line.size) for line in lines[body_start:]} & levels.keys()
+    sizes = {line.size for line in lines[body_start:]}
+    later = {_rounded(size) for size in sizes} & levels.keys()
     last = _rounded(lines[max(0, body_start - 1)].size)  # may be the heading of the text
     above = {_rounded(line.size) for line in lines[:body_start] if line.size}
     return above - later - {title, last} if later or last != title else set()
