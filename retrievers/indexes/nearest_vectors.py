@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ...nodegraph.concurrency import fork_safe_lock
 from .array_files import Arrays, checked
 from .node_table import Mask
+from .vector_codes import VectorCodes
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +25,10 @@ Scores = npt.NDArray[np.float64]
 EXACT = 200_000
 """The maximum number of vectors for a full comparison, which takes milliseconds."""
 
-_GROWTH = 4  # rebuild the HNSW graph after adding 1/4 of its vectors
+CODED = 50_000
+"""The minimum number of vectors for a first comparison in 8 bits."""
+
+_GROWTH = 4  # rebuild the HNSW graph or the codes after adding 1/4 of their vectors
 
 # Settings of HNSW. The recall of the best ten is 0.994 to 1.0.
 M = 16  # neighbors per vector
@@ -38,6 +42,10 @@ EF_SEARCH_PER_HIT = 4
 _FOLLOW_COST = 60  # of a candidate, in compared vectors
 
 _GATHER_COST = 4  # of a copied vector, in compared vectors
+
+_SELECT_COST = 20  # of a vector that a filter keeps, in vectors compared by codes
+
+_FEW_QUERIES = 4  # that are compared one by one
 
 _MAX_LEVELS = 8  # of a vector; FAISS makes no more for M = 16
 
@@ -203,8 +211,19 @@ def wants_hnsw(count: int, hnsw: Hnsw | None) -> bool:
     return count > EXACT and count > built * (1 + 1 / _GROWTH)
 
 
+def wants_codes(count: int, codes: VectorCodes | None) -> bool:
+    """Return whether new codes of a number of vectors should be made."""
+    made = 0 if codes is None else len(codes)
+    return count > CODED and count > made * (1 + 1 / _GROWTH)
+
+
 def nearest(
-    vectors: Floats, queries: Floats, limit: int | None, allowed: Mask, hnsw: Hnsw | None = None
+    vectors: Floats,
+    queries: Floats,
+    limit: int | None,
+    allowed: Mask,
+    hnsw: Hnsw | None = None,
+    codes: VectorCodes | None = None,
 ) -> list[tuple[Numbers, Scores]]:
     """Return, for each query, the rows with the highest cosines, and the cosines, unsorted.
 
@@ -214,6 +233,7 @@ def nearest(
         limit: The number of rows; rows that tie with the last are added. None means all rows.
         allowed: Which rows count.
         hnsw: The graph of the first rows. It is used if that is faster than comparing all rows.
+        codes: The codes of the first rows. They are used if that is faster, and finds the same.
     """
     size = len(vectors)
     count = int(np.count_nonzero(allowed))
@@ -224,7 +244,23 @@ def nearest(
         ef_search = max(EF_SEARCH, EF_SEARCH_PER_HIT * limit) * size // count
         if _FOLLOW_COST * ef_search < min(size, _GATHER_COST * count):
             return [_followed(vectors, query, limit, allowed, hnsw, ef_search) for query in queries]
+    if codes is not None and len(queries) <= _FEW_QUERIES and _SELECT_COST * count > size:
+        return [_by_codes(vectors, query, limit, allowed, codes) for query in queries]
     return _compared(vectors, queries, limit, allowed, count)
+
+
+def _by_codes(
+    vectors: Floats, query: Floats, limit: int, allowed: Mask, codes: VectorCodes
+) -> tuple[Numbers, Scores]:
+    """Compare the best rows by their codes, and all later rows. If in doubt, compare all rows."""
+    first = len(codes)
+    near = codes.near(query, 2 * limit + 20, None if allowed.all() else allowed[:first])
+    rows = np.concatenate([near.rows, first + np.flatnonzero(allowed[first:])])
+    scores = cosines(vectors, rows, query)
+    position = len(scores) - limit
+    if position < 0 or np.partition(scores, position)[position] <= near.bound + _MARGIN:
+        return _compared(vectors, query[np.newaxis], limit, allowed, int(allowed.sum()))[0]
+    return rows, scores
 
 
 def _followed(

@@ -22,13 +22,16 @@ from ..results import Hits
 from .array_files import Arrays, checked, grown
 from .filter_index import FilterIndex
 from .hnsw_builder import BackgroundBuild, HnswBuilder
-from .nearest_vectors import Floats, Hnsw, has_faiss, nearest, unit, wants_hnsw
+from .nearest_vectors import Floats, Hnsw, has_faiss, nearest, unit, wants_codes, wants_hnsw
 from .node_table import NodeTable
 from .synced_index import Version
+from .vector_codes import VectorCodes
 
 logger = logging.getLogger(__name__)
 
 _PORTION = 900  # nodes in memory per step
+
+_CODES_PAY = 32  # searches after which making codes has paid off
 
 _EMBEDDED_TEXTS = 16_384  # per call of the models
 
@@ -37,7 +40,8 @@ class VectorIndex(FilterIndex):
     """The vectors of the nodes of a group by one embedding, compared by cosine.
 
     A search compares all vectors. Above 200,000, FAISS (extra ``faiss``) searches an HNSW graph,
-    when ``link`` or a background thread has built the graph.
+    when ``link`` or a background thread has built the graph. Above 50,000, a process that
+    searches often compares 8 bits per number first, which finds the same.
 
     Args:
         graph: The node graph.
@@ -56,6 +60,8 @@ class VectorIndex(FilterIndex):
         self._linking = fork_safe_lock()  # held by builds of the HNSW graph, never by searches
         self._background: BackgroundBuild | None = None
         self._is_slow_logged = False
+        self._coding = fork_safe_lock()  # held while codes are made
+        self._compared = 0  # searches that compared all vectors
         self._counted: Version = 0, ()  # the version of ``_lacking``
         self._lacking: dict[str, str] = {}  # digests of texts without a vector, by node id
         super().__init__(graph, group)
@@ -66,6 +72,7 @@ class VectorIndex(FilterIndex):
         self._vectors: Floats | None = None  # None before the first vector
         self._room: Floats | None = None  # memory for ``_vectors`` and later vectors
         self._hnsw: Hnsw | None = None
+        self._codes: VectorCodes | None = None
 
     def ready(self) -> None:
         """Embed nodes without a vector, before the graph is held.
@@ -89,8 +96,13 @@ class VectorIndex(FilterIndex):
             vectors = self._vectors
             table = self.table
             hnsw = self._hnsw
-        if vectors is not None and wants_hnsw(len(vectors), hnsw):
+        if vectors is None:
+            return
+        if wants_hnsw(len(vectors), hnsw):
             self._link_in_background(vectors, table)
+        codes_pay = hnsw is None and self._compared >= _CODES_PAY
+        if codes_pay and wants_codes(len(vectors), self._codes) and has_faiss():
+            self._make_codes(vectors, table)
 
     def count_missing(self, limit: int) -> int:
         """Return the number of vectors that a search would compute.
@@ -191,12 +203,26 @@ class VectorIndex(FilterIndex):
         finally:
             self._linking.release()
 
+    def _make_codes(self, vectors: Floats, table: NodeTable) -> None:
+        """Make codes of all vectors, unless another thread does. This takes less than a second."""
+        if not self._coding.acquire(blocking=False):
+            return
+        try:
+            codes = VectorCodes(vectors)
+            with self._graph.reader.reading():
+                if self.table is table:  # not compacted in between
+                    self._codes = codes
+                    self._compared = 0
+        finally:
+            self._coding.release()
+
     def _install(self, hnsw: Hnsw, table: NodeTable) -> None:
         """Search an HNSW graph from now on, and store it."""
         with self._graph.reader.reading():
             if self.table is not table:  # compacted in between
                 return
             self._hnsw = hnsw
+            self._codes = None
             content = None if self._graph.reader.is_read_only else self._file_content()
         self._write_file(content)
 
@@ -223,6 +249,9 @@ class VectorIndex(FilterIndex):
         """Return the search for queries, which later changes of the index do not change."""
         vectors = self._vectors
         hnsw = self._hnsw
+        codes = self._codes
+        if hnsw is None:
+            self._compared += 1
         if vectors is not None and self.size:
             for query in queries:
                 check_dimension(query, vectors.shape[1], self._group, self._model, self._key)
@@ -238,7 +267,7 @@ class VectorIndex(FilterIndex):
             wanted = [units[number] for number in numbers]
             if vectors is None or not allowed.any():
                 return [Hits([], [])] * len(wanted)
-            found = nearest(vectors, np.array(wanted), limit, allowed, hnsw)
+            found = nearest(vectors, np.array(wanted), limit, allowed, hnsw, codes)
             return [
                 hits(rows, scores, limit) if query.any() else Hits([], [])
                 for query, (rows, scores) in zip(wanted, found, strict=True)
@@ -281,6 +310,7 @@ class VectorIndex(FilterIndex):
         if self._vectors is not None:
             self._vectors = self._room = self._vectors.take(np.flatnonzero(self.table.alive), 0)
         self._hnsw = None
+        self._codes = None
         super().compact()
 
     # The file

@@ -118,14 +118,17 @@ def run(steps: list[tuple]) -> None:
                 )
 
 
-@pytest.mark.parametrize("has_many", [False, True])  # many: searched by an HNSW graph
+@pytest.mark.parametrize("kind", ["exact", "codes", "hnsw"])
 @settings(max_examples=amount(16, 50))
 @given(steps=STEPS)
-def test_vector_index_after_changes_equals_brute_force(steps: list[tuple], has_many: bool) -> None:
+def test_vector_index_after_changes_equals_brute_force(steps: list[tuple], kind: str) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(nearest_vectors, "_BATCH", 4)
         patched.setattr(filter_index, "_GAPS", 2)
-        if has_many:
+        if kind == "codes":
+            patched.setattr(nearest_vectors, "CODED", 6)
+            patched.setattr(vector_index, "_CODES_PAY", 1)
+        if kind == "hnsw":
             patched.setattr(nearest_vectors, "EXACT", 6)
             patched.setattr(nearest_vectors, "_FOLLOW_COST", 0)
         run(steps)
