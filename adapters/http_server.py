@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import sys
 from typing import ClassVar
 
+from .cli.messages import warn
 from .extras import extra
 
 with extra("serve", "uvicorn", "starlette", "h11"):
@@ -88,7 +88,7 @@ def serve_http(app: ASGIApp, host: str, port: int, path: str) -> None:
         ) from error
     with listener:
         url = f"http://{name}:{listener.getsockname()[1]}{path}"
-        print(f"nodekin: serving {url} (Ctrl-C ends it)", file=sys.stderr, flush=True)  # noqa: T201
+        warn(f"serving {url} (Ctrl-C ends it)")
         config = uvicorn.Config(
             app,
             log_level="warning",

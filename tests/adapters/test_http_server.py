@@ -26,6 +26,9 @@ def test_serve_http_prints_free_port(monkeypatch, capsys, host, shown):
     )
     serve_http(app, host, 0, "/mcp")
     assert f"serving http://{shown}:{served[0]}/mcp " in capsys.readouterr().err
+    monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
+    serve_http(app, host, 0, "/mcp")
+    assert f"服务地址 http://{shown}:{served[1]}/mcp（按 Ctrl-C" in capsys.readouterr().err
 
 
 def test_serve_http_at_foreign_address_raises():
