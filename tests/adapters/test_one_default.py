@@ -187,7 +187,7 @@ def linked(here: Path) -> Path:
 
 
 def test_index_builds_links(linked: Path, nodekin: Any) -> None:
-    assert "24 passage entity" in nodekin("index", "docs").out
+    assert nodekin("index", "docs", "--json").json["groups"]["passage entity"] == 24
     size = (linked / ".nodekin" / "graph.sqlite").stat().st_size
     ran = nodekin("search", "Which town is near Alder 3?", "--json")
     assert (ran.status, ran.err) == (0, "")
