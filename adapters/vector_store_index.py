@@ -558,10 +558,10 @@ class StoreIndex(FilterIndex):
         count = int(allowed.sum())
         selected = None
         requested = limit + limit // 4 + 4
-        if count <= self._backend.max_selected and count < len(table.rows):
+        if count <= self._backend.max_selected and count < table.size:
             selected = table.ids_of(np.flatnonzero(allowed))
-        elif count < len(table.rows):
-            requested = requested * len(table.rows) // count
+        elif count < table.size:
+            requested = requested * table.size // count
         others = _rows(table, allowed, unwritten)
         most = self._backend.max_requested
         # Beyond this number, comparing all vectors is cheaper.
@@ -660,7 +660,7 @@ class StoreIndex(FilterIndex):
 
 def _rows(table: NodeTable, allowed: Mask, ids: Sequence[str]) -> Rows:
     """Return the rows of nodes that meet the filter."""
-    rows = np.array([table.rows.get(i, -1) for i in dict.fromkeys(ids)], np.int64)
+    rows = table.rows_of(dict.fromkeys(ids))
     rows = rows[(rows >= 0) & (rows < len(allowed))]  # later nodes have other rows
     selected: Rows = rows[allowed[rows]]
     return selected

@@ -137,14 +137,14 @@ def _direct_links(
     graph: NodeGraph, passages: TextIndex, seeds: Sequence[str]
 ) -> list[tuple[int, str, Link]]:
     """Return the position of each seed, the linked passage and the link."""
-    existing = passages.table.rows
+    row_of = passages.table.row_of
     outgoing = graph.reader.links_of(seeds)
     incoming = graph.reader.links_of(seeds, incoming=True)
     links = []
     for row in range(len(seeds)):
         ends = [(link.target, link) for link in outgoing[row]]
         ends += [(link.source, link) for link in incoming[row]]
-        links += [(row, i, link) for i, link in ends if link.weight > 0 and i in existing]
+        links += [(row, i, link) for i, link in ends if link.weight > 0 and row_of(i) >= 0]
     return links
 
 
@@ -393,9 +393,9 @@ class QueryWords:
         if not self._columns:
             return hits
         with self._view.reading():
-            existing = self._passages.table.rows
+            row_of = self._passages.table.row_of
             own = [hit for hit in hits if hit.node.graph is self._graph]
-            native = [hit for hit in own if hit.node.id in existing]
+            native = [hit for hit in own if row_of(hit.node.id) >= 0]
         if not native:
             return hits
         ids = [hit.node.id for hit in native]

@@ -199,7 +199,7 @@ class _LinkedQuery:
 
     def _is_known(self, passage: str) -> bool:
         """Return whether a passage is in the view, not newer, and still exists."""
-        return self._table.rows.get(passage, self._size) < self._size
+        return 0 <= self._table.row_of(passage) < self._size
 
     def linked(self, attributes: dict[str, Any]) -> _Linked:
         """Return the pairs of the first hits with linked passages, and paths over two links."""

@@ -1,4 +1,4 @@
-"""Files of named arrays, which are mapped into memory."""
+"""Files of named arrays, which are mapped into memory and checked on first use."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 from zlib import crc32
@@ -19,9 +18,11 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
+from .stored_array import Damage, StoredArray, checksums_of, count_blocks
+
 logger = logging.getLogger(__name__)
 
-_FORMAT = 7
+_FORMAT = 8
 
 _ALIGNMENT = 64  # bytes; the position of an array in a file is a multiple
 
@@ -33,13 +34,39 @@ _ABANDONED = 3600  # seconds after which a temporary file belongs to a killed pr
 
 T = TypeVar("T", bound=np.generic)
 
-Arrays = dict[str, npt.NDArray[Any]]
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+
+class StoredArrays(Mapping[str, npt.NDArray[Any]]):
+    """The arrays of a file, by name. An array is compared with its checksums on first use.
+
+    Attributes:
+        parts: The arrays by name. Their blocks are compared on first use.
+        damage: Whether a part of the file was found to be wrong.
+    """
+
+    def __init__(self, parts: Mapping[str, StoredArray], damage: Damage) -> None:
+        self.parts = parts
+        self.damage = damage
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        return self.parts[name].whole()
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.parts
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.parts)
+
+    def __len__(self) -> int:
+        return len(self.parts)
 
 
 def save_arrays(path: Path, header: Mapping[str, Any], arrays: Arrays) -> None:
     """Write a header and arrays to one file, completely or not at all. Log a failure.
 
-    The file has the length of the header, the header as JSON, the aligned arrays, and a checksum.
+    The file has the length of the header, the header as JSON, the aligned arrays, the checksums of
+    their blocks, and a checksum of everything but the arrays.
 
     Args:
         path: The file. A missing folder is created.
@@ -47,14 +74,11 @@ def save_arrays(path: Path, header: Mapping[str, Any], arrays: Arrays) -> None:
         arrays: Arrays of numbers or booleans, by name.
     """
     temporary = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
-    checksum = 0
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("wb") as file:
             for part in _parts(header, arrays):
-                checksum = crc32(part, checksum)
                 file.write(part)
-            file.write(checksum.to_bytes(4, "little"))
         temporary.replace(path)
         for other in path.parent.glob(f"{path.name}.*.tmp"):
             with suppress(OSError):
@@ -72,20 +96,26 @@ def _parts(header: Mapping[str, Any], arrays: Arrays) -> Iterator[Any]:
     described = {name: [array.dtype.str, array.shape] for name, array in arrays.items()}
     data = json.dumps({**header, "format": _FORMAT, "arrays": described}).encode()
     data += b" " * (-(8 + len(data)) % _ALIGNMENT)
-    yield len(data).to_bytes(8, "little")
-    yield data
+    start = len(data).to_bytes(8, "little") + data
+    yield start
+    checksums = [np.zeros(0, np.uint32)]
     for array in arrays.values():
-        yield np.ascontiguousarray(array).data.cast("B") if array.size else b""
+        content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        checksums.append(checksums_of(content))
+        yield content.data
         yield bytes(-array.nbytes % _ALIGNMENT)
+    end = np.concatenate(checksums).tobytes()
+    yield end
+    yield crc32(end, crc32(start)).to_bytes(4, "little")
 
 
-def load_arrays(path: Path) -> tuple[dict[str, Any], Arrays] | None:
+def load_arrays(path: Path) -> tuple[dict[str, Any], StoredArrays] | None:
     """Read a header, and map its arrays, which are read-only.
 
     Windows cannot replace mapped files: there, the file is read.
 
     A file may come from a stranger: arrays of objects and arrays outside the file are refused. The
-    values of the arrays are not checked; see ``checked``.
+    values of the arrays are not checked; see ``checked`` and ``stored``.
 
     Returns:
         None if the file is missing, damaged or of another format. The last two are logged.
@@ -93,15 +123,13 @@ def load_arrays(path: Path) -> tuple[dict[str, Any], Arrays] | None:
     try:
         is_mapped = sys.platform != "win32"
         data: Any = np.memmap(path, np.uint8, "r") if is_mapped else np.fromfile(path, np.uint8)
-        if crc32(data[:-4]) != int.from_bytes(data[-4:].tobytes(), "little"):
-            raise ValueError("its checksum is wrong")
         start = 8 + int.from_bytes(data[:8].tobytes(), "little")
         header = json.loads(data[8:start].tobytes())
         found = header.pop("format")
         if found != _FORMAT:
             logger.warning("the index in %s is rebuilt: its format %.9s is outdated", path, found)
             return None
-        return header, _mapped(data[:-4], start, header.pop("arrays"))
+        return header, _mapped(data, start, header.pop("arrays"))
     except FileNotFoundError:
         return None
     except Exception as error:  # damaged headers raise anything
@@ -109,41 +137,75 @@ def load_arrays(path: Path) -> tuple[dict[str, Any], Arrays] | None:
         return None
 
 
-def _mapped(data: npt.NDArray[np.uint8], start: int, described: Mapping[str, Any]) -> Arrays:
+def _mapped(data: npt.NDArray[np.uint8], start: int, described: Mapping[str, Any]) -> StoredArrays:
     """Return the arrays of a file.
 
     Args:
-        data: The file without its checksum.
+        data: The file.
         start: The position of the first array.
         described: The type and the shape of each array, by name.
 
     Raises:
-        ValueError: If the type of an array is not a number or a boolean, or the array is not inside
-            the file.
+        ValueError: If the description of an array is wrong, an array is not inside the file, or the
+            checksum is wrong.
     """
     if start % _ALIGNMENT:
         raise ValueError(f"its arrays must start at a multiple of {_ALIGNMENT}, got {start}")
-    arrays: Arrays = {}
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    position = start
     for name, (kind, shape) in described.items():
-        dtype = np.dtype(str(kind))
-        if dtype.kind not in _KINDS or not dtype.isnative:
-            raise ValueError(f"the array {name!r:.40} has the type {kind!r:.40}")
-        is_counted = all(type(length) is int and length >= 0 for length in shape)
-        if len(shape) > _MAX_DIMENSIONS or not is_counted:
-            raise ValueError(f"the array {name!r:.40} has the shape {shape!r:.40}")
-        size = math.prod(shape) * dtype.itemsize
-        if start + size > len(data):
-            raise ValueError(f"the array {name!r:.40} ends after the file")
-        array = np.ndarray(shape, dtype, data, start) if size else np.empty(shape, dtype)
-        if dtype.kind == "b" and size and array.view(np.uint8).max() > 1:
-            raise ValueError(f"the array {name!r:.40} has other values than 0 and 1")
+        array = _array_at(data, position, name, kind, shape)
         arrays[name] = array
-        start += size + -size % _ALIGNMENT
-    return arrays
+        position += array.nbytes + -array.nbytes % _ALIGNMENT
+    end = data[position:-4].tobytes()
+    checksum = int.from_bytes(data[-4:].tobytes(), "little")
+    counts = [count_blocks(array.nbytes) for array in arrays.values()]
+    is_complete = len(end) == 4 * sum(counts)
+    if not is_complete or crc32(end, crc32(data[:start].data)) != checksum:
+        raise ValueError("its checksum is wrong")
+    damage = Damage()
+    checksums = np.split(np.frombuffer(end, np.uint32), np.cumsum(counts[:-1]))
+    parts = {
+        name: StoredArray(name, array, of_array, damage)
+        for (name, array), of_array in zip(arrays.items(), checksums, strict=True)
+    }
+    return StoredArrays(parts, damage)
+
+
+def _array_at(
+    data: npt.NDArray[np.uint8], start: int, name: str, kind: Any, shape: Any
+) -> npt.NDArray[Any]:
+    """Return an array of a file.
+
+    Args:
+        data: The file.
+        start: The position of the array.
+        name: The name of the array.
+        kind: The described type.
+        shape: The described shape.
+
+    Raises:
+        ValueError: If the type is not a number or a boolean, or the array is not inside the file.
+    """
+    dtype = np.dtype(str(kind))
+    if dtype.kind not in _KINDS or not dtype.isnative:
+        raise ValueError(f"the array {name!r:.40} has the type {kind!r:.40}")
+    is_counted = all(type(length) is int and length >= 0 for length in shape)
+    if len(shape) > _MAX_DIMENSIONS or not is_counted:
+        raise ValueError(f"the array {name!r:.40} has the shape {shape!r:.40}")
+    size = math.prod(shape) * dtype.itemsize
+    if start + size > len(data):
+        raise ValueError(f"the array {name!r:.40} ends after the file")
+    if not size:
+        return np.empty(shape, dtype)
+    array: npt.NDArray[Any] = np.ndarray(shape, dtype, data, start)
+    if dtype.kind == "b" and array.view(np.uint8).max() > 1:
+        raise ValueError(f"the array {name!r:.40} has other values than 0 and 1")
+    return array
 
 
 def checked(
-    arrays: Mapping[str, npt.NDArray[Any]],
+    arrays: Arrays,
     name: str,
     dtype: npt.DTypeLike,
     *shape: int | None,
@@ -159,24 +221,44 @@ def checked(
         values: The allowed integers. None means any numbers.
 
     Raises:
-        ValueError: If the array is missing, or has another type, shape or value.
+        ValueError: If the array is missing, or has another type or shape.
+        MissingNodeError: If the array has another value or is damaged.
     """
-    array = arrays.get(name)
-    if array is None:
+    return stored(arrays, name, dtype, *shape, values=values).whole()
+
+
+def stored(
+    arrays: Arrays,
+    name: str,
+    dtype: npt.DTypeLike,
+    *shape: int | None,
+    values: range | None = None,
+) -> StoredArray:
+    """Return an array of a file as in ``checked``. Its values are checked on first use.
+
+    Args:
+        arrays: The arrays of the file.
+        name: The name of the array.
+        dtype: The expected type, such as ``np.int32``, or a type above it.
+        shape: The expected lengths. None means any length.
+        values: The allowed integers. None means any numbers.
+
+    Raises:
+        ValueError: If the array is missing, or has another type or shape.
+    """
+    if name not in arrays:
         raise ValueError(f"the array {name!r} is missing")
+    if isinstance(arrays, StoredArrays):
+        part = arrays.parts[name]
+    else:
+        part = StoredArray(name, arrays[name], None, Damage())
+    array = part.array
     if not np.issubdtype(array.dtype, dtype) or array.ndim != len(shape):
         raise ValueError(f"the array {name!r} has the type {array.dtype} and shape {array.shape}")
     for length, expected in zip(array.shape, shape, strict=True):
         if expected not in (None, length):
             raise ValueError(f"the array {name!r} must have {expected} values, got {length}")
-    if values is not None and array.size:
-        least = int(array.min())
-        greatest = int(array.max())
-        if least < values.start or greatest >= values.stop:
-            raise ValueError(
-                f"the array {name!r} must have values of {values}, got {least} to {greatest}"
-            )
-    return array
+    return part if values is None else part.limited(values)
 
 
 def check_ascending(array: npt.NDArray[Any], name: str, last: int) -> None:
@@ -189,30 +271,6 @@ def check_ascending(array: npt.NDArray[Any], name: str, last: int) -> None:
     is_ascending = (positions[1:] >= positions[:-1]).all()
     if not is_ascending or positions[-1] != last:
         raise ValueError(f"the positions {name!r} must ascend to {last}")
-
-
-def pack_texts(name: str, texts: Sequence[str]) -> Arrays:
-    """Return a list of texts as arrays for a file."""
-    data = "".join(texts).encode("utf-8", "surrogatepass")
-    ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
-    return {name: np.frombuffer(data, np.uint8), f"{name}_ends": ends}
-
-
-def unpack_texts(name: str, arrays: Mapping[str, npt.NDArray[Any]]) -> list[str]:
-    """Return the texts from ``pack_texts``.
-
-    Raises:
-        ValueError: If the arrays are forged.
-
-    Example:
-        >>> unpack_texts("names", pack_texts("names", ["tea", "长江"]))
-        ['tea', '长江']
-    """
-    text = str(checked(arrays, name, np.uint8, None).data, "utf-8", "surrogatepass")
-    positions = checked(arrays, f"{name}_ends", np.int64, None)
-    check_ascending(positions, f"{name}_ends", len(text))
-    ends = [0, *positions.tolist()]
-    return [text[start:end] for start, end in pairwise(ends)]
 
 
 def grown(array: npt.NDArray[T], size: int) -> npt.NDArray[T]:

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .node_table import Mask, MatchingRows, Orders, Rows
+from .node_table import MatchingRows, Orders
 from .postings import Counts, Ints, Postings
+from .row_ids import Mask, Rows
 
 Floats = npt.NDArray[np.float64]
 

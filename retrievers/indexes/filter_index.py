@@ -30,7 +30,7 @@ class FilterIndex(SyncedIndex):
     @property
     def size(self) -> int:
         """The number of nodes."""
-        return len(self.table.rows)
+        return self.table.size
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove nodes; their rows stay until the index is compacted."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ...nodegraph.concurrency import fork_safe_lock
 from .array_files import Arrays, checked
-from .node_table import Mask
+from .row_ids import Mask
 from .vector_codes import VectorCodes
 
 logger = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,17 +15,16 @@ from ...nodegraph.node import Node
 from ...nodegraph.storage.columns import decode, encode
 from ..conditions import MISSING, Condition, identity
 from ..filters import Filter, field_value
-from .array_files import Arrays, checked, grown, pack_texts, unpack_texts
+from .array_files import Arrays, checked, grown, stored
+from .row_ids import Mask, RowIds, Rows
+from .stored_array import StoredArray
+from .stored_texts import StoredTexts, pack_texts
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-Mask = npt.NDArray[np.bool_]
-
 Orders = npt.NDArray[np.int64]
-
-Rows = npt.NDArray[np.int64]
 
 _MAX_CACHED = 32  # cached conditions per field
 
@@ -39,14 +38,44 @@ _FEW = 1 / 50  # share of rows that are scored one by one
 class Runs(Generic[T]):
     """A column whose neighboring rows often have the same value, which is stored once.
 
-    Attributes:
-        codes: The number of the value, by row. There is room for more rows.
-        values: The values, by number.
+    The first values may be in a file, which is read on demand.
+
+    Args:
+        read: Returns a value from its text in a file.
     """
 
-    def __init__(self) -> None:
-        self.codes: npt.NDArray[np.int32] = np.zeros(0, np.int32)
-        self.values: list[T] = []
+    def __init__(self, read: Callable[[str], T]) -> None:
+        self._read = read
+        self._codes: npt.NDArray[np.int32] = np.zeros(0, np.int32)  # with room for more rows
+        self._stored_codes: StoredArray | None = None  # until all codes are used
+        self._parts: tuple[StoredTexts | None, list[T]] = None, []  # values in a file, later values
+
+    @property
+    def codes(self) -> npt.NDArray[np.int32]:
+        """The number of the value, by row. There is room for more rows.
+
+        Raises:
+            MissingNodeError: If the file is damaged.
+        """
+        stored = self._stored_codes
+        if stored is not None:
+            self._codes = stored.whole()
+            self._stored_codes = None
+        return self._codes
+
+    @property
+    def values(self) -> list[T]:
+        """The values, by number.
+
+        Raises:
+            MissingNodeError: If the file is damaged.
+        """
+        stored, later = self._parts
+        if stored is None:
+            return later
+        values = [*[self._read(text) for text in stored.all()], *later]
+        self._parts = None, values
+        return values
 
     def extend(
         self, first: int, values: Iterable[T], key: Callable[[T], Any] | None = None
@@ -60,27 +89,49 @@ class Runs(Generic[T]):
                 compared.
         """
         identity_of = key or _itself
-        is_first = True
+        stored, later = self._parts
+        size = len(later) + (0 if stored is None else len(stored))
+        last = self._last()
         sizes: list[int] = []
-        number = len(self.values)
+        number = size
         for same, rows in groupby(values, identity_of):
             run = [*rows]
-            continues = is_first and bool(self.values) and identity_of(self.values[-1]) == same
+            continues = not sizes and size > 0 and identity_of(cast(T, last)) == same
             if continues:
                 number -= 1
             else:
-                self.values.append(run[0])
-            is_first = False
+                later.append(run[0])
+                size += 1
             sizes.append(len(run))
-        numbers = np.arange(number, len(self.values), dtype=np.int32)
+        numbers = np.arange(number, size, dtype=np.int32)
         codes = numbers.repeat(sizes)
-        self.codes = grown(self.codes, first + len(codes))
-        self.codes[first : first + len(codes)] = codes
+        self._codes = grown(self.codes, first + len(codes))
+        self._codes[first : first + len(codes)] = codes
+
+    def _last(self) -> T | None:
+        """Return the last value, if there is any."""
+        stored, later = self._parts
+        if later:
+            return later[-1]
+        return self._read(stored[len(stored) - 1]) if stored else None
 
     def take(self, rows: Rows) -> list[T]:
-        """Return the values of rows."""
-        values = self.values
-        return [values[code] for code in self.codes[rows].tolist()]
+        """Return the values of rows. The values of one run are one object.
+
+        Raises:
+            MissingNodeError: If the file is damaged.
+        """
+        stored_codes = self._stored_codes
+        codes = self.codes[rows] if stored_codes is None else stored_codes.take(rows)
+        stored, later = self._parts
+        if stored is None:
+            return [later[code] for code in codes.tolist()]
+        size = len(stored)
+        numbers = codes.tolist()
+        in_file = [number for number in dict.fromkeys(numbers) if number < size]
+        texts = stored.take(np.array(in_file, np.int64))
+        values = {number: self._read(text) for number, text in zip(in_file, texts, strict=True)}
+        return [values[n] if n < size else later[n - size] for n in numbers]
 
     def run_lengths(self, rows: Rows, size: int) -> list[int]:
         """Return the lengths of the runs with some rows.
@@ -88,6 +139,9 @@ class Runs(Generic[T]):
         Args:
             rows: The rows.
             size: The number of rows of the column.
+
+        Raises:
+            MissingNodeError: If the file is damaged.
         """
         codes = self.codes[:size]
         first = np.searchsorted(codes, codes[rows], side="left")
@@ -100,21 +154,25 @@ class Runs(Generic[T]):
 
         Raises:
             TypeError: If a value cannot be stored.
+            MissingNodeError: If the former file is damaged.
         """
-        texts = [write(value) for value in self.values]
-        return {**pack_texts(name, texts), f"{name}_codes": self.codes[:size]}
+        stored, later = self._parts
+        texts = [write(value) for value in later]
+        values = pack_texts(name, texts) if stored is None else stored.arrays(name, texts)
+        return {**values, f"{name}_codes": self.codes[:size]}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, name: str, size: int, read: Callable[[str], T]) -> Runs[T]:
         """Restore a column of a number of rows from ``arrays``.
 
         Raises:
-            ValueError: If the arrays are forged.
+            ValueError: If an array is missing, or has another type or shape.
         """
-        runs = cls()
-        runs.values = [read(text) for text in unpack_texts(name, arrays)]
-        numbers = range(len(runs.values))
-        runs.codes = checked(arrays, f"{name}_codes", np.int32, size, values=numbers)
+        runs = cls(read)
+        values = StoredTexts.from_arrays(arrays, name)
+        runs._parts = values, []
+        numbers = range(len(values))
+        runs._stored_codes = stored(arrays, f"{name}_codes", np.int32, size, values=numbers)
         return runs
 
 
@@ -216,23 +274,22 @@ class TableSnapshot(NamedTuple):
     """The rows of a table in one revision. Later changes of the table do not change them.
 
     Attributes:
-        ids: The ids by row. There may be more rows.
+        table: The table, which may change. Later nodes have other rows.
         orders: The positions in document order, by row.
         matching: The rows that meet the filter; None for all.
-        parents: The ids of the parents.
-        rows: The row of each node. Later nodes have other rows.
     """
 
-    ids: Sequence[str]
+    table: NodeTable
     orders: Orders
     matching: MatchingRows | None
-    parents: Runs[str | None]
-    rows: Mapping[str, int]
 
     def ids_of(self, rows: Rows) -> list[str]:
-        """Return the ids of nodes by row."""
-        ids = self.ids
-        return [ids[row] for row in rows.tolist()]
+        """Return the ids of nodes by row.
+
+        Raises:
+            MissingNodeError: If the file of the table is damaged.
+        """
+        return self.table.ids_of(rows)
 
     def rows_of(self, ids: Iterable[str]) -> Rows:
         """Return the rows of nodes.
@@ -240,7 +297,7 @@ class TableSnapshot(NamedTuple):
         Raises:
             MissingNodeError: If a node was removed or changed.
         """
-        rows = np.array([self.rows.get(node_id, -1) for node_id in ids], np.int64)
+        rows = self.table.rows_of(ids)
         if rows.min(initial=0) < 0 or rows.max(initial=-1) >= len(self.orders):
             raise MissingNodeError("a node was removed or changed")
         return rows
@@ -251,7 +308,7 @@ class TableSnapshot(NamedTuple):
         Raises:
             MissingNodeError: If a node was removed or changed.
         """
-        return self.parents.take(self.rows_of(ids))
+        return self.table.parents.take(self.rows_of(ids))
 
     def count_siblings(self, ids: Iterable[str]) -> list[int]:
         """Return how many nodes have the parent of each node, including itself.
@@ -259,45 +316,69 @@ class TableSnapshot(NamedTuple):
         Raises:
             MissingNodeError: If a node was removed or changed.
         """
-        return self.parents.run_lengths(self.rows_of(ids), len(self.orders))
+        return self.table.parents.run_lengths(self.rows_of(ids), len(self.orders))
 
 
 class NodeTable:
     """Rows of nodes. A removed node leaves an empty row until the table is compacted.
 
     Attributes:
-        ids: The ids by row, including empty rows.
-        rows: The row of each node, by id.
+        size: The number of nodes.
+        parents: The ids of the parents.
     """
 
     def __init__(self) -> None:
-        self.ids: list[str] = []
-        self.rows: dict[str, int] = {}
+        self.size = 0
+        self.parents: Runs[str | None] = Runs(_parent)
+        self._ids = RowIds()
         self._alive: Mask = np.zeros(0, np.bool_)
         self._orders: Orders = np.zeros(0, np.int64)
-        self._parents = Runs[str | None]()
-        self._documents = Runs[str]()
-        self._metadata = Runs[Mapping[str, Any] | str]()  # texts of a file are decoded on first use
+        self._documents: Runs[str] = Runs(str)
+        # Texts of a file are decoded on first use.
+        self._metadata: Runs[Mapping[str, Any] | str] = Runs(str)
         self._fields: dict[str | None, FieldValues] = {}
         self._kept = KeptMatches()
 
     def __len__(self) -> int:
-        return len(self.ids)
+        return len(self._ids)
 
     def ids_of(self, rows: Rows) -> list[str]:
-        """Return the ids of nodes by row."""
-        ids = self.ids
-        return [ids[row] for row in rows.tolist()]
+        """Return the ids of nodes by row.
+
+        Raises:
+            MissingNodeError: If the file of the table is damaged.
+        """
+        return self._ids.take(rows, self._alive)
+
+    def row_of(self, node_id: str) -> int:
+        """Return the row of a node. -1 means that the table has no such node.
+
+        Raises:
+            MissingNodeError: If the file of the table is damaged.
+        """
+        row = self._ids.find(node_id)
+        return row if row >= 0 and self._alive.item(row) else -1
+
+    def rows_of(self, ids: Iterable[str]) -> Rows:
+        """Return the rows of nodes. -1 means that the table has no such node.
+
+        Raises:
+            MissingNodeError: If the file of the table is damaged.
+        """
+        rows = np.array(self._ids.find_all(ids), np.int64)
+        is_known = rows >= 0
+        is_known[is_known] = self._alive[rows[is_known]]
+        return np.where(is_known, rows, -1)
 
     @property
     def alive(self) -> Mask:
         """Whether a row has a node, by row."""
-        return self._alive[: len(self.ids)]
+        return self._alive[: len(self)]
 
     @property
     def orders(self) -> Orders:
         """The positions in document order, by row."""
-        return self._orders[: len(self.ids)]
+        return self._orders[: len(self)]
 
     def add(self, nodes: Sequence[Node]) -> None:
         """Append nodes."""
@@ -317,17 +398,17 @@ class NodeTable:
         documents: Iterable[str],
         metadata: Iterable[Mapping[str, Any] | str],
     ) -> None:
-        first = len(self.ids)
+        first = len(self)
         size = first + len(ids)
         self._alive = grown(self._alive, size)
         self._alive[first:size] = True
         self._orders = grown(self._orders, size)
         self._orders[first:size] = orders
-        self._parents.extend(first, parents)
+        self.parents.extend(first, parents)
         self._documents.extend(first, documents)
         self._metadata.extend(first, metadata, id)
-        self.rows.update(zip(ids, range(first, size), strict=True))
-        self.ids.extend(ids)
+        self._ids.extend(ids)
+        self.size += len(ids)
 
     def remove(self, ids: Collection[str]) -> list[int]:
         """Empty the rows of nodes. Unknown ids are ignored.
@@ -335,8 +416,10 @@ class NodeTable:
         Returns:
             The rows.
         """
-        removed = [self.rows.pop(node_id) for node_id in ids if node_id in self.rows]
+        rows = self.rows_of(dict.fromkeys(ids))
+        removed: list[int] = rows[rows >= 0].tolist()
         if removed:
+            self.size -= len(removed)
             self._alive = self._alive.copy()  # running searches may use the previous array
             self._alive[removed] = False
         return removed
@@ -348,7 +431,7 @@ class NodeTable:
         table._extend(
             self.ids_of(rows),
             self._orders[rows],
-            self._parents.take(rows),
+            self.parents.take(rows),
             self._documents.take(rows),
             self._metadata.take(rows),
         )
@@ -361,14 +444,14 @@ class NodeTable:
 
     def snapshot(self, filter: Filter) -> TableSnapshot:
         """Return a snapshot of the rows."""
-        return TableSnapshot(self.ids, self.orders, self.matching(filter), self._parents, self.rows)
+        return TableSnapshot(self, self.orders, self.matching(filter))
 
     def matching(self, filter: Filter) -> MatchingRows | None:
         """Return the rows that meet a filter; None if it has no condition."""
         if not filter:
             return None
         key = filter.key
-        kept = self._kept.get(key, len(self.ids))
+        kept = self._kept.get(key, len(self))
         if kept is None:
             mask = filter.mask(self._meets)
             if mask is None:
@@ -395,7 +478,7 @@ class NodeTable:
         values.extend(new)
         if is_new and condition.compares and values.are_missing:
             self._warn_missing(field)
-        return values.meets(condition)[column.codes[: len(self.ids)]]
+        return values.meets(condition)[column.codes[: len(self)]]
 
     def _warn_missing(self, field: str | None) -> None:
         """Log that no node has a field, whose name may be misspelled."""
@@ -414,12 +497,12 @@ class NodeTable:
         Raises:
             TypeError: If a metadata value cannot be stored.
         """
-        size = len(self.ids)
+        size = len(self)
         return {
-            **pack_texts("ids", self.ids),
+            **self._ids.arrays(self.alive),
             "alive": np.packbits(self.alive),
             "orders": self.orders,
-            **self._parents.arrays("parents", size, lambda parent: parent or ""),
+            **self.parents.arrays("parents", size, lambda parent: parent or ""),
             **self._documents.arrays("documents", size, str),
             **self._metadata.arrays("metadata", size, lambda d: d if type(d) is str else encode(d)),
         }
@@ -429,26 +512,28 @@ class NodeTable:
         """Restore a table from ``arrays``; other arrays are ignored.
 
         Raises:
-            ValueError: If the arrays are forged.
+            ValueError: If an array is missing, or has another type or shape.
+            MissingNodeError: If the file is damaged.
         """
         table = cls()
-        table.ids = unpack_texts("ids", arrays)
-        size = len(table.ids)
+        table._ids = RowIds.from_arrays(arrays)
+        size = len(table)
         bits = checked(arrays, "alive", np.uint8, (size + 7) // 8)
         table._alive = np.unpackbits(bits, count=size).view(np.bool_)
+        table.size = int(np.count_nonzero(table._alive))
         table._orders = checked(arrays, "orders", np.int64, size)
-        table._parents = Runs.from_arrays(arrays, "parents", size, lambda text: text or None)
+        table.parents = Runs.from_arrays(arrays, "parents", size, _parent)
         table._documents = Runs.from_arrays(arrays, "documents", size, str)
         table._metadata = Runs.from_arrays(arrays, "metadata", size, str)
-        rows = np.flatnonzero(table.alive)
-        table.rows = dict(zip(table.ids_of(rows), rows.tolist(), strict=True))
-        if len(table.rows) < len(rows):
-            raise ValueError("two rows have one id")
         return table
 
 
 def _itself(value: T) -> T:
     return value
+
+
+def _parent(text: str) -> str | None:
+    return text or None
 
 
 def _decoded(text: str | Mapping[str, Any]) -> Mapping[str, Any]:

@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .array_files import Arrays, check_ascending, checked, pack_texts, unpack_texts
-from .node_table import Mask
+from .array_files import Arrays, stored
+from .row_ids import Mask
+from .stored_array import StoredArray
+from .vocabulary import Vocabulary
 
 MAX_TEXTS = 1 << 16
 """The maximum number of texts per batch."""
@@ -33,9 +35,6 @@ _SMALL = 20_000  # maximum later postings that are never merged
 _CODE_BITS = 21  # of a character
 
 _CODE = (1 << _CODE_BITS) - 1
-
-Vocabulary = defaultdict[str, int]
-"""The number of each term, in the order of their first lookup."""
 
 
 class AnalyzedTexts(NamedTuple):
@@ -64,7 +63,8 @@ class AnalyzedTexts(NamedTuple):
         Args:
             texts: The terms of each text, each as often as it occurs, its length, and its runs.
         """
-        numbered = _numbered([])
+        numbered: defaultdict[str, int] = defaultdict()
+        numbered.default_factory = numbered.__len__
         numbers = array("i")
         sizes: list[int] = []
         lengths: list[int] = []
@@ -96,6 +96,36 @@ class PostingLists(NamedTuple):
     counts: Counts
 
 
+class StoredLists(NamedTuple):
+    """Lists of postings in a file, whose parts are checked on first use."""
+
+    starts: StoredArray
+    rows: StoredArray
+    counts: StoredArray
+
+    def bounds(self, number: int) -> tuple[int, int]:
+        """Return the start and the end of a list.
+
+        Raises:
+            MissingNodeError: If the file is damaged.
+        """
+        start, stop = self.starts.part(number, number + 2).tolist()
+        if not 0 <= start <= stop <= len(self.rows):
+            self.starts.refuse(f"{start} to {stop} of {len(self.rows)}")
+        return start, stop
+
+    def all(self) -> PostingLists:
+        """Return all lists.
+
+        Raises:
+            MissingNodeError: If the file is damaged.
+        """
+        starts = self.starts.whole()
+        if np.any(starts[1:] < starts[:-1]):
+            self.starts.refuse("it must ascend")
+        return PostingLists(starts, self.rows.whole(), self.counts.whole())
+
+
 class _Block(NamedTuple):
     """The postings of texts, one term after the other. ``sizes`` is the number of rows per term."""
 
@@ -117,31 +147,60 @@ class Postings:
 
     Attributes:
         vocabulary: The numbers of the terms.
-        lists: Most postings.
         later: Later postings by the number of the term: the row, in the upper bits, and the count.
     """
 
     def __init__(self) -> None:
-        self.vocabulary = _numbered([])
-        self.lists = _EMPTY
+        self.vocabulary = Vocabulary()
         self.later: dict[int, array[int]] = {}
+        self._lists = _EMPTY
+        self._stored: StoredLists | None = None  # until all lists are used
         self._later_size = 0
 
     def __len__(self) -> int:
-        return len(self.lists.rows) + self._later_size
+        return self._size + self._later_size
+
+    @property
+    def _size(self) -> int:
+        """The number of postings in the arrays."""
+        return len(self._lists.rows if self._stored is None else self._stored.rows)
+
+    @property
+    def lists(self) -> PostingLists:
+        """Most postings.
+
+        Raises:
+            MissingNodeError: If the file is damaged.
+        """
+        if self._stored is not None:
+            self._lists = self._stored.all()
+            self._stored = None
+        return self._lists
 
     def count(self, term: str) -> int:
-        """Return the number of rows with a term, including removed rows."""
-        number = self.vocabulary.get(term, -1)
+        """Return the number of rows with a term, including removed rows.
+
+        Raises:
+            MissingNodeError: If the file is damaged.
+        """
+        number = self.vocabulary.find(term)
         start, stop = self._bounds(number)
         return stop - start + len(self.later.get(number, ()))
 
     def of_term(self, term: str) -> tuple[Ints, Counts, bool]:
-        """Return the rows of a term, its counts, and whether they are copies."""
-        number = self.vocabulary.get(term, -1)
+        """Return the rows of a term, its counts, and whether they are copies.
+
+        Raises:
+            MissingNodeError: If the file is damaged.
+        """
+        number = self.vocabulary.find(term)
         start, stop = self._bounds(number)
-        rows = self.lists.rows[start:stop]
-        counts = self.lists.counts[start:stop]
+        if self._stored is None:
+            rows = self._lists.rows[start:stop]
+            counts = self._lists.counts[start:stop]
+        else:
+            rows = self._stored.rows.part(start, stop)
+            counts = self._stored.counts.part(start, stop)
         if number not in self.later:
             return rows, counts, False
         later_rows, later_counts = _unpacked(np.array(self.later[number]))
@@ -152,10 +211,12 @@ class Postings:
 
     def _bounds(self, number: int) -> tuple[int, int]:
         """Return the start and the end of the list of a term. It is empty for unknown terms."""
-        starts = self.lists.starts
+        starts = self._lists.starts if self._stored is None else self._stored.starts.array
         if not 0 <= number < len(starts) - 1:
             return 0, 0
-        return starts.item(number), starts.item(number + 1)
+        if self._stored is None:
+            return starts.item(number), starts.item(number + 1)
+        return self._stored.bounds(number)
 
     def extend(
         self, first_row: int, count: int, batches: Iterable[Sequence[AnalyzedTexts]]
@@ -172,9 +233,10 @@ class Postings:
             for texts in chain.from_iterable(batches):
                 self._add_later(row, texts)
                 row += len(texts.sizes)
-            if self._later_size > _SMALL + len(self.lists.rows) // 8:
+            if self._later_size > _SMALL + self._size // 8:
                 self._merge([])
             return
+        self.vocabulary.load()
         blocks: list[_Block] = []
         for batch in batches:
             blocks += self._blocks(first_row, batch)
@@ -221,12 +283,12 @@ class Postings:
 
     def _merge(self, blocks: list[_Block]) -> None:
         """Merge later postings and blocks into the lists. Empties ``blocks``."""
-        lists = self.lists
         if self.later:
             blocks.insert(0, self._later_block())
         if not blocks:
             return
-        sizes = np.zeros(len(self.vocabulary), np.int64)
+        lists = self.lists
+        sizes = np.zeros(self.vocabulary.size, np.int64)
         sizes[: len(lists.starts) - 1] = np.diff(lists.starts)
         limit = lists.counts.max(initial=1)
         for block in blocks:
@@ -243,7 +305,7 @@ class Postings:
             _place(merged, free, block)
         while blocks:
             _place(merged, free, blocks.pop(0))
-        self.lists = merged
+        self._lists = merged
         self.later = {}
         self._later_size = 0
 
@@ -261,12 +323,12 @@ class Postings:
         count = len(lists.starts) - 1
         of_postings = np.arange(count).repeat(np.diff(lists.starts))
         sizes = np.bincount(of_postings[living], minlength=count)
-        kept = (term for term, size in zip(self.vocabulary, sizes.tolist(), strict=True) if size)
+        terms = self.vocabulary.terms()[:count]
         compacted = Postings()
-        compacted.vocabulary = _numbered(kept)
+        compacted.vocabulary = Vocabulary.of([terms[n] for n in np.flatnonzero(sizes).tolist()])
         starts = np.concatenate([[0], np.cumsum(sizes[sizes > 0])])
         rows = (np.cumsum(alive, dtype=np.int32) - 1)[lists.rows[living]]
-        compacted.lists = PostingLists(starts, rows, lists.counts[living])
+        compacted._lists = PostingLists(starts, rows, lists.counts[living])
         return compacted
 
     def arrays(self) -> Arrays:
@@ -277,7 +339,7 @@ class Postings:
         """
         self._merge([])
         lists = self.lists._asdict()
-        terms = pack_texts("terms", [*self.vocabulary])
+        terms = self.vocabulary.arrays()
         return {**terms, **{f"posting_{name}": lists[name] for name in lists}}
 
     @classmethod
@@ -285,22 +347,19 @@ class Postings:
         """Restore postings of a number of rows from ``arrays``; other arrays are ignored.
 
         Raises:
-            ValueError: If the arrays are forged.
+            ValueError: If an array is missing, or has another type or shape.
         """
         postings = cls()
-        terms = unpack_texts("terms", arrays)
-        postings.vocabulary = _numbered(terms)
-        if len(postings.vocabulary) < len(terms):
-            raise ValueError("a term occurs twice")
-        starts = checked(arrays, "posting_starts", np.int64, len(terms) + 1)
-        rows = checked(arrays, "posting_rows", np.int32, None, values=range(size))
-        check_ascending(starts, "posting_starts", len(rows))
-        if starts[0]:
-            raise ValueError("the first list must start at 0")
-        counts = checked(arrays, "posting_counts", np.unsignedinteger, len(rows))
-        if counts.itemsize > _MAX_COUNT_BYTES:
+        postings.vocabulary = Vocabulary.from_arrays(arrays)
+        starts = stored(arrays, "posting_starts", np.int64, postings.vocabulary.size + 1)
+        rows = stored(arrays, "posting_rows", np.int32, None, values=range(size))
+        counts = stored(arrays, "posting_counts", np.unsignedinteger, len(rows))
+        if counts.array.itemsize > _MAX_COUNT_BYTES:
             raise ValueError(f"counts must have at most {_MAX_COUNT_BYTES} bytes")
-        postings.lists = PostingLists(starts, rows, counts)
+        ends = starts.item(0), starts.item(len(starts) - 1)
+        if ends != (0, len(rows)):
+            raise ValueError(f"the lists must be from 0 to {len(rows)}, got {ends}")
+        postings._stored = StoredLists(starts, rows, counts)
         return postings
 
 
@@ -338,13 +397,6 @@ def _counted(terms: _Starts, rows: _Starts, first_row: int) -> _Block:
     of_terms = (pairs & 0xFFFF).astype(np.int32) + np.int32(first_row)
     small = counts.astype(np.min_scalar_type(counts.max(initial=0)))
     return _Block(numbers, sizes.astype(np.int32), of_terms, small)
-
-
-def _numbered(terms: Iterable[str]) -> Vocabulary:
-    vocabulary: Vocabulary = defaultdict()
-    vocabulary.update((term, number) for number, term in enumerate(terms))
-    vocabulary.default_factory = vocabulary.__len__
-    return vocabulary
 
 
 def _blocks_of(lists: PostingLists) -> Iterator[_Block]:

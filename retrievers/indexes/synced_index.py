@@ -15,6 +15,7 @@ from ...nodegraph.node import Node
 from ...nodegraph.storage.graph_store import Changes
 from .array_files import Arrays, load_arrays, save_arrays
 from .current import current
+from .stored_array import Damage
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -123,7 +124,7 @@ class SyncedIndex:
         self._group = group
         self._loaded = False
         self._restored_from: Path | None = None  # the file of the index, until it is rebuilt
-        self._is_verified = False
+        self._damage = Damage()  # of this file
         self._synced: Version = 0, ()
         self._seen_state: object = None  # state of the graph at the last update
         self._unsaved = 0
@@ -252,13 +253,14 @@ class SyncedIndex:
                 f"the index of group {self._group!r} is updated without the graph's lock; search "
                 "it inside `with index.current():`"
             )
+        if self._damage.reason is not None:  # found by a search
+            self.distrust(ValueError(self._damage.reason))
         if self.is_current():
             return
         try:
             self._follow(self._missed())
-            if self._restored_from is not None and not self._is_verified:
+            if self._restored_from is not None:
                 self.verify()
-                self._is_verified = True
         except _WRONG_VALUES as error:
             if not self.distrust(error):
                 raise
@@ -277,7 +279,7 @@ class SyncedIndex:
         if path is None:
             return False
         logger.warning("the index in %s does not fit and is rebuilt: %s", path, error)
-        self._restored_from = None
+        self._forget_file()
         self._reset()
         return True
 
@@ -288,7 +290,7 @@ class SyncedIndex:
         try:
             if changes.complete:
                 self.clear()
-                self._restored_from = None
+                self._forget_file()
             self.remove(changes.removed)
             if changes.added:
                 self.add(changes.added)
@@ -302,6 +304,10 @@ class SyncedIndex:
             self._tell_read_only()
         elif self._unsaved > _UNSAVED + self.size // _UNSAVED_SHARE:
             self.save()
+
+    def _forget_file(self) -> None:
+        self._restored_from = None
+        self._damage = Damage()
 
     def _reset(self) -> None:
         self._synced = 0, ()
@@ -390,7 +396,7 @@ class SyncedIndex:
                 self.restore(arrays)
                 self._synced = revision, search_version
                 self._restored_from = path
-                self._is_verified = False
+                self._damage = arrays.damage
         except Exception as error:  # the file may contain anything: the index is rebuilt
             logger.warning("the index in %s does not fit and is rebuilt: %s", path, error)
             self._reset()

@@ -42,6 +42,10 @@ _PHRASE_COUNT = 1 << 20  # of a phrase in a node: so high that the node's length
 
 _LENGTHS = range(1 << 31)  # possible numbers of terms in a node
 
+_ROW_BYTES = 32  # of the arrays of a question, per row
+
+_MAX_FREED = 32_000_000  # bytes; glibc ignores larger arrays
+
 _ALL = parse_filters(None)
 
 
@@ -118,8 +122,8 @@ class TextIndex(FilterIndex):
     def meeting(self, filter: Filter) -> Meets | None:
         """Return a function from a node to whether it meets a filter; None if all do."""
         matching = self.table.matching(filter)
-        rows = self.table.rows
-        return None if matching is None else lambda node_id: matching.mask.item(rows[node_id])
+        rows = self.table.row_of
+        return None if matching is None else lambda node_id: matching.mask.item(rows(node_id))
 
     def term_scores(self, ids: Sequence[str], query: TermWeights) -> Floats:
         """Return the scores of nodes by each term of a query, (nodes, terms).
@@ -142,7 +146,7 @@ class TextIndex(FilterIndex):
             found: list[int] = []
             reader = self._graph.reader
             for batch in portions(rows.tolist(), _PORTION):
-                nodes = reader.nodes_by_id([self.table.ids[row] for row in batch])
+                nodes = reader.nodes_by_id(self.table.ids_of(np.array(batch)))
                 texts = zip(batch, reader.searched_texts(nodes), strict=True)
                 found += [row for row, text in texts if phrase.is_in(text)]
             counts = np.full(len(found), _PHRASE_COUNT, np.uint32)
@@ -219,6 +223,9 @@ class TextIndex(FilterIndex):
         self._lengths = checked(arrays, "lengths", np.int32, size, values=_LENGTHS)
         self._total_length = int(self._lengths.sum(where=self.table.alive))
         self._statistics = None  # the terms have new numbers
+        # glibc returns freed memory to the system until a larger array has been freed. Then each
+        # question with arrays of all rows would take 30 % longer.
+        np.empty(min(_ROW_BYTES * size, _MAX_FREED), np.uint8)
 
     def verify(self) -> None:
         """Compare the number of nodes with the graph.

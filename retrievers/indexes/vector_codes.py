@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .node_table import Mask
+from .row_ids import Mask
 
 Floats = npt.NDArray[np.float32]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import resource
@@ -14,6 +15,10 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+
+from nodekin.retrievers.indexes.stored_array import checksums_of
 
 SECONDS = 10
 """A child that computes longer is killed, and a child that waits ten times as long."""
@@ -72,10 +77,7 @@ def forge_arrays(path: Path, rng: random.Random, only: str = "") -> str:
         rng: Random numbers.
         only: The start of the names of the changed arrays.
     """
-    good = path.read_bytes()
-    length = int.from_bytes(good[:8], "little")
-    header = json.loads(good[8 : 8 + length])
-    body = bytearray(good[8 + length : -4])
+    header, body = read_parts(path)
     names = [name for name in header["arrays"] if name.startswith(only)]
     name = rng.choice(names)
     kind, shape = header["arrays"][name]
@@ -119,20 +121,53 @@ def forge_arrays(path: Path, rng: random.Random, only: str = "") -> str:
         data = rng.choice([b"[" * 100_000, b"[]", b"1" * 5_000, b"\xff"])
     data += b" " * (-(8 + len(data)) % rng.choice([64, 64, 64, 1]))
     size = rng.choice([*NUMBERS, len(data) + 64]) if how == "length" else len(data)
-    forged = (size % 2**64).to_bytes(8, "little") + data + body
-    forged += bytes(rng.choice([0, 0, 0, 64, 100_000]))
-    path.write_bytes(forged + zlib.crc32(forged).to_bytes(4, "little"))
+    body += bytes(rng.choice([0, 0, 0, 64, 100_000]))
+    write_parts(path, size, data, body, header)
     return what
 
 
-def _start(arrays: dict[str, Any], sought: str) -> int:
+def read_parts(path: Path) -> tuple[dict[str, Any], bytearray]:
+    """Return the header of an index file, and the bytes of its arrays."""
+    content = path.read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    size = _start(header["arrays"])
+    return header, bytearray(content[8 + length : 8 + length + size])
+
+
+def write_parts(path: Path, size: int, data: bytes, body: bytes, header: Any) -> None:
+    """Write an index file whose checksums are right.
+
+    Args:
+        path: The file.
+        size: The length of the header that the file states.
+        data: The header as JSON, with spaces up to the first array.
+        body: The bytes of the arrays.
+        header: The header, which describes the arrays as far as it is not damaged.
+    """
+    start = (size % 2**64).to_bytes(8, "little") + data
+    checksums = b""
+    with suppress(AttributeError, KeyError, OverflowError, TypeError, ValueError):
+        for name in header["arrays"]:
+            first = _start(header["arrays"], name)
+            content = body[first : first + _size(*header["arrays"][name])]
+            checksums += checksums_of(np.frombuffer(content, np.uint8)).tobytes()
+    end = zlib.crc32(checksums, zlib.crc32(start)).to_bytes(4, "little")
+    path.write_bytes(start + body + checksums + end)
+
+
+def _size(kind: str, shape: list[int]) -> int:
+    """Return the bytes of an array."""
+    return math.prod(shape, start=int(kind[2:]))
+
+
+def _start(arrays: dict[str, Any], sought: str = "") -> int:
+    """Return the position of an array, or of the end."""
     start = 0
-    for name, (kind, shape) in arrays.items():
+    for name, described in arrays.items():
         if name == sought:
             break
-        size = int(kind[2:])
-        for length in shape:
-            size *= length
+        size = _size(*described)
         start += size + -size % 64
     return start
 

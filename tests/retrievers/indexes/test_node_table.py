@@ -68,14 +68,16 @@ def test_restored_table_equals_table_after_any_changes(steps: list) -> None:
 
 
 def same_tables(restored: NodeTable, plain: NodeTable) -> None:
-    assert list(restored.ids) == list(plain.ids)
-    assert len(restored.rows) == len(plain.rows)
+    rows = np.arange(len(plain))
+    assert restored.ids_of(rows) == plain.ids_of(rows)
+    assert restored.size == plain.size
     assert restored.alive.tolist() == plain.alive.tolist()
+    ids = plain.ids_of(np.flatnonzero(plain.alive))
+    assert restored.rows_of([*ids, "missing"]).tolist() == plain.rows_of([*ids, "missing"]).tolist()
+    assert [restored.row_of(node_id) for node_id in ids] == np.flatnonzero(plain.alive).tolist()
     assert restored.orders.tolist() == plain.orders.tolist()
     for table in (restored, plain):
-        ids = [*table.rows]
-        rows = table.snapshot(parse_filters(None)).rows_of(ids)
-        parents = table.snapshot(parse_filters(None)).parents.take(rows)
+        parents = table.snapshot(parse_filters(None)).parents_of(ids)
         assert parents == [node_id[:1] or None for node_id in ids]
     for filters in (
         *({"n": 1}, {"n": True}, {"day": {"gt": datetime(2024, 1, 1)}}, {"tags": "a"}),

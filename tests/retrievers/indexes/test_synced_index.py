@@ -168,6 +168,31 @@ def test_damaged_index_file_is_rebuilt(tmp_path: Path, part: int, cut: bool) -> 
     assert answers(graph) == before
 
 
+def test_damage_is_found_when_part_is_read(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A search checks the parts of the file that it reads. The others stay unread."""
+    words = [f"word{number}" for number in range(20_000)]
+    documents = [Document(f"tea {word}", id=f"id of {word}") for word in words]
+    graph = new_graph(tmp_path, documents)
+    retriever = Retriever(graph, "ROOT", BM25, top_k=1)
+    first, last = "word3", "word19990"
+    right = [retriever(query)[0].node.id for query in (first, last)]
+    reopen(graph, group="ROOT")
+    path = the_file(tmp_path)
+    content = path.read_bytes()
+    damaged = f"id of {last}".encode()
+    path.write_bytes(content.replace(damaged, b"xx" + damaged[2:], 1))
+    graph.close()
+    assert retriever(first)[0].node.id == right[0]
+    assert not caplog.records
+    assert retriever(last)[0].node.id == right[1]
+    assert "does not fit and is rebuilt: the array 'ids' is wrong" in caplog.text
+    caplog.clear()
+    assert [retriever(query)[0].node.id for query in (first, last)] == right
+    assert not caplog.records
+
+
 @pytest.mark.parametrize(
     "change", [{"revision": 10**12}, {"kind": "other"}, {"analysis": [0, "", ""]}]
 )

@@ -1,0 +1,179 @@
+"""Arrays of a file whose blocks are compared with checksums when they are first read."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+
+from ...nodegraph.errors import MissingNodeError
+
+BLOCK = 4_096
+"""The bytes that one checksum covers."""
+
+Array = npt.NDArray[Any]
+
+Checksums = npt.NDArray[np.uint32]
+
+
+class Damage:
+    """Whether a wrong value was found in a file, whose index is then rebuilt.
+
+    Attributes:
+        reason: A description of the first wrong value. None if none was found.
+    """
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+
+    def report(self, reason: str) -> NoReturn:
+        """Note a wrong value.
+
+        Raises:
+            MissingNodeError: Always. The search runs again after the index was rebuilt.
+        """
+        self.reason = self.reason or reason
+        raise MissingNodeError(reason)
+
+
+class StoredArray:
+    """An array of a file. Its blocks are checked when they are first read.
+
+    Args:
+        name: The name of the array.
+        array: The array. It is contiguous.
+        checksums: The checksums of its blocks. None for an array in memory.
+        damage: Takes a description of a wrong value.
+
+    Attributes:
+        array: The array, without checks.
+    """
+
+    __slots__ = (
+        "_bytes",
+        "_checksums",
+        "_damage",
+        "_left",
+        "_name",
+        "_unchecked",
+        "_values",
+        "array",
+    )
+
+    def __init__(
+        self, name: str, array: Array, checksums: Checksums | None, damage: Damage
+    ) -> None:
+        self.array = array
+        self._name = name
+        self._bytes = array.reshape(-1).view(np.uint8)
+        self._checksums = checksums
+        self._damage = damage
+        self._values: range | None = None
+        self._unchecked = bytearray(b"\1") * count_blocks(array.nbytes)
+        self._left = len(self._unchecked) if checksums is not None else 0
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def limited(self, values: range) -> StoredArray:
+        """Return the array with a range of allowed integers, which is checked as well."""
+        limited = StoredArray(self._name, self.array, self._checksums, self._damage)
+        limited._values = values
+        limited._left = len(limited._unchecked)
+        return limited
+
+    def item(self, place: int) -> Any:
+        """Return one value of an array with one dimension."""
+        if self._left:
+            block = place * self.array.itemsize // BLOCK
+            self._check(block, block + 1)
+        return self.array.item(place)
+
+    def part(self, start: int, stop: int) -> Array:
+        """Return a part of an array with one dimension."""
+        if self._left and start < stop:
+            size = self.array.itemsize
+            self._check(start * size // BLOCK, -(-stop * size // BLOCK))
+        return self.array[start:stop]
+
+    def take(self, places: npt.NDArray[np.signedinteger[Any]]) -> Array:
+        """Return the values at some places, which are inside the array."""
+        self.check(places, places + 1)
+        return self.array.take(places)
+
+    def check(
+        self, starts: npt.NDArray[np.signedinteger[Any]], stops: npt.NDArray[np.integer[Any]]
+    ) -> None:
+        """Check the values of some parts, which are inside the array.
+
+        Args:
+            starts: The start of each part.
+            stops: The end of each part.
+
+        Raises:
+            MissingNodeError: If a block is wrong.
+        """
+        if self._left:
+            of_block = BLOCK // self.array.itemsize
+            first = starts // of_block
+            last = -(-stops // of_block)
+            for blocks in {*zip(first.tolist(), last.tolist(), strict=True)}:
+                self._check(*blocks)
+
+    def whole(self) -> Array:
+        """Return the array."""
+        if self._left:
+            self._check(0, len(self._unchecked))
+        return self.array
+
+    def refuse(self, reason: str) -> NoReturn:
+        """Report a wrong value.
+
+        Raises:
+            MissingNodeError: Always.
+        """
+        self._damage.report(f"the array {self._name!r:.40} is wrong: {reason}")
+
+    def _check(self, first: int, last: int) -> None:
+        """Check the blocks from ``first`` to ``last - 1``.
+
+        Raises:
+            MissingNodeError: If a block is wrong.
+        """
+        block = self._unchecked.find(1, first, last)
+        if block < 0:
+            return
+        self._check_values(first, last)
+        while block >= 0:
+            if self._checksums is not None:
+                content = self._bytes[block * BLOCK : (block + 1) * BLOCK]
+                if crc32(content.data) != self._checksums.item(block):
+                    self.refuse("its checksum differs")
+            self._unchecked[block] = 0
+            block = self._unchecked.find(1, block + 1, last)
+        self._left = self._unchecked.count(1)  # other threads may check other blocks
+
+    def _check_values(self, first: int, last: int) -> None:
+        """Check the values of some blocks."""
+        if self._values is None:
+            return
+        of_block = BLOCK // self.array.itemsize
+        values = self.array[first * of_block : last * of_block]
+        least = int(values.min())
+        greatest = int(values.max())
+        if least < self._values.start or greatest >= self._values.stop:
+            self.refuse(f"it must have values of {self._values}, got {least} to {greatest}")
+
+
+def count_blocks(size: int) -> int:
+    """Return the number of blocks of some bytes."""
+    return -(-size // BLOCK)
+
+
+def checksums_of(content: npt.NDArray[np.uint8]) -> Checksums:
+    """Return the checksums of the blocks of some bytes."""
+    view = content.data
+    starts = range(0, len(content), BLOCK)
+    return np.array([crc32(view[start : start + BLOCK]) for start in starts], np.uint32)

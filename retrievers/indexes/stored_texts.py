@@ -1,0 +1,245 @@
+"""A list of texts in arrays of a file, which finds texts without reading all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+
+import numpy as np
+import numpy.typing as npt
+
+from .array_files import Arrays, stored
+from .stored_array import Array, StoredArray
+
+_MAX_EQUAL = 64  # equal hashes in a right file
+
+_HASH_BYTES = 4
+
+Places = npt.NDArray[np.int64]
+
+Hashes = npt.NDArray[np.uint32]
+
+
+class StoredTexts:
+    """A list of texts in a file. Texts are decoded when they are read.
+
+    Args:
+        data: The texts in UTF-8, one after the other.
+        ends: The end of each text in the data.
+    """
+
+    def __init__(self, data: StoredArray, ends: StoredArray) -> None:
+        self._data = data
+        self._view = data.array.data
+        self._ends = ends
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, name: str) -> StoredTexts:
+        """Return the texts from ``pack_texts``.
+
+        Raises:
+            ValueError: If an array is missing, or has another type.
+        """
+        data = stored(arrays, name, np.uint8, None)
+        return cls(data, stored(arrays, f"{name}_ends", np.unsignedinteger, None))
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def __getitem__(self, place: int) -> str:
+        start = self._ends.item(place - 1) if place else 0
+        return self._text(start, self._ends.item(place))
+
+    def take(self, places: Places) -> list[str]:
+        """Return the texts at some places.
+
+        Raises:
+            MissingNodeError: If the file is damaged.
+        """
+        ends = self._ends.take(places).astype(np.int64)
+        starts = self._ends.take(np.maximum(places, 1) - 1).astype(np.int64)
+        starts[places == 0] = 0
+        self._check_spans(starts, ends)
+        self._data.check(starts, ends)
+        return [self._decoded(*span) for span in zip(starts.tolist(), ends.tolist(), strict=True)]
+
+    def all(self) -> list[str]:
+        """Return all texts.
+
+        Raises:
+            MissingNodeError: If the file is damaged.
+        """
+        data = self._data.whole().tobytes()
+        ends = self._ends.whole().astype(np.int64)
+        starts = np.append(0, ends[:-1]) if len(ends) else ends
+        self._check_spans(starts, ends)
+        spans = zip(starts.tolist(), ends.tolist(), strict=True)
+        if data.isascii():
+            text = data.decode("ascii")
+            return [text[start:end] for start, end in spans]
+        return [self._decoded(start, end) for start, end in spans]
+
+    def _check_spans(self, starts: Places, ends: Places) -> None:
+        if np.any((starts > ends) | (ends > len(self._data))):
+            self._ends.refuse("it must ascend within the data")
+
+    def _text(self, start: int, end: int) -> str:
+        if not start <= end <= len(self._data):
+            self._ends.refuse("it must ascend within the data")
+        self._data.part(start, end)
+        return self._decoded(start, end)
+
+    def _decoded(self, start: int, end: int) -> str:
+        try:
+            return str(self._view[start:end], "utf-8", "surrogatepass")
+        except UnicodeDecodeError as error:
+            self._data.refuse(str(error))
+
+    def arrays(self, name: str, more: Sequence[str]) -> Arrays:
+        """Return arrays of the texts and of more texts for a file.
+
+        Raises:
+            MissingNodeError: If the file is damaged.
+        """
+        former = self._data.whole()
+        ends = self._ends.whole()
+        if not more:
+            return {name: former, f"{name}_ends": ends}
+        added = pack_texts(name, more)
+        of_added = added[f"{name}_ends"].astype(np.int64) + len(former)
+        return {
+            name: np.concatenate([former, added[name]]),
+            f"{name}_ends": _small(np.concatenate([ends.astype(np.int64), of_added])),
+        }
+
+
+class TextLookup:
+    """The places of texts in a file, by text.
+
+    The hashes of the texts are sorted, so that a look-up reads few values.
+
+    Args:
+        texts: The texts. Some may be left out of the look-up.
+        hashes: The hashes of texts, ascending.
+        places: The place of the text with each hash.
+    """
+
+    def __init__(self, texts: StoredTexts, hashes: StoredArray, places: StoredArray) -> None:
+        self._texts = texts
+        self._hashes = hashes
+        self._places = places
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, name: str, texts: StoredTexts) -> TextLookup:
+        """Return the look-up from ``pack_lookup``.
+
+        Raises:
+            ValueError: If an array is missing, or has another type or shape.
+        """
+        hashes = stored(arrays, f"{name}_hashes", np.uint32, None)
+        places = stored(arrays, f"{name}_places", np.uint32, len(hashes))
+        return cls(texts, hashes, places)
+
+    def find(self, texts: Sequence[str]) -> list[int]:
+        """Return the place of each text. -1 means that the text is not in the list.
+
+        Raises:
+            MissingNodeError: If the file is damaged.
+        """
+        hashes = hashes_of(texts)
+        first = self._hashes.array.searchsorted(hashes)
+        return [
+            self._place(text, hashed, at)
+            for text, hashed, at in zip(texts, hashes.tolist(), first.tolist(), strict=True)
+        ]
+
+    def _place(self, text: str, hashed: int, at: int) -> int:
+        """Return the place of a text.
+
+        Args:
+            text: The text.
+            hashed: Its hash.
+            at: The number of lower hashes.
+        """
+        number = at
+        while number < len(self._hashes) and self._hashes.item(number) == hashed:
+            if number == at + _MAX_EQUAL:
+                self._hashes.refuse("too many values are equal")
+            place: int = self._places.item(number)
+            self._check_place(place)
+            if self._texts[place] == text:
+                return place
+            number += 1
+        if at and self._checked_hash(at - 1) >= hashed:
+            self._hashes.refuse("it must ascend")
+        if number < len(self._hashes) and self._checked_hash(number) <= hashed:
+            self._hashes.refuse("it must ascend")
+        return -1
+
+    def _checked_hash(self, number: int) -> int:
+        """Return a hash after a comparison with its text."""
+        place = self._places.item(number)
+        self._check_place(place)
+        hashed: int = self._hashes.item(number)
+        if hashes_of([self._texts[place]]) != hashed:
+            self._hashes.refuse(f"the hash of text {place} differs")
+        return hashed
+
+    def pairs(self) -> tuple[Hashes, Places]:
+        """Return the hash and the place of each text.
+
+        Raises:
+            MissingNodeError: If the file is damaged.
+        """
+        places = self._places.whole().astype(np.int64)
+        self._check_place(int(places.max(initial=-1)))
+        return self._hashes.whole(), places
+
+    def _check_place(self, place: int) -> None:
+        if place >= len(self._texts):
+            self._places.refuse(f"{place} of {len(self._texts)}")
+
+
+def hashes_of(texts: Iterable[str]) -> Hashes:
+    """Return a hash of each text. Nobody can choose many texts with one hash."""
+    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+    hashed = [blake2b(text, digest_size=_HASH_BYTES).digest() for text in encoded]
+    return np.frombuffer(b"".join(hashed), "<u4")
+
+
+def pack_texts(name: str, texts: Sequence[str]) -> Arrays:
+    """Return a list of texts as arrays for a file.
+
+    Example:
+        >>> StoredTexts.from_arrays(pack_texts("names", ["tea", "长江"]), "names").all()
+        ['tea', '长江']
+    """
+    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+    ends = np.cumsum([len(text) for text in encoded], dtype=np.int64)
+    return {name: np.frombuffer(b"".join(encoded), np.uint8), f"{name}_ends": _small(ends)}
+
+
+def pack_lookup(name: str, hashes: Hashes, places: Places) -> Arrays:
+    """Return the look-up of texts as arrays for a file.
+
+    Args:
+        name: The name of the texts.
+        hashes: The hashes of the texts.
+        places: The places of the texts in their list.
+
+    Example:
+        >>> names = ["tea", "长江", "cup"]
+        >>> lookup = pack_lookup("names", hashes_of(names), np.arange(3))
+        >>> arrays = {**pack_texts("names", names), **lookup}
+        >>> texts = StoredTexts.from_arrays(arrays, "names")
+        >>> TextLookup.from_arrays(arrays, "names", texts).find(["cup", "tea", "milk"])
+        [2, 0, -1]
+    """
+    order = np.argsort(hashes, kind="stable")
+    of_hashes = places.take(order).astype(np.uint32)
+    return {f"{name}_hashes": hashes.take(order), f"{name}_places": of_hashes}
+
+
+def _small(ends: Places) -> Array:
+    """Return positions in 4 bytes if that is enough."""
+    return ends.astype(np.uint32 if ends.max(initial=0) < 1 << 32 else np.uint64)

@@ -1,0 +1,111 @@
+"""The numbers of the terms of an index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .array_files import Arrays
+from .stored_texts import StoredTexts, TextLookup, hashes_of, pack_lookup, pack_texts
+
+_NAME = "terms"
+
+
+class Vocabulary(dict[str, int]):
+    """The number of each term, in the order of their first look-up.
+
+    ``vocabulary[term]`` numbers a new term. The first terms may be in a file, which is read on
+    demand. The dictionary has the other terms and the terms that were looked up.
+
+    Attributes:
+        size: The number of terms.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.size = 0
+        self._first = 0  # the number of terms in the file
+        self._stored: StoredTexts | None = None
+        self._lookup: TextLookup | None = None
+
+    def __missing__(self, term: str) -> int:
+        number = self.find(term)
+        if number < 0:
+            number = self.size
+            self.size += 1
+            self[term] = number
+        return number
+
+    def find(self, term: str) -> int:
+        """Return the number of a term. -1 means that the term is not in the vocabulary.
+
+        Raises:
+            MissingNodeError: If the file is damaged.
+        """
+        number = self.get(term, -1)
+        if number < 0 and self._lookup is not None:
+            (number,) = self._lookup.find([term])
+            if number >= 0:
+                self[term] = number
+        return number
+
+    def load(self) -> None:
+        """Read all terms of the file, before many terms are looked up.
+
+        Raises:
+            MissingNodeError: If the file is damaged.
+        """
+        if self._stored is not None and len(self) < self.size:
+            self.update({term: number for number, term in enumerate(self.terms())})
+
+    def terms(self) -> list[str]:
+        """Return the terms by number.
+
+        Raises:
+            MissingNodeError: If the file is damaged.
+        """
+        later = self._later()
+        return later if self._stored is None else [*self._stored.all(), *later]
+
+    def _later(self) -> list[str]:
+        """Return the terms that are not in the file, by number."""
+        return [term for term, number in self.items() if number >= self._first]
+
+    def arrays(self) -> Arrays:
+        """Return arrays for a file.
+
+        Raises:
+            AttributeError: If a term is not a string.
+            MissingNodeError: If the former file is damaged.
+        """
+        later = self._later()
+        hashes = hashes_of(later)
+        numbers = np.arange(self._first, self.size)
+        if self._stored is None or self._lookup is None:
+            return {**pack_texts(_NAME, later), **pack_lookup(_NAME, hashes, numbers)}
+        former_hashes, former_numbers = self._lookup.pairs()
+        hashes = np.concatenate([former_hashes, hashes])
+        numbers = np.concatenate([former_numbers, numbers])
+        return {**self._stored.arrays(_NAME, later), **pack_lookup(_NAME, hashes, numbers)}
+
+    @classmethod
+    def of(cls, terms: Sequence[str]) -> Vocabulary:
+        """Return the vocabulary of different terms, which are numbered in their order."""
+        vocabulary = cls()
+        vocabulary.update({term: number for number, term in enumerate(terms)})
+        vocabulary.size = len(terms)
+        return vocabulary
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays) -> Vocabulary:
+        """Restore a vocabulary from ``arrays``.
+
+        Raises:
+            ValueError: If an array is missing, or has another type or shape.
+        """
+        vocabulary = cls()
+        vocabulary._stored = StoredTexts.from_arrays(arrays, _NAME)
+        vocabulary._lookup = TextLookup.from_arrays(arrays, _NAME, vocabulary._stored)
+        vocabulary.size = vocabulary._first = len(vocabulary._stored)
+        return vocabulary
