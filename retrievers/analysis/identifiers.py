@@ -35,13 +35,27 @@ _MORE = (
 
 # Every name contains one of these: the digits of an amount or a date, a separator between letters
 # or digits, a digit beside a letter. The first character class skips text without names quickly.
-_SIGN = re.compile(
+_SIGN = (
     rf"[-./:@^,'’0-9](?:(?<=[0-9])(?:(?<![0-9].)([0-9]*)(?![0-9])(?={_MORE})"
-    r"|(?=[^\W_0-9])|(?<=[^\W_0-9].)(?=[0-9]))"
-    r"|(?<=[^\W_][-./:@^])(?=[^\W_])|(?<=[0-9][,'’])(?=[0-9])|(?<=\bo['’])(?=[^\W_]))"
+    r"|(?={letter})|(?<={letter}.)(?=[^\W_]))"
+    r"|(?<={any}[-./:@^])(?={any})|(?<=[0-9][,'’])(?=[0-9])|(?<=\bo['’])(?={any}))"
+)
+
+_ASCII_SIGN = re.compile(_SIGN.replace("{letter}", "[a-z]").replace("{any}", "[a-z0-9]"))
+
+_ANY_SIGN = lazy_pattern(
+    _SIGN.replace("{letter}", rf"[^\W_0-9{UNSPACED}]").replace("{any}", r"[^\W_]")
 )
 
 _PHRASES = {"ie", "eg", "andor"}  # i.e., e.g. and and/or are not identifiers
+
+# The characters after the digits of an amount with thousands, of a number with a unit, and of the
+# first number of a date. Comparing one character is faster than a regular expression.
+_AFTER_THOUSANDS = frozenset(",.'’ ")
+
+_BEFORE_UNIT = frozenset("abcdefghijklmnopqrstuvwxyzωμ°%‰€$£¥ .,")
+
+_BEFORE_MONTH = frozenset("-/. ,snrteº")
 
 _DIGITS = re.compile("[0-9]+")
 
@@ -117,7 +131,9 @@ _MONTH_FIRST = re.compile(_DAY + r",? ([12][0-9]{3})(?![0-9])")
 _LAST_WORD = re.compile(r"([^\W\d_]+)\.? \Z")
 
 
-def identifiers(normal: str, is_spaced: bool = False) -> Iterator[tuple[str, str]]:
+def identifiers(
+    normal: str, is_spaced: bool = False, has_long_numbers: bool = True
+) -> Iterator[tuple[str, str]]:
     """Yield additional terms for the names of a normalized text, each with the name as written.
 
     A name with separators is joined: separators between digits remain, others are removed. Letters
@@ -127,14 +143,18 @@ def identifiers(normal: str, is_spaced: bool = False) -> Iterator[tuple[str, str
     Args:
         normal: The normalized text.
         is_spaced: Whether the text is known to have only scripts with spaces.
+        has_long_numbers: Whether the text may have ``long_numbers``.
 
     Example:
         >>> [term for term, name in identifiers("version 3.1.0 of the wi-fi, 5 ghz, 1,500 ml")]
         ['3.1.0', 'wifi', '5ghz', '1500', '1500ml', '1.500']
     """
-    match_name = (_ASCII_NAME if normal.isascii() else _ANY_NAME).match
+    names, signs = _ANY_NAME, _ANY_SIGN
+    if normal.isascii():
+        names, signs = _ASCII_NAME, _ASCII_SIGN
+    match_name = names.match
     end = amount_end = 0
-    for sign in _SIGN.finditer(normal):
+    for sign in signs.finditer(normal):
         start = sign.start()
         if start >= end and (not sign.lastindex or _has_letters(normal, *sign.span())):
             first = start
@@ -144,18 +164,26 @@ def identifiers(normal: str, is_spaced: bool = False) -> Iterator[tuple[str, str
                 name, end = match[0], match.end()
                 for term in _name_terms(name):
                     yield term, name
-        if sign.lastindex:
-            digits = sign.end() - start
-            if digits < 4 and start >= amount_end and (amount := _THOUSANDS.match(normal, start)):
+        if not sign.lastindex:
+            continue
+        digits = sign.end() - start
+        following = normal[sign.end()]
+        if digits < 4 and start >= amount_end and following in _AFTER_THOUSANDS:
+            amount = _THOUSANDS.match(normal, start)
+            if amount:
                 amount_end = amount.end()
                 for number in _spellings(amount[0]):
                     yield number, amount[0]
+        if following in _BEFORE_UNIT:
             match = _UNIT.match(normal, start)
             if match and match[2] in _UNITS:
                 yield from _with_unit(match)
-            if _MAYBE_DATE.match(normal, start):
-                yield from _dates(normal, start, digits)
-    yield from long_numbers(normal)
+        if following in "年년":
+            yield from _numeric_date(normal, start)
+        elif following in _BEFORE_MONTH and _MAYBE_DATE.match(normal, start):
+            yield from _dates(normal, start, digits)
+    if has_long_numbers:
+        yield from long_numbers(normal)
     if not normal.isascii():
         if not is_spaced and _HAN.search(normal):
             yield from chinese_numbers(normal)
@@ -207,8 +235,7 @@ def _joined(compound: str) -> str:
 
 def _dates(normal: str, start: int, digits: int) -> Iterator[tuple[str, str]]:
     """Yield the dates that begin with a number of some digits at ``start``."""
-    if match := _NUMERIC_DATE.match(normal, start):
-        yield from ((date, match[0]) for date in _numeric_dates(match[0]) if date != match[0])
+    yield from _numeric_date(normal, start)
     match = _YEAR_FIRST.match(normal, start) if digits == 4 else None
     if match and (month := _MONTHS.get(match[2])):
         yield _date(match[1], month, int(match[3])), match[0]
@@ -221,6 +248,12 @@ def _dates(normal: str, start: int, digits: int) -> Iterator[tuple[str, str]]:
         before = _LAST_WORD.search(normal[max(0, start - 15) : start])
         if before and (month := _MONTHS.get(before[1])):
             yield _date(match[2], month, int(match[1])), before[0] + match[0]
+
+
+def _numeric_date(normal: str, start: int) -> Iterator[tuple[str, str]]:
+    """Yield the date in numbers at ``start``."""
+    if match := _NUMERIC_DATE.match(normal, start):
+        yield from ((date, match[0]) for date in _numeric_dates(match[0]) if date != match[0])
 
 
 def _number(written: str) -> str:
@@ -301,7 +334,15 @@ _PART = re.compile(r"[A-Z]+s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?(?:(?![A-Z])[^\W\d_]
 _CLASS_NAME = re.compile(r"[A-Z][a-z]+[A-Z][a-z]+")
 
 # Frequent in programs, rare in prose.
-_CODE = re.compile(r"[{}=]|\(\)|[^\W_]_[^\W_]|::|->")
+_SIGNS_OF_CODE = ("{", "}", "=", "()", "::", "->")
+
+_UNDERSCORE = re.compile(r"_(?<=[^\W_]_)[^\W_]")
+
+
+def _is_code(text: str) -> bool:
+    """Return whether a text has signs of programs."""
+    has_sign = any([sign in text for sign in _SIGNS_OF_CODE])
+    return has_sign or ("_" in text and _UNDERSCORE.search(text) is not None)
 
 
 def with_parts(text: str) -> str:
@@ -315,7 +356,7 @@ def with_parts(text: str) -> str:
         >>> with_parts("call getUserName or run_target")
         'call getUserName get User Name or runtarget run target'
     """
-    is_code = _CODE.search(text) is not None
+    is_code = _is_code(text)
     compounds = _ASCII_COMPOUND if text.isascii() else _COMPOUND
     return compounds.sub(lambda match: _with_parts(match[0], is_code), text)
 

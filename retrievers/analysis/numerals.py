@@ -24,7 +24,7 @@ _COUNTED = "年月日号条章节款项编篇期届岁页卷级时"
 # Digits with 万 or 亿, a numeral, or a numeral of one character that is a number: 第三, 三月. The
 # first character class skips other text quickly.
 _CHINESE = re.compile(
-    rf"[0-9{_NUMERAL}](?:(?<=[0-9])[0-9]*(?:\.[0-9]+)?[{_NUMERAL}]*[万亿千][{_NUMERAL}0-9]*"
+    rf"[0-9{_NUMERAL}](?:(?<=[0-9])(?<![0-9].)[0-9]*(?:\.[0-9]+)?[{_NUMERAL}]*[万亿千][{_NUMERAL}0-9]*"
     rf"|(?<![0-9])(?:[{_NUMERAL}][{_NUMERAL}0-9]*(?:点[{''.join(_DIGITS)}]+)?"
     rf"|点[{''.join(_DIGITS)}]+|(?<=第.)|(?<=分之.)|(?<![几数每].)(?=[{_COUNTED}])))"
 )
@@ -39,8 +39,6 @@ _ROMAN_VALUE = re.compile(r"(X{0,3})(IX|IV|V?I{0,3})")
 
 _UNITS = {"IX": 9, "IV": 4}
 
-# Texts without these are skipped quickly.
-_ROMAN_BEGINNINGS = (" II", " IV", " IX", " V", " X", "\xa0")
 
 _CAPITALIZED = re.compile(r"([^\W\d_][\w'’-]+)[ \xa0]\Z")
 
@@ -192,6 +190,20 @@ def han_dates(normal: str) -> Iterator[tuple[str, str]]:
             yield f"{year}-{int(match[1]):02}-{int(match[2]):02}", match[0]
 
 
+def has_roman_numbers(text: str) -> bool:
+    """Return whether a text may have ``roman_numbers``. Most texts have none."""
+    if "I" not in text and "V" not in text and "X" not in text:  # one letter is found fastest
+        return False
+    return (
+        " II" in text
+        or " V" in text
+        or " X" in text
+        or " IV" in text
+        or " IX" in text
+        or "\xa0" in text
+    )
+
+
 def roman_numbers(text: str) -> Iterator[tuple[str, str]]:
     """Yield the numbers of Roman numerals from 2 to 39 after a capitalized word.
 
@@ -199,8 +211,6 @@ def roman_numbers(text: str) -> Iterator[tuple[str, str]]:
         >>> list(roman_numbers("World War II, Chapter IV, and I"))
         [('2', 'ii'), ('4', 'iv')]
     """
-    if not any(beginning in text for beginning in _ROMAN_BEGINNINGS):
-        return
     for match in _ROMAN.finditer(text):
         value = _ROMAN_VALUE.fullmatch(match[0])
         if value is None or match[0] == "I":
@@ -214,6 +224,11 @@ def roman_numbers(text: str) -> Iterator[tuple[str, str]]:
 
 
 _LONG = re.compile("[0-9](?<![0-9].)[0-9 ,./()-]{5,}[0-9]")
+
+has_codes_or_long_numbers = re.compile(
+    f"[0-9](?:(?<=[A-Z] .)|{_LONG.pattern.removeprefix('[0-9]')})"
+).search
+"""Whether an ASCII text may have the names of ``codes_apart`` and ``long_numbers``."""
 
 # Frequent in texts: the end of "March 9, 2026", and years.
 _NOT_LONG = re.compile(r"[0-9]{1,2}, [12][0-9]{3}|[12][0-9]{3}-[12][0-9]{3}")

@@ -32,7 +32,7 @@ from .languages import (
     stems,
     terms,
 )
-from .numerals import codes_apart, roman_numbers
+from .numerals import codes_apart, has_codes_or_long_numbers, has_roman_numbers, roman_numbers
 
 Segments = list[list[str] | str]
 """Lists of adjacent words, and runs of scripts without spaces, in the order of a text."""
@@ -78,7 +78,7 @@ _UNSPACED = lazy_pattern(f"[{UNSPACED}]")
 
 _ASCII_WORDS = re.compile(r"[a-z0-9]+(?:\+\+|#)?")
 
-_NO_WORD = {code: " " for code in range(128) if not re.match("[a-z0-9]", chr(code))}
+_ONLY_WORDS = bytes(ord(c) if re.match("[a-z0-9]", c) else ord(" ") for c in map(chr, range(256)))
 
 CHINESE = "\u3000"
 """Sorts before Chinese, Japanese and Korean letters, and after the alphabets without spaces."""
@@ -187,7 +187,7 @@ def ascii_words(normal: str) -> list[str]:
     """Return the words of a normalized ASCII text, faster than ``segments``."""
     if "+" in normal or "#" in normal:  # C++, C#
         return _ASCII_WORDS.findall(normal)
-    return normal.translate(_NO_WORD).split()
+    return normal.encode().translate(_ONLY_WORDS).decode().split()
 
 
 def word_script(word: str) -> str:
@@ -652,9 +652,12 @@ _Scripts = tuple[tuple[str, tuple[Language, ...]], ...]
 
 def _names_in(text: str, normal: str, is_spaced: bool = True) -> list[str]:
     """Return the additional terms of the names in a text."""
-    found = [term for term, _ in identifiers(normal, is_spaced)]
-    found += [term for term, _ in roman_numbers(text)]
-    found += [term for term, _ in codes_apart(text)]
+    has_more = not text.isascii() or has_codes_or_long_numbers(text) is not None
+    found = [term for term, _ in identifiers(normal, is_spaced, has_more)]
+    if has_roman_numbers(text):
+        found += [term for term, _ in roman_numbers(text)]
+    if has_more and " " in text:
+        found += [term for term, _ in codes_apart(text)]
     return found
 
 
