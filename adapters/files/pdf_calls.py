@@ -23,16 +23,16 @@ with parser("pypdfium2"):
 
 _FRACTIONS = (c_float, c_double)
 
-_NUMBERS = (c_int, c_uint, *_FRACTIONS)
+_RESULTS = (None, c_int, c_uint, *_FRACTIONS)  # other results are pointers
 
 
 def direct(function: Any) -> Any:
     """Return a function of PDFium that takes addresses instead of pointer objects.
 
-    ctypes converts ``c_void_p`` twice as fast as ``c_int``. Thus whole numbers are passed in the
-    same way: PDFium reads the lower half of their registers.
+    Whole numbers are passed like addresses, because ctypes converts ``c_void_p`` faster than
+    ``c_int``. PDFium reads the lower half of such a number.
     """
-    result = function.restype if function.restype in _NUMBERS else c_void_p
+    result = function.restype if function.restype in _RESULTS else c_void_p
     parameters = [kind if kind in _FRACTIONS else c_void_p for kind in function.argtypes]
     return PYFUNCTYPE(result, *parameters)(address(function))
 

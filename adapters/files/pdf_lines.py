@@ -82,8 +82,9 @@ def with_ligatures_in_order(ruler: Ruler, text: str) -> str:
         return text
 
     def in_order(match: re.Match[str]) -> str:
-        places = {ruler.point(index) for index in range(*match.span())}
-        return match[0][::-1] if len(places) == 1 else match[0]
+        start = match.start()
+        is_ligature = ruler.point(start) == ruler.point(start + 1)
+        return match[0][::-1] if is_ligature else match[0]
 
     return _ALEF_LAM.sub(in_order, text)
 
