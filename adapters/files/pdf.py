@@ -195,14 +195,15 @@ def _lines_of_page(
     upright = _upright_text(page)
     ruler = Ruler(upright.textpage)
     text = with_ligatures_in_order(ruler, upright.text)
+    if not text.strip():
+        return _lines_without_text(page)
     objects = page_objects(page)
     hidden = hidden_objects(page, objects)
     if hidden:
         text, passages = blanked(upright.textpage, text, hidden)
         _note_hidden(passages, source, number)
-    if not text.strip():
-        images = page.get_objects([raw.FPDF_PAGEOBJ_IMAGE], max_depth=3)
-        return () if next(images, None) is None else None
+        if not text.strip():
+            return _lines_without_text(page)
     if _is_meaningless(ruler, text):
         return None
     if unreadable := text.count("\ufffd"):
@@ -217,6 +218,12 @@ def _lines_of_page(
     if hidden:  # spaces stand for hidden characters
         with_rows = [line._replace(text=" ".join(line.text.split())) for line in with_rows]
     return with_parts_joined(with_rows)
+
+
+def _lines_without_text(page: Any) -> Lines | None:
+    """Return no lines, or None if the page has pictures, which may have text."""
+    images = page.get_objects([raw.FPDF_PAGEOBJ_IMAGE], max_depth=3)
+    return () if next(images, None) is None else None
 
 
 class _PageText(NamedTuple):

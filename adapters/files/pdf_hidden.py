@@ -80,8 +80,10 @@ def hidden_objects(page: Any, objects: PageObjects) -> set[int]:
     for at, drawn in enumerate(_drawn(objects)):
         if drawn.kind == _TEXT:
             texts.append(_text(at, drawn))
-        elif area := _area(at, drawn):
-            areas.append(area)
+        elif drawn.kind == _PATH:
+            areas += _area_of_path(at, drawn)
+        elif drawn.kind in (_IMAGE, _SHADING):
+            areas.append(_Area(at, drawn, drawn.box()))
     suspects = _suspects(texts, areas)
     is_scan = bool(suspects) and _is_scan(page, areas)
     return {
@@ -254,21 +256,17 @@ class _Area:
         return self.color is not None and _is_rectangle(self.drawn.address)
 
 
-def _area(at: int, drawn: _Drawn) -> _Area | None:
-    """Return the area that an object paints, or None for thin lines and clips."""
+def _area_of_path(at: int, drawn: _Drawn) -> Sequence[_Area]:
+    """Return the area that a path paints. Thin lines and clips have none."""
     box = drawn.box()
-    if drawn.kind in (_IMAGE, _SHADING):
-        return _Area(at, drawn, box)
-    if drawn.kind != _PATH:
-        return None
     if not _is_wide(box):
         left, bottom, right, top = box
         is_long = max(right - left, top - bottom) > _MIN_BOX
-        return _thick_line(at, drawn, box) if is_long else None
+        return _thick_line(at, drawn, box) if is_long else ()
     is_filled, is_stroked = draw_mode(drawn.address)
     if is_filled:
-        return _Area(at, drawn, box, _opaque_color(drawn))
-    return _thick_line(at, drawn, box) if is_stroked else None
+        return (_Area(at, drawn, box, _opaque_color(drawn)),)
+    return _thick_line(at, drawn, box) if is_stroked else ()
 
 
 def _opaque_color(drawn: _Drawn) -> Color | None:
@@ -285,15 +283,15 @@ _WIDTH = (c_float * 1)()
 _WIDTH_AT = addresses(_WIDTH)
 
 
-def _thick_line(at: int, drawn: _Drawn, box: Rectangle) -> _Area | None:
+def _thick_line(at: int, drawn: _Drawn, box: Rectangle) -> Sequence[_Area]:
     """Return the area of a line that is as thick as a box, with an unknown color."""
     _stroke_width(drawn.address, *_WIDTH_AT)
     width = _WIDTH[0]
     if width < _MIN_BOX:
-        return None
+        return ()
     half = width / 2
     left, bottom, right, top = box
-    return _Area(at, drawn, (left - half, bottom - half, right + half, top + half))
+    return (_Area(at, drawn, (left - half, bottom - half, right + half, top + half)),)
 
 
 def _is_rectangle(path: int) -> bool:
