@@ -13,7 +13,16 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeAlias
 
 from .concurrency import ProgressBar, call_pickled, fork_safe_lock, pickled
-from .derivation import CORPUS, Derivation, Stamp, corpus_key, derivation_key, derive, reusable
+from .derivation import (
+    CORPUS,
+    Derivation,
+    MergedMetadata,
+    Stamp,
+    corpus_key,
+    derivation_key,
+    derive,
+    reusable,
+)
 from .errors import Failure, OnError, StoreError, TransformError
 from .groups import Lineage, NodeGroup
 from .hashing import digest, digests
@@ -117,6 +126,7 @@ class GroupBuilder:
         self._partial: dict[str, tuple[str, int]] = {}
         self._failed: dict[tuple[str, str], tuple[Stamp, Failure]] = {}  # by group and document
         self._thread = threading.local()
+        self._merged = MergedMetadata()
         self.answers = AnswerCache(store)
 
     @property
@@ -373,7 +383,7 @@ class GroupBuilder:
         if group.parent == ROOT:
             parents = {i: [root] for i, root in roots.items() if root is not None}
         else:
-            parents = {i: [*d.nodes] for i, d in store.derivations(group.parent, ids).items()}
+            parents = store.derived_nodes(group.parent, ids)
         old = store.derivations(group.name, reused)
         return {
             i: (roots[i], nodes, reusable(group, tasks[i].key, nodes, old.get(i)))
@@ -393,7 +403,8 @@ class GroupBuilder:
             if self._revisions(group) != build.revisions:
                 tasks = self._tasks(build.lineage, list(done))
                 done = {i: new for i, new in done.items() if tasks.get(i) == build.tasks[i]}
-            self._store.put_derivations(group.name, done)
+            is_own = plain_splitter(group.rule.call) is not None
+            self._store.put_derivations(group.name, done, keep_nodes=is_own)
             for i in done:
                 self._failed.pop((group.name, i), None)
                 if i in build.failures:
@@ -433,7 +444,9 @@ class GroupBuilder:
         """Return the derivation of one document, or of a whole group."""
         root, parents, reused = source
         if group.scope == "group":
-            return derive(group.name, stamp, root, [(None, self._call(group, parents))])
+            return derive(
+                group.name, stamp, root, [(None, self._call(group, parents))], self._merged
+            )
         families: list[tuple[Node, list[Draft]]] = []
         for parent in parents:
             if parent.id in reused:
@@ -443,7 +456,7 @@ class GroupBuilder:
             else:
                 drafts = self._call(group, parent)
             families.append((parent, drafts))
-        return derive(group.name, stamp, root, families)
+        return derive(group.name, stamp, root, families, self._merged)
 
     def _call(self, group: NodeGroup, source: Node | Sequence[Node]) -> list[Draft]:
         """Call the transform of a group, inside the running transforms of other groups."""
@@ -493,6 +506,7 @@ def _with_parts(
         num_documents: The number of documents of all batches.
     """
     waiting: deque[_Batch] = deque()
+    shared: dict[str, dict[str, Any]] = {}  # equal metadata, once for all nodes of a batch
 
     def texts() -> Iterator[list[PlainText]]:
         for batch in batches:
@@ -508,9 +522,16 @@ def _with_parts(
         for (parent, drafts), parts in zip([*batch.missing()], parts_of_texts, strict=True):
             if parts is not None:
                 drafts[parent.id] = [
-                    Draft(parent.text[start:end], None, metadata, start, end)
+                    Draft(
+                        parent.text[start:end],
+                        None,
+                        shared.setdefault(repr(metadata), metadata),
+                        start,
+                        end,
+                    )
                     for start, end, metadata in parts
                 ]
+        shared.clear()
         yield batch
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .document import Document
 from .groups import NodeGroup
@@ -14,8 +14,14 @@ from .node import NO_METADATA, ROOT, Link, Node
 from .search_text import SearchText
 from .transforms import Draft
 
+if TYPE_CHECKING:
+    from .graph import NodeGraph
+
 CORPUS = ""
 """The document id of nodes that are derived from a whole group."""
+
+
+_MAX_MERGED = 4096  # pairs of mappings
 
 
 DOCUMENT_STRIDE = 1 << 32
@@ -148,6 +154,7 @@ def derive(
     stamp: Stamp,
     root: Node | None,
     families: Sequence[tuple[Node | None, Sequence[Draft]]],
+    merged: MergedMetadata,
 ) -> Derivation:
     """Convert drafts to nodes with ids, offsets and order values.
 
@@ -157,6 +164,7 @@ def derive(
         root: The ``ROOT`` node of the document. If None, the nodes are derived from a whole group.
         families: The parents with their drafts, in document order. A parent of None: the drafts
             are derived from a whole group.
+        merged: The metadata of parents.
     """
     nodes: list[Node] = []
     links: list[Link] = []
@@ -165,7 +173,7 @@ def derive(
     order = 0 if root is None else root.order
     for parent, drafts in families:
         if parent is not None:
-            above = _of_parent(parent)
+            above = _of_parent(parent, merged)
         for draft in drafts:
             identity = _identity(draft)
             occurrence = occurrences.get(identity, 0)
@@ -185,16 +193,38 @@ class _OfParent(NamedTuple):
     start: int | None = None
     metadata: Mapping[str, Any] = NO_METADATA
     search_text: SearchText | None = None
+    graph: NodeGraph | None = None
 
 
-def _of_parent(parent: Node) -> _OfParent:
+def _of_parent(parent: Node, merged: MergedMetadata) -> _OfParent:
     return _OfParent(
-        parent.document_id,
-        parent.id,
-        parent.start,
-        parent.metadata if parent.own_metadata else parent.inherited,
-        parent.search_text or parent.inherited_search_text,
+        document_id=parent.document_id,
+        parent_id=parent.id,
+        start=parent.start,
+        metadata=merged.of(parent),
+        search_text=parent.search_text or parent.inherited_search_text,
+        graph=parent.graph,
     )
+
+
+class MergedMetadata:
+    """The metadata of parents. Parents that share their mappings share the result."""
+
+    def __init__(self) -> None:
+        self._merged: dict[tuple[int, int], tuple[Node, Mapping[str, Any]]] = {}
+
+    def of(self, parent: Node) -> Mapping[str, Any]:
+        """Return the metadata that the children of a parent inherit."""
+        if not parent.own_metadata:
+            return parent.inherited
+        key = (id(parent.inherited), id(parent.own_metadata))
+        merged = self._merged.get(key)
+        if merged is None:
+            if len(self._merged) >= _MAX_MERGED:
+                self._merged = {}
+            merged = parent, parent.metadata  # the parent keeps the mappings, and so their ids
+            self._merged[key] = merged
+        return merged[1]
 
 
 def _identity(draft: Draft) -> str:
@@ -225,6 +255,7 @@ def _node(draft: Draft, above: _OfParent, group: str, node_id: str, order: int) 
         inherited=above.metadata,
         search_text=draft.search_text,
         inherited_search_text=above.search_text,
+        graph=above.graph,
     )
 
 

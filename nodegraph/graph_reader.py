@@ -356,6 +356,10 @@ class GraphReader:
 
     # Searched texts
 
+    def forget_written(self, group: str) -> None:
+        """Forget the written nodes of a group that are kept for its index."""
+        self._store.nodes.forget_written(group)
+
     def searched_texts(self, nodes: Sequence[Node]) -> list[str]:
         """Return the searched and embedded text of each node. See ``Node.searched_text``.
 

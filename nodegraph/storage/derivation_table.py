@@ -146,6 +146,20 @@ class StoredDerivations:
                 stored[from_id(row.document_id)] = row
         return stored
 
+    def nodes(self, group: str, ids: Collection[str]) -> dict[str, list[Node]]:
+        """Return the nodes of a group by document id, in the order of the ids.
+
+        Documents without a derivation are left out.
+        """
+        with self._transactions:
+            found = self._nodes.written(group)
+            unread = [i for i in ids if i not in found]
+            if unread:
+                stored = self.stored(group, unread)
+                read = self._nodes.of_derivations([row.key for row in stored.values()])
+                found = found | {i: [] for i in stored} | _by_document(read)
+        return {i: found[i] for i in ids if i in found}
+
     def get(self, group: str, ids: Collection[str]) -> dict[str, Derivation]:
         """Return the derivations of a group from some documents, by document id."""
         with self._transactions:
@@ -161,8 +175,16 @@ class StoredDerivations:
 
     # Writing, inside a transaction
 
-    def write(self, group: str, new: Mapping[str, NewDerivation]) -> None:
+    def write(
+        self, group: str, new: Mapping[str, NewDerivation], *, keep_nodes: bool = False
+    ) -> None:
         """Insert, replace or delete derivations of a group, by document id.
+
+        Args:
+            group: The group.
+            new: The derivations.
+            keep_nodes: Whether new nodes are as they will be read, so that a build need not read
+                what it wrote.
 
         Raises:
             TypeError: If a node has a value that the store cannot hold.
@@ -185,6 +207,11 @@ class StoredDerivations:
         self._delete("nodes WHERE id = ?", to_ids(difference.removed))
         self._delete("derivations WHERE key = ?", replaced)
         self._insert(group, new, difference, revision)
+        replaced_documents = [i for i, change in new.items() if change.stored is not None]
+        self._nodes.forget_written(group, replaced_documents)
+        if keep_nodes:
+            nodes = {i: difference.added[i] for i in new.keys() - replaced_documents}
+            self._nodes.keep_written(group, nodes)
         self._transactions.has_changed = True
 
     def _delete(self, rows: str, keys: Iterable[object]) -> None:

@@ -178,8 +178,19 @@ class GraphStore:
         """Return the derivations of a group from some documents, by document id."""
         return self._derivations.get(group, ids)
 
-    def put_derivations(self, group: str, derivations: Mapping[str, Derivation]) -> None:
+    def derived_nodes(self, group: str, ids: Collection[str]) -> dict[str, list[Node]]:
+        """Return the nodes of a group by document id. Documents without a derivation are absent."""
+        return self._derivations.nodes(group, ids)
+
+    def put_derivations(
+        self, group: str, derivations: Mapping[str, Derivation], *, keep_nodes: bool = False
+    ) -> None:
         """Insert or replace the derivations of one group, by document id.
+
+        Args:
+            group: The group.
+            derivations: The derivations.
+            keep_nodes: See ``StoredDerivations.write``.
 
         Raises:
             LookupError: If a document does not exist.
@@ -196,7 +207,7 @@ class GraphStore:
                     document = roots[i].document
                     fields = roots[i].fields
                 new[i] = NewDerivation(document, stored.get(i), derivation, fields)
-            self._derivations.write(group, new)
+            self._derivations.write(group, new, keep_nodes=keep_nodes)
 
     def changes(self, group: str, since: int) -> Changes:
         """Return the changes of a group after a revision.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from ..derivation import DOCUMENT_STRIDE
@@ -19,6 +20,13 @@ PAGE = 1000
 _CACHED_CHARACTERS = 8_000_000  # of nodes
 
 _NODE_SIZE = 500  # characters that a node takes without its text
+
+_WRITTEN_CHARACTERS = 50_000_000  # of written nodes that are kept
+
+
+def _size(nodes: Iterable[Node]) -> int:
+    """Return the memory of nodes, in characters."""
+    return sum([_NODE_SIZE + len(node.text) for node in nodes])
 
 
 class StoredNodes:
@@ -47,8 +55,49 @@ class StoredNodes:
     # The cache
 
     def _forget(self) -> None:
+        self._forget_cached()
+        self._written: dict[str, dict[str, list[Node]]] = {}  # by group and document
+        self._written_size = 0  # the size of these nodes, in characters
+
+    def _forget_cached(self) -> None:
         self._cached: dict[str, Node] = {}  # by id
         self._size = 0  # the size of these nodes, in characters
+
+    def keep_written(self, group: str, nodes: Mapping[str, list[Node]]) -> None:
+        """Keep the nodes of new derivations. Those of large builds are not kept.
+
+        Args:
+            group: The name of the group.
+            nodes: The nodes by document id, as they will be read.
+        """
+        size = sum([_size(of_document) for of_document in nodes.values()])
+        if self._written_size + size < _WRITTEN_CHARACTERS:
+            self._written_size += size
+            self._written.setdefault(group, {}).update(nodes)
+
+    def written(self, group: str) -> dict[str, list[Node]]:
+        """Return the kept nodes of a group by document id."""
+        return self._written.get(group, {})
+
+    def _all_written(self, group: str) -> list[Node] | None:
+        """Return all nodes of a group in document order. None if some of them are not kept."""
+        families = [nodes for nodes in self.written(group).values() if nodes]
+        count = sum([len(nodes) for nodes in families])
+        if not count or count != self._groups.row(group).size:
+            return None
+        families.sort(key=lambda nodes: nodes[0].order)
+        return list(chain.from_iterable(families))
+
+    def forget_written(self, group: str, documents: Iterable[str] | None = None) -> None:
+        """Forget the kept nodes of a group.
+
+        Args:
+            group: The name of the group.
+            documents: The ids of documents. If None, the nodes of all documents are forgotten.
+        """
+        written = self.written(group)
+        for document_id in list(written) if documents is None else documents:
+            self._written_size -= _size(written.pop(document_id, ()))
 
     def _keep(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
@@ -82,7 +131,7 @@ class StoredNodes:
         """Return nodes by id; None for ids that do not exist."""
         with self._transactions:
             if self._size > _CACHED_CHARACTERS:
-                self._forget()
+                self._forget_cached()
             nodes = self._cached
             missing = [i for i in dict.fromkeys(ids) if i not in nodes]
             if missing:
@@ -92,6 +141,11 @@ class StoredNodes:
 
     def of_group(self, group: str) -> Iterator[Node]:
         """Yield the nodes of a group in document order, read in pages."""
+        with self._transactions:
+            written = self._all_written(group)
+        if written is not None:
+            yield from written
+            return
         document = -1
         place = 0
         while True:

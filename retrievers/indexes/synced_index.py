@@ -298,6 +298,8 @@ class SyncedIndex:
         except BaseException:  # an analyzer that raises, Ctrl-C, no memory
             self._reset()
             raise
+        if changes.complete:
+            self._graph.reader.forget_written(self._group)
         self._synced = changes.revision, self._version()[1]
         self._unsaved += len(changes.added) + len(changes.removed)
         if self._graph.reader.is_read_only:

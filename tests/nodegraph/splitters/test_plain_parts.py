@@ -86,3 +86,41 @@ def test_transforms_of_users_stay_in_their_process() -> None:
 
     for transform in (str.split, OwnSplitter(), PassageSplitter(length=len)):
         assert plain_splitter(transform) is None
+
+
+def fields_of(nodes: Any) -> list[dict[str, Any]]:
+    hidden = {"graph"}
+    return [{n: getattr(node, n) for n in node.__slots__ if n not in hidden} for node in nodes]
+
+
+def test_nodes_that_a_build_has_written_equal_those_that_are_read(tmp_path) -> None:
+    documents = [
+        *DOCUMENTS,
+        Document("# Tea\n\nIt is green.", {"tags": ("a", 1), "title": "T"}, search_text=["tags"]),
+        Document("Plain.", {"n": 1}, search_text=False),
+    ]
+    path = tmp_path / "graph.db"
+    graph = NodeGraph(store=path)
+    graph.add(documents)
+    graph.create_node_group("part", PassageSplitter(40))
+    graph.create_node_group("sentence", split_sentences, parent="part")
+    graph.build("sentence")
+    written = {group: fields_of(graph.nodes(group)) for group in ("part", "sentence")}
+    assert all(node.graph is graph for node in graph.nodes("sentence"))
+    graph.close()
+    reopened = NodeGraph(store=path)
+    reopened.create_node_group("part", PassageSplitter(40))
+    reopened.create_node_group("sentence", split_sentences, parent="part")
+    for group, nodes in written.items():
+        assert fields_of(reopened.nodes(group)) == nodes
+
+
+def test_changed_documents_have_their_new_nodes() -> None:
+    graph = NodeGraph()
+    graph.add([Document("One. Two.", id="a"), Document("Three.", id="b")])
+    graph.create_node_group("sentence", split_sentences)
+    assert [node.text for node in graph.nodes("sentence")] == ["One.", "Two.", "Three."]
+    graph.add(Document("One. Four.", id="a"))
+    assert [node.text for node in graph.nodes("sentence")] == ["One.", "Four.", "Three."]
+    graph.remove("b")
+    assert [node.text for node in graph.nodes("sentence")] == ["One.", "Four."]
