@@ -58,10 +58,12 @@ class RowIds:
         numbers = rows.tolist()
         unknown = [row for row in numbers if row not in known and row < first]
         if unknown:
-            texts = self._stored.take(np.array(unknown, np.int64))
-            for row, node_id in zip(unknown, texts, strict=True):
-                known[row] = node_id
-                if alive.item(row):
+            stored_rows = np.array(unknown, np.int64)
+            texts = self._stored.take(stored_rows)
+            known.update(zip(unknown, texts, strict=True))
+            are_alive = alive.take(stored_rows).tolist()
+            for row, node_id, is_alive in zip(unknown, texts, are_alive, strict=True):
+                if is_alive:
                     self._rows.setdefault(node_id, row)  # found nodes are looked up next
         return [known[row] if row < first else later[row - first] for row in numbers]
 

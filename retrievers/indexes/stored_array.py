@@ -55,6 +55,7 @@ class StoredArray:
         "_bytes",
         "_checksums",
         "_damage",
+        "_flags",
         "_left",
         "_name",
         "_unchecked",
@@ -72,6 +73,8 @@ class StoredArray:
         self._damage = damage
         self._values: range | None = None
         self._unchecked = bytearray(b"\1") * count_blocks(array.nbytes)
+        # The same bytes as an array.
+        self._flags = np.ndarray(len(self._unchecked), np.bool_, self._unchecked)
         self._left = len(self._unchecked) if checksums is not None else 0
 
     def __len__(self) -> int:
@@ -118,9 +121,12 @@ class StoredArray:
         if self._left:
             of_block = BLOCK // self.array.itemsize
             first = starts // of_block
-            last = -(-stops // of_block)
-            for blocks in {*zip(first.tolist(), last.tolist(), strict=True)}:
-                self._check(*blocks)
+            last = np.maximum(stops - 1, starts) // of_block
+            is_unchecked = last - first > 1
+            for blocks in (first, last):
+                is_unchecked |= self._flags.take(blocks, mode="clip")
+            for at in np.flatnonzero(is_unchecked).tolist():
+                self._check(first.item(at), last.item(at) + 1)
 
     def whole(self) -> Array:
         """Return the array."""
@@ -161,10 +167,14 @@ class StoredArray:
             return
         of_block = BLOCK // self.array.itemsize
         values = self.array[first * of_block : last * of_block]
-        least = int(values.min())
+        least = self._values.start
+        if least == 0:  # one pass instead of two: negative numbers are large
+            values = values.view(f"u{values.itemsize}")
+        else:
+            least = int(values.min())
         greatest = int(values.max())
         if least < self._values.start or greatest >= self._values.stop:
-            self.refuse(f"it must have values of {self._values}, got {least} to {greatest}")
+            self.refuse(f"it must have values of {self._values}")
 
 
 def count_blocks(size: int) -> int:

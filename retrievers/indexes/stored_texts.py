@@ -170,11 +170,28 @@ class TextLookup:
             if self._texts[place] == text:
                 return place
             number += 1
-        if at and self._checked_hash(at - 1) >= hashed:
-            self._hashes.refuse("it must ascend")
-        if number < len(self._hashes) and self._checked_hash(number) <= hashed:
-            self._hashes.refuse("it must ascend")
+        self._check_missing(hashed, at, number)
         return -1
+
+    def _check_missing(self, hashed: int, first: int, last: int) -> None:
+        """Check that no other place can have a hash, by the hash before or after.
+
+        Args:
+            hashed: The hash.
+            first: The number of lower hashes.
+            last: The number of lower and equal hashes.
+
+        Raises:
+            MissingNodeError: If the other hash is wrong.
+        """
+        if first:
+            is_right = self._checked_hash(first - 1) < hashed
+        elif last < len(self._hashes):
+            is_right = self._checked_hash(last) > hashed
+        else:
+            is_right = True
+        if not is_right:
+            self._hashes.refuse("it must ascend")
 
     def _checked_hash(self, number: int) -> int:
         """Return a hash after a comparison with its text."""
