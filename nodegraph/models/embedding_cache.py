@@ -7,6 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Executor
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
@@ -42,7 +43,7 @@ _KIND = "embedding "
 
 _PAGE = 900  # vectors in memory per read of the store
 
-_LONG = 256  # texts for which a progress bar is drawn
+_LONG = 256  # texts for which a progress bar is drawn, and pages are not cached
 
 
 class EmbeddingCache:
@@ -118,9 +119,12 @@ class EmbeddingCache:
         """
         embedder = self.embedder(key)
         digests = [*map(digest, texts)]
-        while (vectors := self._read(embedder, digests)) is None:
+        while True:
+            with self._streaming(len(digests)):
+                vectors = self._read(embedder, digests)
+            if vectors is not None:
+                return vectors
             self.embed(texts, key, what)
-        return vectors
 
     def embed(
         self, texts: Sequence[str], key: str, label: str, executor: Executor | None = None
@@ -144,7 +148,7 @@ class EmbeddingCache:
             raise DeferredWork(partial(self.embed, list(missing.values()), key, label))
         if not missing:
             return
-        with self._embedding[embedder.name]:
+        with self._embedding[embedder.name], self._streaming(len(missing)):
             missing = self._missing(embedder, missing)
             unusable: list[str] = []
             is_shown = len(missing) >= _LONG and self._progress
@@ -190,11 +194,15 @@ class EmbeddingCache:
             checked = check_vectors(vectors, texts, embedder.name)
             _warn(embedder, self._put(embedder, {digest(text): text for text in texts}, checked))
 
+    def _streaming(self, count: int) -> AbstractContextManager[None]:
+        """Return a block that reads or writes a number of vectors, which need no cache of pages."""
+        return self._store.database.streaming() if count >= _LONG else nullcontext()
+
     def _missing(self, embedder: Embedder, texts: Mapping[str, str]) -> dict[str, str]:
         """Return the texts without a stored vector, by digest."""
         missing = dict(texts)
         for page in portions(texts, _PAGE):
-            for name in self._store.values.get(_kind(embedder), page):
+            for name in self._store.values.existing(_kind(embedder), page):
                 del missing[name]
         return missing
 

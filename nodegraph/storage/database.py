@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -63,6 +64,9 @@ class Database(Protocol):
 
     def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run a statement once for each row of values, inside a transaction."""
+
+    def streaming(self) -> AbstractContextManager[None]:
+        """Use a small cache until the block ends, which reads or writes many values once."""
 
     def compact(self) -> None:
         """Free the disk space of deleted rows."""

@@ -6,8 +6,8 @@ import logging
 import os
 import sqlite3
 import tempfile
-from collections.abc import Sequence
-from contextlib import closing, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ APPLICATION = 0x6E6F6465
 """The ``application_id`` of our files: "node"."""
 
 _CACHE_KB = 32_000
+
+_STREAMING_KB = 2_000  # of the cache while many values are read or written once
 
 # Bytes of a page in memory. A page has whole vectors, so small pages leave a quarter of it empty.
 _MEMORY_PAGE = 16_384
@@ -141,6 +143,15 @@ class SQLiteDatabase:
                 self._db().executemany(statement, rows)
             except (sqlite3.Error, OverflowError) as error:
                 raise self._explained(error) from error
+
+    @contextmanager
+    def streaming(self) -> Iterator[None]:
+        """Use a small cache until the block ends, which reads or writes many values once."""
+        self.rows(f"PRAGMA cache_size = -{_STREAMING_KB}")
+        try:
+            yield
+        finally:
+            self.rows(f"PRAGMA cache_size = -{_CACHE_KB}")
 
     # Turns and transactions
 

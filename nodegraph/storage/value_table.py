@@ -49,6 +49,14 @@ class StoredValues:
             values |= {key: derived[key] for key in names}
         return values
 
+    def existing(self, kind: str, keys: Collection[str]) -> set[str]:
+        """Return the keys that have a value of a kind, without reading the values."""
+        query = "SELECT key FROM kept WHERE kind = ? AND key IN"
+        rows = select(self._database, query, to_ids(keys), [to_text(kind)])
+        with reading_rows(self._database.place):
+            found = {from_id(key) for (key,) in rows}
+        return found | (self._derived.get(kind, {}).keys() & set(keys))
+
     def put(self, kind: str, values: Mapping[str, bytes], *, derived: bool = False) -> None:
         """Insert or replace values of a kind, by key.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, TypeVar
@@ -279,6 +279,10 @@ class PostgresDatabase:
                 "the documents again into another schema"
             )
         self._is_checked = True
+
+    def streaming(self) -> AbstractContextManager[None]:
+        """Do nothing, since the server has the cache."""
+        return nullcontext()
 
     def compact(self) -> None:
         """Delete the rows of former writers; the server frees space itself."""
