@@ -31,7 +31,7 @@ from .node import ROOT, Node
 from .splitters.plain_parts import PlainSplitter, PlainText, plain_splitter, plain_text, split_all
 from .storage.graph_store import GraphStore
 from .transforms import Draft
-from .workers.idle_processors import WORTH_STARTING, shared_map
+from .workers.idle_processors import WORTH_STARTING, shared_map, work_of
 
 _FIRST_DOCUMENTS = 16  # documents in the first batch
 
@@ -514,8 +514,8 @@ def _with_parts(
             yield [plain_text(parent) for parent, _ in batch.missing()]
 
     def is_worth(texts: list[PlainText]) -> bool:
-        num_first = len(waiting[0].tasks)
-        return waiting[0].characters * num_documents >= WORTH_STARTING * num_first
+        work = work_of([text for text, *_ in texts])
+        return work * num_documents >= WORTH_STARTING * len(waiting[0].tasks)
 
     for parts_of_texts in shared_map(partial(split_all, splitter), texts(), is_worth):
         batch = waiting.popleft()

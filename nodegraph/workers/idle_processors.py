@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, TypeVar
 
 from .queue_process import QueueProcess
@@ -19,19 +20,28 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 WORTH_STARTING = 1_000_000
-"""The number of characters from which starting processes pays. A process takes .4 s to start."""
+"""The ``work_of`` texts from which starting processes pays. A process takes .2 s to start."""
+
+_BEYOND_ASCII = 3  # work per character; a text in Chinese has three times as many terms
 
 _MOST = 7  # processes
 
 _AHEAD = 3  # items that wait in a process or are computed by it
 
-_MOST_WAITING = 64  # results that wait for the result of an earlier item
+_MOST_WAITING = 32  # items without a result
+
+_END = object()
 
 _IDLE_SECONDS = 10.0  # until the processes end
 
 _VARIABLE = "NODEKIN_PROCESSES"
 
 _CPU_LIMIT = "/sys/fs/cgroup/cpu.max"  # of a container: microseconds per period
+
+
+def work_of(texts: Iterable[str]) -> int:
+    """Return an estimate of the work to split or analyze texts, in ASCII characters."""
+    return sum([len(text) if text.isascii() else _BEYOND_ASCII * len(text) for text in texts])
 
 
 def processors() -> int:
@@ -67,77 +77,128 @@ def shared_map(
 ) -> Iterator[R]:
     """Yield the results of a function in the order of the items, computed on all processors.
 
-    This process computes the items for which no other process is free. It computes all items on a
-    machine with one processor, in a process of ``multiprocessing``, in a forked process, and if
-    processes cannot start.
+    This process computes the first item, and those for which no other process is free. It computes
+    all items on a machine with one processor, in a process of ``multiprocessing``, in a forked
+    process, and if processes cannot start.
 
     Args:
         function: A function of nodekin, or a partial of one. It can be pickled, and so can the
             items. The results are plain data: texts, bytes, numbers, lists, tuples.
-        items: The items.
+        items: The items, none of which is None.
         is_worth: Called with the first item. Returns whether the work is long enough to start
             processes.
 
     Raises:
         Exception: Any error of the function.
     """
-    waiting: deque[_Result] = deque()
-    workers: Workers | None = None
-    is_first = True
+    iterator = iter(items)
+    first = next(iterator, None)
+    if first is None:
+        return
+    workers = running_workers() if is_worth(first) else None
+    yield function(first)
+    if workers is None:
+        for item in iterator:
+            yield function(item)
+        return
+    work = _SharedWork(function, workers)
     try:
-        for item in items:
-            result = _Result(function, item)
-            result.start(workers)
-            waiting.append(result)
-            if is_first and is_worth(item):
-                workers = running_workers()
-            is_first = False
-            while waiting and (waiting[0].is_ready or len(waiting) > _MOST_WAITING):
-                yield waiting.popleft().value()
-        while waiting:
-            yield waiting.popleft().value()
+        yield from work.results(iterator)
     finally:
-        if workers is not None:
-            workers.end_when_idle()
+        work.stop()
+        workers.end_when_idle()
 
 
-class _Result:
-    """The result of a function for one item.
+class _SharedWork:
+    """The work on some items, which this process shares with others.
 
     Args:
-        function: The function.
-        item: The item.
+        function: The function of one item.
+        workers: The other processes.
     """
 
-    def __init__(self, function: Callable[[Any], Any], item: Any) -> None:
+    def __init__(self, function: Callable[[Any], Any], workers: Workers) -> None:
         self._function = function
-        self._item = item
-        self._future: Future[Any] | None = None
-        self._value: Any = None
+        self._workers = workers
+        self._lock = threading.Lock()
+        self._waiting: deque[_Result] = deque()  # in the order of the items
+        self._unsent: deque[_Result] = deque()  # not yet in work
 
-    def start(self, workers: Workers | None) -> None:
-        """Compute the result in a process that is free, else in this process."""
-        if workers is not None:
-            self._future = workers.submit(self._function, self._item)
-        if self._future is None:
-            self._value = self._function(self._item)
+    def results(self, items: Iterator[Any]) -> Iterator[Any]:
+        """Yield the results in the order of the items.
 
-    @property
-    def is_ready(self) -> bool:
-        return self._future is None or self._future.done()
+        Reading items and using results come first in this process. It computes a result only if it
+        would have to wait.
+        """
+        is_at_end = False
+        while self._waiting or not is_at_end:
+            if self._waiting and self._waiting[0].future.done():
+                yield self._value(self._waiting.popleft())
+            elif not is_at_end and len(self._waiting) < _MOST_WAITING:
+                item = next(items, _END)
+                is_at_end = item is _END
+                if not is_at_end:
+                    self._add(_Result(item))
+            elif not self._compute_one():
+                yield self._value(self._waiting.popleft())
 
-    def value(self) -> Any:
-        """Wait for the result.
+    def stop(self) -> None:
+        """Start no further work."""
+        with self._lock:
+            self._unsent.clear()
+
+    def _add(self, result: _Result) -> None:
+        self._waiting.append(result)
+        with self._lock:
+            self._unsent.append(result)
+        self._send()
+
+    def _send(self) -> None:
+        """Give items to the processes that are free. Another thread calls it after each result."""
+        with self._lock:
+            while self._unsent:
+                result = self._unsent[0]
+                reply = self._workers.submit(self._function, result.item)
+                if reply is None:
+                    return
+                self._unsent.popleft()
+                reply.add_done_callback(partial(self._receive, result))
+
+    def _receive(self, result: _Result, reply: Future[Any]) -> None:
+        error = reply.exception()
+        if error is None:
+            result.future.set_result(reply.result())
+        else:
+            result.future.set_exception(error)
+        self._send()
+
+    def _compute_one(self) -> bool:
+        """Compute the result of an item that no process has. Return whether there was one."""
+        with self._lock:
+            if not self._unsent:
+                return False
+            result = self._unsent.popleft()
+        result.future.set_result(self._function(result.item))
+        return True
+
+    def _value(self, result: _Result) -> Any:
+        """Wait for a result.
 
         If the other process failed, the result is computed here: an error is then raised with its
         own type.
         """
-        if self._future is None:
-            return self._value
         try:
-            return self._future.result()
+            return result.future.result()
         except (ChildProcessError, RuntimeError):
-            return self._function(self._item)
+            return self._function(result.item)
+
+
+class _Result:
+    """The result for one item."""
+
+    def __init__(self, item: Any) -> None:
+        self.item = item
+        self.future: Future[Any] = Future()
 
 
 class Workers:

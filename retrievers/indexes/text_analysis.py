@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from ...nodegraph.workers.idle_processors import WORTH_STARTING, shared_map
+from ...nodegraph.workers.idle_processors import WORTH_STARTING, shared_map, work_of
 from ..analysis.text_analyzer import Analyzer, TextAnalyzer
 from .postings import AnalyzedTexts
 
@@ -35,8 +35,8 @@ def analyzed_on_all_processors(
     """
 
     def is_worth(texts: list[str]) -> bool:
-        characters = sum([len(text) for text in texts]) * count / len(texts)
-        return type(analyzer) is TextAnalyzer and characters >= WORTH_STARTING
+        work = work_of(texts) * count / len(texts)
+        return type(analyzer) is TextAnalyzer and work >= WORTH_STARTING
 
     function = partial(_analyzed, analyzer)
     for result in shared_map(function, portions, is_worth):
