@@ -448,7 +448,12 @@ class TextAnalyzer:
             script: self._language(words, script) for script, words in words_by_script.items()
         }
         unspaced = [run for run in split if isinstance(run, str)]
-        length = sum([run_length(run) for run in unspaced])
+        if runs is not None and unspaced and min(unspaced) >= CHINESE:  # no alphabet: faster
+            runs += unspaced
+            split = [segment for segment in split if isinstance(segment, list)]
+            length = sum([len(run) for run in unspaced])
+        else:
+            length = sum([run_length(run) for run in unspaced])
         for script, words in words_by_script.items():
             length += length_of(words, languages[script])
         terms = self._terms(split, languages, parts, runs=runs)
