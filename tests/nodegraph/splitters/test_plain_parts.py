@@ -72,7 +72,7 @@ def nodes_of(splitter: Any) -> list[tuple[Any, ...]]:
     return found
 
 
-@pytest.mark.parametrize("splitter", SPLITTERS, ids=str)
+@pytest.mark.parametrize("splitter", SPLITTERS, ids=range(len(SPLITTERS)))
 def test_nodes_are_equal_with_several_processes(monkeypatch, workers, splitter) -> None:
     found = nodes_of(splitter)
     assert workers.num_running > 0
