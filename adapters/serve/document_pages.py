@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 
 from ...nodegraph.errors import Failure
 from ...nodegraph.graph import NodeGraph
@@ -58,10 +58,15 @@ class DocumentPages:
     def topics(self) -> list[str]:
         """Return the first headings of two documents, or their file names, for questions."""
         ids = self.ids()
-        nodes = self.graph.reader.nodes_by_id(ids[:: len(ids) // _SCANNED + 1])
-        headings = [heading for n in nodes for *_, heading in [*markdown_headings(n.text)][:1]]
-        names = [name for name in map(name_of, nodes) if not _AUTOMATIC_ID.fullmatch(name)]
-        topics = (re.sub(r"^[\d.]+\s+", "", text) for text in (*headings, *names))
+        headings = []
+        names = []
+        for node in self.graph.reader.nodes_by_id(ids[:: len(ids) // _SCANNED + 1]):
+            for *_, heading in islice(markdown_headings(node.text), 1):
+                headings.append(heading)
+            name = name_of(node)
+            if not _AUTOMATIC_ID.fullmatch(name):
+                names.append(name)
+        topics = [re.sub(r"^[\d.]+\s+", "", text) for text in headings + names]
         return list(dict.fromkeys(topics))[:_EXAMPLES]
 
     def list_html(self, values: Mapping[str, str], page: Page) -> Markup:
@@ -91,7 +96,10 @@ class DocumentPages:
         """Return the positions of results. The records of a file are one list."""
         ids = [path_of(result.node) for result in results]
         files = self._by_file(list(dict.fromkeys(ids)))
-        records = {i: file for file, members in files.items() if len(members) > 1 for i in members}
+        records: dict[str, str] = {}
+        for file, members in files.items():
+            if len(members) > 1:
+                records.update(dict.fromkeys(members, file))
         ranks: dict[str, list[int]] = {}
         for rank, document_id in enumerate(ids):
             key = records.get(document_id, f"{document_id} {rank}")
@@ -131,7 +139,8 @@ class DocumentPages:
         """Return a PDF page as a PNG, with the node or another span of its document marked."""
         from ..files.page_images import page_image
 
-        return page_image(self.node(values.get("node", "")), _number(values, "page"), _span(values))
+        node = self.node(values.get("node", ""))
+        return page_image(node, _number(values, "page"), _span(values))
 
     def passage_html(self, values: Mapping[str, str], page: Page) -> Markup:
         """Return a node in the text of its document, or a page of a PDF.
@@ -150,19 +159,19 @@ class DocumentPages:
         span = _span(values)
         node = self.node(node_id)
         root = node.root
-        marked = {} if span is None else {"start": span[0], "end": span[1]}
-        if span is not None and node.start is not None:
-            start = max(0, min(span))
-            end = min(max(span), len(root.text))
-            node = replace(node, text=root.text[start:end], start=start, end=end)
-        is_pdf = root.metadata.get("page_unit") == "page"
-        pages = int(root.metadata.get("page_count", 1)) if is_pdf else 0
+        marked: dict[str, int] = {}
+        if span is not None:
+            marked = {"start": span[0], "end": span[1]}
+            node = _with_span(node, span)
+        pages = _page_count(root)
+        links = []
         if number is None:
-            first = node.pages[0] if node.pages else 1
-            links = [("show_page", node_url("document", node_id, marked, first))] if pages else []
+            if pages:
+                first = node.pages[0] if node.pages else 1
+                links.append(("show_page", node_url("document", node_id, marked, first)))
             content = _text_html(page, node, node.group == ROOT and span is None)
         else:
-            links = [("show_text", node_url("document", node_id, marked))]
+            links.append(("show_text", node_url("document", node_id, marked)))
             for word, other in (("page_before", number - 1), ("page_after", number + 1)):
                 if 1 <= other <= pages:
                     links.append((word, node_url("document", node_id, marked, other)))
@@ -171,18 +180,39 @@ class DocumentPages:
         return page.html("passage", node, links, content)
 
 
+def _with_span(node: Node, span: tuple[int, int]) -> Node:
+    """Return a node with the text and the place of a span, if the node has a place."""
+    if node.start is None:
+        return node
+    text = node.root.text
+    start = max(0, min(span))
+    end = min(max(span), len(text))
+    return replace(node, text=text[start:end], start=start, end=end)
+
+
+def _page_count(root: Node) -> int:
+    """Return the number of pages of a PDF. 0 for other documents."""
+    if root.metadata.get("page_unit") != "page":
+        return 0
+    return int(root.metadata.get("page_count", 1))
+
+
 def _number(values: Mapping[str, str], name: str) -> int | None:
     """Return a number of the query. None if it is missing."""
     value = values.get(name)
-    if value is not None and not (value.isascii() and value.isdigit() and len(value) < 16):
+    if value is None:
+        return None
+    if not re.fullmatch(r"[0-9]{1,15}", value):
         raise ValueError(f"{name} must be a number from 0, got {value!r:.80}")
-    return None if value is None else int(value)
+    return int(value)
 
 
 def _span(values: Mapping[str, str]) -> tuple[int, int] | None:
     """Return the requested span of a document. None means the span of the node."""
     end = _number(values, "end")
-    return None if end is None else (_number(values, "start") or 0, end)
+    if end is None:
+        return None
+    return _number(values, "start") or 0, end
 
 
 def _text_html(page: Page, node: Node, is_document: bool) -> Markup:
@@ -200,8 +230,7 @@ def _text_html(page: Page, node: Node, is_document: bool) -> Markup:
         marked = marked_passage(text[start : node.start], node.text, text[node.end : end], name)
     else:
         marked = marked_passage("", node.text, "", name)
-    shown = str(marked)
-    shown = shown.replace("<mark>", '<mark id="hit">', 1)
+    shown = str(marked).replace("<mark>", '<mark id="hit">', 1)
     return page.html("text", Markup(shown), start > 0, end < len(text))
 
 

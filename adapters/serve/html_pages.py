@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from urllib.parse import urlencode
@@ -70,7 +70,10 @@ class Page:
 
     def told(self, message: object, kind: str = "message") -> str:
         """Return a message of the packages in the language of the page. See ``in_chinese``."""
-        return in_chinese(str(message), kind) if self.language == "zh" else str(message)
+        text = str(message)
+        if self.language == "zh":
+            return in_chinese(text, kind)
+        return text
 
     def html(self, macro: str, *values: object) -> Markup:
         """Return the HTML of a part of the page."""
@@ -88,7 +91,7 @@ class Page:
             parts.append(self.say("share", share=f"{match.share:.4g}"))
         if match.node.id != node.id:
             parts.append(f"“{match.node.text[:_CONTEXT]}”")
-        return " · ".join(filter(None, parts))
+        return _with_dots(parts)
 
     def place(self, node: Node) -> str:
         """Return the place of a node in its document, without the name of the document."""
@@ -103,17 +106,29 @@ class Page:
         """Return the title, the folder and the place of a node, unless its name contains them."""
         name = name_of(node)
         title = title_of(node)
-        path = path_of(node)
-        folder = path.removesuffix(name).rstrip("/") if file_name_of(node.metadata) else ""
-        place = self.place(node) if place is None else place
-        return " · ".join(filter(None, ("" if title == name else title, folder, place)))
+        parts = []
+        if title != name:
+            parts.append(title)
+        if file_name_of(node.metadata):
+            parts.append(path_of(node).removesuffix(name).rstrip("/"))
+        parts.append(self.place(node) if place is None else place)
+        return _with_dots(parts)
+
+
+def _with_dots(parts: Iterable[str]) -> str:
+    """Join the parts that are not empty."""
+    return " · ".join(part for part in parts if part)
 
 
 def node_url(view: str, node_id: str, span: Mapping[str, int] | None = None, page: int = 0) -> str:
     """Return the address of a node, of a span of its document, or of a page of a PDF."""
-    values = {"node": node_id, **(span or {}), **({"page": page} if page else {})}
-    anchor = "#hit" if view == "document" and not page else ""
-    return f"/{view}?{urlencode(values, errors='replace')}{anchor}"
+    values: dict[str, object] = {"node": node_id, **(span or {})}
+    if page:
+        values["page"] = page
+    url = f"/{view}?{urlencode(values, errors='replace')}"
+    if view == "document" and not page:
+        return f"{url}#hit"
+    return url
 
 
 def hit_url(result: ScoredNode) -> str:
@@ -165,29 +180,37 @@ def _hit(result: ScoredNode) -> dict[str, int]:
     node = result.node
     if hit.id == node.id or hit.document_id != node.document_id:
         return {}
-    return {} if hit.start is None or hit.end is None else {"start": hit.start, "end": hit.end}
+    if hit.start is None or hit.end is None:
+        return {}
+    return {"start": hit.start, "end": hit.end}
 
 
 def result_text(result: ScoredNode) -> Markup:
     """Return the text of a result around the best match, which is marked."""
     node = result.node
     text = node.text
+    first = 0
+    start = 0
+    end = 0
     span = _hit(result)
-    before = ""
-    hit = ""
-    after = text[: _display_end(text, 0, 0)]
     if span and node.start is not None:
-        start = span["start"] - node.start
-        end = span["end"] - node.start
-        if 0 <= start < end <= len(text):
+        hit_start = span["start"] - node.start
+        hit_end = span["end"] - node.start
+        if 0 <= hit_start < hit_end <= len(text):
+            start = hit_start
+            end = hit_end
             first = _display_start(text, start)
-            before = ("…\n\n" if first else "") + text[first:start]
-            shown_end = _display_end(text, first, end)
-            hit = text[start : min(end, shown_end)]
-            after = text[end:shown_end]
+    last = _display_end(text, first, end)
+    before = text[first:start]
+    hit = text[start : min(end, last)]
+    after = text[end:last]
+    is_cut = len(before) + len(hit) + len(after) < len(text)
+    if first:
+        before = f"…\n\n{before}"
     shown = marked_passage(before, hit, after, name_of(node))
-    is_cut = len(before.removeprefix("…\n\n")) + len(hit) + len(after) < len(text)
-    return shown + "…" if is_cut else shown
+    if is_cut:
+        return shown + "…"
+    return shown
 
 
 def _display_start(text: str, hit: int) -> int:
@@ -226,4 +249,8 @@ def _display_end(text: str, first: int, hit_end: int) -> int:
         return line_end
     ends = [first + end for _, end in sentence_spans(text[first:limit])]
     whole = [end for end in ends[:-1] if end >= least]  # the last sentence is cut by the limit
-    return max([*whole, line_end, hit_end if least == hit_end else 0]) or limit
+    whole.append(line_end)
+    if least == hit_end:
+        whole.append(hit_end)
+    last = max(whole)
+    return last if last > 0 else limit

@@ -17,7 +17,9 @@ _MAX_TEXT = 100_000  # characters; a longer text is displayed without markup
 
 _MAX_MARKUP = 300  # characters of markup at either end of a match
 
-_HIT_START, _HIT_END = "\ufdd0", "\ufdd1"  # noncharacters of Unicode, never part of a text
+# The delimiters of a match are noncharacters of Unicode, which are never part of a text.
+_HIT_START = "\ufdd0"
+_HIT_END = "\ufdd1"
 
 _FULL_MARKUP = ".md .markdown .mdx .html .htm .xhtml .docx .odt .pptx .epub .ipynb".split()
 
@@ -59,24 +61,45 @@ def marked_passage(before: str, hit: str, after: str, file_name: str) -> Markup:
         after: The text after the match.
         file_name: The name of the file. Its suffix determines the parsed Markdown syntax.
     """
-    mark = Markup("<mark>{}</mark>").format(hit) if hit else ""
-    plain = Markup('<div class="plain">{}{}{}</div>').format(before, mark, after)
-    suffix = file_name[file_name.rfind(".") :].lower() if "." in file_name else ".txt"
-    has_inline = suffix in _FULL_MARKUP
     text = before + hit + after
-    if (not has_inline and suffix not in _BLOCK_MARKUP) or len(text) > _MAX_TEXT:
-        return plain
+    suffix = _suffix(file_name)
+    has_inline = suffix in _FULL_MARKUP
+    has_markup = has_inline or suffix in _BLOCK_MARKUP
+    if not has_markup or len(text) > _MAX_TEXT:
+        return _plain(before, hit, after)
     if not hit:
         return markdown(text, has_inline=has_inline)
-    leading = _LEADING.match(hit, 0, _MAX_MARKUP)
-    trailing = _TRAILING.search(hit, max(0, len(hit) - _MAX_MARKUP))
-    start = len(before) + (leading.end() if leading else 0)
-    end = len(before) + (trailing.start() if trailing else len(hit))
+    first, last = _without_markup(hit)
+    start = len(before) + first
+    end = len(before) + last
     if start >= end or _HIT_START in text or _HIT_END in text:
-        return plain
+        return _plain(before, hit, after)
     delimited = f"{text[:start]}{_HIT_START}{text[start:end]}{_HIT_END}{text[end:]}"
     html, hits = _rendered(delimited, (), has_inline)
-    return html if hits == [_HIT_START, _HIT_END] else plain
+    if hits != [_HIT_START, _HIT_END]:
+        return _plain(before, hit, after)
+    return html
+
+
+def _suffix(file_name: str) -> str:
+    """Return the suffix of a file name with its dot. Defaults to ``.txt``."""
+    _, dot, suffix = file_name.rpartition(".")
+    return f".{suffix.lower()}" if dot else ".txt"
+
+
+def _without_markup(hit: str) -> tuple[int, int]:
+    """Return the start and the end of a match without the markup at its ends."""
+    leading = _LEADING.match(hit, 0, _MAX_MARKUP)
+    trailing = _TRAILING.search(hit, max(0, len(hit) - _MAX_MARKUP))
+    start = leading.end() if leading else 0
+    end = trailing.start() if trailing else len(hit)
+    return start, end
+
+
+def _plain(before: str, hit: str, after: str) -> Markup:
+    """Return a passage without markup, with the match in a ``mark`` element."""
+    mark = Markup("<mark>{}</mark>").format(hit) if hit else ""
+    return Markup('<div class="plain">{}{}{}</div>').format(before, mark, after)
 
 
 @cache
@@ -123,10 +146,12 @@ def _parts(parts: Sequence[str], sources: Collection[int], hits: list[str]) -> I
         for text in re.split(f"([{_HIT_START}{_HIT_END}])", part):
             if text in (_HIT_START, _HIT_END):
                 hits.append(text)
-            elif text and hits[-1:] == [_HIT_START]:
-                yield f"<mark>{text}</mark>" if text.strip() else text
+            elif hits[-1:] == [_HIT_START] and text.strip():
+                yield f"<mark>{text}</mark>"
+            elif hits[-1:] == [_HIT_START] or in_code or not sources:
+                yield text
             else:
-                yield text if in_code or not sources else _with_citations(text, sources)
+                yield _with_citations(text, sources)
 
 
 def _with_citations(text: str, sources: Collection[int]) -> str:

@@ -117,14 +117,13 @@ class PageApp:
         if isinstance(source, QueryEngine):
             self.engine = source
         else:
-            llm = no_model if llm is None else llm
-            retriever = as_retriever(source)
-            self.engine = QueryEngine(retriever, llm, min_score=min_score, check="quotes")
+            model = no_model if llm is None else llm
+            inner = as_retriever(source)
+            self.engine = QueryEngine(inner, model, min_score=min_score, check="quotes")
         retriever = self.engine.retriever
         self.graph = _graph_of(retriever)
         self.pages = DocumentPages(self.graph, restriction_of(retriever))
-        llm = self.engine.llm
-        self._model = "" if llm.model is no_model else str(getattr(llm.model, "model", llm.name))
+        self._model = _model_name(self.engine)
         self._title = title or "nodekin"
         self._app = AccessCheck(Starlette(routes=self._routes()), host, token, cookie=True)
 
@@ -251,7 +250,9 @@ async def answer_html(
         failure = f"{page.say('failed')} {reason}"
         existing = getattr(error, "answer", None)
         answer = existing if isinstance(existing, Answer) else Answer("", question)
-    said = "" if failure or answer.sources else await asyncio.to_thread(skipped)
+    said = ""
+    if not failure and not answer.sources:
+        said = await asyncio.to_thread(skipped)
     yield await asyncio.to_thread(page.html, "end_of_turn", answer, failure, said)
 
 
@@ -261,9 +262,18 @@ def _passages(engine: QueryEngine, question: str) -> Answer:
     passages: Sequence[ScoredNode] = results
     text = ""
     if results and is_answer(results[0]):
-        passages, text = getattr(results[0].node, "sources", ()), results[0].text
+        passages = getattr(results[0].node, "sources", ())
+        text = results[0].text
     sources = (Source(number, r, r.text) for number, r in enumerate(passages, 1))
     return Answer(text, question, tuple(sources))
+
+
+def _model_name(engine: QueryEngine) -> str:
+    """Return the displayed name of the model. Empty if the page has no model."""
+    model = engine.llm.model
+    if model is no_model:
+        return ""
+    return str(getattr(model, "model", engine.llm.name))
 
 
 def _encoded(*html: str) -> bytes:
@@ -273,10 +283,12 @@ def _encoded(*html: str) -> bytes:
 def _page(request: Request) -> Page:
     """Return the words in the language that the visitor chose, or that the browser prefers."""
     chosen = request.query_params.get("lang") or request.cookies.get("nodekin_language")
+    if chosen in ("en", "zh"):
+        return Page(chosen)
     preferred = request.headers.get("accept-language", "")
-    if chosen not in ("en", "zh"):
-        chosen = "zh" if preferred.lower().startswith("zh") else "en"
-    return Page(chosen)
+    if preferred.lower().startswith("zh"):
+        return Page("zh")
+    return Page("en")
 
 
 _STATUSES: Mapping[int, tuple[type[Exception], ...]] = {
@@ -287,10 +299,18 @@ _STATUSES: Mapping[int, tuple[type[Exception], ...]] = {
 """The status of errors that are caused by a request. Other errors are internal."""
 
 
+def _status(error: Exception) -> int:
+    """Return the HTTP status of an error."""
+    for status, kinds in _STATUSES.items():
+        if isinstance(error, kinds):
+            return status
+    return 500
+
+
 def _failed(what: str, error: Exception) -> tuple[str, int]:
     """Log a failure. Return its message and the HTTP status."""
     message = str(error)
-    status = next((s for s, kinds in _STATUSES.items() if isinstance(error, kinds)), 500)
+    status = _status(error)
     if status == 500 or not message:
         message = f"{type(error).__name__}: {message}"
     trace = error if status == 500 else None

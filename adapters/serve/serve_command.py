@@ -45,7 +45,9 @@ def serve(
     """
     from . import page_app
 
-    llm = chat_model(model) if model else None
+    llm: object = None
+    if model:
+        llm = chat_model(model)
     index = find_index(store, folders)
     place = folders[0] if folders else index.folder.parent
     with open_graph(index, quiet=False, model=model_of(index)) as graph:
