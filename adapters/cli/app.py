@@ -64,11 +64,7 @@ class App(click.Group):
         elif plugin := plugins(COMMANDS).get(cmd_name):
             command = plugin.load()
         else:
-            names = self.list_commands(ctx)
-            meant = _OTHER_NAMES.get(cmd_name.lower())
-            near = [meant] if meant else difflib.get_close_matches(cmd_name, names) or names
-            *first, last = near
-            allowed = f"{', '.join(first)} or {last}" if first else last
+            allowed = _nearest_commands(cmd_name, self.list_commands(ctx))
             raise click.UsageError(f"the command must be {allowed}, got {cmd_name!r:.80}", ctx)
         raise_on_interrupt()
         return command
@@ -103,6 +99,16 @@ class App(click.Group):
         except Exception as error:
             status = _print_error(error)
         sys.exit(status if isinstance(status, int) else 0)
+
+
+def _nearest_commands(name: str, commands: Sequence[str]) -> str:
+    """Return the commands that an unknown name may mean, or all commands."""
+    if meant := _OTHER_NAMES.get(name.lower()):
+        return meant
+    *first, last = difflib.get_close_matches(name, commands) or commands
+    if not first:
+        return last
+    return f"{', '.join(first)} or {last}"
 
 
 @click.group(

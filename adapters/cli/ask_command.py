@@ -105,9 +105,10 @@ def _questions(first: str, *, chat: bool, quiet: bool) -> Iterator[str]:
 
 def _lines() -> Iterator[str]:
     """Yield the lines of standard input."""
+    prompt = "> " if sys.stdin.isatty() else ""
     with suppress(EOFError):
         while True:
-            yield as_text(input("> " if sys.stdin.isatty() else ""))
+            yield as_text(input(prompt))
 
 
 def _print_answer(streaming: AnswerStream, model: str, json: bool, quiet: bool) -> Answer:
@@ -124,17 +125,20 @@ def _print_answer(streaming: AnswerStream, model: str, json: bool, quiet: bool) 
     answer = check_quotes(stream.answer)
     if json:
         output.echo_json("ask", _record(answer, model))
-    else:
-        click.echo(printable(answer.text) if is_empty else "")
-        output.print_rows(_source_rows(answer))
-    for note in () if json or quiet else answer.notes:
-        warn(_in_options(note))
+        return answer
+    click.echo(printable(answer.text) if is_empty else "")
+    output.print_rows(_source_rows(answer))
+    if not quiet:
+        for note in answer.notes:
+            warn(_in_options(note))
     return answer
 
 
 def _width() -> int | None:
     """Return the columns of a terminal. None for files and pipes, whose lines are not wrapped."""
-    return Console().width if sys.stdout.isatty() else None
+    if not sys.stdout.isatty():
+        return None
+    return Console().width
 
 
 def wrapped(pieces: Iterable[str], width: int | None) -> Iterator[str]:
@@ -176,7 +180,9 @@ def _placed(space: str, word: str, column: int, width: int) -> tuple[str, int]:
     if space == "\n":
         column = 0
     column += len(space.strip("\n")) + length
-    return space + word, column if column <= width else column % width
+    if column > width:
+        column %= width
+    return space + word, column
 
 
 def _in_options(note: str) -> str:

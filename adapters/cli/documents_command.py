@@ -64,8 +64,10 @@ def list_command(store: Path | None, json: bool, quiet: bool) -> int:
         echo_json("list", {"count": len(records), "documents": records})
     else:
         for name, lengths in files.items():
-            number = message("records", count=len(lengths)) if len(lengths) > 1 else ""
-            click.echo(f"{sum(lengths):>11,}  {name}{number}")
+            line = f"{sum(lengths):>11,}  {name}"
+            if len(lengths) > 1:
+                line += message("records", count=len(lengths))
+            click.echo(line)
     return ExitStatus.SUCCESS if records else ExitStatus.NO_RESULTS
 
 
@@ -103,7 +105,9 @@ def _records_of(graph: NodeGraph, name: str) -> list[Node]:
     name = composed(name)
     path = Path(name).absolute().as_posix()
     ids = [composed(i) for i in graph.reader.document_ids() if "#" in i]
-    starts = {i[: sign.start()] for i in ids for sign in re.finditer("#", i)}
+    starts: set[str] = set()  # the ids up to each "#", since names of files may contain "#"
+    for document_id in ids:
+        starts.update(document_id[: sign.start()] for sign in re.finditer("#", document_id))
     for file in sorted(starts):
         is_named = file == name or file.endswith(f"/{name}") or path.endswith(f"/{file}")
         if is_named and (records := view.records(file)):
@@ -174,7 +178,9 @@ def _removable(graph: NodeGraph, name: str) -> Path | str:
     node = _find_document(graph, name)
     file = node.metadata.get("file_path")
     is_record = file_id_of(node.id, str(file or "")) != node.id
-    return Path(str(file)) if file and not is_record else node.id
+    if not file or is_record:
+        return node.id
+    return Path(str(file))
 
 
 @click.command("status")
@@ -184,12 +190,8 @@ def _removable(graph: NodeGraph, name: str) -> Path | str:
 def status_command(store: Path | None, check: bool, json: bool, quiet: bool) -> None:
     """Show the size of an index, missing embeddings, newer files, and failures."""
     index = workspace.find_index(store)
-    if faults := "; ".join(faults_of(index.graph_file)) if check else "":
-        raise CommandError(
-            f"{index.graph_file} is damaged: {faults}; restore a backup, or read the sources "
-            "again: nodekin index FOLDER --rebuild",
-            ExitStatus.INDEX_ERROR,
-        )
+    if check:
+        _check_file(index.graph_file)
     model: Any = None
     problem = ""
     try:
@@ -202,8 +204,22 @@ def status_command(store: Path | None, check: bool, json: bool, quiet: bool) -> 
         reasons = [workspace.reason_of(failure) for failure in graph.failures]
     if json:
         return echo_json("status", {**facts, **problems})
-    lines = _status_lines(facts, problems, reasons)
-    click.echo(printable("\n".join(map(with_short_paths, lines))))
+    for line in _status_lines(facts, problems, reasons):
+        click.echo(printable(with_short_paths(line)))
+
+
+def _check_file(file: Path) -> None:
+    """Check the file of a graph.
+
+    Raises:
+        CommandError: If the file is damaged.
+    """
+    if faults := "; ".join(faults_of(file)):
+        raise CommandError(
+            f"{file} is damaged: {faults}; restore a backup, or read the sources "
+            "again: nodekin index FOLDER --rebuild",
+            ExitStatus.INDEX_ERROR,
+        )
 
 
 def _facts(graph: NodeGraph, index: workspace.Workspace) -> dict[str, Any]:
@@ -276,4 +292,6 @@ def _in_words(name: str, value: Any) -> str:
         value = [f"{count:,} {encoding}" for encoding, count in value.items()]
     if isinstance(value, list):
         value = message("comma").join(value)
-    return f"{value:,}" if isinstance(value, int) else str(value or message("none"))
+    if isinstance(value, int):
+        return f"{value:,}"
+    return str(value or message("none"))

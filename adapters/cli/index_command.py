@@ -185,7 +185,8 @@ def _record(
         "embeddings": index.embed or None,
         "failures": [
             {"document": f.document, "group": f.group, "error": str(f.error)}
-            for f in filter(workspace.is_read_error, graph.failures)
+            for f in graph.failures
+            if workspace.is_read_error(f)
         ],
         "notes": [workspace.with_options(note) for note in read.notes.values()],
         "skipped": dict.fromkeys(read.unsupported, WITHOUT_READER)

@@ -65,7 +65,9 @@ def with_short_paths(text: str) -> str:
 
 def translated(text: str, kind: str = "message") -> str:
     """Return a message of the packages in the language of the locale. See ``in_chinese``."""
-    return in_chinese(text, kind) if language() == "zh" else text
+    if language() == "zh":
+        return in_chinese(text, kind)
+    return text
 
 
 def warn(text: object) -> None:

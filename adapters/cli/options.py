@@ -36,7 +36,8 @@ def _options(*options: Callable[[Any], Any]) -> Callable[[CommandT], CommandT]:
 search_options = _options(
     click.option("-k", "--top-k", type=click.IntRange(1), default=6, help="How many. Default: 6."),
     click.option(
-        *("-f", "--filter"),
+        "-f",
+        "--filter",
         multiple=True,
         metavar="FIELD=VALUE",
         help="Only documents with this value (again: or this value), or a filter as JSON.",

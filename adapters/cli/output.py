@@ -22,7 +22,7 @@ from ...nodegraph.splitters.chunking import UNSPACED
 from ...retrievers.analysis.identifiers import identifiers
 from ...retrievers.analysis.text_analyzer import TextAnalyzer, normalized
 from ...retrievers.excerpt import best_start
-from ...retrievers.results import ScoredNode, other_places
+from ...retrievers.results import Evidence, ScoredNode, other_places
 from .messages import escaped, printable, translated
 
 _ROWS = 5  # lines of a snippet
@@ -168,14 +168,16 @@ def result_record(result: ScoredNode, **more: object) -> dict[str, Any]:
         "path": result.metadata.get("file_path"),
         "place": result.place,
         "metadata": result.metadata,
-        "matches": [
-            {
-                **node_record(match.node),
-                **{name: getattr(match, name) for name in _MATCH_FIELDS},
-                "variants": [asdict(variant) for variant in match.variants],
-            }
-            for match in result.evidence
-        ],
+        "matches": [_match_record(match) for match in result.evidence],
+    }
+
+
+def _match_record(match: Evidence) -> dict[str, Any]:
+    """Return a match of a result as JSON values."""
+    return {
+        **node_record(match.node),
+        **{name: getattr(match, name) for name in _MATCH_FIELDS},
+        "variants": [asdict(variant) for variant in match.variants],
     }
 
 

@@ -45,8 +45,8 @@ def search_command(
     """
     text = as_text(" ".join(query))
     with open_search(quiet=quiet, exact=exact, **options) as (retriever, filters):
-        phrase = f'"{text}"' if exact and not quoted_phrases(text) else text
-        results = retriever.retrieve(phrase, filters=filters)
+        is_phrase = exact and not quoted_phrases(text)
+        results = retriever.retrieve(f'"{text}"' if is_phrase else text, filters=filters)
         if json:
             records = [output.result_record(r, rank=rank) for rank, r in enumerate(results, 1)]
             output.echo_json("search", {"query": text, "count": len(records), "results": records})
@@ -129,8 +129,11 @@ def parse_conditions(conditions: Iterable[str]) -> Filters:
     """
     equal: dict[str, list[Any]] = {}
     others: list[Mapping[str, Any]] = []
-    for condition in map(str.strip, conditions):
-        field, _, text = map(str.strip, condition.partition("="))
+    for given in conditions:
+        condition = given.strip()
+        name, _, value = condition.partition("=")
+        field = name.strip()
+        text = value.strip()
         if condition.startswith("{"):
             others.append(_from_json(condition))
         elif field and text:
@@ -167,4 +170,6 @@ def _values(text: str) -> list[Any]:
         value = json.loads(text.lower())
     except (ValueError, RecursionError):
         return [text]
-    return [value, text] if isinstance(value, int | float) else [text]
+    if isinstance(value, int | float):
+        return [value, text]
+    return [text]

@@ -187,7 +187,9 @@ def model_of(index: Workspace, embed: str | None = None) -> Any:
         ModelError: If the server is unknown.
     """
     check_model(index, embed)
-    return named_models.embedding_model(index.embed) if index.embed else None
+    if not index.embed:
+        return None
+    return named_models.embedding_model(index.embed)
 
 
 @contextmanager
@@ -222,10 +224,11 @@ def open_graph(
         if index.in_memory and not quiet:
             print_failures(describe_skipped_files(graph), graph.failures)
         if index.in_memory and not graph.groups[ROOT].size:
-            names = ", ".join(map(str, index.in_memory))
-            skipped = describe_skipped_files(graph)
-            reason = f"; {skipped}" if skipped else ""
-            raise CommandError(f"no file in {names} can be read{reason}", ExitStatus.INDEX_ERROR)
+            names = ", ".join(str(folder) for folder in index.in_memory)
+            problem = f"no file in {names} can be read"
+            if skipped := describe_skipped_files(graph):
+                problem = f"{problem}; {skipped}"
+            raise CommandError(problem, ExitStatus.INDEX_ERROR)
         yield graph
 
 
