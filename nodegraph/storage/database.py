@@ -37,13 +37,14 @@ class Database(Protocol):
     def is_read_only(self) -> bool:
         """Whether the database rejects changes, except of derived rows."""
 
-    def begin(self) -> None:
-        """Begin to read one state."""
+    def begin(self, query: str) -> list[Row]:
+        """Begin to read one state, and return the rows of its first query."""
 
-    def begin_writing(self, *, durable: bool, derived: bool = False) -> None:
+    def begin_writing(self, query: str, *, durable: bool, derived: bool = False) -> list[Row]:
         """Begin a transaction, after other writing processes have finished theirs.
 
         Args:
+            query: The first query, whose rows are returned.
             durable: Whether the commit survives a power failure. Otherwise a power failure may
                 undo the commit, but never a part of it.
             derived: Whether all rows can be derived again. A read-only database writes them in
@@ -63,7 +64,10 @@ class Database(Protocol):
         """Return all rows of a query."""
 
     def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Run a statement once for each row of values, inside a transaction."""
+        """Run a statement once for each row of values, inside a transaction.
+
+        A database may delay the statement, until the next query or the commit.
+        """
 
     def streaming(self) -> AbstractContextManager[None]:
         """Use a small cache until the block ends, which reads or writes many values once."""

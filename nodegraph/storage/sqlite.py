@@ -155,11 +155,12 @@ class SQLiteDatabase:
 
     # Turns and transactions
 
-    def begin(self) -> None:
-        """Begin to read one state."""
+    def begin(self, query: str) -> list[Row]:
+        """Begin to read one state, and return the rows of its first query."""
         if self.path is not None:
             self._check_file()
             self.rows("BEGIN")
+        return self.rows(query)
 
     @property
     def is_read_only(self) -> bool:
@@ -168,8 +169,15 @@ class SQLiteDatabase:
             return self._is_read_only
         return self.path is not None and is_read_only(self.path)
 
-    def begin_writing(self, *, durable: bool, derived: bool = False) -> None:
-        """Begin a transaction. A read-only file rejects the first statement that writes."""
+    def begin_writing(self, query: str, *, durable: bool, derived: bool = False) -> list[Row]:
+        """Begin a transaction, and return the rows of its first query.
+
+        A read-only file rejects the first statement that writes.
+        """
+        self._begin_writing(durable=durable, derived=derived)
+        return self.rows(query)
+
+    def _begin_writing(self, *, durable: bool, derived: bool) -> None:
         if self.path is not None:
             self._check_file()
             self._db()

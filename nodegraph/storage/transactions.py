@@ -10,9 +10,13 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from ..concurrency import fork_safe_fair_lock, turns_of_thread
 from ..errors import StoreError
 from .columns import DAMAGED, check_numbers, reading_rows
-from .database import Database
+from .database import Database, Row
 
 _LONGEST_PAUSE = 0.25  # seconds between changes of documents, if searches wait
+
+_STATE = "SELECT value FROM counters WHERE name = 'state'"
+
+_ALL_COUNTERS = "SELECT name, value FROM counters"
 
 _COUNTERS = {"state", "documents", "node_groups", "derivations", "nodes", "links"}
 
@@ -76,9 +80,8 @@ class Transactions:
             return self._state
         try:
             self._begin()
-            self.database.begin()
             if self.database.place or self._state < 0:  # no other process changes the memory
-                self._read_state()
+                self._check_state(self.database.begin(_STATE))
         except BaseException:
             self._end()
             self.database.lock.release()
@@ -94,9 +97,8 @@ class Transactions:
         finally:
             self.database.lock.release()
 
-    def _read_state(self) -> None:
-        """Read the number of the state. If it is another one, clear the caches."""
-        states = self.database.rows("SELECT value FROM counters WHERE name = 'state'")
+    def _check_state(self, states: list[Row]) -> None:
+        """Check the number of the state. If it is another one, clear the caches."""
         if not states:
             raise StoreError(f"{self.database.place}: {DAMAGED}")
         state = states[0][0]
@@ -177,8 +179,10 @@ class Transactions:
                 )
             try:
                 self._begin()
-                self.database.begin_writing(durable=durable, derived=derived)
-                before = self._begin_writing()
+                counters = self.database.begin_writing(
+                    _ALL_COUNTERS, durable=durable, derived=derived
+                )
+                before = self._begin_writing(counters)
                 yield
                 self._commit(before)
             except BaseException:
@@ -192,11 +196,10 @@ class Transactions:
         self._depth = 1
         turns_of_thread.depth = getattr(turns_of_thread, "depth", 0) + 1
 
-    def _begin_writing(self) -> dict[str, int]:
+    def _begin_writing(self, counters: list[Row]) -> dict[str, int]:
         """Return the counters before the transaction."""
         self._writes = True
-        if self.database.place or not self._counters:
-            self._counters = self._read_counters()
+        self._counters = self._checked_counters(counters)
         if self._counters["state"] != self._state:
             self.forget()
         self._state = -1
@@ -227,13 +230,13 @@ class Transactions:
 
     # Counters
 
-    def _read_counters(self) -> dict[str, int]:
-        """Return the counters of the store.
+    def _checked_counters(self, rows: list[Row]) -> dict[str, int]:
+        """Return the counters of the store by name.
 
         Raises:
             StoreError: If a counter is missing or wrong.
         """
-        counters: dict[str, int] = dict(self.database.rows("SELECT name, value FROM counters"))
+        counters: dict[str, int] = dict(rows)
         with reading_rows(self.database.place):
             check_numbers(*counters.values())
             if counters.keys() != _COUNTERS:

@@ -142,7 +142,10 @@ class PostgresDatabase:
             return self.call(lambda db: db.rows(query, values))
 
     def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Run a statement once for each row of values, inside a transaction."""
+        """Run a statement once for each row of values, inside a transaction.
+
+        Statements with few rows are sent with the next query or with the commit.
+        """
         insert = _PLAIN_INSERT.fullmatch(statement) if len(rows) >= _COPIED else None
         if insert is not None:
             self.writing.copy(insert[1], rows)
@@ -158,28 +161,35 @@ class PostgresDatabase:
 
     # Turns and transactions
 
-    def begin(self) -> None:
-        """Begin to read one state."""
-        self._begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    def begin(self, query: str) -> list[Values]:
+        """Begin to read one state, and return the rows of its first query."""
+        return self._begin(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {query}")
 
-    def begin_writing(self, *, durable: bool, derived: bool = False) -> None:
-        """Begin a transaction. All commits are as durable as the server makes them."""
+    def begin_writing(self, query: str, *, durable: bool, derived: bool = False) -> list[Values]:
+        """Begin a transaction, and return the rows of its first query.
+
+        All commits are as durable as the server makes them.
+        """
         number = self._transactions + 1
-        self._begin(
+        rows = self._begin(
             f"BEGIN; {self.lock_writers}; "
             f"INSERT INTO writers VALUES ('{self._writer}', {number}, now()) "
-            "ON CONFLICT (id) DO UPDATE SET number = excluded.number, seen = excluded.seen"
+            "ON CONFLICT (id) DO UPDATE SET number = excluded.number, seen = excluded.seen; "
+            f"{query}"
         )
         self._writes = True
         self._transactions = number
+        return rows
 
     @property
     def lock_writers(self) -> str:
         """The statement that waits for other writers, until the transaction ends."""
         return f"SELECT pg_advisory_xact_lock({self.address.lock('transaction')})"
 
-    def _begin(self, script: str) -> None:
-        self._connection, _ = self._borrowed_for(lambda db: db.run_script(script))
+    def _begin(self, script: str) -> list[Values]:
+        """Run the first statements of a turn in one round trip, and return the last one's rows."""
+        self._connection, rows = self._borrowed_for(lambda db: db.run_script(script))
+        return rows
 
     def commit(self) -> None:
         """End the current state or transaction, and commit its writes."""

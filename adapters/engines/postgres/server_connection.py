@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
 from weakref import WeakSet
 
@@ -14,6 +14,7 @@ from .address import PostgresAddress
 
 try:
     import psycopg
+    from psycopg import Pipeline
     from psycopg.pq import TransactionStatus
     from psycopg.types.numeric import Int8BinaryDumper
     from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
@@ -45,6 +46,8 @@ _POOL_TIMEOUT = 1.0  # seconds to wait for a connection of the pool
 _MAX_CONNECTIONS = 50  # of a process to a server
 
 _MAX_IDLE = 30.0  # seconds between closings of an unused connection
+
+_MAX_DELAYED = 1_000  # rows of delayed statements
 
 _COPY_TYPES = {int: "int8", float: "float8", str: "text", bytes: "bytea", list: "int4[]"}
 
@@ -175,6 +178,7 @@ class ServerConnection:
         self._db = db
         self._shown = shown
         self._pool = pool
+        self._delayed: list[tuple[str, list[Sequence[Any]]]] = []  # statements, their values
 
     def serve(self, settings: str) -> None:
         """Change the settings of the connection, which another graph may have used.
@@ -187,10 +191,13 @@ class ServerConnection:
             self.run_script(settings)
             self._db.settings = settings
 
-    def run_script(self, script: str) -> None:
-        """Run statements without values in one round trip."""
-        with self._explained():
-            self._db.execute(script, prepare=False)
+    def run_script(self, script: str) -> list[Values]:
+        """Run statements without values in one round trip, and return the last one's rows."""
+        self._send_delayed()
+        with self._explained(), self._db.execute(script, prepare=False) as cursor:
+            while cursor.nextset():
+                pass
+            return [] if cursor.description is None else cursor.fetchall()
 
     def commit(self) -> None:
         """Commit the transaction.
@@ -203,10 +210,14 @@ class ServerConnection:
                 f"{self._shown}: nothing was changed, because a statement of the "
                 "transaction failed; repeat the change"
             )
-        self.run_script("COMMIT")
+        with self._explained(), self._pipeline():
+            # A statement that fails aborts the pipeline, and with it the commit.
+            self._execute_delayed()
+            self._db.execute("COMMIT", prepare=False)
 
     def roll_back(self) -> None:
         """Roll back an open transaction. If that fails, close the connection."""
+        self._delayed.clear()
         status = self._db.info.transaction_status
         if status == TransactionStatus.IDLE:
             return
@@ -218,14 +229,36 @@ class ServerConnection:
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Values]:
         """Return all rows of a statement. Its placeholder is ``%b``."""
+        self._send_delayed()
         with self._explained(), self._db.cursor(binary=True) as cursor:
             cursor.execute(statement, values)
             return [] if cursor.description is None else cursor.fetchall()
 
-    def run_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Run a statement once for each row of values."""
-        with self._explained(), self._db.cursor() as cursor:
-            cursor.executemany(statement, rows)
+    def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run a statement once for each row of values, inside a transaction.
+
+        Statements with few rows are sent together, before the next query or with the commit.
+        """
+        self._delayed.append((statement, list(rows)))
+        if sum(len(delayed) for _, delayed in self._delayed) > _MAX_DELAYED:
+            self._send_delayed()
+
+    def _send_delayed(self) -> None:
+        """Send the delayed statements in one round trip."""
+        if self._delayed:
+            with self._explained(), self._pipeline():
+                self._execute_delayed()
+
+    def _execute_delayed(self) -> None:
+        delayed = self._delayed
+        self._delayed = []
+        for statement, rows in delayed:
+            with self._db.cursor() as cursor:
+                cursor.executemany(statement, rows)
+
+    def _pipeline(self) -> AbstractContextManager[object]:
+        """Wait for the results of all statements of a block when the block ends."""
+        return self._db.pipeline() if Pipeline.is_supported() else nullcontext()
 
     def copy(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
         """Insert many rows into a table.
@@ -234,6 +267,7 @@ class ServerConnection:
             table: The table, and the names of the columns in parentheses.
             rows: The rows. All values of a column have the same type, or are None.
         """
+        self._send_delayed()
         types = [_copy_type(column) for column in zip(*rows, strict=True)]
         statement = f"COPY {table} FROM STDIN (FORMAT BINARY)"
         with self._explained(), self._db.cursor() as cursor, cursor.copy(statement) as copy:

@@ -1,0 +1,68 @@
+"""The number of times that a graph waits for the server."""
+
+from collections.abc import Iterator
+
+import pytest
+from support.postgres_server import RunningServer
+from support.round_trips import Relay, relay
+
+from nodekin.adapters.engines.postgres.postgres_store import PostgresStore
+from nodekin.nodegraph import Document, NodeGraph, StoreError
+from nodekin.retrievers import Retriever
+
+WARM = 8  # repetitions, until psycopg has prepared all statements
+
+
+@pytest.fixture
+def server(postgres_server: RunningServer) -> Iterator[Relay]:
+    with relay(postgres_server.address()) as result:
+        yield result
+
+
+def test_warm_question_takes_two_round_trips(server: Relay) -> None:
+    with NodeGraph(store=server.address) as graph:
+        graph.add([Document(f"a line about tea number {n}", id=f"{n}") for n in range(20)])
+        retriever = Retriever(graph, "ROOT", "bm25")
+        for number in range(WARM):
+            retriever.retrieve(f"tea {number}")
+        before = server.trips
+        (found, *_) = retriever.retrieve("tea number 5")
+        assert (found.node.id, server.trips - before) == ("5", 2)
+
+
+def test_question_sees_changes_of_another_process(server: Relay) -> None:
+    with NodeGraph(store=server.address) as graph, NodeGraph(store=server.address) as other:
+        graph.add(Document("a line about tea", id="first"))
+        retriever = Retriever(graph, "ROOT", "bm25")
+        assert [result.node.id for result in retriever.retrieve("tea")] == ["first"]
+        other.add(Document("tea", id="second"))
+        assert {result.node.id for result in retriever.retrieve("tea")} == {"first", "second"}
+
+
+def test_addition_takes_four_round_trips(server: Relay) -> None:
+    with NodeGraph(store=server.address) as graph:
+        for number in range(WARM):
+            graph.add(Document(f"text {number}", id=f"{number}"))
+        before = server.trips
+        graph.add(Document("the last text", id="last"))
+        assert server.trips - before == 4
+        assert graph.nodes("ROOT")[-1].text == "the last text"
+
+
+def test_failing_delayed_statement_prevents_the_commit(postgres_server: RunningServer) -> None:
+    address = postgres_server.address()
+    store = PostgresStore(address)
+    insert = "INSERT INTO kept VALUES (?, ?, ?)"
+
+    def change() -> None:
+        with store.transactions.transaction():
+            store.values.put("kind", {"a": b"1"})
+            for _ in range(2):
+                store.database.run_many(insert, [(b"kind", b"b", b"2")])
+
+    with pytest.raises(StoreError, match="duplicate key"):
+        change()
+    assert store.values.get("kind", ["a"]) == {}
+    store.values.put("kind", {"c": b"3"})
+    assert store.values.get("kind", ["a", "c"]) == {"c": b"3"}
+    store.close()
