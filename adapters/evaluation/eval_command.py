@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import EntryPoint
 from itertools import chain
@@ -17,7 +17,7 @@ from ...nodegraph.document import Document
 from ...nodegraph.graph import NodeGraph
 from ...retrievers.evaluation.dataset import Dataset, load_dataset
 from ...retrievers.evaluation.gate import Gate, compare_with_baseline
-from ...retrievers.evaluation.metrics import get_metric
+from ...retrievers.evaluation.metrics import Metric, get_metric
 from ...retrievers.evaluation.report import Evaluation
 from ...retrievers.evaluation.runner import default_metrics, evaluate
 from ...retrievers.foreign.foreign_retriever import as_retriever
@@ -68,29 +68,54 @@ def eval_command(retrievers: tuple[str, ...], quiet: bool, json: bool, **options
 
     The exit status is 1 if a retriever has no figure, or the gate failed.
     """
-    losses = _pairs(options["max_loss"], "--max-loss", "recall@5=.02")
-    limits = {name: float(loss) for name, loss in losses.items()}
     baseline = options["baseline"]
+    limits = _limits(options["max_loss"])
     if limits and baseline is None:
         raise CommandError("--max-loss needs --baseline FILE, written by --save-baseline")
     dataset = _questions(options["data"], _pairs(options["field"], "--field", "question=COLUMN"))
-    measured = [*(options["metric"] or default_metrics(dataset)), *limits]
-    metrics = [get_metric(metric) for metric in dict.fromkeys(measured)]
+    names = [*(options["metric"] or default_metrics(dataset)), *limits]
+    metrics = [get_metric(name) for name in dict.fromkeys(names)]
     sources = _by_name(retrievers or (_DEFAULT,))
     with _documents(sources, dataset, options["docs"], options["store"], quiet) as graph:
-        opened = {name: load_retriever(source, graph) for name, source in sources.items()}
-        result = evaluate(
-            opened,
-            dataset,
-            metrics,
-            documents=_searched_documents(graph, opened.values()),
-            progress=False if quiet else None,
-        )
+        result = _measure(sources, graph, dataset, metrics, quiet=quiet)
     gate = None
     if baseline is not None:
         gate = compare_with_baseline(result, baseline, limits)
     _write(result, gate, json, options)
     return _exit_status(result, gate)
+
+
+def _limits(max_losses: Sequence[str]) -> dict[str, float]:
+    """Return the allowed losses by the names of metrics."""
+    losses = _pairs(max_losses, "--max-loss", "recall@5=.02")
+    return {name: float(loss) for name, loss in losses.items()}
+
+
+def _measure(
+    sources: Mapping[str, str],
+    graph: NodeGraph,
+    dataset: Dataset,
+    metrics: Sequence[Metric],
+    *,
+    quiet: bool,
+) -> Evaluation:
+    """Measure retrievers on the documents of a graph.
+
+    Args:
+        sources: The retrievers by their displayed names, see ``load_retriever``.
+        graph: The documents.
+        dataset: The questions.
+        metrics: The metrics.
+        quiet: Whether to show no progress.
+    """
+    opened = {name: load_retriever(source, graph) for name, source in sources.items()}
+    return evaluate(
+        opened,
+        dataset,
+        metrics,
+        documents=_searched_documents(graph, opened.values()),
+        progress=False if quiet else None,
+    )
 
 
 def _questions(path: Path, fields: Mapping[str, str]) -> Dataset:
@@ -146,12 +171,15 @@ def _exit_status(result: Evaluation, gate: Gate | None) -> ExitStatus:
     if result.id_problems:
         return ExitStatus.NO_RESULTS
     if gate is not None:
-        return ExitStatus.SUCCESS if gate.passed else ExitStatus.NO_RESULTS
+        if gate.passed:
+            return ExitStatus.SUCCESS
+        return ExitStatus.NO_RESULTS
     for figures in result.figures.values():
         if not any(figure.judged for figure in figures.values()):
             return ExitStatus.NO_RESULTS
-    failed = any(result.costs(setup)["failed"] for setup in result.records)
-    return ExitStatus.PARTIAL_SUCCESS if failed else ExitStatus.SUCCESS
+    if any(result.costs(setup)["failed"] for setup in result.records):
+        return ExitStatus.PARTIAL_SUCCESS
+    return ExitStatus.SUCCESS
 
 
 @contextmanager
@@ -212,11 +240,9 @@ def load_retriever(name: str, graph: NodeGraph) -> Any:
         sys.path.insert(0, folder)
     try:
         source = EntryPoint(name, name, "").load()
-        required = None  # of a factory: the names of its required arguments
+        required = None
         if inspect.isclass(source) or inspect.isroutine(source):
-            parameters = inspect.signature(source).parameters.values()
-            positional = (p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD))
-            required = [p.name for p in positional if p.default is p.empty]
+            required = _required_arguments(source)
         if required == []:
             source = source()
         elif required == ["documents"]:
@@ -227,3 +253,10 @@ def load_retriever(name: str, graph: NodeGraph) -> Any:
         return as_retriever(source, name)
     except Exception as error:  # any error of the user's code
         raise CommandError(f"{name}: {type(error).__name__}: {error}") from error
+
+
+def _required_arguments(factory: Callable[..., object]) -> list[str]:
+    """Return the names of the arguments without a default."""
+    parameters = inspect.signature(factory).parameters.values()
+    positional = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    return [p.name for p in positional if p.default is p.empty]

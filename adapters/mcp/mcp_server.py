@@ -187,26 +187,45 @@ def _search_or_fetch(tools: CorpusTools, name: str, arguments: dict[str, Any]) -
         ToolError: If the call is invalid.
     """
     if name == "search":
-        results = [
-            {
-                "id": f"{e['document']}#{e['start']}-{e['end']}" if "start" in e else e["document"],
-                "title": e.get("title") or e["document"],
-                "url": f"nodekin://document/{quote(e['document'], safe='/')}",
-                "text": e["text"],
-            }
-            for e in tools.call("search", arguments).entries
-        ]
-        return json.dumps({"results": results}, ensure_ascii=False)
+        found = [_found(entry) for entry in tools.call("search", arguments).entries]
+        return json.dumps({"results": found}, ensure_ascii=False)
     requested = arguments.get("id")
     if name != "fetch" or not isinstance(requested, str):
         raise ToolError("the tools are search and fetch; fetch needs the id of a search result")
-    part = re.fullmatch(r"(.+)#([0-9]{1,15})-([0-9]{1,15})", requested, re.DOTALL)
-    node = tools.view.document(part[1] if part else requested)
-    document = {
-        "id": requested,
+    return json.dumps(_fetched(tools, requested), ensure_ascii=False)
+
+
+def _found(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a result of ``search``. Its id names the span of the document."""
+    document = entry["document"]
+    result_id = document
+    if "start" in entry:
+        result_id = f"{document}#{entry['start']}-{entry['end']}"
+    return {
+        "id": result_id,
+        "title": entry.get("title") or document,
+        "url": _url(document),
+        "text": entry["text"],
+    }
+
+
+def _fetched(tools: CorpusTools, result_id: str) -> dict[str, Any]:
+    """Return the text of a result of ``search``, or of a document by its id."""
+    part = re.fullmatch(r"(.+)#([0-9]{1,15})-([0-9]{1,15})", result_id, re.DOTALL)
+    if part is None:
+        node = tools.view.document(result_id)
+        text = node.text
+    else:
+        node = tools.view.document(part[1])
+        text = node.text[int(part[2]) : int(part[3])]
+    return {
+        "id": result_id,
         "title": source_title(node.metadata) or node.id,
-        "text": node.text[int(part[2]) : int(part[3])] if part else node.text,
-        "url": f"nodekin://document/{quote(node.id, safe='/')}",
+        "text": text,
+        "url": _url(node.id),
         "metadata": {key: str(value) for key, value in node.metadata.items()},
     }
-    return json.dumps(document, ensure_ascii=False)
+
+
+def _url(document_id: str) -> str:
+    return f"nodekin://document/{quote(document_id, safe='/')}"
