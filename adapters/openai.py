@@ -6,7 +6,6 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 from ..nodegraph.errors import EmbeddingError
@@ -80,8 +79,9 @@ class ServerModel:
             settings["timeout"] = timeout
         self.model = model
         self._timeout = timeout
-        self._settings = None if client is not None else settings
+        self._settings: dict[str, Any] | None = None
         if client is None:
+            self._settings = settings
             http_client = DefaultHttpxClient(follow_redirects=False)
             client = OpenAI(**settings, http_client=http_client)
         self._client = client
@@ -103,7 +103,7 @@ class ServerModel:
             TimeoutError: If it exceeds the limit.
         """
         with named_server():
-            return run_with_timeout(partial(request, self._client), self._timeout)
+            return run_with_timeout(lambda: request(self._client), self._timeout)
 
     async def _acall(self, request: Callable[[Any], Any]) -> Any:
         """Send a request with the async client, or with the sync client in a thread."""
@@ -111,7 +111,7 @@ class ServerModel:
         if client is None:
             return await asyncio.to_thread(self._call, request)
         with named_server():
-            return await arun_with_timeout(partial(request, client), self._timeout)
+            return await arun_with_timeout(lambda: request(client), self._timeout)
 
     def _loop_client(self) -> AsyncOpenAI | None:
         """Return the async client of the running loop, since connections belong to one loop.
@@ -203,7 +203,10 @@ class OpenAIEmbedder(ServerModel):
         check_at_least(1, dimensions=dimensions, batch_size=batch_size)
         self.dimensions = dimensions
         self.batch_size = batch_size
-        self.name = name or " ".join(["openai", model, *([str(dimensions)] if dimensions else [])])
+        parts = ["openai", model]
+        if dimensions:
+            parts.append(str(dimensions))
+        self.name = name or " ".join(parts)
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Embed passages.
@@ -224,8 +227,9 @@ class OpenAIEmbedder(ServerModel):
         return self._read(await self._acall(self._request(texts)))
 
     def _request(self, texts: Sequence[str]) -> Callable[[Any], Any]:
-        size = {} if self.dimensions is None else {"dimensions": self.dimensions}
-        body: dict[str, Any] = {"model": self.model, "input": list(texts), **size}
+        body: dict[str, Any] = {"model": self.model, "input": list(texts)}
+        if self.dimensions is not None:
+            body["dimensions"] = self.dimensions
         return lambda client: client.embeddings.create(**body, encoding_format="float")
 
     def _read(self, answer: Any) -> list[list[float]]:
@@ -332,19 +336,19 @@ class RerankEndpoint(ServerModel):
 
     def _read(self, answer: Any, texts: Sequence[str]) -> list[float]:
         """Return the scores in the order of the passages. The answer may have another order."""
+        expected = range(len(texts))
+        scores: dict[int, float] = {}
         try:
             items = answer["results"] if "results" in answer else answer["data"]
-            scores = {
-                item["index"]: float(item.get("relevance_score", item.get("score")))
-                for item in items
-            }
-            complete = len(items) == len(texts) and set(scores) == set(range(len(texts)))
+            for item in items:
+                scores[item["index"]] = float(item.get("relevance_score", item.get("score")))
+            is_complete = sorted(item["index"] for item in items) == list(expected)
         except (KeyError, TypeError, ValueError):
-            complete = False
-        if not complete:
+            is_complete = False
+        if not is_complete:
             raise RerankError(
                 f"the answer of model {self.model!r} must have an index and a relevance_score for "
                 f"each of {len(texts)} passages, got {answer!r:.120}; check base_url, or pass your "
                 "own function to CrossEncoderReranker"
             )
-        return [scores[at] for at in range(len(texts))]
+        return [scores[at] for at in expected]

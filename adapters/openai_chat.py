@@ -136,7 +136,9 @@ class OpenAIChat(ServerModel):
             TimeoutError: If the server does not answer in time.
             ModelError: If the stream ends before the answer is complete.
         """
-        yield from filter(None, self.stream_texts(prompt))
+        for text in self.stream_texts(prompt):
+            if text:
+                yield text
 
     def stream_texts(self, prompt: Prompt) -> Iterator[ModelText]:
         """Yield the parts of ``stream``, and an empty part with the usage of the call."""
@@ -215,16 +217,21 @@ class OpenAIChat(ServerModel):
     def _request(
         self, prompt: Prompt, schema: Mapping[str, Any] | None = None, **options: Any
     ) -> Callable[[Any], Any]:
-        if isinstance(prompt, str):
-            messages = prompt.messages if isinstance(prompt, ChatPrompt) else [("user", prompt)]
-            if self.system is not None and all(role != "system" for role, _ in messages):
-                messages = [("system", self.system), *messages]
-            prompt = [{"role": role, "content": text} for role, text in messages]
-        body = {"model": self.model, "messages": list(prompt), **self.settings, **options}
+        messages = self._conversation(prompt)
+        body = {"model": self.model, "messages": messages, **self.settings, **options}
         if schema is not None:
             named = {"name": "answer", "schema": dict(schema), "strict": True}
             body["response_format"] = {"type": "json_schema", "json_schema": named}
         return lambda client: client.chat.completions.create(**body)
+
+    def _conversation(self, prompt: Prompt) -> list[Mapping[str, Any]]:
+        """Return a conversation, or a prompt as messages with the system prompt first."""
+        if not isinstance(prompt, str):
+            return list(prompt)
+        messages = prompt.messages if isinstance(prompt, ChatPrompt) else [("user", prompt)]
+        if self.system is not None and all(role != "system" for role, _ in messages):
+            messages = [("system", self.system), *messages]
+        return [{"role": role, "content": text} for role, text in messages]
 
     def _read(self, answer: Any) -> ModelText:
         choices: Any = getattr(answer, "choices", None)
@@ -281,7 +288,9 @@ def _name(model: str, system: str | None, settings: Mapping[str, Any]) -> str:
         for key, value in sorted(settings.items())
         if key not in _UNNAMED
     ]
-    return " ".join(["openai", model, *options, *([json.dumps(system)] if system else [])])
+    if system:
+        options.append(json.dumps(system))
+    return " ".join(["openai", model, *options])
 
 
 _UNNAMED = frozenset(
