@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from itertools import chain, groupby, islice, pairwise
-from operator import add
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -46,11 +45,11 @@ SIGNS += "\u07a6-\u07b0\u0900-\u0963\u0966-\u0dff\u0f18-\u0f84"
 # Alphabets without spaces.
 _ALPHABET_CODES = (*range(0xE00, 0xF00), *range(0x1000, 0x10A0), *range(0x1780, 0x1800))
 
+_ALPHABET_CHARACTERS = [chr(code) for code in _ALPHABET_CODES]
+
 _AM = "\u0e33\u0eb3"  # vowels of Thai and Lao, whose first half is above the line
 
-_STACKED = _AM + "".join(
-    c for c in map(chr, _ALPHABET_CODES) if unicodedata.category(c) in ("Mn", "Mc")
-)
+_STACKED = _AM + "".join(c for c in _ALPHABET_CHARACTERS if unicodedata.category(c) in ("Mn", "Mc"))
 
 # A letter of these alphabets with its signs and with the letters stacked below it.
 _CLUSTERS = lazy_pattern(f".(?:[\u17d2\u1039].|[{_STACKED}])*")
@@ -78,7 +77,7 @@ _UNSPACED = lazy_pattern(f"[{UNSPACED}]")
 
 _ASCII_WORDS = re.compile(r"[a-z0-9]+(?:\+\+|#)?")
 
-_ONLY_WORDS = bytes(ord(c) if re.match("[a-z0-9]", c) else ord(" ") for c in map(chr, range(256)))
+_ONLY_WORDS = re.sub(b"[^a-z0-9]", b" ", bytes(range(256)))
 
 CHINESE = "\u3000"
 """Sorts before Chinese, Japanese and Korean letters, and after the alphabets without spaces."""
@@ -141,7 +140,9 @@ def normalized(text: str) -> str:
         text = text.replace("i\u0307", "i")
         if not unicodedata.is_normalized("NFC", text):
             text = unicodedata.normalize("NFC", text)
-    return _POSSESSIVE.sub("", text) if "'" in text or "’" in text else text
+    if "'" in text or "’" in text:
+        text = _POSSESSIVE.sub("", text)
+    return text
 
 
 # Read at import, since the first search may be in an event loop.
@@ -156,28 +157,36 @@ _SIMPLE_FORMS = str.maketrans(_PAIRS[::2], _PAIRS[1::2])
 
 def simplified(text: str) -> str:
     """Replace traditional Chinese characters by their simplified forms."""
-    is_traditional = _HAN.search(text) and _TRADITIONAL.search(text)
-    return text.translate(_SIMPLE_FORMS) if is_traditional else text
+    if _HAN.search(text) and _TRADITIONAL.search(text):
+        return text.translate(_SIMPLE_FORMS)
+    return text
 
 
 def segments(normal: str) -> Segments:
     """Return the words and runs of a normalized text."""
     if normal.isascii():
         only = ascii_words(normal)
-        return [only] if only else []
-    if not _SIGNS_OR_UNSPACED.search(normal):
+    elif not _SIGNS_OR_UNSPACED.search(normal):
         only = _SPACED_WORDS.findall(normal)
-        return [only] if only else []
+    else:
+        return _mixed_segments(normal)
+    return [only] if only else []
+
+
+def _mixed_segments(normal: str) -> Segments:
+    """Return the words and runs of a text that may have runs of scripts without spaces."""
     result: Segments = []
     words: list[str] = []
     for run in _RUNS.findall(normal):
-        if run < _THAI or not ("\u4e00" <= run < "\ua000" or _UNSPACED.match(run)):
+        if run < _THAI:
             words.append(run)
-            continue
-        if words:
-            result.append(words)
-            words = []
-        result.append(run)
+        elif "\u4e00" <= run < "\ua000" or _UNSPACED.match(run):
+            if words:
+                result.append(words)
+                words = []
+            result.append(run)
+        else:  # a word of a script after Thai, such as Georgian
+            words.append(run)
     if words:
         result.append(words)
     return result
@@ -192,16 +201,20 @@ def ascii_words(normal: str) -> list[str]:
 
 def word_script(word: str) -> str:
     """Return the script of a word's first letter."""
-    return "latin" if word[0].isascii() else script_of(word[0])
+    if word[0].isascii():
+        return "latin"
+    return script_of(word[0])
 
 
 def by_script(segments: Segments) -> dict[str, list[str]]:
     """Group all words by script."""
     lists = [segment for segment in segments if isinstance(segment, list)]
-    words = lists[0] if len(lists) == 1 else [word for words in lists for word in words]
+    words = lists[0] if len(lists) == 1 else [*chain.from_iterable(lists)]
+    if not words:
+        return {}
     initials = {word[0] for word in words}
     if "".join(initials).isascii():  # the fast path of most queries
-        return {"latin": words} if words else {}
+        return {"latin": words}
     scripts = {letter: word_script(letter) for letter in initials}
     if len(set(scripts.values())) < 2:
         return dict.fromkeys(scripts.values(), words)
@@ -218,7 +231,9 @@ def run_length(run: str) -> int:
         >>> run_length("绿茶"), run_length("น้ำชา")
         (2, 3)
     """
-    return len(run) if run >= CHINESE else len(_CLUSTERS.findall(run))
+    if run >= CHINESE:
+        return len(run)
+    return len(_CLUSTERS.findall(run))
 
 
 def sequences(run: str, is_query: bool) -> list[str]:
@@ -232,11 +247,15 @@ def sequences(run: str, is_query: bool) -> list[str]:
             contexts.
     """
     letters = _CLUSTERS.findall(run)
+    shortest = 1
+    if is_query and len(letters) > 1:
+        shortest = 2
     longest = min(3, len(letters))
-    sizes = range(min(2, longest) if is_query else 1, longest + 1)
-    return [
-        "".join(letters[at : at + size]) for size in sizes for at in range(len(letters) - size + 1)
-    ]
+    result: list[str] = []
+    for size in range(shortest, longest + 1):
+        starts = range(len(letters) - size + 1)
+        result += ["".join(letters[start : start + size]) for start in starts]
+    return result
 
 
 def sequences_of_han(name: str) -> list[str]:
@@ -249,7 +268,8 @@ def sequences_of_han(name: str) -> list[str]:
     parts: list[str] = []
     for run in _RUNS.findall(name):
         if _HAN.match(run):
-            parts += [*run, *map(add, run, run[1:])]
+            parts += run
+            parts += [first + second for first, second in pairwise(run)]
         else:
             parts.append(run)
     return parts
@@ -389,7 +409,9 @@ class TextAnalyzer:
         names = _names(self, text, by_script)
         if any(not _occurs(term, frequency) for term, weight in weighed if weight >= 1):
             names = [*names, *_joined_pairs(self, text, by_script, frequency)]
-        return _with_names(names, weighed, frequency) if names else weighed
+        if not names:
+            return weighed
+        return _with_names(names, weighed, frequency)
 
     def unknown_codes(self, text: str, frequency: Callable[[str], int]) -> dict[str, set[str]]:
         """Return the codes of a query that an index does not have, with the numbers in them.
@@ -402,7 +424,7 @@ class TextAnalyzer:
         for term, name in (*_identifiers(text), *codes_apart(text)):
             code = name if name.isalnum() else term
             forms = [code, *self._stems([code], ENGLISH)]
-            if _CODE.fullmatch(code) and not any(map(frequency, forms)):
+            if _CODE.fullmatch(code) and not _occurs(forms, frequency):
                 written = re.search(re.escape(name), text, re.IGNORECASE)
                 numbers = codes.setdefault(written[0] if written else code, set())
                 numbers.update(re.findall("[0-9]+", code))
@@ -419,7 +441,9 @@ class TextAnalyzer:
             return self
         languages = self._analyze(text)[1]
         special = [batch for batch in languages if batch is not of_script(batch.script)[0]]
-        return replace(self, language=special[0].name) if special else self
+        if not special:
+            return self
+        return replace(self, language=special[0].name)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Return the spans of words, and of runs of scripts without spaces.
@@ -493,7 +517,7 @@ class TextAnalyzer:
                     runs.append(run)
                 else:
                     result += run
-                    result += map(add, run, run[1:])
+                    result += [first + second for first, second in pairwise(run)]
             elif english:
                 result += islice(english_stems, len(run))
             elif len(languages) == 1:
@@ -505,10 +529,14 @@ class TextAnalyzer:
         return result
 
     def _word_terms(self, words: list[str], language: Language, parts: bool) -> list[str]:
-        return terms(words, language) if parts and self.stem else self._stems(words, language)
+        if parts and self.stem:
+            return terms(words, language)
+        return self._stems(words, language)
 
     def _stems(self, words: list[str], language: Language) -> list[str]:
-        return stems(words, language) if self.stem else folded(words, language)
+        if self.stem:
+            return stems(words, language)
+        return folded(words, language)
 
     def _forms(self, words: Iterable[str], scripts: _Scripts) -> list[_Forms]:
         """Return the forms of each word in the languages of its script."""
@@ -516,7 +544,8 @@ class TextAnalyzer:
             return [[form] for form in self._stems([*words], ENGLISH)]
         result: list[_Forms] = []
         for script, batch in groupby(words, word_script):
-            same, languages = [*batch], dict(scripts).get(script, (ENGLISH,))
+            same = [*batch]
+            languages = dict(scripts).get(script, (ENGLISH,))
             by_language = [self._stems(same, language) for language in languages]
             result += [[*dict.fromkeys(forms)] for forms in zip(*by_language, strict=True)]
         return result
@@ -543,8 +572,10 @@ class TextAnalyzer:
         """
         forms = _runs(text)
         languages = self._query_languages(forms[_ASKED], present)
+        form = _ASKED
         # In other languages, removing function words did not improve results.
-        form = _ENGLISH_CONTENT if languages.get("latin") == (ENGLISH,) else _ASKED
+        if languages.get("latin") == (ENGLISH,):
+            form = _ENGLISH_CONTENT
         if any(forms[form]):
             return form, languages
         return _EVERY, self._query_languages(forms[_EVERY], present)
@@ -561,7 +592,8 @@ class TextAnalyzer:
                 candidates = present(script)
                 if candidates[1:] and words[1:]:  # a single word may belong to several languages
                     detected = detect(words, script, candidates)
-                    candidates = (detected,) if detected else candidates
+                    if detected:
+                        candidates = (detected,)
                 chosen[script] = candidates
         return chosen
 
@@ -585,9 +617,12 @@ class TextAnalyzer:
                     yield (term,), 1.0
                 continue
             for script, batch in groupby(run, word_script):
-                words, possible = [*batch], languages[script]
-                by_language = (self._stems(words, language) for language in possible)
-                parts = query_parts(words, possible) if self.stem else [[]] * len(words)
+                words = [*batch]
+                possible = languages[script]
+                by_language = [self._stems(words, language) for language in possible]
+                parts: list[list[tuple[str, float]]] = [[]] * len(words)
+                if self.stem:
+                    parts = query_parts(words, possible)
                 for of_word, *alternatives in zip(parts, *by_language, strict=True):
                     yield tuple(dict.fromkeys(alternatives)), 1.0
                     for part, weight in of_word:
@@ -614,14 +649,18 @@ def _runs(text: str) -> tuple[Segments, Segments, Segments]:
     """
     normal = normalized(text)
     every = segments(normal)
-    asked = every if normal.isascii() else segments(_QUESTION_WORDS.sub(" ", normal))
-    return every, asked, [*map(_without_function_words, asked)]
+    asked = every
+    if not normal.isascii():
+        asked = segments(_QUESTION_WORDS.sub(" ", normal))
+    return every, asked, [_without_function_words(segment) for segment in asked]
 
 
 # The weights of names with digits, of the parts of names, and of short decimals and dates in words,
 # which are often in other passages than the answer; a word weighs 1. Selected on XQuAD, HotpotQA,
 # Python's documentation and code.
-_NUMBER_WEIGHT, _PART_WEIGHT, _COMMON_WEIGHT = 1.4, 0.8, 0.1
+_NUMBER_WEIGHT = 1.4
+_PART_WEIGHT = 0.8
+_COMMON_WEIGHT = 0.1
 
 
 _Forms = Sequence[str]
@@ -647,8 +686,26 @@ class _Name(NamedTuple):
     replaces: bool = False
 
 
+class _PresentName(NamedTuple):
+    """A term of a name that an index has.
+
+    Attributes:
+        form: The form of the term in the index.
+        weight: The weight of the term.
+        replaced: The words of the query that the term replaces.
+        added: The words that follow the term, with the weight of parts.
+    """
+
+    form: str
+    weight: float
+    replaced: Sequence[str]
+    added: Sequence[str]
+
+
 def _occurs(term: str | _Forms, frequency: Callable[[str], int]) -> bool:
-    return frequency(term) > 0 if isinstance(term, str) else any(map(frequency, term))
+    if isinstance(term, str):
+        return frequency(term) > 0
+    return any(frequency(form) for form in term)
 
 
 _Scripts = tuple[tuple[str, tuple[Language, ...]], ...]
@@ -678,17 +735,24 @@ def _names(analyzer: TextAnalyzer, text: str, scripts: _Scripts) -> Sequence[_Na
     names = []
     found = [*_identifiers(text), *roman_numbers(text), *codes_apart(text)]
     for term, name in dict.fromkeys(found):
-        weight = _NUMBER_WEIGHT if any(map(str.isdigit, name)) else 1.0
-        if is_common(term, name):
-            weight = _COMMON_WEIGHT
         is_han = _HAN.search(name) is not None
-        is_numeral = is_han or (term.isdigit() and name.isalpha())
         parts = sequences_of_han(name) if is_han else _RUNS.findall(name)
         forms, *words = analyzer._forms([term, *parts], scripts)
+        is_numeral = is_han or (term.isdigit() and name.isalpha())
         is_spelling = name.isalnum() and not is_numeral
+        weight = None if is_spelling else _weight_of(term, name)
         replaces = is_han and not is_date(term)
-        names.append(_Name(forms, words, None if is_spelling else weight, replaces))
+        names.append(_Name(forms, words, weight, replaces))
     return names
+
+
+def _weight_of(term: str, name: str) -> float:
+    """Return the weight of a term of a name."""
+    if is_common(term, name):
+        return _COMMON_WEIGHT
+    if any(character.isdigit() for character in name):
+        return _NUMBER_WEIGHT
+    return 1.0
 
 
 @lru_cache(_LATEST)
@@ -696,10 +760,12 @@ def _pairs(
     analyzer: TextAnalyzer, text: str, scripts: _Scripts
 ) -> list[tuple[_Forms, tuple[str, str]]]:
     """Return the pairs of adjacent words of a query, each with its forms as one word."""
-    runs = (run for run in _runs(text)[_ENGLISH_CONTENT] if isinstance(run, list))
-    every = dict.fromkeys(chain.from_iterable(map(pairwise, runs)))
-    pairs = [pair for pair in every if min(map(len, pair)) > 1]
-    forms = analyzer._forms(map("".join, pairs), scripts)
+    every: dict[tuple[str, str], None] = {}
+    for run in _runs(text)[_ENGLISH_CONTENT]:
+        if isinstance(run, list):
+            every |= dict.fromkeys(pairwise(run))
+    pairs = [pair for pair in every if len(pair[0]) > 1 and len(pair[1]) > 1]
+    forms = analyzer._forms(["".join(pair) for pair in pairs], scripts)
     return [*zip(forms, pairs, strict=True)]
 
 
@@ -722,30 +788,40 @@ def _with_names(
     The words of a name weigh less than other words. Short decimals, and dates in words, are added
     to their words with a low weight.
     """
-    present: list[tuple[str, float, list[str], list[str]]] = []
-    for forms, parts, weight, replaces in names:
-        found = [_occurs(part, frequency) for part in parts]
-        lower: list[str] = []
+    added: list[tuple[str | _Alternatives, float]] = []
+    replaced: Counter[str] = Counter()
+    for name in sorted(_present_names(names, frequency), key=lambda name: name.weight):
+        added.append((name.form, name.weight))
+        added += [(word, _PART_WEIGHT) for word in name.added]
+        replaced.update(name.replaced)
+    for term, weight in words:
+        alternatives = (term,) if isinstance(term, str) else term
+        weight -= min(weight, max([replaced[alternative] for alternative in alternatives]))
+        if weight:
+            added.append((term, weight))
+    return added
+
+
+def _present_names(
+    names: Iterable[_Name], frequency: Callable[[str], int]
+) -> Iterator[_PresentName]:
+    """Yield the terms of names that an index has."""
+    for forms, words, weight, replaces in names:
+        found = [_occurs(word, frequency) for word in words]
+        replaced: list[str] = []
         if weight is None:
             if all(found):  # written as in the index
                 continue
             weight = 1.0
-        elif weight >= 1 or not any(found) or (is_date(forms[0]) and not all(found)):
-            weight = max(weight, 1.0)
-            lower = [*chain.from_iterable(parts)]
-        kept = [] if replaces else lower
-        present += ((form, weight, lower, kept) for form in filter(frequency, forms))
-    added: list[tuple[str | _Alternatives, float]] = []
-    replaced: Counter[str] = Counter()
-    for name, weight, lower, kept in sorted(present, key=lambda name: name[1]):
-        added += [(name, weight), *((word, _PART_WEIGHT) for word in kept)]
-        replaced.update(lower)
-    for term, weight in words:
-        alternatives = (term,) if isinstance(term, str) else term
-        weight -= min(weight, max(map(replaced.__getitem__, alternatives)))
-        if weight:
-            added.append((term, weight))
-    return added
+        else:
+            is_new_date = is_date(forms[0]) and not all(found)
+            if weight >= 1 or not any(found) or is_new_date:
+                weight = max(weight, 1.0)
+                replaced = [*chain.from_iterable(words)]
+        added = [] if replaces else replaced
+        for form in forms:
+            if frequency(form):
+                yield _PresentName(form, weight, replaced, added)
 
 
 @lru_cache(_LATEST)
@@ -756,7 +832,8 @@ def _weighed(
     languages: _Scripts,
 ) -> list[tuple[str | _Alternatives, float]]:
     """Return the result of ``weigh`` for a form of a query and the languages of each script."""
-    runs, by_script = _runs(text)[form], dict(languages)
+    runs = _runs(text)[form]
+    by_script = dict(languages)
     plain = analyzer._plain(runs, by_script)
     if plain:
         return [*Counter(plain).items()]
