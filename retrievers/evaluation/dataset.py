@@ -192,7 +192,9 @@ def load_dataset(path: str | Path, fields: Mapping[str, str] | None = None) -> D
         raise ValueError(f"only .jsonl and .csv files have other field names, got {str(path)!r}")
     if not path.is_dir() and suffix != ".json":
         raise ValueError(f"questions must be a BEIR folder, .jsonl, .csv or .json, got {path}")
-    return load_beir(path) if path.is_dir() else load_squad(path)
+    if path.is_dir():
+        return load_beir(path)
+    return load_squad(path)
 
 
 def load_jsonl(path: str | Path, fields: Mapping[str, str] | None = None) -> Dataset:
@@ -314,11 +316,7 @@ def _question(row: Mapping[str, Any], names: Mapping[str, str], where: str) -> Q
     if answerable is None:
         raise ValueError(f"{where}: answerable must be true or false, got {values['answerable']!r}")
     try:
-        gold: list[Gold] = [GoldPassage(*item) for item in _graded(values["passages"])]
-        gold += [GoldDocument(*item) for item in _graded(values["document_ids"])]
-        for span in values["spans"] or ():
-            place = (span["document_id"], int(span["start"]), int(span["end"]))
-            gold.append(GoldSpan(*place, span.get("text") or "", float(span.get("grade", 1))))
+        gold = _gold(values)
         answers = tuple(text for text, _ in _graded(values["answers"]))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(
@@ -330,11 +328,31 @@ def _question(row: Mapping[str, Any], names: Mapping[str, str], where: str) -> Q
     return Question(identity, str(values["question"]), tuple(gold), answers, answerable)
 
 
+def _gold(values: Mapping[str, Any]) -> list[Gold]:
+    """Return the gold of a row by the names of its fields."""
+    gold: list[Gold] = [GoldPassage(text, grade) for text, grade in _graded(values["passages"])]
+    for document_id, grade in _graded(values["document_ids"]):
+        gold.append(GoldDocument(document_id, grade))
+    for span in values["spans"] or ():
+        gold.append(
+            GoldSpan(
+                span["document_id"],
+                int(span["start"]),
+                int(span["end"]),
+                span.get("text") or "",
+                float(span.get("grade", 1)),
+            )
+        )
+    return gold
+
+
 def _graded(value: Any) -> list[tuple[str, float]]:
     """Return texts with grades, from a text, a list of texts, or grades by text."""
     if isinstance(value, Mapping):
         return [(str(text), float(grade)) for text, grade in value.items()]
-    texts = [value] if isinstance(value, str) else value or []
+    if isinstance(value, str):
+        return [(value, 1.0)]
+    texts = value or []
     if not all(isinstance(text, str) for text in texts):
         raise TypeError(f"got {value!r:.80}")
     return [(text, 1.0) for text in texts]
@@ -395,12 +413,7 @@ def load_squad(path: str | Path) -> Dataset:
                 text = paragraph["context"]
                 document = documents.setdefault(text, Document(text, metadata))
                 for item in paragraph["qas"]:
-                    answerable = not item.get("is_impossible")
-                    answers = item.get("answers", []) if answerable else []
-                    texts = tuple(dict.fromkeys(answer["text"] for answer in answers))
-                    gold = (GoldPassage(document.text),) if answers else ()
-                    identity = str(item["id"])
-                    questions.append(Question(identity, item["question"], gold, texts, answerable))
+                    questions.append(_squad_question(item, GoldPassage(document.text)))
     except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
         raise ValueError(
             f"{path} must have the form of SQuAD (data, paragraphs, context, qas, id, question, "
@@ -409,8 +422,23 @@ def load_squad(path: str | Path) -> Dataset:
     return Dataset(questions, list(documents.values()), path.name)
 
 
+def _squad_question(item: Mapping[str, Any], passage: GoldPassage) -> Question:
+    """Return a question of a paragraph. Without answers, the question has no gold."""
+    answerable = not item.get("is_impossible")
+    answers = item.get("answers", []) if answerable else []
+    return Question(
+        str(item["id"]),
+        item["question"],
+        (passage,) if answers else (),
+        tuple(dict.fromkeys(answer["text"] for answer in answers)),
+        answerable,
+    )
+
+
 def _title(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {"title": row["title"]} if row.get("title") else {}
+    if not row.get("title"):
+        return {}
+    return {"title": row["title"]}
 
 
 def load_beir(folder: str | Path, split: str = "test") -> Dataset:

@@ -237,8 +237,7 @@ def compare_with_baseline(
     baseline = _load(path)
     setups = [name for name in evaluation.records if name in baseline.records]
     asked = _asked(baseline.records)
-    now_asked = _asked(evaluation.records)
-    common = [q for q in evaluation.dataset.questions if asked.get(q.id) == now_asked[q.id]]
+    common = _unchanged_questions(evaluation, asked)
     if not setups or not common:
         raise ValueError(
             f"{path} has the set-ups {_quoted(baseline.records)}, and the evaluation "
@@ -246,24 +245,18 @@ def compare_with_baseline(
             "questions, or save a new baseline"
         )
     for metric in metrics:
-        if metric.name not in baseline.metrics:
-            names = nearest_names(metric.name, baseline.metrics)
-            raise ValueError(
-                f"{path} has the metrics {names}, not {metric.name!r}; save a new baseline"
-            )
+        _check_measured(metric, baseline, path)
     both = _joined(evaluation, baseline, setups, metrics, common)
     checks: list[MetricCheck] = []
     for setup in setups:
         checks += [_check(both, setup, metric, limits.get(metric.name)) for metric in metrics]
-    missing = Counter(change.question_id for change in evaluation.missing_gold)
-    new_missing = [key for key in missing if missing[key] > baseline.missing_gold.get(key, 0)]
     kept = {question.id for question in common}
     return Gate(
         checks,
         both,
         failures=_failures(evaluation),
         notes=[*_notes(evaluation, baseline.records.keys(), asked)],
-        lost_gold=[key for key in new_missing if key in asked],
+        lost_gold=[key for key in _newly_missing(evaluation, baseline) if key in asked],
         lost_questions=[key for key in asked if key not in kept],
     )
 
@@ -319,6 +312,34 @@ def _load(path: str | Path) -> _Baseline:
         raise ValueError(
             f"{path} must be a baseline of an evaluation, got {type(error).__name__}: {error}"
         ) from error
+
+
+def _check_measured(metric: Metric, baseline: _Baseline, path: str | Path) -> None:
+    """Raise a ValueError if a baseline does not have a metric."""
+    if metric.name not in baseline.metrics:
+        names = nearest_names(metric.name, baseline.metrics)
+        raise ValueError(
+            f"{path} has the metrics {names}, not {metric.name!r}; save a new baseline"
+        )
+
+
+def _unchanged_questions(evaluation: Evaluation, asked: Mapping[str, str]) -> list[Question]:
+    """Return the questions with the same text, gold and answers as in a baseline.
+
+    Args:
+        evaluation: The evaluation.
+        asked: The hashes of the baseline's questions by their ids.
+    """
+    now = _asked(evaluation.records)
+    questions = evaluation.dataset.questions
+    return [question for question in questions if asked.get(question.id) == now[question.id]]
+
+
+def _newly_missing(evaluation: Evaluation, baseline: _Baseline) -> list[str]:
+    """Return the ids of questions with more missing gold than in a baseline."""
+    missing = Counter(change.question_id for change in evaluation.missing_gold)
+    before = baseline.missing_gold
+    return [key for key, count in missing.items() if count > before.get(key, 0)]
 
 
 def _failures(evaluation: Evaluation) -> dict[str, int]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.fuzz import partial_ratio_alignment
@@ -27,6 +28,8 @@ MIN_SIMILARITY = 0.7
 """The minimum similarity of an edited text: 1 - edit distance / length."""
 
 _NUMBER = re.compile(r"\d+|[〇零一二两兩三四五六七八九十百千万萬亿億]+")
+
+GoldWithIdT = TypeVar("GoldWithIdT", GoldDocument, GoldSpan)
 
 Place = tuple[str, int, int]
 """The document id, the start and the end of a text."""
@@ -52,8 +55,10 @@ class GoldChange:
         if self.now is not None:
             return f"{self.question_id}: {_shown(self.gold)} is now {_shown(self.now)}"
         expected = self.gold.text if isinstance(self.gold, GoldPassage) else self.gold.document_id
-        nearest = f"; nearest: {self.nearest!r:.120}" if self.nearest else ""
-        return f"{self.question_id}: {expected!r:.120} is in no document{nearest}"
+        text = f"{self.question_id}: {expected!r:.120} is in no document"
+        if self.nearest:
+            text += f"; nearest: {self.nearest!r:.120}"
+        return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +112,9 @@ class DocumentTexts:
         if "." not in file:
             return ""
         same = [other for other in self.documents if composed(_file_of(other)) == file]
-        return same[0] if len(same) == 1 else ""
+        if len(same) != 1:
+            return ""
+        return same[0]
 
     def place(self, item: RetrievedItem) -> RetrievedItem:
         """Return a result with its document and position, if its text is in a document.
@@ -244,12 +251,7 @@ def locate_gold(dataset: Dataset, texts: DocumentTexts, *, as_spans: bool = Fals
                 changes.append(GoldChange(question.id, gold, None, texts.nearest_gold(gold)))
                 continue
             golds.append(now)
-            if isinstance(gold, GoldPassage) and isinstance(now, GoldSpan):
-                # Equal words: only the form differs.
-                has_moved = gold.text.split() != now.text.split()
-            else:
-                has_moved = gold != now
-            if has_moved:
+            if _has_moved(gold, now):
                 changes.append(GoldChange(question.id, gold, now))
         questions.append(replace(question, gold=tuple(dict.fromkeys(golds))))
     return LocatedGold(
@@ -259,23 +261,45 @@ def locate_gold(dataset: Dataset, texts: DocumentTexts, *, as_spans: bool = Fals
     )
 
 
+def _has_moved(gold: Gold, now: Gold) -> bool:
+    """Return whether gold has another place or text. A passage as a span has other words only."""
+    if isinstance(gold, GoldPassage) and isinstance(now, GoldSpan):
+        return gold.text.split() != now.text.split()
+    return gold != now
+
+
 def _locate(gold: Gold, texts: DocumentTexts, as_spans: bool) -> Gold | None:
     """Return the gold of the current documents. None means missing."""
     if isinstance(gold, GoldDocument):
-        name = texts.resolve_id(gold.document_id)
-        return replace(gold, document_id=name) if name else None
+        return _with_current_id(gold, texts)
     if isinstance(gold, GoldSpan) and not gold.text:
-        name = texts.resolve_id(gold.document_id)
-        is_inside = name and gold.end <= len(texts.documents[name].text)
-        return replace(gold, document_id=name) if is_inside else None
-    document, near = (gold.document_id, gold.start) if isinstance(gold, GoldSpan) else ("", 0)
+        span = _with_current_id(gold, texts)
+        if span is None or span.end > len(texts.documents[span.document_id].text):
+            return None
+        return span
+    document = ""
+    near = 0
+    if isinstance(gold, GoldSpan):
+        document = gold.document_id
+        near = gold.start
     place = texts.find(gold.text, document, near) or texts.similar(gold.text, document)
     if place is None:
         return None
-    text = texts.documents[place[0]].text[place[1] : place[2]]
-    if isinstance(gold, GoldPassage) and not as_spans:
-        return gold if text.split() == gold.text.split() else replace(gold, text=text)
-    return GoldSpan(*place, text, gold.grade)
+    name, start, end = place
+    text = texts.documents[name].text[start:end]
+    if isinstance(gold, GoldSpan) or as_spans:
+        return GoldSpan(name, start, end, text, gold.grade)
+    if text.split() == gold.text.split():
+        return gold
+    return replace(gold, text=text)
+
+
+def _with_current_id(gold: GoldWithIdT, texts: DocumentTexts) -> GoldWithIdT | None:
+    """Return gold with the id of the current document. None means that there is none."""
+    name = texts.resolve_id(gold.document_id)
+    if not name:
+        return None
+    return replace(gold, document_id=name)
 
 
 def _shown(gold: Gold) -> str:

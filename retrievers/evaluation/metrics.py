@@ -453,7 +453,9 @@ def split_name(name: str) -> tuple[str, int | None, int | None]:
     if not re.fullmatch("0*[1-9][0-9]*", number):
         raise ValueError(f"{name!r} must have a number of results, as in '{base}@5'")
     count = int(number)
-    return (base, count, None) if number == limit else (base, None, count)
+    if number == limit:
+        return base, count, None
+    return base, None, count
 
 
 def says_unknown(answer: str) -> bool:
@@ -485,9 +487,11 @@ def _passages(case: RetrievalCase) -> list[str]:
     """Return the texts of the gold."""
     case.check_sources()
     gold = case.question.gold
+    if not gold:
+        raise NotJudgedError("it has no gold")
     texts = [e.text for e in gold if isinstance(e, GoldPassage | GoldSpan) and e.text]
-    if not texts or len(texts) < len(gold):
-        raise NotJudgedError("the question has gold without text" if gold else "it has no gold")
+    if len(texts) < len(gold):
+        raise NotJudgedError("the question has gold without text")
     return texts
 
 

@@ -8,7 +8,7 @@ import json
 import re
 import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -278,37 +278,15 @@ class Evaluation:
 
     def _check(self, metric: str, *setups: str) -> None:
         """Raise a ValueError for an unknown metric or system."""
-        for name in (metric, *setups):
-            kind, known = ("metric", self.metrics) if name is metric else ("set-up", self.records)
-            if name not in known:
-                raise ValueError(f"a {kind} must be {nearest_names(name, known)}, got {name!r}")
+        _check_name("metric", metric, self.metrics)
+        for setup in setups:
+            _check_name("set-up", setup, self.records)
 
     def notes(self) -> list[str]:
         """Return notes on failures and on questions that are not judged."""
-        notes = []
-        for setup, records in self.records.items():
-            failed = [record for record in records.values() if record.error]
-            if failed:
-                notes.append(
-                    f"{setup} failed on {len(failed)} of {len(records)} questions; question "
-                    f"{failed[0].question_id!r}: {failed[0].error:.200}"
-                )
-            problem = self.id_problems.get(setup)
-            if problem:
-                notes.append(f"{setup} is not judged: {problem}")
-            for name in self.metrics:
-                judged = self.judgments[name][setup].items()
-                reasons = {k: j.reason for k, j in judged if j.value is None}
-                others = [
-                    key
-                    for key, reason in reasons.items()
-                    if reason != problem and not records[key].error
-                ]
-                if others:
-                    notes.append(
-                        f"{setup}, {name}: {len(reasons)} of {len(records)} questions are not "
-                        f"judged ({first_names(others, 3)}); {reasons[others[0]]:.200}"
-                    )
+        notes: list[str] = []
+        for setup in self.records:
+            notes += self._notes_on(setup)
         for changes, what in (
             (self.missing_gold, "in no document and not counted"),
             (self.moved_gold, "moved"),
@@ -316,6 +294,34 @@ class Evaluation:
             if changes:
                 items = "item is" if len(changes) == 1 else "items are"
                 notes.append(f"{len(changes)} gold {items} {what}; {changes[0]}")
+        return notes
+
+    def _notes_on(self, setup: str) -> list[str]:
+        """Return notes on the failures of a system and on its questions that are not judged."""
+        notes = []
+        records = self.records[setup]
+        failed = [record for record in records.values() if record.error]
+        if failed:
+            notes.append(
+                f"{setup} failed on {len(failed)} of {len(records)} questions; question "
+                f"{failed[0].question_id!r}: {failed[0].error:.200}"
+            )
+        problem = self.id_problems.get(setup)
+        if problem:
+            notes.append(f"{setup} is not judged: {problem}")
+        for name in self.metrics:
+            judged = self.judgments[name][setup].items()
+            reasons = {key: judgment.reason for key, judgment in judged if judgment.value is None}
+            others = [
+                key
+                for key, reason in reasons.items()
+                if reason != problem and not records[key].error
+            ]
+            if others:
+                notes.append(
+                    f"{setup}, {name}: {len(reasons)} of {len(records)} questions are not "
+                    f"judged ({first_names(others, 3)}); {reasons[others[0]]:.200}"
+                )
         return notes
 
     def costs(self, setup: str) -> dict[str, float | None]:
@@ -355,10 +361,7 @@ class Evaluation:
             row += [f"{cost['failed']:.0f}", f"{1000 * seconds:.1f}"]
             row += [f"{cost[name]:.0f}" for name in ("tokens", "model_calls")]
             if has_tokens:
-                prompt = cost["prompt_tokens"]
-                completion = cost["completion_tokens"]
-                is_known = prompt is not None and completion is not None
-                row.append(f"{(prompt or 0) + (completion or 0):.0f}" if is_known else "unknown")
+                row.append(_sum_of_tokens(cost["prompt_tokens"], cost["completion_tokens"]))
             rows.append(row)
         return rows
 
@@ -477,6 +480,19 @@ def escaped(text: object) -> str:
     line = " ".join(str(text).split()).replace("&", "&amp;").replace("<", "&lt;")
     line = re.sub(r"(?<!\w)@", "&#64;", line)
     return line.replace("|", "\\|").replace("`", "&#96;").replace("[", "&#91;")
+
+
+def _check_name(kind: str, name: str, known: Collection[str]) -> None:
+    """Raise a ValueError for an unknown name."""
+    if name not in known:
+        raise ValueError(f"a {kind} must be {nearest_names(name, known)}, got {name!r}")
+
+
+def _sum_of_tokens(prompt: float | None, completion: float | None) -> str:
+    """Return the tokens of a question as a text."""
+    if prompt is None or completion is None:
+        return "unknown"
+    return f"{prompt + completion:.0f}"
 
 
 def _mean_tokens(counts: Sequence[int | None]) -> float | None:

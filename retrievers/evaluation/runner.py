@@ -114,20 +114,17 @@ def evaluate(
     texts = DocumentTexts(documents, matching.document_key)
     gold = _locate(dataset, texts, matching)
     asked = {question.id: digest(repr(question)) for question in dataset.questions}
+    search = partial(_search, top_k=count, matching=matching, texts=texts)
     work = []
     for setup, source in sources.items():
-        search = partial(_search, source, setup, top_k=count, matching=matching, texts=texts)
-        work += [partial(search, q, asked=asked[q.id]) for q in gold.dataset.questions]
+        for question in gold.dataset.questions:
+            work.append(partial(search, source, setup, question, asked=asked[question.id]))
     records: dict[str, dict[str, Record]] = {name: {} for name in sources}
     for record in run_all(work, "evaluate", num_workers, progress):
         records[record.setup][record.question_id] = record
     # Gold that is in no document has an id as well.
     known_ids = {*texts.documents, *_gold_ids(dataset), *_gold_ids(gold.dataset)}
-    problems = {
-        setup: _id_problem(source, records[setup], gold.dataset, known_ids, matching)
-        for setup, source in sources.items()
-    }
-    id_problems = {setup: problem for setup, problem in problems.items() if problem}
+    id_problems = _id_problems(sources, records, gold.dataset, known_ids, matching)
     judgments = _judge(
         gold.dataset, measures, records, matching, id_problems, num_workers, progress
     )
@@ -175,6 +172,22 @@ def _gold_ids(dataset: Dataset) -> set[str]:
     for question in dataset.questions:
         ids.update(gold.document_id for gold in question.gold if not isinstance(gold, GoldPassage))
     return ids
+
+
+def _id_problems(
+    sources: Mapping[str, RetrieverProtocol],
+    records: Mapping[str, Mapping[str, Record]],
+    dataset: Dataset,
+    known_ids: Set[str],
+    matching: Matching,
+) -> dict[str, str]:
+    """Return the problems of ``_id_problem`` by system. Systems without a problem are left out."""
+    problems = {}
+    for setup, source in sources.items():
+        problem = _id_problem(source, records[setup], dataset, known_ids, matching)
+        if problem:
+            problems[setup] = problem
+    return problems
 
 
 def _id_problem(
