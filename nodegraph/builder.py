@@ -35,9 +35,9 @@ from .workers.idle_processors import WORTH_STARTING, shared_map, work_of
 
 _FIRST_DOCUMENTS = 16  # documents in the first batch
 
-_DOCUMENTS = 128  # most documents of a batch
+_DOCUMENTS = 128  # maximum number of documents in a batch
 
-_CHARACTERS = 300_000  # of the source nodes of a batch, if its documents are small enough
+_CHARACTERS = 300_000  # in the source nodes of a batch, if its documents are small enough
 
 _NODES = 2_000  # a transaction is written at this number of nodes
 
@@ -67,7 +67,7 @@ class _Batch(NamedTuple):
 
     @property
     def characters(self) -> int:
-        """The number of characters of the nodes that are transformed."""
+        """The number of characters in the nodes to transform."""
         return sum([len(parent.text) for parent, _ in self.missing()])
 
     def missing(self) -> Iterator[tuple[Node, dict[str, list[Draft]]]]:
@@ -143,7 +143,7 @@ class GroupBuilder:
 
     @property
     def has_failures(self) -> bool:
-        """Whether a build of this process lacks documents whose transform failed."""
+        """Whether a transform failed on some documents in a build of this process."""
         return bool(self._partial)
 
     def is_fresh(self, lineage: Lineage) -> bool:
@@ -166,7 +166,7 @@ class GroupBuilder:
         return [build for build in builds if build is not None]
 
     def is_stored(self, lineage: Lineage) -> bool:
-        """Return whether a group was built by these rules."""
+        """Return whether the stored group was built with these rules."""
         return _rules(lineage) in dict(self.builds(lineage[-1].name))
 
     def retry(self, lineage: Lineage) -> None:
@@ -185,9 +185,10 @@ class GroupBuilder:
 
         Args:
             lineages: The groups, each with its ancestors.
-            on_error: ``"raise"``: a failing transform raises. ``"skip"``: its document is skipped.
-            executor: Runs the transforms of texts. None means this thread, or ``num_workers``
-                threads.
+            on_error: ``"raise"`` raises the error of a failing transform. ``"skip"`` skips its
+                document.
+            executor: Runs the transforms of texts. If None, this thread or ``num_workers`` threads
+                run them.
 
         Raises:
             TransformError: If a transform raises. Finished derivations are stored.
@@ -232,7 +233,7 @@ class GroupBuilder:
                 build = _Build(lineage, on_error, bar, revisions, *self._pending(lineage))
                 built = self._store.groups.built(group.name)
             if build.tasks and built is not None and built[0] != rules:
-                # It was built by other rules, so it is invalid.
+                # The derivation was built with different rules, so it is invalid.
                 self._store.groups.mark_built(group.name, rules, 0)
             bar.start(len(build.tasks), f"building {group.name}")
             with self._workers(group, executor) as submit:
@@ -273,12 +274,12 @@ class GroupBuilder:
     def _tasks(self, lineage: Lineage, ids: Collection[str] | None) -> dict[str, Stamp]:
         """Return the expected stamps of a group for the current documents, by document id.
 
-        The id is ``CORPUS`` for nodes derived from a whole group. Documents whose parent derivation
-        has outdated metadata are left to the next build.
+        The id is ``CORPUS`` for nodes derived from a whole group. If the metadata of a parent
+        derivation is outdated, the document is left to the next build.
 
         Args:
             lineage: The group with its ancestors.
-            ids: The ids of documents. None means all documents.
+            ids: The document ids. If None, all documents.
         """
         group = lineage[-1]
         store = self._store
@@ -323,7 +324,7 @@ class GroupBuilder:
             count = max(1, min(_DOCUMENTS, _CHARACTERS // of_one))
 
     def _split_batches(self, build: _Build, executor: Executor | None) -> Iterator[_Batch]:
-        """Yield batches. If the transform is nodekin's own, they are split on all processors."""
+        """Yield batches. Texts are split on all processors if the transform is nodekin's own."""
         group = build.lineage[-1]
         batches = self._batches(build)
         splitter = plain_splitter(group.rule.call)
@@ -334,7 +335,7 @@ class GroupBuilder:
         return _with_parts(batches, splitter, len(build.tasks))
 
     def _build_batch(self, build: _Build, batch: _Batch, submit: _Submit | None) -> None:
-        """Derive the nodes of some documents, and write them if they are many, or took long.
+        """Derive the nodes of some documents. Write them if there are many or if it took long.
 
         Args:
             build: The build.
@@ -424,7 +425,7 @@ class GroupBuilder:
         name = lineage[-1].name
         rules = _rules(lineage)
         if len(lineage) > 1 and not self.is_stored(lineage[:-1]):
-            return  # another process has built the parent group by other rules
+            return  # another process has built the parent group with different rules
         has_failed = any(failure.group == name for failure in self.failures)
         if has_failed or lineage[-1].parent in self._partial:
             self._partial[name] = rules, until
@@ -459,7 +460,7 @@ class GroupBuilder:
         return derive(group.name, stamp, root, families, self._merged)
 
     def _call(self, group: NodeGroup, source: Node | Sequence[Node]) -> list[Draft]:
-        """Call the transform of a group, inside the running transforms of other groups."""
+        """Call the transform of a group, possibly inside the transform of another group."""
         outer = self.running
         self._thread.groups = (*outer, group.name)
         try:
@@ -471,7 +472,7 @@ class GroupBuilder:
     def _workers(self, group: NodeGroup, executor: Executor | None) -> Iterator[_Submit | None]:
         """Provide a function that starts the transform of a node.
 
-        None means that this thread calls it.
+        If it is None, the calling thread runs the transforms.
         """
         if executor is not None and group.scope == "node" and not group.rule.trans_node:
             rule = pickled(group.rule, f"the transform of group {group.name!r}")
@@ -495,15 +496,15 @@ class GroupBuilder:
 def _with_parts(
     batches: Iterator[_Batch], splitter: PlainSplitter, num_documents: int
 ) -> Iterator[_Batch]:
-    """Yield batches with the drafts of a splitter. Long work is done by several processes.
+    """Yield batches with the drafts of a splitter. Long texts are split by several processes.
 
-    A text that the splitter raises for has no drafts. The caller calls the transform again, and
-    reports the error.
+    If the splitter raises an error for a text, the text has no drafts. The caller then calls the
+    transform again and reports the error.
 
     Args:
         batches: The batches.
         splitter: The splitter, which can be pickled.
-        num_documents: The number of documents of all batches.
+        num_documents: The number of documents in all batches.
     """
     waiting: deque[_Batch] = deque()
     shared: dict[str, dict[str, Any]] = {}  # equal metadata, once for all nodes of a batch
@@ -539,7 +540,7 @@ _digests = lru_cache(256)(digests)
 
 
 def _rules_of_all(lineage: Lineage) -> tuple[str, ...]:
-    """Return for each group of a lineage a hash of its rules and those of its ancestors."""
+    """Return a hash for each group of a lineage. It covers the group's and its ancestors' rules."""
     return _digests(*[group.version for group in lineage])
 
 

@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Refresh:
-    """The changes of documents by ``NodeGraph.refresh``.
+    """The documents that ``NodeGraph.refresh`` added, updated and removed.
 
     Attributes:
         added: Ids of new documents.
@@ -103,10 +103,10 @@ class _Reading:
         self.documents = {i: self.documents[i] for i in self.stamps() if i in self.documents}
 
     def stamps(self, part: Iterable[str] | None = None) -> dict[str, Stamp]:
-        """Return the stamps of the documents of readable files, also of unchanged files.
+        """Return the stamps of the documents of readable files, including unchanged files.
 
         Args:
-            part: The ids of files. If None, all files.
+            part: The file ids. If None, all files.
         """
         stamps: dict[str, Stamp] = {}
         for file_id in self.records if part is None else part:
@@ -119,13 +119,13 @@ class Corpus:
     """The documents of a graph that were read from files.
 
     A file with unchanged bytes is not parsed again. As in Git, a file is hashed only if its size or
-    times changed. The records of the files are in the store, so a reopened graph can be refreshed.
+    times changed. The file records are in the store, so a reopened graph can be refreshed.
 
     Args:
         store: The store of the graph.
-        change_lock: A lock that is held by changes of documents.
+        change_lock: A lock that is held while documents change.
         options: Options for reading.
-        progress: Whether to print a progress bar. If None, only a terminal gets one.
+        progress: Whether to print a progress bar. If None, it is printed only in a terminal.
 
     Attributes:
         report: The report of the last ``add`` or ``refresh``.
@@ -155,7 +155,7 @@ class Corpus:
         return self._records.sources()
 
     def open(self, paths: Iterable[Path], *, on_error: OnError | None) -> None:
-        """Refresh the paths that are sources already, and add the other paths.
+        """Refresh the paths that are already sources, and add the other paths.
 
         Raises:
             ReadError: If a file or folder cannot be read and is not skipped.
@@ -166,7 +166,7 @@ class Corpus:
         known: list[Path] = []
         new: list[Path] = []
         folders: set[Path] = set()
-        inside: list[Path] = []  # their ids depend on the folder, which is added before
+        inside: list[Path] = []  # their ids depend on the folder, which is added first
         for path in places:
             if path in sources:
                 known.append(path)
@@ -189,7 +189,7 @@ class Corpus:
     def add(
         self, documents: list[Document], paths: list[Path], *, on_error: OnError | None
     ) -> list[list[str]]:
-        """Add documents and the documents of files and folders.
+        """Add documents, and the documents in files and folders.
 
         Returns:
             The document ids of each path.
@@ -229,7 +229,7 @@ class Corpus:
         self._store.change_documents([], remove=self._records.exclude(path))
 
     def refresh(self, *, on_error: OnError | None, only: Collection[Path] | None = None) -> Refresh:
-        """Read all sources again (or some), and add, update and remove documents.
+        """Read all or some sources again, and add, update and remove documents.
 
         Raises:
             ReadError: If a source folder is missing and errors are not skipped, or if a file cannot
@@ -268,7 +268,7 @@ class Corpus:
         old: Mapping[str, FileRecord],
         replaced: Mapping[str, FileRecord],
     ) -> Refresh:
-        """Write the documents of a reading, and remove the other documents of replaced files."""
+        """Write the documents that were read, and remove the other documents of replaced files."""
         before = self._store.stamps(ROOT, reading.documents)
         changed = self._write(reading.documents, reading, old)
         now = reading.stamps()
@@ -283,7 +283,7 @@ class Corpus:
         )
 
     def _lost(self, missing: Set[Path], old: Mapping[str, FileRecord]) -> list[Path]:
-        """Return the missing folders with documents."""
+        """Return the missing folders that had documents."""
         folders = [folder for folder in self._records.folders() if folder in missing]
         return [
             folder
@@ -300,8 +300,8 @@ class Corpus:
         """Find the files to read.
 
         Args:
-            parts: Pairs of a source, and the source or a path below it.
-            known: Files by document id; new files are added.
+            parts: Pairs of a source and a path, which is the source or a path below it.
+            known: Files by document id. New files are added to it.
             excluded: Files and folders to leave out.
 
         Raises:
@@ -347,7 +347,7 @@ class Corpus:
     def _read(
         self, reading: _Reading, old: Mapping[str, FileRecord], on_error: OnError | None
     ) -> None:
-        """Read the changed files, and use the old records of the unchanged files.
+        """Read the changed files, and keep the old records of the unchanged files.
 
         Raises:
             ReadError: If a file cannot be read and is not skipped.
@@ -377,8 +377,8 @@ class Corpus:
     ) -> dict[str, FileRecord]:
         """Return the new records of changed files. Other files keep their records.
 
-        A file is changed if its bytes changed, or if one of its documents differs from the stored
-        stamp.
+        A file counts as changed if its bytes changed, or if one of its documents differs from the
+        stored stamp.
         """
         documents: set[str] = set()
         for file_id in reading.files:
@@ -406,7 +406,7 @@ class Corpus:
         """Record the errors of skipped files, and warn about new errors.
 
         Raises:
-            ReadError: If a file must not be skipped: the first error.
+            ReadError: If a file must not be skipped. The first such error is raised.
         """
         raised: list[ReadError] = []
         for file_id, path in reading.files.items():
@@ -434,9 +434,9 @@ class Corpus:
     def _write(
         self, documents: Mapping[str, Document], reading: _Reading, old: Mapping[str, FileRecord]
     ) -> list[str]:
-        """Write documents, their layouts and the records of files. Return the changed documents.
+        """Write documents, their layouts and the file records. Return the changed documents.
 
-        Documents of files that differ in the dates of their files only are unchanged.
+        Documents count as unchanged if only the dates of their files differ.
 
         Raises:
             ValueError: If a derived node already has the id of a document.
@@ -457,16 +457,17 @@ class Corpus:
             if file != old.get(i):
                 own = {d: stamps[d] for d in file.documents if d in stamps}
                 files[i] = file._replace(documents=own)
-        # Records of unchanged documents only save hashing.
+        # The records of unchanged documents are needed only to save hashing.
         self._records.put_files(files, derived=not changed)
         return changed
 
     def _in_other_forms(
         self, ids: Iterable[str], kept: Set[str], files: Iterable[FileRecord]
     ) -> list[str]:
-        """Return the ids of stored documents that equal new ids in another Unicode form.
+        """Return the ids of stored documents that equal new ids in a different Unicode form.
 
-        Two files of one folder whose names differ in their form only are two documents.
+        Two files of one folder are two documents even if their names differ only in the Unicode
+        form.
         """
         others = set().union(*[other_forms(name) for name in ids])
         stored = self._store.stamps(ROOT, others - kept)
@@ -488,7 +489,7 @@ def _source_of(path: Path, folders: Set[Path]) -> Path:
 
 
 def _unique(documents: Iterable[Document], read: Mapping[str, Document]) -> dict[str, Document]:
-    """Return documents and the documents of files, by id.
+    """Return the documents, including those read from files, by id.
 
     Raises:
         ValueError: If two different documents have one id.
@@ -523,7 +524,7 @@ def _check_file_ids(files: Mapping[str, Path], known: Mapping[str, Path]) -> Non
 
 
 def _warn_of_skipped(failures: Sequence[Failure]) -> None:
-    """Log the number, kinds and remedies of skipped files, and the reasons of unexpected errors."""
+    """Log the number, kinds and remedies of skipped files, and the causes of unexpected errors."""
     if not failures:
         return
     reasons = [str(f.error) for f in failures if not getattr(f.error, "skippable", False)]

@@ -33,10 +33,10 @@ class Stamp(NamedTuple):
 
     Attributes:
         key: Hash of the sources and the rules. The nodes are up to date if the graph expects this
-            key. In ``ROOT``: hash of the text.
+            key. In ``ROOT``, it is the hash of the text.
         rule: Hash of the rule. If only ``key`` changes, nodes with an unchanged parent are
-            reused. In ``ROOT``: hash of the metadata without volatile fields, and of the search
-            text.
+            reused. In ``ROOT``, it is the hash of the metadata without volatile fields and of the
+            search text.
         metadata: Hash of all metadata and the search text of the document, which the nodes
             inherit.
     """
@@ -91,8 +91,8 @@ def derive_root(document: Document, place: int) -> Derivation:
 def derivation_key(group: NodeGroup, root: Stamp, above: Stamp) -> str:
     """Return the key of a group's derivation from one document.
 
-    The key covers the rule and the parent's key, which is the hash of the text in ``ROOT``. For
-    transforms of nodes, it also covers the document's metadata.
+    The key covers the rule and the parent's key. In ``ROOT``, the key is the hash of the text. If
+    the transform receives nodes, the key also covers the document's metadata.
     """
     parts = [group.version, above.key]
     if group.rule.trans_node:
@@ -122,8 +122,8 @@ def reusable(
     whole group, no draft is valid. Otherwise, drafts are valid if an equal parent id implies an
     equal input. This excludes the following groups:
 
-    - Transforms of nodes, which can read other nodes.
-    - Children of ``ROOT``, since a document keeps its id when its text changes.
+    - Groups whose transform receives nodes, since it can read other nodes.
+    - Groups with ``ROOT`` as parent, since a document keeps its id when its text changes.
     """
     if old is None or old.stamp.rule != group.version or group.scope == "group":
         return {}
@@ -162,8 +162,8 @@ def derive(
         name: The group to derive.
         stamp: The hashes of the derivation.
         root: The ``ROOT`` node of the document. If None, the nodes are derived from a whole group.
-        families: The parents with their drafts, in document order. A parent of None: the drafts
-            are derived from a whole group.
+        families: The parents with their drafts, in document order. If the parent is None, the
+            drafts are derived from a whole group.
         merged: The metadata of parents.
     """
     nodes: list[Node] = []
@@ -186,7 +186,7 @@ def derive(
 
 
 class _OfParent(NamedTuple):
-    """The fields that nodes have from their parent. By default, there is no parent."""
+    """The fields that nodes take from their parent. By default, there is no parent."""
 
     document_id: str = CORPUS
     parent_id: str | None = None
@@ -222,7 +222,7 @@ class MergedMetadata:
         if merged is None:
             if len(self._merged) >= _MAX_MERGED:
                 self._merged = {}
-            merged = parent, parent.metadata  # the parent keeps the mappings, and so their ids
+            merged = parent, parent.metadata  # the parent keeps the mappings, so ids stay valid
             self._merged[key] = merged
         return merged[1]
 

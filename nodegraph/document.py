@@ -14,8 +14,8 @@ from .search_text import SearchText, as_stored_search_text
 class Document:
     """A source text with metadata and an id.
 
-    The default id is a hash of text and metadata, so identical documents have one id on every
-    machine.
+    The default id is a hash of the text and the metadata, so identical documents have the same id
+    on every machine.
 
     Args:
         text: The text.
@@ -23,20 +23,21 @@ class Document:
         id: The id. Defaults to a hash.
         search_text: The metadata to index and embed with the text, for the document and its derived
             nodes: field names, a ``SearchText``, or False. Settings of the group and the graph have
-            priority. None means ``title``, ``headings`` and ``table_head``.
-        layout: The packed positions of the text's parts in the file, read by ``Node.locations``.
+            priority. Defaults to ``title``, ``headings`` and ``table_head``.
+        layout: The packed positions of the text's parts in the file. ``Node.locations`` reads them.
 
     Raises:
         TypeError: If the text is not a string, the metadata is not a mapping with string keys, or
             the search text cannot be stored.
-        ValueError: If the id is not a non-empty string, or metadata has more than 100 levels.
+        ValueError: If the id is not a non-empty string, or if the metadata is nested more than 100
+            levels deep.
 
     Example:
         >>> Document("Tea is a drink.", {"topic": "tea"}, id="tea").id
         'tea'
     """
 
-    # The names of predefined groups, which LazyLLM's programs write as ``Document.CoarseChunk``.
+    # The names of predefined groups. LazyLLM programs refer to them as ``Document.CoarseChunk``.
     CoarseChunk: ClassVar[str] = "CoarseChunk"
     MediumChunk: ClassVar[str] = "MediumChunk"
     FineChunk: ClassVar[str] = "FineChunk"

@@ -22,7 +22,7 @@ class UnknownGroupError(LookupError):
 class MissingNodeError(LookupError):
     """A node is not in the graph, or not in the state that an index has read.
 
-    A search runs again after this error. Lookup errors of users' functions do not repeat it.
+    After this error, the search is repeated. Lookup errors in users' functions do not repeat it.
     """
 
 
@@ -30,7 +30,7 @@ class TransformError(RuntimeError):
     """A transform failed on one document. Nodes of other documents are kept.
 
     Attributes:
-        document: Id of the document. Empty if the transform has ``scope="group"``.
+        document: Id of the document. It is empty if the transform has ``scope="group"``.
         group: Name of the group.
         reason: The description of the failure.
 
@@ -70,10 +70,10 @@ class ReadError(ValueError):
     """A file could not be read as a document.
 
     Attributes:
-        kind: The problem, as a label for counting files in a summary: ``"damaged"``,
+        kind: The problem as a label for counts in a summary, such as ``"damaged"`` or
             ``"encrypted PDF"``.
-        skippable: Whether the file is undamaged, but was not read: encrypted and oversized files,
-            scans, files that need an extra, and files that are not documents.
+        skippable: Whether the file is undamaged but was not read. Examples are encrypted and
+            oversized files, scans, files that need an extra, and files that are not documents.
 
     Example:
         >>> from pathlib import Path
@@ -101,7 +101,7 @@ class UnsupportedFilesError(ReadError):
     """Files of a folder were skipped because their type has no reader.
 
     Attributes:
-        counts: The number of these files by suffix, most frequent first.
+        counts: The number of skipped files by suffix, most frequent first.
     """
 
     def __init__(self, message: str, kind: str, counts: Mapping[str, int]) -> None:
@@ -118,11 +118,11 @@ OnError: TypeAlias = Literal["raise", "skip"]
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A document that is missing in a group, or a file that could not be read.
+    """A document that is missing from a group, or a file that could not be read.
 
     Attributes:
-        document: The id of the document. Empty for a transform of a whole group.
-        group: The name of the group. ``ROOT`` for a file.
+        document: The id of the document. It is empty for a transform of a whole group.
+        group: The name of the group, which is ``ROOT`` for a file.
         error: The reason.
 
     Example:
@@ -141,11 +141,11 @@ class Failure:
 
 
 def nearest_names(name: str, existing: Iterable[str], *, limit: int = 8) -> str:
-    """Return a list of existing names as text for an error message, nearest to ``name`` first.
+    """Return existing names as text for an error message, those nearest to ``name`` first.
 
-    Nearest are names that contain the name, then names with a similar spelling; only the last part
-    of a path is compared, without its suffix. If more than ``limit`` names exist and none is near,
-    only their number is given.
+    Names that contain ``name`` come first, then names with a similar spelling. Only the last part
+    of a path is compared, without its suffix. If there are more than ``limit`` names and none is
+    similar, only their number is given.
 
     Example:
         >>> nearest_names("tae", ["milk", "tea"])
@@ -209,15 +209,15 @@ class StoreError(RuntimeError):
 
 
 class TransientStoreError(StoreError):
-    """The store is unreachable or lost a lock conflict. Nothing was changed: retry.
+    """The store is unreachable or lost a lock conflict. Nothing was changed, so retry.
 
-    A lost server is waited for at the start of a read or write, for several seconds, before this
-    error is raised.
+    If the server is lost at the start of a read or write, the store waits several seconds for it
+    before it raises this error.
     """
 
 
 class VectorLengthError(EmbeddingError):
-    """A model returned vectors of another length than the cached vectors under its name."""
+    """A model returned vectors whose length differs from the vectors cached under its name."""
 
 
 class ModelError(RuntimeError):
@@ -231,13 +231,13 @@ class ModelTimeoutError(ModelError):
 ParamT = ParamSpec("ParamT")
 ReturnT = TypeVar("ReturnT")
 
-_INNER_FUNCTION = re.compile(r"^[\w.<>]+\(\) got")  # a constructor passes unknown names on
+_INNER_FUNCTION = re.compile(r"^[\w.<>]+\(\) got")  # a constructor passes unknown names to it
 
 
 def explain_names(function: Callable[ParamT, ReturnT]) -> Callable[ParamT, ReturnT]:
     """Return a function whose ``TypeError`` for an unknown argument contains the valid name.
 
-    The names of other libraries are explained. The call and its type are unchanged.
+    Argument names of other libraries are explained. The call and its type are unchanged.
     """
 
     @functools.wraps(function)
@@ -267,9 +267,9 @@ def _explained(
     given: Iterable[str],
     error: TypeError,
 ) -> TypeError | None:
-    """Return the error with a hint. None means that it is not about an argument of the function."""
+    """Return the error with a hint, or None if it does not concern an argument of the function."""
     # A constructor passes unknown arguments on, so an inner call may have raised the error.
-    own = str(error).partition(". Did you mean ")[0]  # Python 3.13 knows only some of the names
+    own = str(error).partition(". Did you mean ")[0]  # Python 3.13 suggests only some of the names
     message, inner = getattr(error, "_inner", (own, []))
     if "has no argument" in message:  # the function has checked the names itself
         return None
@@ -294,7 +294,7 @@ def _names_of(function: Callable[..., object]) -> list[str]:
 
 
 def _hint(names: Collection[str], given: Iterable[str], message: str) -> str:
-    """Return what to write instead of the names. Empty if the message is about something else."""
+    """Return a hint about valid names. It is empty if the message does not concern the names."""
     hints = []
     for name in given:
         missing = native_name(name, names)

@@ -53,21 +53,23 @@ class NodeGraph:
             nothing is read.
         embed: An embedding model, or a dict of models by key: ``{"e5": model, "title": other}``. A
             model is a function from a list of texts to vectors, an ``Embedder``, or a LangChain,
-            LlamaIndex or sentence-transformers model. Texts are embedded on the first search. None:
-            words are compared.
+            LlamaIndex or sentence-transformers model. Texts are embedded on the first search. If
+            None, words are compared.
         store: Path of a SQLite file, or the URL of a PostgreSQL server
             (``"postgresql://user@host/database?schema=name"``). If None, memory is used.
-        on_error: ``"raise"``: an unreadable file or a failing transform raises. ``"skip"``: the
-            document is left out and listed in ``failures``. If None, a failing transform and an
-            unreadable named file raise; unreadable files of folders are skipped. A warning has
-            the number, the kinds and the remedies of skipped files.
+        on_error: ``"raise"`` raises an error for an unreadable file or a failing transform.
+            ``"skip"`` leaves the document out and lists it in ``failures``. If None, a failing
+            transform and an unreadable named file raise an error, but unreadable files of folders
+            are skipped. A warning gives the number of skipped files, their kinds and the remedies.
         search_text: The text to index and embed for each node, unless its group sets
             ``search_text``: one or several metadata fields, a ``SearchText``, a function from a
-            node to a text, or False for the text alone. If None, the document decides. LlamaIndex
-            documents: all metadata except ``excluded_embed_metadata_keys``. LangChain documents:
-            ``headings``. Other documents: ``title``, ``headings`` and ``table_head``.
+            node to a text, or False for the text alone. If None, the document decides. The default
+            is all metadata except ``excluded_embed_metadata_keys`` for LlamaIndex documents,
+            ``headings`` for LangChain documents, and ``title``, ``headings`` and ``table_head`` for
+            other documents.
         reading: Options for reading files and folders: limits, encodings, skipped files, OCR.
-        progress: Whether to print progress bars to stderr. If None, only a terminal gets one.
+        progress: Whether to print progress bars to stderr. If None, they are printed only in a
+            terminal.
 
     Raises:
         ReadError: If a source cannot be read.
@@ -148,9 +150,9 @@ class NodeGraph:
     # Documents
 
     def add(self, items: object) -> list[str]:
-        """Add documents. A document with an existing id, in any Unicode form, is replaced.
+        """Add documents. An existing document with the same id, in any Unicode form, is replaced.
 
-        Either all items are added or none.
+        Either all items are added, or none are.
 
         Args:
             items: One or several texts (``str``, never a path), paths of files or folders
@@ -160,8 +162,8 @@ class NodeGraph:
                 adds no duplicates.
 
         Returns:
-            The document ids, in the order of the items. A folder returns the ids of all its
-            documents, and a JSON Lines file one id per line.
+            The document ids, in the order of the items. For a folder, the ids of all its documents
+            are returned. For a JSON Lines file, there is one id per line.
 
         Raises:
             ReadError: If a named file cannot be read, or a file of a folder with
@@ -190,7 +192,7 @@ class NodeGraph:
             items: One or several items of ``add``, without paths.
 
         Raises:
-            LookupError: If an id is unknown. Nothing is changed.
+            LookupError: If an id is unknown. Then nothing is changed.
             RuntimeError: If called inside a transform.
             TypeError: If an item is a path or has an unsupported type. Nothing is changed.
             ValueError: If two different documents have one id.
@@ -207,8 +209,8 @@ class NodeGraph:
 
         Args:
             items: Document ids, or paths of files or folders (``pathlib.Path``). ``refresh``
-                ignores a removed path until it is added again. A document removed by id returns
-                with the next ``refresh`` if its file exists.
+                ignores a removed path until it is added again. A document that was removed by its
+                id comes back at the next ``refresh`` if its file still exists.
 
         Raises:
             LookupError: If an id or path is unknown. Nothing is removed.
@@ -240,7 +242,7 @@ class NodeGraph:
         return self._corpus.refresh(on_error=self.on_error)
 
     def _check_documents(self, ids: Iterable[str]) -> list[str]:
-        """Return the ids of documents as they are stored."""
+        """Return the document ids in their stored form."""
         requested = list(ids)
         existing = self.reader.stored_ids(requested)
         for i in requested:
@@ -261,11 +263,11 @@ class NodeGraph:
     def compact(self) -> None:
         """Free the disk space of deleted data and delete all cached LLM answers.
 
-        Deleted data includes the vectors of deleted texts, of the graph's models. Register groups
-        with their own ``search_text`` first, otherwise their vectors are deleted.
+        Deleted data includes the vectors that the graph's models computed for deleted texts.
+        Register groups with their own ``search_text`` first, otherwise their vectors are deleted.
 
         Raises:
-            StoreError: If the disk has no space for a second copy of the file.
+            StoreError: If the disk does not have enough space for a second copy of the file.
         """
         self._check_outside()
         used = self._searched_digests() if self.embeddings.embedders else set()
@@ -311,28 +313,30 @@ class NodeGraph:
                 that is instantiated with ``**settings``, or a LangChain or LlamaIndex text
                 splitter. Values of other types are converted with ``str``.
             parent: The name of the parent group.
-            trans_node: Whether the transform receives a ``Node`` (True) or a text (False). None:
-                its attribute ``trans_node``, then its annotation, else a text (nodes with
-                ``scope="group"``).
-            num_workers: Number of threads, for transforms that wait for a model.
+            trans_node: Whether the transform receives a ``Node`` (True) or a text (False). Defaults
+                to its attribute ``trans_node``, then to its annotation. Without either, it receives
+                a text, or nodes with ``scope="group"``.
+            num_workers: Number of threads, for transforms that spend their time waiting for a
+                model.
             version: Replaces the fingerprint of the transform and its settings. Change it to
                 rebuild the group. The fingerprint does not cover functions that the transform
                 calls. With a version, no code change is detected.
-            scope: ``"node"``: one call per parent node. ``"group"``: one call with the list of all
-                parent nodes (texts with ``trans_node=False``), for clusters, entities or summaries
-                of several documents. It runs again after each change of the parent group. Return
-                ``LinkedText(item, to=nodes)`` to link a result to its members.
-            search_text: The text to index and embed for each node, as for the graph. None means the
-                graph's setting. A change rebuilds the indexes and embeds new texts, but derives no
-                nodes.
-            replace: Whether to replace an existing group with another rule.
+            scope: With ``"node"``, the transform is called once per parent node. With ``"group"``,
+                it is called once with a list of all parent nodes (texts with ``trans_node=False``),
+                for clusters, entities or summaries of several documents, and again after each
+                change of the parent group. Return ``LinkedText(item, to=nodes)`` to link a result
+                to its members.
+            search_text: The text to index and embed for each node, as for the graph. Defaults to
+                the graph's setting. A change rebuilds the indexes and embeds new texts, but does
+                not derive the nodes again.
+            replace: Whether to replace an existing group that has a different rule.
             **settings: Arguments of the transform, or of its constructor if it is a class.
 
         Raises:
             UnknownGroupError: If the parent group is unknown.
             TypeError: If the transform is not supported.
-            ValueError: If the group exists with another rule and ``replace`` is False, if the group
-                would be its own ancestor, or if the transform's language model is a function
+            ValueError: If the group exists with a different rule and ``replace`` is False, if the
+                group would be its own ancestor, or if the transform's language model is a function
                 without a name and the graph is stored in a file.
         """
         group = make_group(
@@ -346,8 +350,8 @@ class NodeGraph:
     def groups(self) -> dict[str, GroupSummary]:
         """The registered groups by name, ``ROOT`` first, with size and build status.
 
-        Builds nothing. ``section``, ``page``, ``table`` and ``symbol`` are listed after their first
-        use.
+        No group is built. ``section``, ``page``, ``table`` and ``symbol`` are listed after their
+        first use.
         """
         summaries = {ROOT: GroupSummary(ROOT, None, self._store.groups.count(ROOT), True)}
         for group in list(self._groups.values()):
@@ -360,12 +364,13 @@ class NodeGraph:
     def failures(self) -> list[Failure]:
         """The skipped documents and files, with the errors.
 
-        Unreadable files are stored until they can be read or are deleted. Documents with a failing
-        transform are listed with ``on_error="skip"``.
+        An unreadable file is listed until it can be read or is deleted. With ``on_error="skip"``,
+        documents whose transform fails are listed, too.
 
         In folders, files without a reader and empty files are skipped even with
-        ``on_error="raise"``, unless ``ReadOptions`` has ``strict=True``. Files without a reader
-        have one entry per folder, with the number of files by suffix (``UnsupportedFilesError``).
+        ``on_error="raise"``, unless ``ReadOptions`` has ``strict=True``. Files without a reader are
+        combined into one entry per folder, with the number of files by suffix
+        (``UnsupportedFilesError``).
         """
         return [*self._corpus.failures, *self._builder.failures]
 
@@ -392,20 +397,20 @@ class NodeGraph:
     ) -> list[Failure]:
         """Build groups and their ancestors immediately, and retry earlier failures.
 
-        An interrupted build continues with the next call.
+        The next call continues an interrupted build.
 
         Args:
-            groups: The names of the groups. Without names: the sentences of ``search`` if ``embed``
-                is set, else nothing.
-            on_error: ``"raise"`` or ``"skip"`` for failing transforms. None means the graph's
+            groups: The names of the groups. Without names, the sentences that ``search`` uses are
+                built if ``embed`` is set. Otherwise nothing is built.
+            on_error: ``"raise"`` or ``"skip"`` for failing transforms. Defaults to the graph's
                 setting.
             embed: If True, the nodes are embedded with all models. A key or a list of keys selects
-                models. Above 200,000 vectors of a group, the extra ``faiss`` also builds their
-                graph of neighbors, which takes minutes.
-            executor: Runs transforms of texts, and embedding models: any executor of
+                models. If a group has more than 200,000 vectors and the extra ``faiss`` is
+                installed, a neighbor graph of the vectors is built as well, which takes minutes.
+            executor: Runs embedding models and transforms of texts. It can be any executor of
                 ``concurrent.futures``, such as a ``ProcessPoolExecutor``, or Dask's
                 ``client.get_executor()``. Transforms of nodes and of whole groups run in this
-                process. If None, they run in this process, or in ``num_workers`` threads.
+                process. If None, everything runs in this process, with ``num_workers`` threads.
 
         Returns:
             The failures of these groups and their ancestors, with ``on_error="skip"``.
@@ -415,7 +420,8 @@ class NodeGraph:
             LookupError: If an embedding key is unknown.
             TransformError: If a transform raises and ``on_error`` is ``"raise"``.
             EmbeddingError: If an embedding model fails.
-            TypeError: If the executor is none, or a transform or a model cannot be pickled for it.
+            TypeError: If ``executor`` is not an executor, or if a transform or a model cannot be
+                pickled for it.
 
         Example:
             >>> graph = NodeGraph(embed=lambda texts: [[len(text), 1] for text in texts])
@@ -462,7 +468,7 @@ class NodeGraph:
                 self.embeddings.embed(texts, key, group, executor)
 
     def _link_vectors(self, group: str, keys: Sequence[str]) -> None:
-        """Build the graphs of neighbors of many vectors."""
+        """Build the neighbor graphs of large sets of vectors."""
         from ..retrievers import Cosine
 
         for key in keys:
@@ -501,19 +507,20 @@ class NodeGraph:
         max_tokens: int | None = None,
         phrases: Literal["first", "required"] = "first",
     ) -> list[ScoredNode]:
-        """Return the best passages for a question, best first: the default search.
+        """Return the best passages for a question, best first. This is the default search.
 
         The groups of the search are built first. Use ``nodekin.retrievers`` for other searches.
 
         Args:
             query: The question.
-            top_k: The maximum number of results. Defaults to 6, or with ``max_tokens`` to as many
-                as fit.
-            filters: Conditions on metadata. None means no conditions.
+            top_k: The maximum number of results. Defaults to 6. With ``max_tokens``, it defaults to
+                as many as fit.
+            filters: Conditions on metadata. If None, there are no conditions.
             min_score: The minimum score, from 0 to 1.
             max_tokens: The maximum number of tokens of all results together. The results are then
-                windows: runs of whole sentences.
-            phrases: ``"required"`` leaves out results without the phrases in quotation marks.
+                windows, which are runs of whole sentences.
+            phrases: ``"required"`` leaves out results that do not contain the phrases in quotation
+                marks.
 
         Raises:
             TypeError: If ``query`` is not a string, or a number has the wrong type.
@@ -583,8 +590,8 @@ class NodeGraph:
     def neighbors(self, node: Node) -> tuple[Node | None, Node | None]:
         """Return the previous and next node in the group and document.
 
-        Neighbors may have different parents. None means no such node. Documents and nodes derived
-        from a whole group have no neighbors.
+        Neighbors may have different parents. A missing neighbor is None. Documents and nodes
+        derived from a whole group have no neighbors.
 
         Raises:
             LookupError: If the node was removed or changed.
@@ -616,17 +623,17 @@ class NodeGraph:
     ) -> None:
         """Add typed links from a node to other nodes.
 
-        A second call with equal nodes and type replaces weight and metadata. A link is deleted with
-        either node. A changed text gives a derived node a new id, which deletes its links. A
-        document with a fixed id keeps its links.
+        A second call with the same nodes and type replaces the weight and the metadata. If either
+        node is deleted, so is the link. If its text changes, a derived node gets a new id and loses
+        its links. A document with a fixed id keeps its links.
 
         Args:
             source: The source node, or its id.
             target: One or several target nodes, or their ids.
             type: The type of the links, such as ``"cites"`` or ``"mentions"``.
-            weight: The strength of the links. Searches count a weight above 1 as 1, and ignore a
+            weight: The strength of the links. Searches treat a weight above 1 as 1, and ignore a
                 link with a weight of 0 or less.
-            metadata: Additional fields. None means no fields.
+            metadata: Additional fields. If None, there are none.
 
         Raises:
             LookupError: If a node does not exist. Nothing is linked.
@@ -655,7 +662,7 @@ class NodeGraph:
 
         Args:
             node: The node, or its id.
-            type: The type of the links. None means all types.
+            type: The type of the links. If None, all types.
             incoming: Whether to follow incoming links instead of outgoing links.
         """
         (found,) = self.reader.links_of([self._id(node)], incoming=incoming)
@@ -665,7 +672,7 @@ class NodeGraph:
         return sorted(self.reader.existing_nodes([*ids]), key=lambda other: other.order)
 
     def _id(self, node: Node | str) -> str:
-        """Return the id of a node, or an id as it is stored."""
+        """Return the id of a node, or a given id in its stored form."""
         if not isinstance(node, str):
             return as_node(node).id
         return node if node.isascii() else self.reader.stored_ids([node]).get(node, node)
@@ -681,7 +688,7 @@ class NodeGraph:
         digests: set[str] = set()
         with self._store.transactions.turn():
             for group in (ROOT, *self._store.groups.names()):
-                with suppress(LookupError):  # a group of its search text is not registered
+                with suppress(LookupError):  # a group that its search text needs is not registered
                     searched = self.reader.searched_groups(group)[1:]
                     if all(self.reader.is_fresh(name) for name in searched):
                         for node in self._store.nodes.of_group(group):

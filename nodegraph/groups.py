@@ -26,13 +26,14 @@ class NodeGroup:
         version: Hash of name, parent, scope, ``trans_node`` and transform version.
         transform_version: Fingerprint of the transform and its settings, or the user's version.
         rule: A function from a parent node to drafts of nodes.
-        num_workers: Number of threads for the transform. 0 and 1 mean the calling thread.
-        scope: ``"node"``: the transform receives one parent node. ``"group"``: it receives all
-            nodes of the parent group.
-        search_text: The text to index and embed for each node. None means the graph's setting,
-            then the document's setting. It is not part of the version, since the nodes do not
+        num_workers: Number of threads for the transform. With 0 or 1, it runs in the calling
+            thread.
+        scope: With ``"node"``, the transform receives one parent node. With ``"group"``, it
+            receives all nodes of the parent group.
+        search_text: The text to index and embed for each node. Defaults to the graph's setting,
+            then to the document's setting. It is not part of the version, since the nodes do not
             depend on it.
-        by_span: Whether nodes of other branches are relatives only at an overlapping position.
+        by_span: Whether nodes of other branches are relatives only if their positions overlap.
     """
 
     name: str
@@ -56,9 +57,9 @@ class GroupSummary:
 
     Attributes:
         name: The name.
-        parent: The name of the parent group. None means ``ROOT``.
-        size: Number of stored nodes. 0 before the first build. A stale group has the nodes of its
-            last build.
+        parent: The name of the parent group. It is None for ``ROOT``.
+        size: Number of stored nodes, which is 0 before the first build. A stale group keeps the
+            nodes of its last build.
         built: Whether the group is built for the current documents.
     """
 
@@ -115,11 +116,11 @@ def declare(groups: dict[str, NodeGroup], group: NodeGroup, replace: bool) -> No
     Args:
         groups: The registered groups by name.
         group: The new group.
-        replace: Whether to replace an existing group with another rule.
+        replace: Whether to replace an existing group that has a different rule.
 
     Raises:
         UnknownGroupError: If the parent group is unknown.
-        ValueError: If the group exists with another rule or ``search_text`` and ``replace`` is
+        ValueError: If the group exists with a different rule or ``search_text`` and ``replace`` is
             False, or if the group would be its own ancestor.
     """
     above = [ancestor.name for ancestor in lineage_of(groups, group.parent)]
@@ -145,7 +146,7 @@ def declare(groups: dict[str, NodeGroup], group: NodeGroup, replace: bool) -> No
 
 
 def lineage_of(groups: dict[str, NodeGroup], name: str) -> list[NodeGroup]:
-    """Return a group with its ancestors, from the first below ``ROOT``. Empty for ``ROOT``.
+    """Return a group with its ancestors below ``ROOT``, topmost first. Empty for ``ROOT``.
 
     A predefined group is registered on first use, unless its name is already registered.
 

@@ -1,4 +1,4 @@
-"""Locations of parts of a text in its file: pages with rectangles."""
+"""Locations of passages in their files: pages with rectangles."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .splitters.chunking import strip_span
 SCALE = 10_000
 """Width and height of a page, in the units of a layout."""
 
-_MAX_LAYOUT = 1 << 28  # bytes: more would be a forged layout
+_MAX_LAYOUT = 1 << 28  # bytes; a larger layout would be forged
 
 LAYOUTS = "layout"
 """The kind of the stored layouts. Their keys are document ids."""
@@ -23,7 +23,7 @@ LAYOUTS = "layout"
 class TextBox(NamedTuple):
     """A part of a text that has a rectangle in its file.
 
-    Coordinates count from the upper left corner of the page, which measures ``SCALE`` by ``SCALE``
+    Coordinates start at the upper left corner of the page, which measures ``SCALE`` by ``SCALE``
     units.
 
     Attributes:
@@ -33,8 +33,8 @@ class TextBox(NamedTuple):
         top: Upper edge.
         right: Right edge.
         bottom: Lower edge.
-        is_line: Whether the box is one line of text from left to right, so that a part of the box
-            has a narrower rectangle.
+        is_line: Whether the box is one line of left-to-right text. Parts of such a box have
+            narrower rectangles.
     """
 
     start: int
@@ -71,13 +71,14 @@ def unpack_layout(value: bytes) -> Layout:
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """One location of a part of a text in its file.
+    """A location of a passage in its file.
 
     Attributes:
-        page: The page, slide, sheet, cell or chapter, from 1. If None, the file has no pages.
-        rectangle: Left, top, right and bottom edge of one line or table cell, as fractions of the
-            page's width and height, from the upper left corner. For a part of a line, left and
-            right are estimated from its characters. None means unknown.
+        page: The number of the page, slide, sheet, cell or chapter, from 1. If None, the file has
+            no pages.
+        rectangle: The left, top, right and bottom edges of one line or table cell, as fractions of
+            the page's width and height, from the upper left corner. For a part of a line, the left
+            and right edges are estimated from its characters. If None, the rectangle is unknown.
 
     Example:
         >>> from nodekin.nodegraph import Document, NodeGraph
@@ -95,13 +96,13 @@ class Location:
 def locations_in(
     text: str, start: int, end: int, layout: Layout | None, page_break: str | None
 ) -> list[Location]:
-    """Return the locations of a part of a text, in the order of the text.
+    """Return the locations of a part of a text, in text order.
 
     Args:
         text: The whole text.
         start: Start offset of the part.
         end: End offset, exclusive.
-        layout: The boxes of the text. None means unknown.
+        layout: The boxes of the text. If None, they are unknown.
         page_break: The separator between two pages. If None, the text has no pages.
     """
     locations: list[Location] = []
@@ -117,7 +118,7 @@ def locations_in(
 def _page_spans(
     text: str, start: int, end: int, page_break: str | None
 ) -> Iterator[tuple[int | None, int, int]]:
-    """Yield the pages of a part of a text, with its span on each page, without outer whitespace."""
+    """Yield the pages that a part of a text covers, with its stripped span on each page."""
     if page_break is None:
         span = strip_span(text, (start, end))
         if span[0] < span[1]:

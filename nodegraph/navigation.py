@@ -59,8 +59,8 @@ def kin(graph: NodeGraph, path: list[str], node: Node) -> list[Node]:
     """Return the relatives of one node.
 
     The walk goes up to the nearest common ancestor group, then down to the group. From a node
-    derived from a whole group, it goes up to the linked members. In groups ``by_span`` (sections,
-    pages, tables and symbols), a node of another branch has only overlapping relatives.
+    derived from a whole group, it goes up to the linked members. If the group is ``by_span``
+    (sections, pages, tables and symbols), only overlapping nodes of other branches are relatives.
 
     Args:
         graph: The graph, inside ``reading`` of the group.
@@ -91,7 +91,7 @@ def kin(graph: NodeGraph, path: list[str], node: Node) -> list[Node]:
 
 
 def _at_the_place_of(graph: NodeGraph, node: Node, kin: list[Node]) -> list[Node]:
-    """Return the relatives that overlap the node; all of them if their group is not by span."""
+    """Return the relatives that overlap the node, or all of them if the group ignores positions."""
     if graph.reader.lineage(kin[0].group)[-1].by_span:
         return [other for other in kin if _may_overlap(node, other)]
     return kin
@@ -163,9 +163,10 @@ def page_label(metadata: Mapping[str, Any], first: int, last: int) -> str:
 
 
 def pages_of(node: Node) -> tuple[int, int] | None:
-    """Return the first and the last page of a node, from 1.
+    """Return the first and the last page of a node, numbered from 1.
 
-    None means that the file has no pages, or the node is a document, has no offsets or was removed.
+    Return None if the file has no pages, or if the node is a document, has no offsets or was
+    removed.
     """
     if "page_unit" not in node.metadata or node.parent_id is None:
         return None
@@ -176,7 +177,7 @@ def pages_of(node: Node) -> tuple[int, int] | None:
 
 
 def pages_between(text: str, start: int, stop: int) -> tuple[int, int]:
-    """Return the first and the last page of a part of a document's text, from 1."""
+    """Return the first and the last page of a part of a document's text, numbered from 1."""
     first = text.count(PAGE_BREAK, 0, start) + 1
     return first, first + text.count(PAGE_BREAK, start, stop)
 
@@ -186,7 +187,7 @@ def locations_of(node: Node, layout: Layout | None) -> list[Location]:
 
     Args:
         node: The node.
-        layout: The layout of its document. If None, the reader gave no layout.
+        layout: The layout of its document. If None, the reader provided no layout.
     """
     text = _document_text(node)
     if text is None or node.start is None or node.end is None:
@@ -210,7 +211,7 @@ def _line_label(node: Node, file_name: str) -> str:
 
     The result is empty if the file has no lines.
 
-    Only files that were read as one document have lines: their document ids are their paths.
+    Only files that were read as one document have lines. Their document ids are their paths.
     """
     from .readers.formats import has_lines
 
@@ -227,7 +228,7 @@ def _line_label(node: Node, file_name: str) -> str:
 
 
 def read_outline(graph: NodeGraph, state: int, document_id: str, name: str) -> Outline | None:
-    """Return the outline of a document. The caller caches it by the state of the graph."""
+    """Return the outline of a document. The caller caches it per state of the graph."""
     text = _text_of(graph, document_id)
     if text is None:
         return None

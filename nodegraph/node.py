@@ -28,33 +28,36 @@ NO_METADATA: Mapping[str, Any] = MappingProxyType({})
 class Node:
     """A piece of content in one group of a graph.
 
-    A transform can return nodes, ``Node("text", {...})``, with ``text``, ``own_metadata``,
-    ``content``, ``start``, ``end`` and ``search_text``. The graph sets the remaining fields.
-    Nodes with equal ids are equal. A node without an id equals only itself.
+    A transform can return nodes such as ``Node("text", {...})``. It can set ``text``,
+    ``own_metadata``, ``content``, ``start``, ``end`` and ``search_text``. The graph sets the
+    remaining fields. Nodes with equal ids are equal. A node without an id equals only itself.
 
     Attributes:
-        text: The text. Offsets count its characters. ``searched_text`` is the text to search.
+        text: The text. Offsets are character positions. ``searched_text`` is the text to search.
         content: The value returned to users. Defaults to the text.
         own_metadata: The metadata that the transform set. ``metadata`` includes the metadata of
             the ancestors.
         start: Start offset in characters: ``document.text[start:end] == text``. If None, the text
-            is not part of the document, such as a summary. A transform gives offsets in the
+            is not part of the document, for example a summary. A transform returns offsets in the
             parent's text.
         end: End offset, exclusive.
-        id: A hash of the document's id, the group, the content and its occurrence. The id is
-            stable across edits elsewhere in the document, rebuilds and machines. In ``ROOT``: the
-            id of the document.
+        id: A hash of the document's id, the group, the content and its occurrence. The id does not
+            change with edits elsewhere in the document, rebuilds or machines. In ``ROOT``, it is
+            the id of the document.
         group: Name of the group.
-        document_id: Id of the document and of its node in ``ROOT``. Empty for a node derived from
-            a whole group.
-        parent_id: Id of the parent. None means a document, or a node derived from a whole group.
-        offset: Start offset in the parent's text. If None, the text is not part of the parent's.
+        document_id: Id of the document and of its node in ``ROOT``. It is empty for a node derived
+            from a whole group.
+        parent_id: Id of the parent. If None, the node is a document or was derived from a whole
+            group.
+        offset: Start offset in the parent's text. If None, the text is not part of the parent's
+            text.
         order: Position in document order, as a sort key.
         inherited: The metadata of the parent.
         search_text: The metadata to search with the text, for the node and its descendants.
-            Settings of the group and the graph have priority. None means ``inherited_search_text``.
+            Settings of the group and the graph have priority. Defaults to
+            ``inherited_search_text``.
         inherited_search_text: The search text of the parent.
-        graph: The graph of the node. If None, the node is in no graph.
+        graph: The graph of the node. If None, the node does not belong to a graph.
 
     Example:
         >>> Node("A short note.", {"page": 3}).text
@@ -118,10 +121,10 @@ class Node:
 
     @property
     def searched_text(self) -> str:
-        """The text to search and embed: the text with the additions of ``search_text``.
+        """The text to search and embed: the text with the additions that ``search_text`` selects.
 
         Raises:
-            TypeError: If a user's search text function returns no text.
+            TypeError: If a user's search text function does not return a string.
             ValueError: If a user's search text function fails, or if the search text contains
                 relatives and the node has no graph.
         """
@@ -140,7 +143,8 @@ class Node:
     def parent(self) -> Node | None:
         """The node that this node was derived from.
 
-        None means a document, or a node derived from a whole group, which has links to its members.
+        It is None for a document, and for a node derived from a whole group, which has links to its
+        members.
         """
         return None if self.parent_id is None else self._graph().node(self.parent_id)
 
@@ -161,9 +165,9 @@ class Node:
     def place(self) -> str:
         """The position in the file as text: ``report.pdf, page 12, 3.2 Results``.
 
-        It contains the page, slide, sheet or cell, if the file has pages, otherwise the line of a
-        text file, and the nearest heading above the node. For source code, it contains the
-        function, class or method.
+        It contains the page, slide, sheet or cell if the file has pages, or the line of a text
+        file, and the nearest heading above the node. For source code, it contains the function,
+        class or method instead of a heading.
         """
         if self.graph is not None:
             return self.graph.reader.place(self)
@@ -173,10 +177,10 @@ class Node:
 
     @property
     def pages(self) -> tuple[int, int] | None:
-        """The first and the last page of the node in its file, from 1.
+        """The first and the last page of the node in its file, numbered from 1.
 
-        Slides, sheets, cells and chapters count as pages. None means that the file has no pages,
-        or the node is a document, has no offsets or has no graph.
+        Slides, sheets, cells and chapters count as pages. The value is None if the file has no
+        pages, or if the node is a document, has no offsets or has no graph.
         """
         return None if self.graph is None else self.graph.reader.pages(self)
 
@@ -184,8 +188,8 @@ class Node:
     def locations(self) -> list[Location]:
         """The exact locations in the file: pages with rectangles.
 
-        A PDF gives the page and the rectangle of each line. Other files give their pages, if they
-        have pages. The result is empty if the file has no pages, or the node has no offsets or no
+        For a PDF, they are the page and the rectangle of each line. For other files, they are the
+        pages. The list is empty if the file has no pages, or if the node has no offsets or no
         graph.
         """
         return [] if self.graph is None else self.graph.reader.locations(self)
@@ -194,8 +198,8 @@ class Node:
     def children(self) -> dict[str, list[Node]]:
         """The children in document order, keyed by group.
 
-        Only groups that have been built before are included, and stale groups are rebuilt.
-        ``graph.find("sentence")(node)`` builds a missing group.
+        Only groups that have been built before are included. Stale groups are rebuilt. To build a
+        missing group, use ``graph.find("sentence")(node)``.
 
         Raises:
             LookupError: If the node was removed or changed.
@@ -212,17 +216,17 @@ class Node:
         return self._graph().reader.links_of([self.id])[0]
 
     def embedding(self, key: str | None = None) -> npt.NDArray[np.float32]:
-        """Return the vector of the searched text, shape (dimension,), float32.
+        """Return the vector of the searched text, of shape (dimension,) and type float32.
 
         A missing vector is computed.
 
         Args:
-            key: The key of the model. None means the only model of the graph.
+            key: The key of the model. Defaults to the only model of the graph.
 
         Raises:
             EmbeddingError: If the model fails.
-            LookupError: If the key is unknown, or None is given and the graph has several models
-                or no model.
+            LookupError: If the key is unknown, or if it is None and the graph does not have exactly
+                one model.
             ValueError: If the node has no graph.
         """
         graph = self._graph()
@@ -244,7 +248,7 @@ MEMBER = "member"
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A directed link between two nodes: a reference, a mention, a membership.
+    """A directed link between two nodes, such as a reference, a mention or a membership.
 
     Attributes:
         source: Id of the source node.
@@ -254,8 +258,7 @@ class Link:
             with a weight of 0 or less.
         metadata: Additional data.
         derived: Whether a transform created the link. A derived link is deleted with its source.
-            It exists whenever both nodes exist, including after the target was removed and added
-            again.
+            It exists whenever both nodes exist, even after the target was removed and added again.
 
     Example:
         >>> from nodekin.nodegraph import Document, NodeGraph
@@ -278,7 +281,7 @@ class Link:
 class LinkedText:
     """A result of a transform, with links to existing nodes.
 
-    A transform with ``scope="group"`` returns it to link a result to its source nodes.
+    A transform with ``scope="group"`` returns such a result to link it to its source nodes.
 
     Args:
         item: A text, a ``Node``, or another value that a transform can return for one node.

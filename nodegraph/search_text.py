@@ -1,4 +1,4 @@
-"""Search texts: the text to search and embed for a node, from its text and its metadata."""
+"""Search texts: the texts to search and embed, made of nodes' texts and metadata."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _EMPTY: tuple[Any, ...] = (None, "", [])
 class SearchText:
     """A search text: the metadata to search and embed with a node's text.
 
-    A search text is a function from a node to a text. The graph and its groups also accept a
-    plain function. Unlike a function, a ``SearchText`` can be stored with a document, results
-    name its fields, and search texts with equal settings are equal.
+    A search text is a function from a node to a text. The graph and its groups also accept a plain
+    function. Unlike a function, a ``SearchText`` can be stored with a document, and its fields are
+    named in results. Search texts with equal settings are equal.
 
     Results contain the node's text without the additions, and offsets refer to this text.
 
     Args:
-        fields: Names of metadata fields, in output order. Fields that are missing or empty in a
-            node are left out. Titles and headings are truncated to 200 characters. If None, all
-            metadata are added. Then empty fields are left out only below the document, since a
-            transform may have added them. ``()`` means no metadata.
+        fields: Names of metadata fields, in output order. Missing and empty fields are left out.
+            Titles and headings are truncated to 200 characters. If None, all metadata is added.
+            Empty fields of the document are then kept, and only those that a transform may have
+            added below it are left out. ``()`` adds no metadata.
         excluded: Fields to leave out if ``fields`` is None.
         excluded_llm: Fields that are searched, but hidden from the LLM in LlamaIndex nodes
             (``excluded_llm_metadata_keys``).
@@ -50,7 +50,7 @@ class SearchText:
             applied to a node without additions.
 
     Raises:
-        TypeError: If a name is empty or not a text.
+        TypeError: If a name is empty or not a string.
         ValueError: If a template is invalid or contains unknown placeholders.
 
     Example:
@@ -93,7 +93,7 @@ class SearchText:
         return self.compose(self.added_text(node), node.text)
 
     def added_text(self, node: Any) -> str:
-        """Return the text to add to a node's text; empty if the node has none of the fields."""
+        """Return the text to add to a node's text, or an empty string if no field has a value."""
         names = self._field_names(node)
         if not names and not self.groups:
             return ""
@@ -187,7 +187,7 @@ def as_search_text(value: object) -> SearchTextRule | None:
             or False for the text alone. If None, the documents decide.
 
     Raises:
-        TypeError: If the value has another type.
+        TypeError: If the value has an unsupported type.
     """
     if value is None or isinstance(value, SearchText):
         return value
@@ -258,17 +258,18 @@ def searched_texts(
 
     Args:
         nodes: The nodes.
-        rule_of: Returns the search text of a group. If None, the node decides.
+        rule_of: A function that returns the search text of a group. If it returns None, the node
+            decides.
 
     Raises:
-        ValueError: If a function of a user raises.
-        TypeError: If such a function does not return a text.
+        ValueError: If a user's function raises an error.
+        TypeError: If such a function does not return a string.
     """
     groups = {node.group for node in nodes}
     rules = {group: rule_of(group) for group in groups}
     texts = []
     added = ""
-    shared = (0, 0)  # adjacent nodes mostly share metadata
+    shared = (0, 0)  # adjacent nodes usually share metadata
     for node in nodes:
         rule = rules[node.group] or node.search_text or node.inherited_search_text or DEFAULT
         if not isinstance(rule, SearchText):

@@ -1,4 +1,4 @@
-"""Convert users' transforms to rules, and their outputs to drafts of nodes."""
+"""Convert users' transforms to rules, and the transforms' outputs to drafts of nodes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Draft(NamedTuple):
     """An output of a transform, before it becomes a node.
 
     ``start`` and ``end`` are offsets in the parent's text. ``links`` are pairs of a type and the id
-    of a node. ``search_text`` is the node's own setting. None means the setting of its parent.
+    of a node. ``search_text`` is the node's own setting. If None, the parent's setting applies.
     """
 
     text: str
@@ -56,7 +56,7 @@ class Rule:
 
         Args:
             source: A node, or all nodes of a group.
-            answers: A cache of the answers of language models.
+            answers: A cache of language models' answers.
         """
         call = self.call
         if answers is not None and hasattr(call, "with_answers"):
@@ -66,7 +66,7 @@ class Rule:
                 return read_output(call(source), source)
             text = source.text
             spans = getattr(call, "spans", None)
-            if callable(spans):  # the pieces have exact spans
+            if callable(spans):  # the transform gives exact spans
                 return [Draft(text[a:b], start=a, end=b) for a, b in spans(text)]
             return read_output(call(text), source)
         if self.trans_node:
@@ -151,11 +151,11 @@ def read_output(output: object, parent: Node | None) -> list[Draft]:
 
     Args:
         output: The output.
-        parent: The input node. If None, the input was a whole group, so the drafts have no spans.
+        parent: The input node. If None, the input was a whole group, and the drafts have no spans.
 
     Raises:
-        TypeError: If the output is None, which is probably a missing return, or if it contains
-            None, bytes, or links to objects that are not nodes of a graph.
+        TypeError: If the output is None (probably because of a missing ``return``), or if it
+            contains None, bytes, or links to objects that are not nodes of a graph.
         ValueError: If the span of a returned node does not contain its text.
     """
     if output is None:
@@ -178,7 +178,7 @@ def read_output(output: object, parent: Node | None) -> list[Draft]:
 
 
 def _items(output: object) -> Iterable[object]:
-    """Return the pieces of an output. An object with its own text form is one piece."""
+    """Return the pieces of an output. An object that can be converted to text is one piece."""
     is_single = isinstance(output, str | bytes | Mapping | Node | Draft | LinkedText)
     if is_single or not isinstance(output, Iterable):
         return [output]
@@ -187,7 +187,7 @@ def _items(output: object) -> Iterable[object]:
 
 
 def _checked(draft: Draft, parent: Node) -> Draft:
-    """Return a draft with the end of its given span.
+    """Return a draft whose given span has an end.
 
     Raises:
         ValueError: If the span does not contain the text.

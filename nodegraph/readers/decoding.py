@@ -40,7 +40,7 @@ def is_text(head: bytes) -> bool:
 
 
 def codec_of(label: str) -> str | None:
-    """Return the codec of a declared label, as browsers understand the label. None means unknown.
+    """Return the codec that browsers use for a declared label, or None if the label is unknown.
 
     Example:
         >>> [codec_of(label) for label in ("ISO-8859-1", "x-sjis", "ks_c_5601-1987", "none")]
@@ -71,7 +71,7 @@ def decoded(source: SourceFile, *, is_html: bool = False) -> str:
 
 
 def label_in(data: bytes, *, is_html: bool = True) -> str:
-    """Return the encoding that an XML file or a page declares, or an empty string."""
+    """Return the encoding that an XML file or a web page declares, or an empty string."""
     match = _XML_LABEL.match(data)
     if match is None and is_html:
         match = _META_LABEL.search(data[:4000])
@@ -87,15 +87,15 @@ def label_in(data: bytes, *, is_html: bool = True) -> str:
 def decode(data: bytes, source: SourceFile, label: str = "", place: str = "") -> str:
     r"""Decode the bytes of a file or of a part of it. Line ends become ``\n``.
 
-    Encoding: byte order mark, then the declared label, then escape sequences (ISO-2022) and
-    UTF-16 without a mark, then UTF-8, then ``options.encoding``, then detection. A few invalid
-    bytes are replaced and noted.
+    The first of these determines the encoding: a byte order mark, the declared label, escape
+    sequences (ISO-2022) or UTF-16 without a mark, valid UTF-8, ``options.encoding``, detection. A
+    few invalid bytes are replaced and noted.
 
     Args:
         data: The bytes.
         source: The file. It records the encoding.
         label: The declared encoding.
-        place: The part of the file for notes. If it is empty, notes name the line.
+        place: The part of the file to name in notes. If it is empty, notes give the line.
 
     Raises:
         ReadError: If the bytes are not text.
@@ -121,7 +121,7 @@ def decode(data: bytes, source: SourceFile, label: str = "", place: str = "") ->
 
 
 def _decoded(data: bytes, source: SourceFile, label: str) -> tuple[str, str]:
-    """Return the text of bytes and its encoding.
+    """Return the decoded text and its encoding.
 
     Raises:
         ReadError: If no encoding fits.
@@ -157,7 +157,7 @@ def _escaped(data: bytes) -> str:
 def _unmarked_utf_16(data: bytes) -> str:
     """Return the byte order of UTF-16 without a mark, or an empty string for other bytes.
 
-    The high bytes of a text are fewer than its low bytes, since its letters are of few alphabets.
+    A text has fewer different high bytes than low bytes, since its letters belong to few alphabets.
     """
     if b"\0" not in data or len(data) % 2:
         return ""
@@ -183,7 +183,7 @@ def _declared_encodings(
     Args:
         mark: The encoding of the byte order mark, or an empty string.
         declared: The encoding that the text declares, or an empty string.
-        evident: The encoding of escape sequences or of pairs of bytes, or an empty string.
+        evident: The encoding that escape sequences or byte pairs show, or an empty string.
         given: The user's encoding.
     """
     of_mark = [(mark, "strict"), (mark, "replace")]
@@ -197,7 +197,7 @@ def _declared_encodings(
 def _undecodable(
     data: bytes, source: SourceFile, encoding: str, error: UnicodeDecodeError
 ) -> ReadError:
-    """Return the error for bytes that do not fit an encoding. It names encodings that fit."""
+    """Return an error for bytes that do not fit an encoding. It suggests encodings that fit."""
     offset = error.start + len(data) - len(error.object)  # without the byte order mark
     path = source.path
     fitting: list[str] = []
@@ -217,7 +217,7 @@ def _undecodable(
 
 
 def _text(data: bytes, name: str, errors: str = "strict") -> str | None:
-    """Return the text of bytes, None if too many bytes are invalid."""
+    """Decode the bytes. Return None if too many of them are invalid."""
     try:
         text = data.decode(name, errors)
     except (UnicodeError, LookupError):  # LookupError: a label such as "hex"
@@ -234,7 +234,7 @@ def _text(data: bytes, name: str, errors: str = "strict") -> str | None:
     return text
 
 
-_FEW = 30  # bytes above 127; fewer are not enough for a sure detection
+_FEW = 30  # bytes above 127; fewer are not enough for reliable detection
 
 
 def detected(data: bytes, usual: str = "") -> str | None:
@@ -244,7 +244,8 @@ def detected(data: bytes, usual: str = "") -> str | None:
 
     Args:
         data: The bytes.
-        usual: The usual encoding of the folder. It decides if others fit almost as well.
+        usual: The usual encoding of the folder. It is preferred if another encoding fits only
+            slightly better.
 
     Example:
         >>> detected("绿茶和红茶".encode("gb18030")), detected(bytes(range(256)))
@@ -261,13 +262,13 @@ def detected(data: bytes, usual: str = "") -> str | None:
 
 _SHORT = 40  # bytes
 
-_MIN_LETTERS = 4  # bytes above 127 by which a short text is recognized
+_MIN_LETTERS = 4  # bytes above 127 that are needed to recognize a short text
 
 _MAX_LETTERS = 100  # different bytes above 127 in a text with one byte per character
 
 
 def _is_plausible(data: bytes, name: str) -> bool:
-    """Return whether bytes decode to assigned characters of an alphabet of plausible size."""
+    """Return whether the bytes decode to assigned characters from an alphabet of plausible size."""
     text = _text(data, name)
     if text is None:
         return False
@@ -288,7 +289,7 @@ _SAMPLE = 20_000  # bytes that are compared with the languages
 
 
 def _fitting(data: bytes, usual: str) -> list[str]:
-    """Return the encodings of a text with these bytes, the most probable first."""
+    """Return the encodings that fit the bytes of a text, the most probable first."""
     from .letters import ranked
 
     first = next((at for at, byte in enumerate(data) if byte > 127), 0)

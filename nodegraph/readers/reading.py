@@ -37,11 +37,11 @@ def read_files(
 ) -> Iterator[tuple[str, Records | ReadError]]:
     """Read files, and yield their ids with their records or errors.
 
-    Files that other processes parse come last, as soon as they are ready. Files that are not
-    parsed when the iterator is closed are canceled.
+    Files that other processes parse come last, as soon as they are ready. If the iterator is
+    closed, the remaining files are canceled.
     """
     unisolated: dict[str, AnyReader] = {}
-    isolated: dict[str, bytes] = {}  # pickled registered readers, or empty
+    isolated: dict[str, bytes] = {}  # pickled registered readers; otherwise empty
     for file_id, path in files.items():
         try:
             reader = _reader(path, options)
@@ -87,7 +87,7 @@ class _Parsers:
     def parse(self, path: Path, pickled: bytes) -> Future[Records | ReadError]:
         """Start to parse a file with a pickled reader.
 
-        If it is empty, the reader of the file's format is used.
+        If ``pickled`` is empty, the reader for the file's format is used.
         """
         return self._pool.submit(self._parsed, path, pickled)
 
@@ -142,7 +142,8 @@ def _read_here(
 ) -> Iterator[tuple[str, Records | ReadError]]:
     """Read files in this process.
 
-    A file with a guessed encoding is read again, with the usual encoding of its folder.
+    If the encoding of a file is a guess, the file is read again with the usual encoding of its
+    folder.
     """
     usual: defaultdict[Path, Counter[str]] = defaultdict(Counter)
     guessed: dict[str, Records | ReadError] = {}
@@ -221,12 +222,12 @@ def _recognize(ocr: Ocr, image: bytes) -> str:
 
 
 def parse_file(options: ReadOptions, has_ocr: bool, file: tuple[str, bytes]) -> list[Any]:
-    """Return the records or the error of a file as plain data. Runs in another process.
+    """Return the records or the error of a file as plain data. This runs in another process.
 
     Args:
         options: The options for reading.
         has_ocr: Whether the caller has an OCR function.
-        file: The path, and the pickled registered reader; empty for the reader of the format.
+        file: The path, and the pickled registered reader, which is empty for the format's reader.
     """
     path = Path(file[0])
     try:

@@ -29,28 +29,28 @@ class ReadOptions:
     """Options for reading files and folders.
 
     Args:
-        strict: Whether every file of a folder that cannot be read is an error, also empty files
-            and files without a reader.
-        encoding: The encoding of text files that are not UTF-8, such as ``"gb18030"``. None:
-            detected.
+        strict: Whether every file of a folder that cannot be read raises an error, including empty
+            files and files without a reader.
+        encoding: The encoding of text files that are not UTF-8, such as ``"gb18030"``. If None, the
+            encoding is detected.
         ocr: A function from an image (``PIL.Image.Image``) to its text, such as
-            ``pytesseract.image_to_string``. It reads PDF pages without usable text, and is called
-            in this process from several threads.
-        ignore_files: Names of files with patterns of ignored paths, in the format of git.
-        skip_folders: Names of folders that are skipped at any depth. Defaults to folders of
-            installed packages.
+            ``pytesseract.image_to_string``. It is called for PDF pages without usable text, in this
+            process and from several threads.
+        ignore_files: Names of files that contain patterns of ignored paths, in git's format.
+        skip_folders: Names of folders to skip at any depth. Defaults to folders of installed
+            packages.
         hidden: Whether to read files and folders with a leading dot.
         max_bytes: Maximum size of a file, in bytes.
         max_unpacked_bytes: Maximum size of the parts of a packed file (DOCX, EPUB, ...), in bytes.
-        seconds: Maximum processor time of a parser per file, in seconds (not on Windows). Real
-            time is limited to twelve times as much.
+        seconds: Maximum processor time of a parser per file, in seconds (not on Windows). The
+            elapsed time may be at most twelve times as long.
         memory_bytes: Maximum memory of a parser, in bytes (not on Windows).
-        num_workers: Number of files that are parsed concurrently, each in a process. None means the
-            number of cores.
+        num_workers: Number of files that are parsed concurrently, each in its own process. Defaults
+            to the number of cores.
 
     Raises:
         ValueError: If a number is out of range, or the encoding is unknown.
-        TypeError: If an option has another type.
+        TypeError: If an option has the wrong type.
 
     Example:
         >>> from pathlib import Path
@@ -143,7 +143,7 @@ def counted(kind: str, number: int) -> str:
 
 
 def first_of(items: Sequence[str], count: int) -> str:
-    """Return the first items as text, with dots for more items."""
+    """Return the first items as text, followed by dots if there are more items."""
     if len(items) <= count:
         return ", ".join(items)
     return ", ".join([*items[:count], "..."])
@@ -155,12 +155,12 @@ class ReadReport:
 
     Attributes:
         read: Number of files that were read.
-        unchanged: Number of unchanged files, which were not read again.
+        unchanged: Number of unchanged files. They were not read again.
         skipped: The errors of unreadable files, by path.
-        notes: What readers left out or changed, by path: kind, count and first place, such as
-            pages without a text, invalid bytes, pictures.
+        notes: What readers left out or changed, such as pages without text, invalid bytes and
+            pictures. Each path has the kinds with a count and the first place.
         note_kinds: Number of files by kind of note, such as ``"pictures left out"``.
-        encodings: Number of texts by encoding, without UTF-8.
+        encodings: Number of texts by encoding, except UTF-8.
         passed_over: Number of skipped files and folders by rule: ``"hidden"``, ``"ignored"``,
             ``"installed packages"``, ``"links"``, ``"not regular files"``, ``"unreadable"``.
         unsupported: Paths of files without a reader.
@@ -289,11 +289,12 @@ def documents_of(path: Path, file_id: str, records: Records) -> list[Document]:
 
 
 def file_id_of(document_id: str, file_path: str) -> str:
-    """Return the id of the file of a document, without the id of a record in the file.
+    """Return the id of a document's file, without the id of a record in the file.
 
     Args:
         document_id: The document's id.
-        file_path: The ``file_path`` of the document's metadata. It is empty without a file.
+        file_path: The ``file_path`` in the document's metadata, or an empty string if there is no
+            file.
 
     Example:
         >>> file_id_of("docs/teas.jsonl#7", "/home/docs/teas.jsonl")
@@ -317,11 +318,14 @@ class SourceFile:
     Attributes:
         path: The file.
         options: The options for reading.
-        ocr: A function from the PNG of a page to its text. None means no OCR.
-        usual_encoding: The usual encoding of the folder. It decides if detection is unsure.
-        encodings: The encodings of the file's texts, without UTF-8. The decoder sets it.
-        guesses: The encodings that were detected in few bytes. The decoder sets it.
-        notes: Parts that the reader has left out or changed, by kind: count and first place.
+        ocr: A function from the PNG of a page to its text. If None, there is no OCR.
+        usual_encoding: The usual encoding of the folder. It is preferred if the detection is
+            uncertain.
+        encodings: The encodings of the file's texts, except UTF-8. They are set by the decoder.
+        guesses: The encodings that were detected from only a few bytes. They are set by the
+            decoder.
+        notes: The count and the first place of the parts that the reader left out or changed, by
+            kind.
     """
 
     path: Path
@@ -336,7 +340,7 @@ class SourceFile:
         """Note parts of the file that the reader leaves out or changes.
 
         Args:
-            kind: The kind of parts, in plural, such as "pictures left out".
+            kind: The kind of parts, in the plural, such as "pictures left out".
             place: The place of the first part.
             count: The number of parts.
         """
@@ -382,16 +386,16 @@ class SourceFile:
         layout: Layout | None = None,
     ) -> Document:
         """Return the content of the file as one document. The caller of the reader sets the id."""
-        # The id avoids the digest of the text.
+        # With an id, the text is not hashed.
         packed = None if layout is None else pack_layout(layout)
         return Document(text, metadata, id=self.path.name, layout=packed)
 
     def damaged(self, what: object) -> ReadError:
-        """Return the error of a damaged file."""
+        """Return the error for a damaged file."""
         return ReadError(f"can't read {self.path}: {what}")
 
     def encrypted(self, what: str) -> ReadError:
-        """Return the error of a file with a password."""
+        """Return the error for a file with a password."""
         return ReadError(
             f"{self.path} is encrypted: save it without a password, or leave it out",
             f"encrypted {what}",

@@ -85,12 +85,12 @@ _MAX_FIELDS = 100  # fields of a JSON file that are stored as metadata
 def read_json_lines(source: SourceFile) -> list[Document]:
     """Read one document per line: an object with ``text``, ``content`` or ``page_content``.
 
-    The id is the file's id with ``id`` or the line number. Other fields follow the text as lines
-    ``a.b: value`` and become metadata, and ``{"a": {"b": 1}}`` becomes the field ``a.b``. The
-    fields of ``metadata`` and lists of more than 50 numbers become metadata only. If an object
-    has no such text field, its text consists of all its fields, and strings of more than 200
-    characters are not stored as metadata. A value that is not an object is stored as JSON. Blank
-    lines are skipped. Lines that are not JSON are skipped and noted.
+    The id is the file's id with ``id`` or the line number. Other fields become metadata and follow
+    the text as lines ``a.b: value``. ``{"a": {"b": 1}}`` becomes the field ``a.b``. The fields of
+    ``metadata`` and lists of more than 50 numbers become metadata only. If an object has no such
+    text field, its text consists of all its fields, and strings of more than 200 characters are not
+    stored as metadata. A value that is not an object is stored as JSON. Blank lines are skipped.
+    Lines that are not JSON are skipped and noted.
 
     Raises:
         ReadError: If no line is JSON.
@@ -180,14 +180,14 @@ def _lines(value: Any) -> str:
 
 
 def _scalar(value: Any) -> str:
-    """Return a text unchanged, and another value as JSON."""
+    """Return text unchanged, and any other value as JSON."""
     if isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False)
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    """Return a JSON value as metadata with dotted names. Repeated names have a list of values."""
+    """Return a JSON value as metadata with dotted names. A repeated name gets a list of values."""
     values: dict[str, list[Any]] = {}
     for name, inner in _values(value):
         values.setdefault(name, []).append(inner)
@@ -203,7 +203,7 @@ def _short(fields: Mapping[str, Any]) -> dict[str, Any]:
 def read_json(source: SourceFile) -> Document:
     """Read a JSON file as lines ``a.b: value``. A small file has the same fields as metadata.
 
-    JSON with comments is read as it is written.
+    JSON with comments is read as plain text.
     """
     text = decoded(source)
     try:
@@ -224,14 +224,14 @@ def _is_cut_off(error: json.JSONDecodeError) -> bool:
     return is_at_end or error.msg.startswith("Unterminated string")
 
 
-_DELIMITERS = "\t;|,"  # on ties, the first wins: commas are also decimal points and text
+_DELIMITERS = "\t;|,"  # on ties, the first wins, since commas also occur in numbers and text
 
 
 def read_csv(source: SourceFile) -> Document:
     """Read a CSV file as a Markdown table, with the lines above and below the table as text.
 
-    The delimiter (comma, semicolon, tab or bar) gives most rows the same number of cells. A first
-    line such as ``sep=;`` sets the delimiter.
+    The delimiter (comma, semicolon, tab or bar) is the one that gives most rows the same number of
+    cells. A first line such as ``sep=;`` sets the delimiter.
     """
     text = decoded(source)
     if "\0" in text:  # Python 3.10 cannot read NUL
@@ -279,7 +279,7 @@ def _csv_rows(text: str, delimiter: str, source: SourceFile | None = None) -> li
     csv.field_size_limit(10_000_000)
     lines = io.StringIO(text).readlines()
     rows: list[list[str]] = []
-    at = 0  # the first line that is not in the rows
+    at = 0  # the first line that is not in the rows yet
     while at < len(lines):
         start = at
         reader = csv.reader(islice(lines, at, None), delimiter=delimiter, strict=True)
@@ -300,13 +300,13 @@ def _csv_rows(text: str, delimiter: str, source: SourceFile | None = None) -> li
 
 
 def _usual_width(rows: Iterable[Sequence[str]]) -> int:
-    """Return the most frequent number of cells, the largest on ties."""
+    """Return the most frequent number of cells. On ties, return the largest."""
     widths = Counter([len(row) for row in rows])
     return max(widths, key=lambda width: (widths[width], width), default=0)
 
 
 def _share_of_equal_rows(rows: Sequence[Sequence[str]]) -> float:
-    """Return the share of rows with the most frequent number of cells, 0 for one cell."""
+    """Return the share of rows with the most frequent number of cells, or 0 if that number is 1."""
     rows = [row for row in rows if row]
     width = _usual_width(rows)
     if width < 2:

@@ -189,7 +189,7 @@ class FullStop:
         return hints.search(around) is not None
 
     def _starts_after(self, before: str) -> bool:
-        """Return whether the word is the first word of a sentence: not in "Kap. 4."."""
+        """Return whether the word starts a sentence. A number such as 4 in "Kap. 4." does not."""
         if before[-1:] != ".":
             return True
         end = self.start - len(self.word) - len(self._before) + len(before)

@@ -146,7 +146,7 @@ def _stripped(text: str, ends: Iterable[int]) -> Iterable[Span]:
 
 
 def _with_thai_ends(text: str, ends: Iterable[int]) -> Iterable[int]:
-    """Yield ends, and ends at spaces of longer Thai or Lao passages."""
+    """Yield the ends of sentences, including those at spaces in longer Thai or Lao passages."""
     start = 0
     for end in (*ends, len(text)):
         if _THAI_LETTER.search(text, start, end):

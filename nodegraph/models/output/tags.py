@@ -87,10 +87,10 @@ def is_asked(tag: str, query: str) -> bool:
 def tagged_value(text: str, query: str = "") -> Any:
     """Return the texts in the tags of an answer.
 
-    None means that the answer has no tags around its lines.
+    Return None if the answer has no tags around its lines.
 
-    The result is a text, a list or an object, as the same answer in JSON. Text outside the tags is
-    an announcement or a remark, and is left out.
+    The result is a text, a list or an object, as it would be for the same answer in JSON. Text
+    outside the tags, such as an introduction or a remark, is left out.
 
     Args:
         text: The answer, without thoughts.
@@ -241,7 +241,7 @@ def _value_of_parent(element: _Element) -> Any:
 
 
 def _value_of_children(children: Sequence[_Element]) -> Any:
-    """Return a text, a list of equal elements, or an object of different elements."""
+    """Return one element's value, a list for elements with equal tags, or otherwise an object."""
     values = [_value_of(child) for child in children]
     names = [child.name for child in children]
     if len(children) == 1:
