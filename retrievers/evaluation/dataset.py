@@ -426,13 +426,9 @@ def _squad_question(item: Mapping[str, Any], passage: GoldPassage) -> Question:
     """Return a question of a paragraph. Without answers, the question has no gold."""
     answerable = not item.get("is_impossible")
     answers = item.get("answers", []) if answerable else []
-    return Question(
-        str(item["id"]),
-        item["question"],
-        (passage,) if answers else (),
-        tuple(dict.fromkeys(answer["text"] for answer in answers)),
-        answerable,
-    )
+    texts = tuple(dict.fromkeys(answer["text"] for answer in answers))
+    gold = (passage,) if answers else ()
+    return Question(str(item["id"]), item["question"], gold, texts, answerable)
 
 
 def _title(row: Mapping[str, Any]) -> dict[str, Any]:
