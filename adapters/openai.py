@@ -37,14 +37,15 @@ class ServerModel:
 
     Args:
         model: The model.
-        client: The client. None means a new client.
-        async_client: The async client. None means a new client per event loop, if ``client`` is
-            None.
-        timeout: Maximum seconds of a call, including retries, delays and a complete stream. None:
-            no limit.
+        client: The client. If None, a new client is created.
+        async_client: The async client. If neither client is given, a new one is created per event
+            loop.
+        timeout: Maximum seconds of a call, including retries, delays and a complete stream. If
+            None, there is no limit.
         base_url: The server of new clients. If None, the default of ``openai``.
-        api_key: The API key of new clients. If None, the environment decides.
-        max_retries: The maximum number of retries of new clients. If None, the default.
+        api_key: The API key of new clients. If None, it is read from the environment.
+        max_retries: The maximum number of retries of new clients. If None, the default of
+            ``openai``.
 
     Raises:
         TypeError: If a client is sync instead of async, or async instead of sync.
@@ -75,7 +76,7 @@ class ServerModel:
         settings: dict[str, Any] = {k: value for k, value in given.items() if value is not None}
         if client is not None and settings:
             raise ValueError(f"{next(iter(settings))} belongs to the client: give it or a client")
-        if timeout is not None:  # ends the thread of a call after the timeout of the call
+        if timeout is not None:  # ends the thread of a call after the call's timeout
             settings["timeout"] = timeout
         self.model = model
         self._timeout = timeout
@@ -96,11 +97,11 @@ class ServerModel:
         the client's timeout.
 
         Args:
-            request: Calls a method of the given client.
+            request: A function that calls a method of the given client.
 
         Raises:
             openai.OpenAIError: If the server is unreachable or rejects the request.
-            TimeoutError: If it exceeds the limit.
+            TimeoutError: If the call exceeds the limit.
         """
         with named_server():
             return run_with_timeout(lambda: request(self._client), self._timeout)
@@ -132,7 +133,7 @@ class ServerModel:
 
 @contextmanager
 def named_server() -> Iterator[None]:
-    """Name the address of an unreachable server, and the cause, in the error of the block."""
+    """Add the address of an unreachable server and the cause to an error raised in the block."""
     try:
         yield
     except APITimeoutError:
@@ -154,7 +155,7 @@ def check_at_least(least: float, **numbers: float | None) -> None:
 
 
 class OpenAIEmbedder(ServerModel):
-    """A model behind OpenAI's ``/v1/embeddings``: of OpenAI, vLLM, Ollama and other servers.
+    """A model behind OpenAI's ``/v1/embeddings``, on OpenAI, vLLM, Ollama and other servers.
 
     ``NodeGraph(embed=OpenAIEmbedder("text-embedding-3-small"))``. The client retries
     (``OpenAI(max_retries=...)``). ``timeout`` includes retries.
@@ -233,7 +234,7 @@ class OpenAIEmbedder(ServerModel):
         return lambda client: client.embeddings.create(**body, encoding_format="float")
 
     def _read(self, answer: Any) -> list[list[float]]:
-        """Return the vectors in the order of the texts. The answer may have another order."""
+        """Return the vectors in the order of the texts. The server may send them in any order."""
         numbers = [item.index for item in answer.data]
         if sorted(numbers) != list(range(len(numbers))):
             raise EmbeddingError(
@@ -245,7 +246,7 @@ class OpenAIEmbedder(ServerModel):
 
 
 class RerankEndpoint(ServerModel):
-    """A model behind ``/rerank``: of Jina, Cohere, vLLM, llama.cpp and other servers.
+    """A model behind ``/rerank``, on Jina, Cohere, vLLM, llama.cpp and other servers.
 
     ``Reranker("ModuleReranker", model=RerankEndpoint("bge-reranker-v2-m3", base_url=...))``.
     OpenAI has no rerank endpoint, but its client sends the requests and retries.
@@ -253,7 +254,7 @@ class RerankEndpoint(ServerModel):
     Args:
         model: The reranking model.
         client: A client. None means a new client with the following settings.
-        base_url: The server's address up to ``/rerank``: ``https://api.jina.ai/v1``,
+        base_url: The server's address up to ``/rerank``, such as ``https://api.jina.ai/v1``,
             ``https://api.cohere.com/v2``, ``http://127.0.0.1:8000/v1``.
         api_key: The server's API key. ``OPENAI_API_KEY`` is never used.
         async_client: The client of the async methods, for one event loop. None means a new client
@@ -335,7 +336,7 @@ class RerankEndpoint(ServerModel):
         return lambda client: client.post("/rerank", cast_to=object, body=body)
 
     def _read(self, answer: Any, texts: Sequence[str]) -> list[float]:
-        """Return the scores in the order of the passages. The answer may have another order."""
+        """Return the scores in the order of the passages. The server may send them in any order."""
         expected = range(len(texts))
         scores: dict[int, float] = {}
         try:

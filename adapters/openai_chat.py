@@ -22,7 +22,7 @@ Prompt = str | Sequence[Mapping[str, Any]]
 
 
 class OpenAIChat(ServerModel):
-    """A model behind OpenAI's ``/v1/chat/completions``: of OpenAI, vLLM, Ollama and other servers.
+    """A model behind OpenAI's ``/v1/chat/completions``, on OpenAI, vLLM, Ollama and other servers.
 
     ``LLMExtractor(OpenAIChat("gpt-4o-mini"), "summary")``. The client retries
     (``OpenAI(max_retries=...)``). ``timeout`` includes retries.
@@ -41,9 +41,9 @@ class OpenAIChat(ServerModel):
         max_tokens: Maximum number of tokens of an answer. A truncated answer raises an error.
         name: The key of cached results. Defaults to ``"openai"``, the model and the settings,
             without the server's address. Set it if two servers use one name for different models.
-        timeout: Maximum seconds of a call, including retries, delays and a complete stream. None:
-            the client's timeout.
-        **options: Further fields of the request: ``seed=1``, ``max_completion_tokens=500``,
+        timeout: Maximum seconds of a call, including retries, delays and a complete stream.
+            Defaults to the client's timeout.
+        **options: Further fields of the request, such as ``seed=1``, ``max_completion_tokens=500``,
             ``extra_body={...}``.
 
     Raises:
@@ -102,7 +102,7 @@ class OpenAIChat(ServerModel):
     def complete_json(self, prompt: Prompt, schema: Mapping[str, Any]) -> Any:
         """Return a JSON value. The server enforces the JSON schema, which must be an object schema.
 
-        An answer that is not JSON, from a server that ignores schemas, is returned as a text.
+        If a server ignores the schema and its answer is not JSON, the answer is returned as text.
 
         Raises:
             openai.OpenAIError: If the server is unreachable or rejects the request.
@@ -141,7 +141,7 @@ class OpenAIChat(ServerModel):
                 yield text
 
     def stream_texts(self, prompt: Prompt) -> Iterator[ModelText]:
-        """Yield the parts of ``stream``, and an empty part with the usage of the call."""
+        """Yield the parts of ``stream``, then an empty part with the usage of the call."""
 
         def chunks() -> Iterator[Any]:
             try:
@@ -164,7 +164,7 @@ class OpenAIChat(ServerModel):
     async def astream(self, prompt: Prompt) -> AsyncIterator[str]:
         """Async version of ``stream``.
 
-        With a ``client`` but without an ``async_client``, the answer is one part.
+        With a ``client`` but no ``async_client``, the whole answer is a single part.
         """
         async for text in self.astream_texts(prompt):
             if text:
@@ -199,16 +199,16 @@ class OpenAIChat(ServerModel):
 
     @property
     def _streaming(self) -> dict[str, Any]:
-        """The options of a streamed request. Most servers report its tokens on request."""
+        """The options of a streamed request. Most servers report its tokens only if asked."""
         if self._has_stream_usage and "stream_options" not in self.settings:
             return {"stream": True, "stream_options": {"include_usage": True}}
         return {"stream": True}
 
     def _leave_out_usage(self, error: BadRequestError) -> None:
-        """Do not ask a server for the tokens of streams again if it rejects the option.
+        """Stop requesting the token counts of streams if the server rejects this option.
 
         Raises:
-            BadRequestError: If the error is about something else.
+            BadRequestError: If the error has a different cause.
         """
         if not self._has_stream_usage or "stream_options" not in str(error):
             raise error

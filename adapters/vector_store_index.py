@@ -45,7 +45,7 @@ _BATCH = 500  # nodes per write
 
 _PAGE = 2_000  # vectors that are compared together
 
-_MAX_UPDATES = 3  # before a search; later additions of other threads are compared without the store
+_MAX_UPDATES = 3  # before a search; later additions by other threads are compared without the store
 
 _LONG = 1_000  # minimum number of nodes for a progress bar
 
@@ -71,13 +71,13 @@ NearestNodes = tuple[list[str], list[Vectors] | None]
 class VectorBackend:
     """The operations of a vector store that an index needs.
 
-    Each framework's adapter has one, and PostgreSQL with pgvector.
+    Each framework's adapter has its own backend, and so does PostgreSQL with pgvector.
 
     Attributes:
         is_atomic: Whether ``transaction`` writes the store and the graph together.
         max_selected: Maximum number of nodes that a search can be limited to by id.
-        max_requested: Maximum number of candidates per search. If they are not enough, all
-            vectors are compared in the process. None means no maximum.
+        max_requested: Maximum number of candidates per search. If they are not enough, all vectors
+            are compared in this process. If None, there is no maximum.
         name: The store's name in messages.
         identity: A hash of the given name, or of the store's class, name and address, unique across
             processes. If None, the store has no name, so it may be in memory.
@@ -125,7 +125,7 @@ class VectorBackend:
     def nearest(
         self, vector: Vectors, count: int, selected: Sequence[str] | None = None
     ) -> NearestNodes:
-        """Return the nearest nodes by cosine, with their vectors if the store returns vectors.
+        """Return the nearest nodes by cosine, including their vectors if the store returns them.
 
         Args:
             vector: A unit vector, (dimension,).
@@ -135,35 +135,35 @@ class VectorBackend:
         return self.nearest_ids(vector, count), None
 
     def transaction(self) -> AbstractContextManager[object]:
-        """Start a transaction for the changes of the store and of the graph; none by default."""
+        """Start a transaction for changes to the store and the graph. By default, there is none."""
         return nullcontext()
 
     def updating(self, *, wait: bool) -> AbstractContextManager[bool]:
-        """Prevent updates by other processes; by default, they are not prevented.
+        """Prevent updates by other processes. By default, they are not prevented.
 
         Args:
-            wait: Whether to wait for an update of another process. Otherwise the block gets False
-                and must not write.
+            wait: Whether to wait until another process has finished its update. If False and
+                another process is updating, the block gets False and must not write.
         """
         return nullcontext(True)
 
     def finish(self) -> None:
-        """Do slow work after an update, such as building an index; nothing by default."""
+        """Do slow work after an update, such as building an index. By default, do nothing."""
 
     def stored(self, ids: Sequence[str]) -> dict[str, str] | None:
         """Return the fingerprints of existing nodes.
 
-        None means that the store has no look-up by id.
+        Return None if the store cannot look up ids.
         """
         raise NotImplementedError
 
     def count(self) -> int | None:
-        """Return the number of rows of a Chroma collection. None means unknown."""
+        """Return the number of rows of a Chroma collection, or None if it is unknown."""
         count = getattr(getattr(self._store, "_collection", None), "count", None)
         return int(count()) if callable(count) else None
 
     def delete(self, ids: Sequence[str]) -> None:
-        """Delete nodes. With look-up by id, only existing nodes are passed."""
+        """Delete nodes. If the store can look up ids, only existing nodes are passed."""
         raise NotImplementedError
 
     def add(self, nodes: Sequence[EmbeddedNode]) -> None:
@@ -220,13 +220,14 @@ def store_indexes(
             the store of a group.
         framework: The framework's name, for messages.
         kind: The framework's class of vector stores.
-        arguments: Returns the arguments of that function for a graph, a group and a key.
-        backend: Returns the backend of a store.
-        label: The name by which later processes recognize the store. None means the store's own
+        arguments: A function that returns the arguments for creating a store, given a graph, a
+            group and a key.
+        backend: A function that returns the backend of a store.
+        label: The name by which later processes recognize the store. Defaults to the store's own
             name.
 
     Raises:
-        TypeError: If ``store`` is neither, or the label is not a text.
+        TypeError: If ``store`` is neither a vector store nor a function, or the label is not a str.
     """
     if label is not None and not (isinstance(label, str) and label.strip()):
         raise TypeError(f"name must be a text, got {label!r:.80}")
@@ -263,7 +264,7 @@ class StoreIndexes:
 
     Attributes:
         store: The vector store, or the function that creates the store of a group.
-        backend: Returns the backend for a graph, a group and a key.
+        backend: A function that returns the backend for a graph, a group and a key.
         is_shared: Whether all groups share one store, which is limited to one embedding.
     """
 
@@ -274,7 +275,7 @@ class StoreIndexes:
 
     @property
     def cosine(self) -> Similarity:
-        """The similarity that searches in the store, for retrievers without ``index=``.
+        """The similarity that searches the store, for retrievers without ``index=``.
 
         ``RecursiveRetriever(graph, groups, target, as_index(...).cosine)``
         """
@@ -293,8 +294,8 @@ class StoreIndexes:
 
         Raises:
             TypeError: If the similarity is not the cosine, or the function returned no store.
-            ValueError: If the store has vectors of another of the graph's embeddings, or the store
-                needs a name.
+            ValueError: If the store contains vectors of a different embedding of the graph, or the
+                store needs a name.
         """
         if key is None or not isinstance(similarity, Cosine):
             raise TypeError(
@@ -314,7 +315,7 @@ class StoreIndex(FilterIndex):
 
     The store proposes candidates. Their cosines are computed from the graph's own vectors, and
     filters are evaluated here. More candidates are requested if filters or ties leave too few. If
-    the store returns too few, all nodes are compared, and the next search writes lost rows again.
+    the store returns too few, all nodes are compared, and the next search restores the lost rows.
 
     ``ready`` writes to the store, before the graph is held. Nodes that are written later are
     compared here. The graph records the written vectors: see ``StoreRecord``.
@@ -336,8 +337,8 @@ class StoreIndex(FilterIndex):
         self._backend = backend
         self._model = graph.embeddings.embedder(key).name
         self._record = StoreRecord(graph, backend.identity, group, key)
-        self._written: State | None = None  # the state of the store; None: not checked
-        # Ids of unwritten nodes; None: all nodes.
+        self._written: State | None = None  # the state of the store, or None if it was not checked
+        # The ids of unwritten nodes. None means all nodes.
         self._unwritten: tuple[object, list[str] | None] = (None, [])
         self._is_checked = False  # whether the store was compared with the record
         self._refill_helps = True
@@ -367,7 +368,7 @@ class StoreIndex(FilterIndex):
                 ids = reader.ids(self._group) if changes.complete else _ids(changes.added)
                 sample = self._sample()
             with self._updating, self._backend.updating(wait=old is None) as is_alone:
-                if not is_alone:  # the rest is compared in this process
+                if not is_alone:  # the remaining nodes are compared in this process
                     self._written = old
                     return
                 if self._written != before or self._record.state()[0] != recorded:
@@ -408,7 +409,7 @@ class StoreIndex(FilterIndex):
         return self.table.ids_of(rows[:: len(rows) // _SAMPLE + 1])
 
     def _is_intact(self, sample: Sequence[str], size: int) -> bool:
-        """Return whether the store contains all written rows, by their number and a sample."""
+        """Return whether the store still has the number of written rows, and a sample of them."""
         total = self._backend.count()
         if total is not None and total < size:
             return False
@@ -420,7 +421,7 @@ class StoreIndex(FilterIndex):
         return stored is None or all(stored.get(i) == f for i, f in recorded.items())
 
     def _refill(self) -> None:
-        """Look up all recorded rows, and write missing and outdated rows again."""
+        """Look up all recorded rows, and rewrite missing and outdated rows."""
         for batch in _batches(self._record.ids()):
             self._put(self._graph.reader.existing_nodes(batch), {})
 
@@ -435,7 +436,7 @@ class StoreIndex(FilterIndex):
                 self._record.delete(batch)
 
     def _put(self, nodes: Sequence[Node], recorded: Mapping[str, str]) -> None:
-        """Write nodes without recorded fingerprints, except for nodes in the store.
+        """Write nodes without recorded fingerprints, unless the store already contains them.
 
         Zero vectors are recorded, but not written.
         """
@@ -457,7 +458,7 @@ class StoreIndex(FilterIndex):
         outdated = self._outdated(ids, new, stored, added)
         with self._backend.transaction():
             if new and not self._backend.is_atomic:
-                self._record.write(dict.fromkeys(ids, ""))  # unknown, if the store fails
+                self._record.write(dict.fromkeys(ids, ""))  # unknown if the store fails
             if outdated:
                 self._backend.delete(outdated)
             if added:
@@ -500,17 +501,18 @@ class StoreIndex(FilterIndex):
     # Searching
 
     def search(self, query: Vectors, limit: int | None, filter: Filter) -> Hits:
-        """Return the nodes that are nearest to a vector, ties in document order.
+        """Return the nodes that are nearest to a vector. Ties are in document order.
 
         Args:
             query: The query's vector, (dimension,). A zero vector matches nothing.
-            limit: Maximum number of nodes; None for all.
-            filter: The filter, applied before ranking.
+            limit: Maximum number of nodes. If None, all nodes are returned.
+            filter: The
+                filter, applied before ranking.
         """
         return self.snapshot([query], filter).search([0], limit)[0]
 
     def snapshot(self, queries: Sequence[Vectors], filter: Filter) -> Snapshot:
-        """Return a search that asks the store without the lock of the graph."""
+        """Return a search that queries the store without holding the graph's lock."""
         table = self.table
         mask = table.allowed(filter)
         directions = [unit(query[np.newaxis])[0] for query in queries]
@@ -536,7 +538,7 @@ class StoreIndex(FilterIndex):
             allowed: Which rows meet the filter.
             unwritten: The nodes that are not in the store. None means possibly all nodes.
             query: The unit vector of the query.
-            limit: Maximum number of nodes; None for all.
+            limit: Maximum number of nodes. If None, all nodes are returned.
         """
         count = int(allowed.sum())
         if not count or not query.any():
@@ -553,7 +555,7 @@ class StoreIndex(FilterIndex):
     ) -> tuple[Rows, Scores] | None:
         """Return scored rows that contain the best ones.
 
-        None means that the store returned too few.
+        Return None if the store returned too few.
         """
         count = int(allowed.sum())
         selected = None
@@ -585,7 +587,7 @@ class StoreIndex(FilterIndex):
         return None
 
     def _note_candidates(self, is_enough: bool, count: int) -> None:
-        """Log if the store returned too few of ``count`` nodes; the next search refills it."""
+        """Log if the store returned fewer than ``count`` nodes. The next search then refills it."""
         if is_enough:
             self._refill_helps = True
             return
@@ -602,13 +604,13 @@ class StoreIndex(FilterIndex):
     def _scored(
         self, table: NodeTable, rows: Rows, query: Vectors, known: Mapping[str, Vectors]
     ) -> tuple[Rows, Scores]:
-        """Return the rows that have a usable vector, with the cosines of the built-in index.
+        """Return the rows with a usable vector, with the same cosines as in the built-in index.
 
         Args:
             table: The nodes by row.
             rows: The rows to compare. Their vectors are read in pages.
             query: The unit vector of the query.
-            known: Unit vectors that need not be read, by id.
+            known: Unit vectors by id that need not be read.
         """
         pages = [rows[start : start + _PAGE] for start in range(0, len(rows), _PAGE)]
         scores = np.zeros(0)
@@ -628,7 +630,7 @@ class StoreIndex(FilterIndex):
         return rows[usable], scores[usable]
 
     def _unwritten_ids(self) -> list[str] | None:
-        """Return the nodes that are not in the store. None means possibly all nodes."""
+        """Return the ids of the nodes that are not in the store. None means possibly all nodes."""
         written = self._written
         now = self._state()
         if written == now:
@@ -639,7 +641,7 @@ class StoreIndex(FilterIndex):
             self._unwritten = (written, now), ids
         return self._unwritten[1]
 
-    # The file of the table, so that a new process reads no nodes
+    # The file of the table, which saves a new process from reading all nodes
 
     def file_name(self) -> str:
         """Return the file's name."""
@@ -667,7 +669,7 @@ def _rows(table: NodeTable, allowed: Mask, ids: Sequence[str]) -> Rows:
 
 
 def _since(written: State | None, new: State) -> int:
-    """Return the revision after which changes count; 0 if everything has to be compared."""
+    """Return the revision after which changes count, or 0 if everything must be compared."""
     if written is None or written[1] != new[1]:
         return 0
     return written[0]
@@ -684,7 +686,7 @@ def _batches(items: Iterable[ItemT]) -> Iterator[list[ItemT]]:
 
 
 def record_kind(identity: str, group: str, key: str) -> str:
-    """Return the kind of the values that record the vectors of a group in a store.
+    """Return the kind of the values that record which vectors of a group are in a store.
 
     Args:
         identity: The store's identity.
@@ -713,7 +715,7 @@ class StoreRecord:
         self._rows: dict[str, str] = {}  # the record if the store has no identity
 
     def state(self) -> tuple[State | None, int]:
-        """Return the recorded state of the store and its number of rows, or None for each."""
+        """Return the recorded state of the store, or None, and its number of rows."""
         value = self.read([_STATE]).get(_STATE)
         if value is None:
             return None, 0
@@ -725,7 +727,7 @@ class StoreRecord:
         self.write({_STATE: json.dumps([*state, size])})
 
     def read(self, ids: Collection[str]) -> dict[str, str]:
-        """Return the fingerprints of written nodes. An empty str: the write may have failed."""
+        """Return the fingerprints of written nodes. They are empty if the write may have failed."""
         if not self._kind:
             return {node_id: self._rows[node_id] for node_id in ids if node_id in self._rows}
         values = self._reader.values(self._kind, ids)

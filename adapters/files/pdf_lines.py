@@ -31,7 +31,7 @@ _font_weight = direct(raw.FPDFText_GetFontWeight)
 
 
 class Ruler:
-    """The measures of the characters of a page. The buffers are used again for each character."""
+    """The measurements of a page's characters. The buffers are reused for each character."""
 
     def __init__(self, textpage: Any) -> None:
         self.handle = address(textpage.raw)
@@ -51,13 +51,13 @@ class Ruler:
         return self._origin[0], self._origin[1]
 
     def rise(self, index: int, beside: int) -> float:
-        """Return the height of the ink of a character above the origin of another one."""
+        """Return how far a character's ink rises above the origin of another character."""
         _origin(self.handle, beside, *self._at_origin)
         _box(self.handle, index, *self._at_edges)
         return self._edges[2] - self._origin[1]
 
     def height(self, index: int) -> float:
-        """Return the height of the ink of a character."""
+        """Return the height of a character's ink."""
         _box(self.handle, index, *self._at_edges)
         return self._edges[3] - self._edges[2]
 
@@ -93,7 +93,7 @@ _MAX_SLOPE = 0.1  # radians
 
 
 class Measured(NamedTuple):
-    """The position of a line. ``turn`` is 1 if it runs downwards, -1 if upwards, as in TextLine."""
+    """The position of a line. As in TextLine, ``turn`` is 1 for downwards and -1 for upwards."""
 
     x0: float
     right: float
@@ -118,13 +118,14 @@ class Measured(NamedTuple):
 def lines_of_page(
     ruler: Ruler, text: str, page: int, *, has_outline: bool
 ) -> tuple[list[TextLine], list[TextLine]]:
-    """Return the lines of a page with positions, measured at their first and last characters.
+    """Return the lines of a page with positions, measured at each line's first and last characters.
 
     Downward and upward lines have the positions of a rotated page. The positions of right-to-left
     lines are unknown.
 
     Returns:
-        All lines, and the lines turned against the page, such as stamps and watermarks.
+        All lines, and the lines that are turned relative to the page, such as stamps and
+        watermarks.
     """
     lines: list[TextLine] = []
     turned: list[TextLine] = []
@@ -158,7 +159,7 @@ def _turned(measured: Measured, last: Any, *, is_turned: bool) -> Measured:
     """Return the position of a line that may run downwards or upwards.
 
     Args:
-        measured: Its position as a level line.
+        measured: The position of the line if it were level.
         last: The box of its last character.
         is_turned: Whether its letters are turned.
     """
@@ -171,7 +172,7 @@ def _turned(measured: Measured, last: Any, *, is_turned: bool) -> Measured:
 
 
 def _widened(ruler: Ruler, text: str, start: int, stop: int, measured: Measured) -> Measured:
-    """Return the position of a line whose last character is before its first one.
+    """Return the position of a line whose last character is displayed before its first one.
 
     A page number may be displayed before the text that precedes it. Right-to-left lines keep
     their unknown position.
@@ -191,7 +192,7 @@ _BOLD = re.compile("bold|black|heavy|cmbx|cmb10|-bd|demi", re.I)
 
 
 def _is_bold_number(ruler: Ruler, start: int, line: str) -> bool:
-    """Return whether a line begins with the number of a heading in bold letters."""
+    """Return whether a line begins with a heading number in bold type."""
     may_be_heading = line[0].isdigit() and HEADING_NUMBER.match(line)
     return bool(may_be_heading) and _is_bold(ruler.handle, start)
 
@@ -204,14 +205,15 @@ def _is_bold(handle: int, index: int) -> bool:
     return bool(is_named) or _font_weight(handle, index) >= 600
 
 
-# Also "2,030" or "12,13". A digit after a space is not raised.
+# Including "2,030" or "12,13". A digit after a space is not raised.
 _NUMBERS = re.compile("[0-9](?:[0-9,–-]*[0-9]|(?<! [0-9]))")
 
 
 def _with_raised_digits(ruler: Ruler, text: str) -> str:
     """Replace digits that are raised above the character next to them by their raised forms.
 
-    They are smaller letters at a higher position, or glyphs of the font for superscripts.
+    Raised digits are smaller characters at a higher position, or the font's glyphs for
+    superscripts.
     """
     for match in _NUMBERS.finditer(text):
         start, end = match.span()
@@ -240,7 +242,7 @@ def _first_raised(ruler: Ruler, text: str, start: int, end: int, beside: int) ->
     """Return the start of the raised characters at the end of a number.
 
     Args:
-        ruler: The measures of the page.
+        ruler: The measurements of the page.
         text: The text of the page.
         start: The start of the number.
         end: The end of the number.
@@ -267,8 +269,8 @@ def _parting(ruler: Ruler, text: str, start: int, stop: int, size: float) -> int
     """Return the index at which a line must be split, or 0 if it stays whole.
 
     PDFium merges several lines if a later line contains a superscript, even from the foot of a
-    column to the head of the next column. Such a line ends at another height than its start and
-    turns back before its end.
+    column to the head of the next column. Such a line ends at a different height than it starts,
+    and turns back before its end.
     """
     x0, first = ruler.point(start)
     _, last = ruler.point(stop - 1)
