@@ -1,4 +1,4 @@
-"""nodekin for LangChain: a retriever, a vector store, a reranker, and conversions both ways."""
+"""nodekin for LangChain: a retriever, a vector store, a reranker, and two-way conversions."""
 
 from ...nodegraph.lazy_names import attach_stub
 from ..extras import extra

@@ -79,9 +79,9 @@ _STAGE_RUNS = StageRuns()
 
 @contextmanager
 def child_runs(config: RunnableConfig) -> Iterator[None]:
-    """Make the runs of the block children of the config's run, within its ``max_concurrency``.
+    """Set the config's run as the parent of runs in the block, within its ``max_concurrency``.
 
-    With sync callbacks, the stages of a retrieval are runs as well. With async callbacks they are
+    With sync callbacks, the stages of a retrieval become runs as well. With async callbacks they do
     not, since their events would have to be awaited.
     """
     callbacks = config.get("callbacks")
@@ -95,5 +95,5 @@ def child_runs(config: RunnableConfig) -> Iterator[None]:
 
 
 def retriever_runs(run_manager: Any) -> AbstractContextManager[None]:
-    """Make the runs of the block children of a retriever's run, in the config context."""
+    """Set a retriever's run as the parent of runs in the block, using the config context."""
     return child_runs(patch_config(ensure_config(), callbacks=run_manager.get_child()))

@@ -1,4 +1,4 @@
-"""LangChain documents of nodes and results. Documents of a graph, by id."""
+"""Convert nodes and results to LangChain documents, and add and remove a graph's documents."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def to_document(
 
     Args:
         item: The node or result.
-        score_key: The metadata field for the score of a result, a float, higher is better. None
-            means no score.
-        place: Whether the metadata has the ``place`` of the best match of a result, ``report.pdf,
-            page 12, 3.2 Results``. The place is empty for a text without a source.
-        evidence: Whether the metadata has ``evidence``: the matches as dicts with ``id``, ``text``,
-            ``start``, ``end``, ``score``, ``similarity`` and ``query``.
-        span: Whether the metadata has the ``place``, ``start`` and ``end`` of the text in its
-            document, for windows.
+        score_key: The metadata field for the score of a result, a float. Higher scores are better.
+            If None, no score is added.
+        place: Whether the metadata contains the ``place`` of a result's best match, such as
+            ``report.pdf, page 12, 3.2 Results``. The place is empty for a text without a source.
+        evidence: Whether the metadata contains ``evidence``: the matches as dicts with ``id``,
+            ``text``, ``start``, ``end``, ``score``, ``similarity`` and ``query``.
+        span: Whether the metadata contains the ``place``, ``start`` and ``end`` of the text in its
+            document. This is for windows.
 
     Example:
         >>> node = Node("Tea is a drink.", {"page": 3}, id="n1")
@@ -81,7 +81,7 @@ def _span(node: Node) -> dict[str, Any]:
 
 
 def _places(result: ScoredNode) -> dict[str, str]:
-    """Return the place of the best match of a result, and its page if the file has pages."""
+    """Return the place of a result's best match, and its page if the file has pages."""
     if not source_title(result.node.metadata):
         return {"place": ""}
     match = result.best_match
@@ -94,7 +94,7 @@ def text_documents(
     """Create a document for each text, with its metadata.
 
     Raises:
-        TypeError: If ``texts`` is one text.
+        TypeError: If ``texts`` is a single str.
         ValueError: If the numbers of texts and metadatas differ.
     """
     if isinstance(texts, str):
@@ -114,7 +114,7 @@ def put_documents(
 ) -> list[str]:
     """Add documents, or replace documents with existing ids, and return the ids.
 
-    Either all documents are added or none. They are embedded first.
+    The documents are embedded first. Then either all of them are added or none.
 
     A retrieved document is stored without the fields that the retrieval added. A retrieved chunk
     is already part of its document, so it is not added.
@@ -122,16 +122,16 @@ def put_documents(
     Args:
         graph: The node graph.
         documents: The documents. Their texts, metadata and ids are copied.
-        ids: Replacements for the ids of the documents. None means a document's id, or a hash of its
-            text and metadata.
+        ids: Replacements for the documents' ids. If None, the id of a document is used, or a hash
+            of its text and metadata.
         score_key: The metadata field of the score.
         embed_keys: The embeddings of documents that searches compare.
 
     Raises:
         EmbeddingError: If a model fails. No document is added.
         TypeError: If ``documents`` is not a list of LangChain documents.
-        ValueError: If the numbers of documents and ids differ, two documents have one id, or an id
-            belongs to a chunk with another text.
+        ValueError: If the numbers of documents and ids differ, two documents have the same id, or
+            an id belongs to a chunk with a different text.
     """
     documents = list(documents)
     ids = [None] * len(documents) if ids is None else list(ids)
@@ -180,7 +180,7 @@ def _embed(graph: NodeGraph, documents: Sequence[SourceDocument], keys: Sequence
 
 
 def _is_known(rule: object) -> bool:
-    """Return whether a search text needs no graph."""
+    """Return whether a search text can be computed without the graph."""
     return rule is None or (isinstance(rule, SearchText) and not rule.groups)
 
 
@@ -208,7 +208,7 @@ def remove_documents(graph: NodeGraph, ids: Sequence[str] | None) -> bool:
 def _without_added(metadata: dict[str, Any], node: Node, score_key: str | None) -> dict[str, Any]:
     """Return the metadata of a retrieved document without the fields that the retrieval added.
 
-    A field of the node itself stays, and so does a field with a value that no retrieval sets.
+    A field of the node itself is kept, and so is a field with a value that no retrieval sets.
     """
     file_name = file_name_of(node.metadata) or "/"
     pages = page_fields(node)
@@ -232,7 +232,7 @@ def _is_match(item: object) -> bool:
 
 
 def default_similarity(graph: NodeGraph) -> str:
-    """Return the similarity of a single group: cosine if the graph has a model, otherwise BM25."""
+    """Return a group's default similarity: cosine if the graph has a model, otherwise BM25."""
     return "cosine" if graph.embeddings.embedders else "bm25"
 
 

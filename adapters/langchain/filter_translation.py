@@ -1,4 +1,4 @@
-"""Filters of LangChain as nodekin filters: the ``$`` operators, and structured queries."""
+"""Convert LangChain's filters to nodekin filters: the ``$`` operators, and structured queries."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _JOINS = {"$and": "and", "$or": "or", "$not": "not", "$nor": "not"}
 def as_filters(*filters: Any) -> Filters | None:
     """Convert LangChain filters to one nodekin filter, joined by "and".
 
-    Operators are those of Chroma, FAISS, Pinecone and PGVector: ``$eq``, ``$ne`` (``$neq``),
-    ``$in``, ``$nin``, ``$gt``, ``$gte``, ``$lt``, ``$lte``, ``$between``, ``$contains``,
-    ``$not_contains``, ``$any``, ``$all``, ``$like``, ``$ilike``, ``$exists``, and ``$and``,
-    ``$or``, ``$not``, ``$nor``. nodekin's operators are allowed as well.
+    The operators of Chroma, FAISS, Pinecone and PGVector are supported: ``$eq``, ``$ne``
+    (``$neq``), ``$in``, ``$nin``, ``$gt``, ``$gte``, ``$lt``, ``$lte``, ``$between``,
+    ``$contains``, ``$not_contains``, ``$any``, ``$all``, ``$like``, ``$ilike``, ``$exists``, and
+    ``$and``, ``$or``, ``$not``, ``$nor``. nodekin's operators are allowed as well.
 
     Raises:
-        TypeError: If a filter is a function, which an index cannot evaluate, or not a mapping.
+        TypeError: If a filter is a function, which an index cannot evaluate, or is not a mapping.
         ValueError: If an operator is unknown, or cannot compare with a value.
 
     Example:
@@ -100,9 +100,9 @@ def _is_list(value: Any) -> bool:
 class StructuredFilter(Visitor):
     """A translator of structured queries for a ``NodeGraphVectorStore``.
 
-    It is the ``structured_query_translator`` of ``SelfQueryRetriever``. ``like`` without ``%``
-    finds the text anywhere in the field. ``not`` of several parts holds if none of them holds. A
-    structured query without a query lists the documents that meet its filter.
+    Pass it as the ``structured_query_translator`` of ``SelfQueryRetriever``. ``like`` without ``%``
+    finds the text anywhere in the field. A ``not`` with several parts holds if none of the parts
+    holds. A structured query without a query lists the documents that meet its filter.
 
     Example:
         >>> from langchain_core.structured_query import Comparator, Comparison, Operation, Operator

@@ -26,7 +26,7 @@ def declare_group(
     """Create the group of a splitter. Return its name, or the given group.
 
     Raises:
-        ValueError: If both are given.
+        ValueError: If both a splitter and a group are given.
     """
     if splitter is None:
         return group
@@ -39,7 +39,7 @@ def declare_group(
 
 
 def required_keys(graph: NodeGraph) -> list[str] | None:
-    """Return the embeddings that a default search requires. None means that the graph has no model.
+    """Return the embeddings that a default search requires, or None if the graph has no model.
 
     A search that requires vectors computes missing vectors, as users of LangChain expect.
     """
@@ -47,14 +47,14 @@ def required_keys(graph: NodeGraph) -> list[str] | None:
 
 
 def search_passages(graph: NodeGraph) -> RetrieverProtocol:
-    """Return the default search of the passages of a graph."""
+    """Return the default search of a graph's passages."""
     return DefaultRetriever(graph, embed_keys=required_keys(graph))
 
 
 def document_keys(retriever: RetrieverProtocol, graph: NodeGraph) -> list[str]:
-    """Return the keys of the embeddings of whole documents that a retriever compares.
+    """Return the keys of the whole-document embeddings that a retriever compares.
 
-    An external index embeds documents that it does not have yet.
+    An external index embeds new documents by itself.
     """
     keys: dict[str, None] = {}
     for inner in with_all_inner(retriever):
@@ -87,7 +87,7 @@ def single_search(
     lift: Lift | None,
     **options: Any,
 ) -> RetrieverProtocol:
-    """Return a search of one group: of vectors of sentences or of words of documents by default."""
+    """Return a search of one group: sentence vectors, or the words of documents, by default."""
     if lift is not None:
         options["lift"] = lift
     chosen = get_similarity(similarity or default_similarity(graph))

@@ -29,8 +29,8 @@ def as_transform(splitter: Splitter | BaseDocumentTransformer) -> SplitterTransf
     """Return a transform that calls a LangChain splitter, for ``graph.create_node_group``.
 
     A graph also accepts a text splitter itself, and searches the text for the chunks. Use this
-    function for a splitter with ``add_start_index=True``, whose correct indexes are used, and for
-    transformers of documents without ``split_text``.
+    function for document transformers without ``split_text``, and for a splitter with
+    ``add_start_index=True``, whose indexes are used if they are correct.
 
     Metadata that the splitter adds (headings, ``start_index``) becomes the nodes' own metadata.
 
@@ -96,7 +96,7 @@ class SplitterTransform:
 
 
 def _starts(chunks: list[Document], text: str) -> list[int | None]:
-    """Return the ``start_index`` of the chunks. None for all of them if one is wrong.
+    """Return the ``start_index`` of each chunk. If one index is wrong, return None for all chunks.
 
     Splitters that count an overlap in tokens return wrong indexes.
     """
@@ -109,17 +109,19 @@ def _starts(chunks: list[Document], text: str) -> list[int | None]:
 
 
 class FileLoader(BaseLoader):
-    """A loader of a file or folder, with nodekin's readers: types by content, tables as Markdown.
+    """A loader for a file or folder that uses nodekin's readers.
 
-    A graph reads paths itself. This class is for chains without a graph, and it can be the
-    ``loader_cls`` of LangChain's ``DirectoryLoader``.
+    File types are detected by content, and tables become Markdown. A graph reads paths itself. This
+    class is for chains without a graph, and it can be the ``loader_cls`` of LangChain's
+    ``DirectoryLoader``.
 
     Args:
         file_path: The file or folder.
-        group: ``"ROOT"`` for whole files. ``"page"``, ``"section"``, ``"table"`` or ``"symbol"``
-            for parts, whose metadata have their ``place``.
+        group: ``"ROOT"`` for whole files, or ``"page"``, ``"section"``, ``"table"`` or ``"symbol"``
+            for parts. The metadata of a part contains its ``place``.
         reading: Options of the readers. See ``NodeGraph``.
-        on_error: ``"raise"`` or ``"skip"``, for files that cannot be read. See ``NodeGraph``.
+        on_error: What to do with files that cannot be read: ``"raise"`` or ``"skip"``. See
+            ``NodeGraph``.
 
     Attributes:
         report: The report on the files after loading.

@@ -37,14 +37,15 @@ def engine_runnable(
 
     A question is a text, a message, a list of messages that ends with the question, or a mapping
     with ``question``, ``input``, ``query`` or ``messages``, and optionally ``chat_history``. A call
-    takes ``k`` and ``filter``. The filter is added to the retriever's.
+    accepts ``k`` and ``filter``. The filter is added to the retriever's filter.
 
     Args:
         engine: The engine.
-        output: ``"text"``: the answer. ``"dict"``: a mapping with ``question``, ``context`` (the
-            documents with score and place, in the order of their numbers), ``answer``, ``sources``
-            (``number``, ``cited``, ``title`` and ``text`` in the prompt), ``found`` and ``notes``,
-            and ``quotes`` if the engine checks them. In a stream, the documents come first.
+        output: ``"text"`` for the answer alone, or ``"dict"`` for a mapping with ``question``,
+            ``context`` (the documents with score and place, in the order of their numbers),
+            ``answer``, ``sources`` (``number``, ``cited``, ``title`` and ``text`` in the prompt),
+            ``found`` and ``notes``, and ``quotes`` if the engine checks them. In a stream, the
+            documents come first.
         name: The name of the run.
 
     Raises:
@@ -80,7 +81,7 @@ class EngineRunnable(RunnableGenerator[Any, Any]):
         self.output = output
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        """Return the answer to a question. ``kwargs`` are ``k`` and ``filter``."""
+        """Return the answer to a question. ``kwargs`` may contain ``k`` and ``filter``."""
         return self._whole_answer.invoke(input, config, **kwargs)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:

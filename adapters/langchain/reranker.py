@@ -27,11 +27,12 @@ class NodeGraphReranker(BaseDocumentCompressor):
         ``pip install "nodekin[langchain]"``
 
     Key init args:
-        reranker: A ``Reranker``, or its argument: a name without required options, a function
-            registered with ``@register_reranker``, or an object with ``name`` and ``rerank``.
+        reranker: A ``Reranker``, or an argument for one: a name without required options, a
+            function registered with ``@register_reranker``, or an object with ``name`` and
+            ``rerank``.
         top_n: The maximum number of documents. None means the ``top_k`` of the reranker.
-        score_key: The metadata field for scores, read from inputs and written to results. None:
-            no scores.
+        score_key: The metadata field for scores. Scores are read from inputs and written to
+            results. If None, there are no scores.
 
     Instantiate:
         >>> from langchain_core.documents import Document
@@ -113,7 +114,7 @@ class NodeGraphReranker(BaseDocumentCompressor):
         return self._documents(inputs["documents"], given, results)
 
     def _candidates(self, documents: Sequence[Document]) -> list[ScoredNode]:
-        """Return the documents as results, whose ids are the positions."""
+        """Return the documents as results. Their ids are the positions in the list."""
         candidates = []
         for position, document in enumerate(documents):
             node = node_of(as_document(document.model_copy(update={"id": str(position)})))
@@ -128,7 +129,7 @@ class NodeGraphReranker(BaseDocumentCompressor):
         candidates: Sequence[ScoredNode],
         results: Sequence[ScoredNode],
     ) -> list[Document]:
-        """Return copies of the documents of results, with their new scores."""
+        """Return copies of the documents that belong to the results, with their new scores."""
         reranked = []
         for result in results:
             position = int(result.node.id)

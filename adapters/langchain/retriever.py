@@ -68,41 +68,42 @@ async def _search_in_thread(
     run_manager: AsyncCallbackManagerForRetrieverRun,
     **options: Any,
 ) -> list[Document]:
-    """Run the sync search of a subclass that replaces no async search."""
+    """Run the sync search of a subclass that does not override the async search."""
     manager = run_manager.get_sync()
     search: Callable[..., list[Document]] = self._get_relevant_documents
     return await run_in_executor(None, search, query, run_manager=manager, **options)
 
 
 class NodeGraphRetriever(BaseRetriever):
-    """A LangChain retriever over any nodekin retriever: for chains, tools and agents.
+    """A LangChain retriever over any nodekin retriever, for chains, tools and agents.
 
     Setup:
         ``pip install "nodekin[langchain]"``. No key and no network are required.
 
     Key init args:
-        retriever: Any nodekin retriever, a retriever of LangChain or LlamaIndex, or a function.
-            None means the default search of ``graph``, which embeds what has no vector yet. A given
+        retriever: Any nodekin retriever, a retriever of LangChain or LlamaIndex, or a function. If
+            None, the default search of ``graph`` is used, which computes missing vectors. A given
             retriever is used unchanged.
         k: The maximum number of documents, counted after lifting. If None, the retriever's
-            ``top_k``, or with ``max_tokens`` as many as fit.
+            ``top_k`` applies, or with ``max_tokens``, as many documents as fit.
         max_tokens: The maximum number of tokens of all documents together. The default search then
-            returns windows: runs of whole sentences of the given documents. Each window has the
-            metadata of its document, and its ``place``, ``start`` and ``end``.
-        phrases: ``"first"`` or ``"required"``: how the default search treats results with the
-            phrases in quotation marks of a query. If None, the retriever decides.
+            returns windows: runs of whole sentences of the given documents. A window's metadata is
+            that of its document, with the window's ``place``, ``start`` and ``end``.
+        phrases: How the default search treats results that contain the query's quoted phrases:
+            ``"first"`` or ``"required"``. If None, the retriever decides.
         weights: The weights of words and vectors in the default search, such as ``{"words": 1,
             "vectors": 3}``. If None, the retriever decides: by default, words and vectors count by
             their evidence in each question.
         fetch_k: The number of hits in smaller groups to consider before lifting. If None, as many
-            as ``k`` documents need.
+            as ``k`` documents require.
         filter: Additional conditions on metadata, checked before ranking.
         score_threshold: The minimum score.
-        score_key: The metadata field for the score, a float, higher is better. Other components use
-            ``"relevance_score"``. If None, documents are returned as they were added. Components
-            that compare whole documents need this, such as ``MultiQueryRetriever``.
-        place: Whether the metadata has the ``place`` of the best match: ``report.pdf, page 12, 3.2
-            Results``.
+        score_key: The metadata field for the score, a float. Higher scores are better. Other
+            components use ``"relevance_score"``. If None, documents are returned as they were
+            added. Components that compare whole documents, such as ``MultiQueryRetriever``, require
+            None.
+        place: Whether the metadata contains the ``place`` of the best match, such as ``report.pdf,
+            page 12, 3.2 Results``.
         evidence: Whether the metadata lists the matches of smaller groups as ``evidence``.
         graph: The graph for ``add_documents`` and ``delete``. ``from_documents`` sets it.
         search_kwargs: ``k``, ``fetch_k``, ``filter``, ``score_threshold``, ``max_tokens``,
@@ -132,8 +133,8 @@ class NodeGraphRetriever(BaseRetriever):
         >>> document.metadata["evidence"][0]["text"]
         'Black tea is not.'
 
-        A call takes ``k``, ``fetch_k``, ``filter``, ``score_threshold``, ``max_tokens``,
-        ``phrases`` and ``weights``. The call's filter is added to the retriever's:
+        A call accepts ``k``, ``fetch_k``, ``filter``, ``score_threshold``, ``max_tokens``,
+        ``phrases`` and ``weights``. The call's filter is added to the retriever's filter:
 
         >>> retriever.invoke("tea", k=1, filter={"language": "en"})
         []
@@ -168,7 +169,7 @@ class NodeGraphRetriever(BaseRetriever):
     evidence: bool = False
 
     def __init_subclass__(cls, **settings: Any) -> None:
-        """Let the async search of a subclass that replaces only the sync search run the latter."""
+        """Make the async search call the sync search if a subclass overrides only the latter."""
         names = vars(cls)
         if "_get_relevant_documents" in names and "_aget_relevant_documents" not in names:
             search: Any = _search_in_thread
@@ -264,18 +265,19 @@ class NodeGraphRetriever(BaseRetriever):
         tags: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> Self:
-        """Create a retriever of documents. See ``from_graph`` for the other arguments.
+        """Create a retriever for documents. See ``from_graph`` for the other arguments.
 
         The documents are copied and embedded. Their sentences are embedded at the first search.
-        Without an ``embedding`` model, words are searched. ``ids`` are used instead of the
-        documents' own. The default id is a hash of text and metadata, so a
-        document that is added twice is stored once. ``store`` is the path of a file for the graph,
-        which keeps its documents if it exists. Without a path, the graph is in memory.
+        Without an ``embedding`` model, words are searched. ``ids`` replace the documents' own ids.
+        The default id is a hash of text and metadata, so a document that is added twice is stored
+        once. ``store`` is the path of a file for the graph. An existing file keeps its documents.
+        Without a path, the graph is in memory.
 
         Raises:
             EmbeddingError: If the embedding model fails.
             TypeError: If an argument is unknown.
-            ValueError: If the numbers of documents and ids differ, or two documents have one id.
+            ValueError: If the numbers of documents and ids differ, or two documents have the same
+                id.
         """
         retriever = cls.from_graph(
             NodeGraph(embed=embedding, store=store),
@@ -344,7 +346,7 @@ class NodeGraphRetriever(BaseRetriever):
         tags: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> Self:
-        """Create a retriever of texts. See ``from_documents``."""
+        """Create a retriever for texts. See ``from_documents``."""
         return cls.from_documents(
             text_documents(texts, metadatas),
             embedding,
@@ -409,13 +411,13 @@ class NodeGraphRetriever(BaseRetriever):
         tags: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> Self:
-        """Create a retriever of the documents of a graph, including later documents.
+        """Create a retriever for a graph's documents, including documents that are added later.
 
-        By default, the words and, if the graph has an embedding model, the vectors of documents
-        and of sentences are searched (``DefaultRetriever``). Missing vectors are computed at the
-        first search; ``embed_keys=[]`` searches words alone. A ``similarity``, a
-        group or a splitter selects a single search (``Retriever``): of the group, of the vectors of
-        sentences, or of the words of documents.
+        By default, the words and, if the graph has an embedding model, the vectors of documents and
+        of sentences are searched (``DefaultRetriever``). Missing vectors are computed at the first
+        search; ``embed_keys=[]`` searches words alone. A ``similarity``, a group or a splitter
+        selects a single search (``Retriever``) instead. It searches the group, the vectors of
+        sentences, or the words of documents.
 
         Args:
             graph: The graph.
@@ -423,27 +425,29 @@ class NodeGraphRetriever(BaseRetriever):
             parent_splitter: A splitter for the chunks to return. None means whole documents.
             group: The group to search, instead of a ``child_splitter``.
             target: The group to return, instead of a ``parent_splitter``. None means documents.
-            similarity: The similarity of a single search. None means cosine if the graph has a
-                model, otherwise BM25.
+            similarity: The similarity of a single search. Defaults to cosine if the graph has a
+                model, and otherwise to BM25.
             index: The index of vectors, such as ``as_index(vector_store)``. None means the
                 built-in one.
             embed_keys: The keys of the embedding models to search with. None means all models.
-            follow_links: Whether the default search follows links between passages. If None, it
-                decides by the corpus.
-            lift: How the scores of hits in one target count in a single search: ``"max"``,
-                ``"sum"`` or ``"mean"``. None means ``"max"``.
+            follow_links: Whether the default search follows links between passages. If None, this
+                depends on the corpus.
+            lift: How a single search combines the scores of hits in the same target: ``"max"``,
+                ``"sum"`` or ``"mean"``. Defaults to ``"max"``.
             strategy: ``"rewrite"``, ``"multi_query"``, ``"hyde"``, ``"sub_question"``,
-                ``"multi_step"`` or ``"self_query"``: queries and conditions that ``llm`` writes.
-            llm: The model of the strategy: a LangChain model, or any other that ``LLM`` takes.
-            k: The maximum number of documents. If None, 4, or with ``max_tokens`` as many as fit.
-            fetch_k: See the class, as for the arguments below.
+                ``"multi_step"`` or ``"self_query"``. ``llm`` writes its queries and conditions.
+            llm: The model of the strategy: a LangChain model, or any other model that ``LLM``
+                accepts.
+            k: The maximum number of documents. Defaults to 4, or with ``max_tokens``, to as many as
+                fit.
+            fetch_k: See the class, which also describes the arguments below.
             filter: Conditions on metadata.
             score_threshold: The minimum score.
             max_tokens: The maximum number of tokens of all documents together.
             phrases: How results with quoted phrases are treated.
             weights: The weights of words and vectors.
             score_key: The metadata field for the score.
-            place: Whether the metadata has the place of the best match.
+            place: Whether the metadata contains the place of the best match.
             evidence: Whether the metadata lists the matches.
             search_kwargs: Options of a call as a mapping.
             name: The name of the retriever's runs.
@@ -504,14 +508,15 @@ class NodeGraphRetriever(BaseRetriever):
     def add_documents(
         self, documents: Iterable[Document], *, ids: Sequence[str | None] | None = None
     ) -> list[str]:
-        """Add documents, or update documents with an existing id, all or none. Return their ids.
+        """Add documents, or update those with an existing id, and return their ids.
 
-        Documents are embedded first, if the retriever compares their vectors.
+        Either all documents are added or none. They are embedded first if the retriever compares
+        their vectors.
 
         Raises:
             EmbeddingError: If the embedding model fails. No document is added.
-            ValueError: If the numbers of documents and ids differ, two documents have one id, or
-                the retriever has no graph.
+            ValueError: If the numbers of documents and ids differ, two documents have the same id,
+                or the retriever has no graph.
         """
         if self.graph is None:
             raise ValueError("add_documents requires a graph: NodeGraphRetriever(..., graph=graph)")
@@ -540,7 +545,7 @@ class NodeGraphRetriever(BaseRetriever):
 
     @property
     def native_retriever(self) -> RetrieverProtocol:
-        """The nodekin retriever, with the fields of this retriever."""
+        """The nodekin retriever with this retriever's settings."""
         return self._configured()
 
     def _configured(
@@ -553,7 +558,7 @@ class NodeGraphRetriever(BaseRetriever):
         phrases: Phrases | None = None,
         weights: Mapping[str, float] | None = None,
     ) -> RetrieverProtocol:
-        """Return the nodekin retriever of a call. Options that are not given are the fields."""
+        """Return the nodekin retriever for a call. Missing options are taken from the fields."""
         threshold = self.score_threshold if score_threshold is None else score_threshold
         return configured(
             self.retriever,
@@ -579,8 +584,8 @@ class NodeGraphRetriever(BaseRetriever):
                 retriever's filter.
 
         Raises:
-            TypeError: If an argument is unknown, or ``_get_relevant_documents`` of a subclass does
-                not take it.
+            TypeError: If an argument is unknown, or a subclass's ``_get_relevant_documents`` does
+                not accept it.
         """
         with self._config_context(config, kwargs):
             return super().invoke(input, **kwargs)
@@ -606,7 +611,7 @@ class NodeGraphRetriever(BaseRetriever):
         return config_context(config)
 
     def _check_options_are_taken(self, options: Mapping[str, Any]) -> None:
-        """Check that the search of a subclass takes the options, which LangChain would drop."""
+        """Check that a subclass's search accepts the options, since LangChain would drop them."""
         search = self._get_relevant_documents
         if takes_any_keyword(search):
             return
@@ -655,7 +660,8 @@ class NodeGraphRetriever(BaseRetriever):
 def applies_filter(retriever: BaseRetriever) -> bool:
     """Return whether a retriever applies the ``filter`` of a call.
 
-    A subclass that replaces the search applies it if each replaced method has this parameter.
+    A subclass that overrides the search applies the filter if each overridden method has this
+    parameter.
     """
     if not isinstance(retriever, NodeGraphRetriever):
         return False

@@ -54,9 +54,9 @@ def retriever_tool(
 ) -> StructuredTool:
     """Return a tool for agents that searches with a retriever.
 
-    The model reads numbered passages for citations. Each line of a passage is marked, so that no
-    passage can imitate another passage. The documents are the ``artifact`` of the tool's message,
-    with a ``place`` if the retriever is nodekin's.
+    The model reads numbered passages that it can cite. Each line of a passage is marked, so that no
+    passage can imitate another passage. The documents are the ``artifact`` of the tool's message.
+    They have a ``place`` if the retriever is nodekin's.
 
     Invalid arguments and failures of an embedding model, reranker or server are returned to the
     model as a message. Other errors end the agent's run.
@@ -65,9 +65,9 @@ def retriever_tool(
         retriever: The retriever.
         name: The name of the tool, for the model.
         description: When to use the tool, for the model.
-        conditions: A function that returns the filter of a run for its config, such as ``lambda
-            config: {"tenant": config["configurable"]["tenant"]}``. The model cannot see or change
-            the filter. If the function raises or returns no conditions, nothing is searched.
+        conditions: A function that takes the config of a run and returns its filter, such as
+            ``lambda config: {"tenant": config["configurable"]["tenant"]}``. The model cannot see or
+            change the filter. If the function raises or returns no conditions, nothing is searched.
         show: Metadata fields that the model reads with each passage.
 
     Raises:
@@ -138,7 +138,7 @@ class _SearchTool:
         return _with_places(searching), config
 
     def _filters(self, config: RunnableConfig) -> dict[str, Any]:
-        """Return the filter of a run as an argument."""
+        """Return the filter of a run as a keyword argument."""
         if self.conditions is None:
             return {}
         filters = self.conditions(config)
@@ -152,7 +152,7 @@ class _SearchTool:
 def _filtering(retriever: BaseRetriever) -> BaseRetriever:
     """Return a retriever that applies the filter of a call.
 
-    The results of other retrievers, and of subclasses that do not take a filter, are checked.
+    If a retriever or a subclass does not accept a filter, its results are checked instead.
 
     Raises:
         ValueError: If the retriever cannot be filtered.
@@ -162,7 +162,7 @@ def _filtering(retriever: BaseRetriever) -> BaseRetriever:
 
 
 def _with_places(retriever: BaseRetriever) -> BaseRetriever:
-    """Return a retriever that gives the place of each document, if it is a retriever of nodekin."""
+    """If the retriever is nodekin's, return a copy that adds the place of each document."""
     if isinstance(retriever, NodeGraphRetriever):
         return retriever.model_copy(update={"place": True})
     return retriever
@@ -199,7 +199,7 @@ def _passages(documents: Sequence[Document], show: Sequence[str]) -> str:
 
 @contextmanager
 def _errors_for_model(tool: str) -> Iterator[None]:
-    """Turn errors that the model can react to into messages for the model."""
+    """Convert errors that the model can react to into messages for the model."""
     try:
         yield
     except ToolError as error:
@@ -219,7 +219,7 @@ def corpus_toolkit(tools: CorpusTools, *, prefix: str = "") -> list[StructuredTo
 
     Args:
         tools: The tools.
-        prefix: The start of the names, for agents with several corpora: ``"tea_"``.
+        prefix: The prefix of the names, such as ``"tea_"``, for agents with several corpora.
 
     Raises:
         TypeError: If the tools are not ``CorpusTools``.
@@ -256,7 +256,7 @@ class _CorpusTool:
     name: str
 
     def call(self, **arguments: Any) -> tuple[str, dict[str, Any]]:
-        """Return the output as text and as JSON values, which a saved state keeps."""
+        """Return the output as text, and as JSON values that an agent's saved state can contain."""
         with _errors_for_model(self.name):
             output = self.tools.call(self.name, arguments)
             return output.text, output.to_dict()

@@ -40,24 +40,24 @@ def transform_query(
     fails.
 
     Args:
-        llm: The model: a LangChain model, or any other model that ``LLM`` takes.
+        llm: The model: a LangChain model, or any other model that ``LLM`` accepts.
         transform: ``"rewrite"``, ``"expand"`` (several phrasings), ``"decompose"`` (simpler
             questions), ``"hyde"`` (a passage that could be the answer) or ``"route"`` (the name of
             one of the ``routes``).
-        output: ``"texts"`` for a list, ``"text"`` for its first text.
+        output: ``"texts"`` for a list of texts, or ``"text"`` for the first text of this list.
         max_queries: The maximum number of phrasings or questions.
         include_query: Whether the query itself is one of the texts. If None, the transform decides.
         routes: The descriptions of the routes, by name.
         default: The route if the model fails. None means the first one.
-        prompt: Replaces the built-in prompt, also by a LangChain prompt template.
+        prompt: Replaces the built-in prompt. It may be a LangChain prompt template.
         language: The language of the prompt. None means the language of the query.
-        retries: The number of repeated calls if an answer cannot be parsed. None: 1.
+        retries: The number of repeated calls if an answer cannot be parsed. Defaults to 1.
         timeout: Seconds per model call. If None, the model's client decides.
-        on_error: ``"keep"`` returns the query itself if the model fails, ``"raise"`` raises the
-            error. None means ``"keep"``.
+        on_error: What to do if the model fails: ``"keep"`` returns the query itself, and
+            ``"raise"`` raises the error. Defaults to ``"keep"``.
 
     Raises:
-        TypeError: If the model or an option is wrong.
+        TypeError: If the model or an option has the wrong type.
         ValueError: If the transform is unknown, or an option is out of range.
 
     Example:

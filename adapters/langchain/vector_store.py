@@ -45,21 +45,21 @@ class NodeGraphVectorStore(VectorStore):
 
     For other code, ``NodeGraphRetriever`` searches better: by words, vectors and links.
 
-    Documents are added. With a group below them, such as ``"MediumChunk"``, the nodes of this group
-    are searched and returned, or their documents with ``target="ROOT"``. A changed document is
-    updated in all groups. Documents are embedded when they are added, and nodes of other groups at
-    the first search, each text once.
+    By default, whole documents are searched. With a smaller ``group``, such as ``"MediumChunk"``,
+    the nodes of this group are searched and returned, or their documents with ``target="ROOT"``. A
+    changed document is updated in all groups. Documents are embedded when they are added, and nodes
+    of other groups at the first search. Each text is embedded once.
 
     Setup:
         ``pip install "nodekin[langchain]"``
 
     Key init args:
-        embedding: The embedding model. Without a model, words are searched. For an existing graph,
-            write ``NodeGraphVectorStore.from_graph(graph)``.
+        embedding: The embedding model. Without a model, words are searched. To use an existing
+            graph, call ``NodeGraphVectorStore.from_graph(graph)``.
         group: The group to search.
-        similarity: As in ``Retriever``. None means ``"cosine"``, or ``"bm25"`` without a model.
-        store: The path of a file for the new graph. If None, in memory.
-        filter: Conditions on metadata for all searches. Conditions of a search are added.
+        similarity: As in ``Retriever``. Defaults to ``"cosine"``, or to ``"bm25"`` without a model.
+        store: The path of a file for the new graph. If None, the graph is in memory.
+        filter: Conditions on metadata for all searches. The conditions of each search are added.
         score_key: The metadata field for scores. If None, documents are returned unchanged.
         relevance_score_fn: Converts a score to a number from 0 to 1. Defaults to the score
             itself for ``"cosine"``, and ``score / (1 + score)`` for ``"bm25"``.
@@ -68,8 +68,10 @@ class NodeGraphVectorStore(VectorStore):
         index: The index of vectors, such as ``as_index(vector_store)``. None means the built-in
             one.
         embed_keys: The keys of the embedding models to search with.
-        lift: How the scores of hits in one target count: ``"max"``, ``"sum"`` or ``"mean"``.
-        fetch_k: The number of hits to consider before lifting. If None, as many as ``k`` need.
+        lift: How the scores of hits in the same target are combined: ``"max"``, ``"sum"`` or
+            ``"mean"``.
+        fetch_k: The number of hits to consider before lifting. If None, as many as ``k`` documents
+            require.
 
     Instantiate:
         >>> from langchain_core.documents import Document
@@ -188,7 +190,7 @@ class NodeGraphVectorStore(VectorStore):
             relevance_score_fn: Converts a score to a number from 0 to 1.
             index: The index of vectors.
             embed_keys: The keys of the embedding models.
-            lift: How the scores of hits in one target count.
+            lift: How the scores of hits in the same target are combined.
             fetch_k: The number of hits to consider before lifting.
 
         Raises:
@@ -228,7 +230,7 @@ class NodeGraphVectorStore(VectorStore):
 
     @property
     def embeddings(self) -> Embeddings | None:
-        """The LangChain model of the graph. None means no model, or a model of another kind."""
+        """The graph's LangChain model, or None if it has no model or a different kind of model."""
         keys = self.retriever.embed_keys
         embed = self.graph.embeddings.embedder(keys[0]).embed if keys else None
         model = getattr(embed, "__self__", None)
@@ -255,7 +257,7 @@ class NodeGraphVectorStore(VectorStore):
         lift: Lift | None = None,
         fetch_k: int | None = None,
     ) -> Self:
-        """Create a vector store of documents. See the class for the other arguments."""
+        """Create a vector store for documents. See the class for the other arguments."""
         vector_store = cls(
             embedding,
             store=store,
@@ -296,7 +298,7 @@ class NodeGraphVectorStore(VectorStore):
         lift: Lift | None = None,
         fetch_k: int | None = None,
     ) -> Self:
-        """Create a vector store of texts. See the class for the other arguments."""
+        """Create a vector store for texts. See the class for the other arguments."""
         return cls.from_documents(
             text_documents(texts, metadatas),
             embedding,
@@ -343,7 +345,7 @@ class NodeGraphVectorStore(VectorStore):
         lift: Lift | None = None,
         fetch_k: int | None = None,
     ) -> Self:
-        """Open the file of ``save_local``. Changes of the store are changes of the file.
+        """Open a file written by ``save_local``. Changes to the store are written to the file.
 
         ``index_name`` is the name of the file in the folder, without its suffix. FAISS's argument
         ``allow_dangerous_deserialization`` is ignored, since nothing is unpickled. See the class
@@ -381,19 +383,22 @@ class NodeGraphVectorStore(VectorStore):
         batch_size: int | None = None,
         **kwargs: Any,
     ) -> list[str]:
-        """Add documents, or update documents with an existing id, all or none. Return their ids.
+        """Add documents, or update those with an existing id. Return their ids.
 
         Args:
-            documents: The documents. They are copied.
-            ids: Ids instead of the documents' own. The default id is a hash of text and metadata.
-            batch_size: An argument of ``index()``. Ignored: all documents are added together.
-            **kwargs: Not allowed, except for ``current_time`` of LangChain's time-weighted
-                retriever, whose documents have the time in their metadata.
+            documents: The documents. They are copied. Either all of them are added or none.
+            ids: Ids that replace the documents' own ids. The default id is a hash of text and
+                metadata.
+            batch_size: An argument of ``index()``. It is ignored, since all documents are added
+                together.
+            **kwargs: Only ``current_time`` is allowed, which LangChain's time-weighted retriever
+                passes. Its documents contain the time in their metadata.
 
         Raises:
             EmbeddingError: If the embedding model fails. No document is added.
             TypeError: If an argument is unknown.
-            ValueError: If the numbers of documents and ids differ, or two documents have one id.
+            ValueError: If the numbers of documents and ids differ, or two documents have the same
+                id.
         """
         check_names("add_documents", kwargs, ("current_time",))
         keys = document_keys(self.retriever, self.graph)

@@ -27,7 +27,7 @@ _FINGERPRINT = "made_of"
 
 _REQUIRED = ("similarity_search_by_vector", "delete")
 
-_SAME_MODEL = 0.99  # lowest cosine of two vectors of one text by one model
+_SAME_MODEL = 0.99  # lowest cosine of two vectors that one model returns for the same text
 
 
 def as_index(store: VectorStore | MakeStore, *, name: str | None = None) -> StoreIndexes:
@@ -37,16 +37,17 @@ def as_index(store: VectorStore | MakeStore, *, name: str | None = None) -> Stor
     the next search. Targets, filters, fusions, recursion and scores work as with the built-in
     index, which is faster on one machine. See ``docs/stores.md``, "Engines".
 
-    The store returns candidates by the query's vector; cosines are computed from the graph's
-    vectors. The graph records the rows, so a new process checks only a sample. Lost rows are
-    written again. Other rows in the store are ignored.
+    The store returns candidates for the query's vector. Cosines are computed from the graph's
+    vectors. The graph records the written rows, so a new process checks only a sample. Lost rows
+    are rewritten. Foreign rows in the store are ignored.
 
     Args:
-        store: A function that creates the store of a group, from a LangChain embedding model
-            that returns the graph's vectors, and the name of the group. Or a store for one graph
-            and one of its embeddings, shared by several groups (searches are slower). Its model
-            must be the graph's, best ``GraphEmbeddings(graph)``. Without it, a store that does not
-            compare cosines needs vectors of unit length.
+        store: A function that creates the store of a group. Its arguments are a LangChain embedding
+            model that returns the graph's vectors, and the group's name. A single store is also
+            accepted, for one graph and one of its embeddings. All groups share it, which makes
+            searches slower. The store's model must be the graph's, preferably
+            ``GraphEmbeddings(graph)``. With other models, a store that does not compare cosines
+            needs vectors of unit length.
         name: A name by which a later process recognizes the store. It is required if the graph is
             in a file and the store has neither a name nor an address, such as a store in memory.
 
@@ -102,7 +103,7 @@ class LangChainBackend(VectorBackend):
     def stored(self, ids: Sequence[str]) -> dict[str, str] | None:
         """Return the fingerprints of the stored nodes.
 
-        None means that the store has no look-up by id.
+        Return None if the store cannot look up ids.
         """
         try:
             documents = self._store.get_by_ids(ids)
@@ -123,10 +124,10 @@ class LangChainBackend(VectorBackend):
             )
 
     def add(self, nodes: Sequence[EmbeddedNode]) -> None:
-        """Add nodes. The store embeds their texts; ``GraphEmbeddings`` returns stored vectors.
+        """Add nodes. The store embeds their texts, and ``GraphEmbeddings`` returns stored vectors.
 
         Raises:
-            ValueError: If the store's model is not the graph's.
+            ValueError: If the store's model is not the graph's model.
         """
         self._check_model(nodes[0].text, nodes[0].vector)
         documents = [
@@ -141,7 +142,7 @@ class LangChainBackend(VectorBackend):
         self._store.add_documents(documents, ids=[row.node.id for row in nodes])
 
     def _check_model(self, text: str, vector: npt.NDArray[np.float32]) -> None:
-        """Compare the store's model with the graph's, by one text."""
+        """Compare the store's model with the graph's model, using one text."""
         model = self._store.embeddings
         if self._checked or model is None:
             return
@@ -172,12 +173,12 @@ class GraphEmbeddings(Embeddings):
     """A LangChain embedding model that returns a graph's vectors, with unit length.
 
     The graph's own model may be a function, or a model of LlamaIndex or sentence-transformers.
-    Vectors are cached by the graph. With unit length, stores that compare by inner product or by
-    L2 rank like stores that compare cosines.
+    Vectors are cached by the graph. With unit length, stores that compare by inner product or by L2
+    rank nodes like stores that compare cosines.
 
     Args:
         graph: The node graph.
-        key: The key of the graph's model. Optional in a graph with one model.
+        key: The key of the graph's model. It is optional if the graph has one model.
 
     Raises:
         LookupError: If the key is unknown, or missing in a graph with several models.
