@@ -155,14 +155,17 @@ class _SharedWork:
 
     def _send(self) -> None:
         """Give items to the processes that are free. Another thread calls it after each result."""
-        with self._lock:
-            while self._unsent:
+        while True:
+            with self._lock:
+                if not self._unsent:
+                    return
                 result = self._unsent[0]
                 reply = self._workers.submit(self._function, result.item)
                 if reply is None:
                     return
                 self._unsent.popleft()
-                reply.add_done_callback(partial(self._receive, result))
+            # Not under the lock: if the result has arrived, the callback is called here.
+            reply.add_done_callback(partial(self._receive, result))
 
     def _receive(self, result: _Result, reply: Future[Any]) -> None:
         error = reply.exception()

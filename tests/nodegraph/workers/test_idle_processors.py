@@ -3,8 +3,10 @@
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import wait
 from contextlib import closing
 from typing import Any
 
@@ -59,6 +61,23 @@ def test_short_work_is_done_in_this_process() -> None:
         is_elsewhere for _, is_elsewhere in results(*range(1, 20), is_worth=lambda item: item > 1)
     )
     assert results() == []
+
+
+def test_results_that_arrive_immediately_are_received(monkeypatch, workers) -> None:
+    submit = workers.submit
+
+    def submit_and_wait(function: Callable[[Any], Any], item: Any) -> Any:
+        reply = submit(function, item)
+        if reply is not None:
+            wait([reply], timeout=20)
+        return reply
+
+    monkeypatch.setattr(workers, "submit", submit_and_wait)
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.extend(results(*range(1, 7))), daemon=True)
+    thread.start()
+    thread.join(20)
+    assert [square for square, _ in found] == SQUARES
 
 
 def test_error_has_its_own_type() -> None:
