@@ -21,12 +21,12 @@ PUBLISHED = False
 EXTRA = "files"
 CHECKOUT = {
     "README.md": "nodekin is not on PyPI yet. Install it from a checkout of this repository, with "
-    "the readers of PDF, Office, web pages and e-books:",
+    "the readers for PDF, Office, web pages and e-books:",
     "README.zh.md": "nodekin 还没有发布到 PyPI。在本仓库的目录里安装，"
     "连同 PDF、Office、网页和电子书的读取器：",
 }
 INDEX = {
-    "README.md": "Install it with the readers of PDF, Office, web pages and e-books:",
+    "README.md": "Install it with the readers for PDF, Office, web pages and e-books:",
     "README.zh.md": "安装，连同 PDF、Office、网页和电子书的读取器：",
 }
 _INSTALL = re.compile(r"(?<=^<!-- install -->\n\n).*?(?=^<!-- end of install -->$)", re.M | re.S)
