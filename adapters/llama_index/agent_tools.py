@@ -18,13 +18,13 @@ _TYPES = {"string": str, "integer": int, "boolean": bool, "object": dict[str, An
 def corpus_toolkit(tools: CorpusTools, *, prefix: str = "") -> list[FunctionTool]:
     """Convert the six tools of a corpus to LlamaIndex tools.
 
-    Names, descriptions, arguments and texts equal the tools of ``CorpusTools`` and of the MCP
-    server. An invalid call returns an error text for the model. ``raw_output`` is the return value
-    of ``CorpusTools.call``.
+    Names, descriptions, arguments and texts are the same as in ``CorpusTools`` and in the MCP
+    server. An invalid call returns an error message for the model. ``raw_output`` is the return
+    value of ``CorpusTools.call``.
 
     Args:
         tools: The tools.
-        prefix: A prefix of the names, for agents with several corpora: ``"tea_"``.
+        prefix: A prefix for the names, such as ``"tea_"``, for agents with several corpora.
 
     Raises:
         TypeError: If ``tools`` is not a ``CorpusTools``.

@@ -30,7 +30,7 @@ _MEDIA = ("image_resource", "audio_resource", "video_resource")
 
 
 def _record(node: BaseNode) -> dict[str, Any]:
-    """Return a node as JSON data, with the bytes of its media."""
+    """Return a node as JSON data, including the bytes of its media."""
     record = doc_to_json(node)
     for name in _MEDIA:  # LlamaIndex omits the bytes
         if content := getattr(getattr(node, name, None), "data", None):
@@ -39,7 +39,7 @@ def _record(node: BaseNode) -> dict[str, Any]:
 
 
 class GraphRecords(BaseKVStore):
-    """Records of LlamaIndex as JSON in a graph's store, outside the documents.
+    """LlamaIndex's records as JSON in a graph's store, separate from the documents.
 
     Args:
         graph: The node graph.
@@ -73,7 +73,7 @@ class GraphRecords(BaseKVStore):
         return self.get_many(None, collection)
 
     def get_many(self, keys: Sequence[str] | None, collection: str) -> dict[str, dict[str, Any]]:
-        """Return the existing records of some keys. None means all records."""
+        """Return the existing records for some keys, or all records if ``keys`` is None."""
         rows = self._graph.reader.values(_kind(collection), keys)
         return {key: json.loads(value) for key, value in rows.items()}
 
@@ -117,7 +117,7 @@ class GraphDocstore(KVDocumentStore):
         batch_size: int | None = None,
         store_text: bool = True,
     ) -> None:
-        """Add nodes, or replace the nodes with their ids, in linear time."""
+        """Add nodes in linear time. Nodes with existing ids are replaced."""
         nodes = {node.node_id: _record(node) for node in docs}
         hashes = {node.node_id: {"doc_hash": node.hash} for node in docs}
         of_sources = [(node.ref_doc_id, node) for node in docs if node.ref_doc_id]
@@ -148,15 +148,15 @@ class GraphDocstore(KVDocumentStore):
     adelete_ref_doc = in_thread(delete_ref_doc)
 
     def nodes_of(self, ref_doc_id: str) -> list[str]:
-        """Return the ids of a source document's nodes, without nodes that have moved."""
+        """Return the ids of a source document's nodes, except for nodes that have moved."""
         info = self.get_ref_doc_info(ref_doc_id) or RefDocInfo()
         hashes = self.records.get_many(info.node_ids, _HASHES)
         return [i for i, record in hashes.items() if record.get("ref_doc_id") == ref_doc_id]
 
     def given_nodes(self, nodes: Sequence[Node]) -> dict[str, BaseNode]:
-        """Return the given nodes above nodes of the graph, by id.
+        """For nodes of the graph, return the given nodes that contain them, by id.
 
-        The given node of a document of the graph has the document's metadata.
+        A given node has the current metadata of its document in the graph.
         """
         documents = {node.document_id or node.id for node in nodes}
         records = self.records.get_many([*documents], _NODES)
@@ -166,7 +166,7 @@ class GraphDocstore(KVDocumentStore):
         return {node_id: json_to_doc(record) for node_id, record in records.items()}
 
     def persist(self, persist_path: str = DEFAULT_PERSIST_PATH, fs: Any = None) -> None:
-        """Write a file that ``SimpleDocumentStore`` reads, with the vectors of the nodes."""
+        """Write a file that ``SimpleDocumentStore`` can read, including the nodes' vectors."""
         data = {name: self.records.get_all(name) for name in _OF_DOCUMENTS}
         if self.keeps_vectors and self.graph.embeddings.embedders:
             nodes = self.graph.nodes(ROOT)

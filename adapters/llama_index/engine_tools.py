@@ -1,4 +1,4 @@
-"""Sub-questions that query engines of LlamaIndex answer."""
+"""Sub-questions that are answered by LlamaIndex's query engines."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from .retriever import NodeGraphRetriever
 
 
 class EngineRetriever(BaseRetriever):
-    """A retriever around a query engine of LlamaIndex, which is queried as a whole.
+    """A retriever around a LlamaIndex query engine, which is queried as a whole.
 
     The answer is the only result, and its source nodes are the sources of the answer. Without a
     text (``response_mode="no_text"``), the source nodes are the results.
@@ -72,7 +72,7 @@ class EngineRetriever(BaseRetriever):
         return f"EngineRetriever({self.engine_name!r})"
 
     def without_answers(self) -> EngineRetriever:
-        """Return a retriever that retrieves without answers if the engine can."""
+        """Return a retriever that skips the answer if the engine can retrieve alone."""
         return EngineRetriever(self.engine, self.engine_name, answers=False)
 
     async def search_all(
@@ -81,7 +81,7 @@ class EngineRetriever(BaseRetriever):
         """Return the results of each query. A blank query has no results.
 
         Raises:
-            ValueError: If conditions are given that the engine does not apply.
+            ValueError: If the engine cannot apply the given conditions.
         """
         conditions = all_of(RESTRICTION.get(), filters)
         if conditions and not self.takes_filters:
@@ -136,9 +136,10 @@ def _complete(response: RESPONSE_TYPE) -> RESPONSE_TYPE:
 
 
 def _retrieves_alone(engine: BaseQueryEngine) -> bool:
-    """Return whether ``retrieve`` of an engine returns the sources that ``query`` would have.
+    """Return whether the engine's ``retrieve`` returns the sources that ``query`` would use.
 
-    A class that replaces ``query`` may remove sources there, so it has to replace ``retrieve``.
+    A class that overrides ``query`` may remove sources there, so it must also override
+    ``retrieve``.
     """
     if not isinstance(engine, RetrieverQueryEngine):
         return False
@@ -151,15 +152,16 @@ def _retrieves_alone(engine: BaseQueryEngine) -> bool:
 
 
 class EngineSubQuestions(SubQuestionRetriever):
-    """Sub-questions in which the sources of an engine's answer are the results of a part.
+    """Sub-questions whose results are the sources of an engine's answer.
 
-    The text of the answer is the answer of the part. An answer without sources is a result.
+    The text of the engine's answer is the answer to the sub-question. An answer without sources is
+    itself a result.
     """
 
     async def search_groups(
         self, variants: Variants, limit: int | None, filters: Filters | None
     ) -> list[list[VariantResults]]:
-        """Search all variants, in one call per retriever. The results contain the errors."""
+        """Search all variants, with one call per retriever. The results include the errors."""
         rankings = await super().search_groups(variants, limit, filters)
         return [[_with_sources(ranking) for ranking in of_query] for of_query in rankings]
 
@@ -169,7 +171,7 @@ class EngineSubQuestions(SubQuestionRetriever):
 
 
 def _without_answers(retriever: RetrieverProtocol) -> RetrieverProtocol:
-    """Return a retriever of a tool that retrieves without answers if its engine can."""
+    """Return a tool's retriever without answers, if its engine can retrieve alone."""
     if isinstance(retriever, EngineRetriever):
         return retriever.without_answers()
     if isinstance(retriever, PostprocessedRetriever):
@@ -178,7 +180,7 @@ def _without_answers(retriever: RetrieverProtocol) -> RetrieverProtocol:
 
 
 def _with_sources(ranking: VariantResults) -> VariantResults:
-    """Return the results of a part with the sources of its answer instead of the answer."""
+    """Return the results of a sub-question. Its answer is replaced by the answer's sources."""
     if ranking.answer is None:
         return ranking
     answer = ranking.results[0].node

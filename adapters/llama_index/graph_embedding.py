@@ -1,4 +1,4 @@
-"""An embedding model of a graph as a model of LlamaIndex."""
+"""A graph's embedding model as a LlamaIndex model."""
 
 from __future__ import annotations
 
@@ -13,16 +13,13 @@ from .nodes import NamedByClass
 
 
 def embedding_of(graph: NodeGraph) -> BaseEmbedding | None:
-    """Return the first embedding model of a graph as a LlamaIndex model.
-
-    None means that there is none.
-    """
+    """Return a graph's first embedding model as a LlamaIndex model, or None if it has no model."""
     key = next(iter(graph.embeddings.embedders), None)
     return None if key is None else GraphEmbedding(graph, key)
 
 
 class GraphEmbedding(NamedByClass, BaseEmbedding):
-    """An embedding model of a graph as a LlamaIndex model. Vectors are cached in the graph.
+    """A graph's embedding model as a LlamaIndex model. Vectors are cached in the graph.
 
     Args:
         graph: The graph.

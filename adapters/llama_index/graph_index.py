@@ -63,7 +63,7 @@ NODES = "node"
 
 SENTENCES = "sentence"
 
-# The texts whose vectors the default search compares, by the group that is searched.
+# The texts whose vectors the default search compares, for each group to search.
 _COMPARED: Mapping[str, Literal["both", "passages"]] = {NODES: "passages", SENTENCES: "both"}
 
 _TOP_K = 2  # LlamaIndex's default
@@ -84,7 +84,7 @@ class GraphStruct(IndexDict):
     """The record of an index in LlamaIndex's index store.
 
     Attributes:
-        similarity: The similarity. None means the default search.
+        similarity: The similarity. If None, the default search is used.
         group: The group that is searched.
     """
 
@@ -97,7 +97,7 @@ class GraphStruct(IndexDict):
         return "nodekin_graph"
 
     def to_json(self, *args: Any, **options: Any) -> str:
-        """Return the record as JSON, faster than by dataclasses_json."""
+        """Return the record as JSON, faster than dataclasses_json does."""
         return json.dumps(vars(self))
 
 
@@ -105,29 +105,30 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
     """A LlamaIndex index whose nodes are the documents of a node graph.
 
     Use it like ``VectorStoreIndex``: insert, update and delete documents and nodes, persist and
-    load. Given nodes are returned unchanged, with their class, and are searched by their words and
-    vectors. Evidence names the matching sentence. Nodes are embedded when they are added, and the
-    sentences of documents at the first search. Without an embedding model, words alone are
-    searched, and the log has one line.
+    load. The index searches the words and vectors of its nodes, and returns the given nodes
+    unchanged, with their class. Evidence names the matching sentence. Nodes are embedded when they
+    are added, and the sentences of documents at the first search. Without an embedding model, words
+    alone are searched, and a warning is logged.
 
     Args:
         nodes: The nodes, of any LlamaIndex class.
         embed_model: Any embedding model that ``NodeGraph`` accepts. None means
             ``Settings.embed_model``.
-        similarity: ``"cosine"``, ``"bm25"`` or another similarity. Scores are then those of the
-            similarity. None means words and vectors, fused by the default search.
+        similarity: ``"cosine"``, ``"bm25"`` or another similarity, which also determines the
+            scores. If None, the default search fuses words and vectors.
         group: The group that is searched: ``"node"``, ``"sentence"``, or a group of
             ``index.graph``. Results are always nodes. Defaults to ``"node"``.
-        store: The path of a file for the graph. None means memory.
-        storage_context: As in LlamaIndex. An empty docstore is replaced by the index's docstore. A
-            vector store that is not LlamaIndex's simple one keeps the vectors.
+        store: The path of a file for the graph. If None, the graph is in memory.
+        storage_context: As in LlamaIndex. An empty docstore is replaced by the index's docstore.
+            The vectors are stored in the vector store, unless it is LlamaIndex's simple one.
         index_struct: As in LlamaIndex, for ``load_index_from_storage``.
         objects: As in LlamaIndex.
         callback_manager: As in LlamaIndex.
         transformations: As in LlamaIndex.
         show_progress: As in LlamaIndex.
         insert_batch_size: The number of nodes that are written together.
-        use_async: Accepted as in ``VectorStoreIndex``. It has no effect: await ``ainsert_nodes``.
+        use_async: Accepted as in ``VectorStoreIndex``. It has no effect: await ``ainsert_nodes``
+            instead.
         store_nodes_override: Accepted as in ``VectorStoreIndex``. It has no effect, since nodes
             are always stored.
 
@@ -214,11 +215,11 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         self._share_lock()
 
     def _share_lock(self) -> None:
-        """Set the lock, which all indexes of the graph share."""
+        """Set the lock, which is shared by all indexes of the graph."""
         self._lock: Any = self.graph.reader.shared("llama_index lock", threading.RLock)
 
     def _open(self, context: StorageContext, similarity: str | Similarity | None) -> None:
-        """Set what searches need."""
+        """Set the attributes that searches need."""
         self._share_lock()
         is_simple = type(context.vector_store) is SimpleVectorStore
         self._index: Any = (
@@ -251,8 +252,8 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         """Create an index from documents, which ``transformations`` split into nodes.
 
         If ``store`` or the storage context already contains documents, only new and changed
-        documents are added. Without a similarity, the default ``group`` is ``"sentence"``: vectors
-        of nodes and of their sentences are compared.
+        documents are added. Without a similarity, the default ``group`` is ``"sentence"``, so the
+        vectors of nodes and of their sentences are compared.
 
         Args:
             documents: The documents.
@@ -307,8 +308,8 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
             embed_model: As in ``VectorStoreIndex``. It has no effect, since the index has a model.
 
         Raises:
-            TypeError: If it is another vector store, which has vectors only. The message has the
-                line to write instead.
+            TypeError: If it is a different vector store, which contains only vectors. The message
+                shows what to write instead.
         """
         if isinstance(vector_store, NodeGraphVectorStore):
             return cast("NodeGraphIndex", vector_store.index)
@@ -329,7 +330,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
 
     @property
     def vector_store(self) -> NodeGraphVectorStore:
-        """The nodes as a LlamaIndex vector store, with the query modes of vector stores."""
+        """The nodes as a LlamaIndex vector store, which supports the query modes."""
         return NodeGraphVectorStore(self)
 
     @explain_names
@@ -363,14 +364,14 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
             min_score: As for ``NodeGraphRetriever``.
             phrases: As for ``NodeGraphRetriever``.
             weights: As for ``NodeGraphRetriever``.
-            similarity: Another similarity than the index's.
-            group: Another group than the index's.
+            similarity: A similarity that replaces the index's similarity.
+            group: A group that replaces the index's group.
             node_ids: The only nodes to search.
             doc_ids: The only source documents to search.
             vector_store_query_mode: A mode of ``NodeGraphVectorStore``, such as ``"mmr"``, instead
                 of a similarity.
             alpha: The weight of vectors in the mode ``"hybrid"``, from 0 to 1.
-            sparse_top_k: The number of results by words that ``"hybrid"`` fuses.
+            sparse_top_k: The number of word search results that ``"hybrid"`` fuses.
             hybrid_top_k: The number of results of ``"hybrid"``. Defaults to ``similarity_top_k``.
             vector_store_kwargs: ``mmr_threshold``, as in LlamaIndex.
             callback_manager: As in LlamaIndex.
@@ -440,7 +441,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         )
 
     def nodes_of(self, *ref_doc_ids: str) -> list[str]:
-        """Return the ids of the nodes of source documents."""
+        """Return the ids of source documents' nodes."""
         ids: list[str] = []
         for ref_doc_id in ref_doc_ids:
             ids += self._own.nodes_of(ref_doc_id)
@@ -487,8 +488,8 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
             llm: The model. None means ``Settings.llm``.
             similarity_top_k: The number of results.
             filters: Conditions on metadata.
-            **kwargs: Arguments of the engine: ``memory``, ``system_prompt`` and so on. With
-                ``"condense_question"``, also arguments of ``NodeGraphQueryEngine``, such as
+            **kwargs: Arguments of the engine: ``memory``, ``system_prompt`` and so on.
+                ``"condense_question"`` also accepts arguments of ``NodeGraphQueryEngine``, such as
                 ``node_postprocessors``.
 
         Raises:
@@ -524,7 +525,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         return Retriever(graph, searched, chosen, target=ROOT, top_k=_TOP_K, **options)
 
     def _default_search(self, group: str) -> RetrieverProtocol:
-        """Return the default search. Given nodes with equal texts are all returned."""
+        """Return the default search. In a search of given nodes, equal texts are all returned."""
         keys = list(self.graph.embeddings.embedders)
         options: dict[str, Any] = {"embed_keys": keys, **self._index} if keys else {}
         search = DefaultRetriever(
@@ -569,13 +570,13 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         await asyncio.to_thread(self._keep_places, document)
 
     def _keep_places(self, document: Document) -> None:
-        """Store where the nodes of a document are in it, for windows."""
-        ids = self._own.nodes_of(document.node_id)  # also of nodes that the index has deleted
+        """Store the positions of a document's nodes in the document, which windows need."""
+        ids = self._own.nodes_of(document.node_id)  # including nodes that the index has deleted
         nodes = self._own.get_nodes([*self.graph.reader.existing_documents(ids)])
         PlaceRecords(self.graph).put([document], nodes)
 
     def insert_nodes(self, nodes: Sequence[BaseNode], **insert_kwargs: Any) -> None:
-        """Add nodes, or replace the nodes with their ids."""
+        """Add nodes. Nodes with existing ids are replaced."""
         with self._callback_manager.as_trace("insert_nodes"):
             self.put_nodes(nodes)
 
@@ -602,7 +603,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         return self._struct.group == NODES or self._struct.similarity is None
 
     def _embed(self, given: Mapping[str, BaseNode]) -> None:
-        """Embed nodes without a vector, if searches compare the vectors of nodes."""
+        """If searches compare the vectors of nodes, embed the nodes that have no vector."""
         if not self._compares_nodes:
             return
         texts = [
@@ -630,7 +631,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
             self.graph.embeddings.put(texts, [given[node.id].embedding for node in nodes], key)
 
     def _docstores(self) -> list[Any]:
-        """Return the index's docstore, and the other docstore of the storage context."""
+        """Return the index's docstore, and the storage context's docstore if they differ."""
         return [self._own] if self._docstore is self._own else [self._own, self._docstore]
 
     def delete_nodes(
@@ -640,7 +641,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
 
         Args:
             node_ids: The ids.
-            delete_from_docstore: Whether the docstore loses the nodes as well.
+            delete_from_docstore: Whether to delete the nodes from the docstore as well.
             **delete_kwargs: Ignored.
         """
         with self._lock:
@@ -652,11 +653,11 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
     def delete_ref_doc(
         self, ref_doc_id: str, delete_from_docstore: bool = False, **delete_kwargs: Any
     ) -> None:
-        """Delete the nodes of a source document. The log warns about an unknown id.
+        """Delete the nodes of a source document. If the id is unknown, a warning is logged.
 
         Args:
             ref_doc_id: The id of the document.
-            delete_from_docstore: Whether the docstore loses the document as well.
+            delete_from_docstore: Whether to delete the document from the docstore as well.
             **delete_kwargs: Ignored.
         """
         with self._lock:
@@ -732,7 +733,7 @@ def _embed_model(
     similarity: str | Similarity | None,
     manager: CallbackManager | None,
 ) -> object:
-    """Return the embedding model. None means that words alone are searched."""
+    """Return the embedding model, or None if words alone are searched."""
     if similarity is not None and not _compares_vectors(similarity):
         return None
     if given is not None:

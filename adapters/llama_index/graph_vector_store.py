@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 
 class IndexOfNodes(Protocol):
-    """What a vector store needs of a ``NodeGraphIndex``."""
+    """The parts of a ``NodeGraphIndex`` that a vector store needs."""
 
     @property
     def graph(self) -> NodeGraph:
@@ -42,7 +42,7 @@ class IndexOfNodes(Protocol):
         """The docstore of the nodes."""
 
     def nodes_of(self, *ref_doc_ids: str) -> list[str]:
-        """Return the ids of the nodes of source documents."""
+        """Return the ids of source documents' nodes."""
 
     def search_of_mode(
         self,
@@ -69,19 +69,19 @@ class IndexOfNodes(Protocol):
 class NodeGraphVectorStore(NamedByClass, BasePydanticVectorStore):
     """The nodes of a ``NodeGraphIndex`` as a LlamaIndex vector store.
 
-    Use it, as ``index.vector_store``, for components that require a vector store:
+    Use ``index.vector_store`` for components that require a vector store:
     ``VectorIndexAutoRetriever``, ``VectorIndexRetriever``, ``IngestionPipeline`` and
-    ``VectorStoreIndex.from_vector_store``. Changes of the store are changes of the index.
+    ``VectorStoreIndex.from_vector_store``. Changes to the store change the index.
 
     The query modes are ``"default"`` (cosine), ``"text_search"`` and ``"sparse"`` (BM25),
-    ``"hybrid"`` and ``"mmr"``. An index without an embedding model is searched by words in each
-    mode. A query without text and vector lists the nodes that meet its filters.
+    ``"hybrid"`` and ``"mmr"``. In an index without an embedding model, all modes search words. A
+    query without text or vector lists the nodes that meet its filters.
 
     Args:
-        index: The index. ``to_dict()`` and pickles omit it; set it with ``rebind``.
+        index: The index. It is omitted in ``to_dict()`` and in pickles, so set it with ``rebind``.
         stores_text: A field of ``to_dict()``.
-        is_embedding_query: A field of ``to_dict()``, set with the index.
-        class_name: Ignored: ``to_dict()`` adds it.
+        is_embedding_query: A field of ``to_dict()`` that is set with the index.
+        class_name: Ignored. ``to_dict()`` adds it.
 
     Attributes:
         stores_text: True, since results are whole nodes.
@@ -140,12 +140,12 @@ class NodeGraphVectorStore(NamedByClass, BasePydanticVectorStore):
         return self.index.graph
 
     def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
-        """Return the nodes of a query, best first.
+        """Return the nodes that match a query, best first.
 
         Args:
-            query: The query. All fields except ``output_fields`` and ``embedding_field`` apply.
-                An empty list of ``node_ids`` selects all nodes, since ``VectorStoreIndex`` passes
-                it for stores that keep texts.
+            query: The query. All fields except ``output_fields`` and ``embedding_field`` apply. An
+                empty list of ``node_ids`` selects all nodes, since ``VectorStoreIndex`` passes an
+                empty list for stores that keep texts.
             **kwargs: ``mmr_threshold``, as in ``SimpleVectorStore``.
 
         Raises:
@@ -174,7 +174,7 @@ class NodeGraphVectorStore(NamedByClass, BasePydanticVectorStore):
     def _ids_filter(
         self, node_ids: Sequence[str] | None, doc_ids: Sequence[str] | None
     ) -> Filters | None:
-        """Return the conditions of a query's ids of nodes and source documents."""
+        """Return conditions that select the given nodes and source documents."""
         conditions: Filters | None = None
         if node_ids is not None:
             conditions = {DOCUMENT_ID: {"in": [*node_ids]}}
@@ -186,7 +186,7 @@ class NodeGraphVectorStore(NamedByClass, BasePydanticVectorStore):
     def get_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None
     ) -> list[BaseNode]:
-        """Return the nodes with the ids that meet the filters, in their order."""
+        """Return the nodes that have these ids and meet the filters, in the order of the ids."""
         conditions = all_of(
             as_filters(filters, self.index.nodes_of), self._ids_filter(node_ids, None)
         )
@@ -194,13 +194,13 @@ class NodeGraphVectorStore(NamedByClass, BasePydanticVectorStore):
         return [result.node for result in to_results(results)]
 
     def add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
-        """Add nodes, or replace the nodes with their ids. Return their ids.
+        """Add nodes and return their ids. Nodes with existing ids are replaced.
 
         Vectors of the nodes are kept. Missing vectors are computed.
 
         Args:
             nodes: The nodes.
-            **kwargs: Arguments that LlamaIndex passes on to every store. Ignored.
+            **kwargs: Ignored. LlamaIndex passes these arguments to every store.
         """
         self.index.put_nodes(nodes)
         return [node.node_id for node in nodes]
@@ -215,7 +215,7 @@ class NodeGraphVectorStore(NamedByClass, BasePydanticVectorStore):
         filters: MetadataFilters | None = None,
         **delete_kwargs: Any,
     ) -> None:
-        """Delete the nodes with the ids that meet the filters."""
+        """Delete the nodes that have these ids and meet the filters."""
         ids = [node.node_id for node in self.get_nodes(node_ids, filters)]
         self.index.delete_nodes(ids, delete_from_docstore=True)
 
@@ -231,10 +231,10 @@ class NodeGraphVectorStore(NamedByClass, BasePydanticVectorStore):
     aclear = in_thread(clear)
 
     def persist(self, persist_path: str, fs: AbstractFileSystem | None = None) -> None:
-        """Write the vectors to a file that ``SimpleVectorStore`` reads.
+        """Write the vectors to a file that ``SimpleVectorStore`` can read.
 
         The nodes are written by ``index.storage_context.persist()``, and an index with ``store=``
-        is always saved. Without an embedding model, the log has a warning.
+        is always saved. Without an embedding model, a warning is logged.
         """
         graph = self.client
         if not graph.embeddings.embedders:

@@ -31,17 +31,17 @@ class NodeGraphTransform(NamedByClass, TransformComponent):
     """Any nodekin transform as a component of an ``IngestionPipeline``.
 
     Chunks are ``TextNode`` objects with the metadata, templates and excluded fields of their input
-    node. SOURCE is the document, PARENT the input node unless that is a document.
-    ``start_char_idx`` is the position in the document. Equal input gives equal ids.
+    node. SOURCE is the document. PARENT is the input node, unless this is the document.
+    ``start_char_idx`` is the position in the document. Equal inputs produce equal ids.
 
     The pipeline's cache key contains the transform's code and settings. ``num_workers`` requires a
     transform that can be pickled.
 
     Args:
-        transform: Any transform of ``graph.create_node_group``: a callable, a class, a splitter.
-            ``to_dict()`` omits it; set it with ``rebind``.
-        trans_node: Whether the transform gets a nodekin ``Node`` (True) or text (False). If None,
-            the transform decides.
+        transform: Any transform that ``graph.create_node_group`` accepts: a callable, a class or a
+            splitter. It is omitted in ``to_dict()``, so set it with ``rebind``.
+        trans_node: Whether the transform is called with a nodekin ``Node`` (True) or with text
+            (False). If None, the transform decides.
         version: The version of the rule. Set it if the transform calls code that changes.
         rule: The field of ``to_dict()``. It is computed when the transform is set.
         **settings: Settings of the transform, or constructor arguments of the class.
@@ -133,7 +133,7 @@ class NodeGraphTransform(NamedByClass, TransformComponent):
 
 
 def _chunk(chunk: TextNode, node: BaseNode) -> TextNode:
-    """Relate a chunk of a node to the document of the node."""
+    """Convert a chunk of a node to a text node that refers to the node's document."""
     if isinstance(node, LlamaIndexDocument):
         return chunk
     if node.ref_doc_id is not None:
@@ -154,15 +154,15 @@ def as_transform(parser: TransformComponent) -> ParserTransform:
     A graph also accepts a LlamaIndex splitter directly and calls it with texts. Use this function
     for parsers that add or read metadata, and for extractors.
 
-    The parser gets one parent at a time, as a LlamaIndex ``Document``. Metadata that the parser
-    adds become the node's own. Its random ids and relationships are not used.
+    The parser is called with one parent at a time, as a LlamaIndex ``Document``. Metadata that the
+    parser adds become the node's own metadata. Its random ids and relationships are not used.
 
-    Parsers of one class with equal settings are one rule. Give the group a ``version`` if they
-    differ in a captured object, such as a tokenizer.
+    Parsers of the same class with equal settings count as one rule. Give the group a ``version`` if
+    they differ in a captured object, such as a tokenizer.
 
     Args:
-        parser: A node parser, or another ``TransformComponent``. A parser of several levels fails
-            when the group is built.
+        parser: A node parser, or another ``TransformComponent``. A parser that creates several
+            levels of nodes fails when the group is built.
 
     Raises:
         TypeError: If the parser is not a ``TransformComponent``.
@@ -188,7 +188,8 @@ class ParserTransform:
     Attributes:
         parser: The parser.
         rule: Hash of the parser's class and settings.
-        trans_node: True means the transform takes nodes, so changed metadata rebuild the chunks.
+        trans_node: True, since the transform takes nodes. Therefore, changed metadata rebuild the
+            chunks.
     """
 
     trans_node = True
@@ -205,14 +206,14 @@ class ParserTransform:
         self.rule = fingerprint((type(parser), parser.to_dict(), functions))
 
     def rule_state(self) -> dict[str, str]:
-        """Return what identifies the rule. A parser changes with use, as it counts events."""
+        """Return what identifies the rule. A parser itself changes when it counts events."""
         return {"rule": self.rule}
 
     def __call__(self, node: Node) -> list[Node]:
         """Return the chunks of a node.
 
         Raises:
-            ValueError: If the parser makes nodes of several levels.
+            ValueError: If the parser creates several levels of nodes.
         """
         metadata = deepcopy(node.metadata)
         document = LlamaIndexDocument(
@@ -230,9 +231,9 @@ class ParserTransform:
 
 
 def _node(chunk: BaseNode, parent: Node) -> Node:
-    """Return the node of a chunk, with the excluded fields of the chunk.
+    """Return the node for a chunk, with the chunk's excluded fields.
 
-    The graph finds the start: a parser's start may be that of an earlier equal text.
+    The graph finds the start, since a parser may return the start of an earlier, equal text.
     """
     declared = parent.search_text or parent.inherited_search_text
     own = None
@@ -247,14 +248,15 @@ def _node(chunk: BaseNode, parent: Node) -> Node:
 
 
 class FileReader(BaseReader):
-    """A reader of files and folders like ``NodeGraph``: types by content, tables as Markdown.
+    """A reader for files and folders that reads them like ``NodeGraph``.
 
-    Use it in LlamaIndex's pipelines, or as a ``file_extractor`` of ``SimpleDirectoryReader``.
+    File types are detected by content, and tables become Markdown. Use it in LlamaIndex's
+    pipelines, or as a ``file_extractor`` of ``SimpleDirectoryReader``.
 
     Args:
         group: The group that becomes documents: ``"ROOT"`` for whole files, or ``"page"``,
-            ``"section"``, ``"table"`` or ``"symbol"`` for parts, whose metadata have their
-            ``place`` and, in a file with pages, their ``page_label``.
+            ``"section"``, ``"table"`` or ``"symbol"`` for parts. The metadata of a part contains
+            its ``place`` and, in a file with pages, its ``page_label``.
         reading: The options of readers, as in ``NodeGraph``.
         on_error: As in ``NodeGraph``. By default, unreadable files of a folder are skipped with a
             warning.
@@ -288,7 +290,7 @@ class FileReader(BaseReader):
 
         Args:
             file: The path.
-            extra_info: More metadata. It overrides fields of the same name.
+            extra_info: Additional metadata, which overrides fields of the same name.
 
         Raises:
             ReadError: If the path is missing, or a file cannot be read.

@@ -35,11 +35,11 @@ def as_filters(
 
     Args:
         filters: The filters.
-        nodes_of: Returns the nodes of a source document, for filters by ``doc_id``, ``document_id``
-            and ``ref_doc_id``. If None, only metadata are compared.
+        nodes_of: A function that returns the nodes of a source document. Filters by ``doc_id``,
+            ``document_id`` and ``ref_doc_id`` use it. If None, only metadata are compared.
 
     Raises:
-        TypeError: If the filters are neither.
+        TypeError: If the filters are neither nodekin's nor LlamaIndex's.
         ValueError: If an operator does not support the value.
 
     Example:
@@ -67,7 +67,7 @@ def _translated(filters: MetadataFilters, nodes_of: NodesOf | None) -> Filters:
 
 
 def _source_condition(part: MetadataFilter, nodes_of: NodesOf) -> Filters:
-    """Return the condition of a source document, or of a metadata field with that name."""
+    """Return a condition on a source document, or on a metadata field with this name."""
     own = _condition(part)
     values = part.value if isinstance(part.value, list) else [part.value]
     ids: list[str] = []

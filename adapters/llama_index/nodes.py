@@ -1,4 +1,4 @@
-"""Convert nodes and results of nodekin to LlamaIndex, and back."""
+"""Convert nodekin's nodes and results to LlamaIndex's, and back."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ...retrievers.results import ScoredNode
 from ..frameworks import copied_metadata, evidence_dicts
 from .docstore import GraphDocstore
 
-# Metadata fields of files that readers hide from models.
+# Metadata fields about files that readers hide from models.
 _FILE_FIELDS = frozenset(
     "file_name file_type file_size creation_date last_modified_date last_accessed_date "
     "page_unit page_count encoding read_notes".split()
@@ -41,7 +41,7 @@ def related(node_id: str, group: str | None = None) -> RelatedNodeInfo:
 
 
 def link_neighbors(nodes: Sequence[TextNode]) -> None:
-    """Relate each node with the next node as PREVIOUS and NEXT."""
+    """Link each node to the next one, using PREVIOUS and NEXT."""
     for previous, following in pairwise(nodes):
         previous.relationships[NodeRelationship.NEXT] = related(following.node_id)
         following.relationships[NodeRelationship.PREVIOUS] = related(previous.node_id)
@@ -51,8 +51,9 @@ def to_text_node(node: Node) -> TextNode:
     """Convert a node of a graph to a ``TextNode`` that shares nothing with the node.
 
     The text is the node's content, and the metadata are the node's own and inherited fields. SOURCE
-    is the document, PARENT the parent below the document. PREVIOUS and NEXT are the neighbors in
-    the group and document. ``start_char_idx`` and ``end_char_idx`` are positions in the document.
+    is the document. PARENT is the parent, unless this is the document. PREVIOUS and NEXT are the
+    neighbors in the group and document. ``start_char_idx`` and ``end_char_idx`` are positions in
+    the document.
 
     Raises:
         ValueError: If the node has no id.
@@ -97,7 +98,7 @@ def _text_node(node: Node) -> TextNode:
 def shown_metadata(node: Node, metadata: Iterable[str]) -> dict[str, Any]:
     """Return the excluded metadata fields and the templates of a converted node.
 
-    A node below a LlamaIndex document has the settings of the document.
+    A node that was derived from a LlamaIndex document has the document's settings.
     """
     searched = node.search_text or node.inherited_search_text
     if searched is None or searched.fields is not None:
@@ -120,7 +121,7 @@ def to_document(node: Node) -> LlamaIndexDocument:
 
 
 def export_nodes(graph: NodeGraph, *groups: str) -> list[TextNode]:
-    """Convert groups, and the groups above them, to nodes that are independent of the graph.
+    """Convert groups and the groups above them to nodes that do not depend on the graph.
 
     Use the nodes to fill a docstore or a vector store. The nodes have CHILD relationships to the
     exported groups. Documents are included only if ``"ROOT"`` is named.
@@ -178,7 +179,7 @@ class NodeWithEvidence(NamedByClass, NodeWithScore):
 
     The evidence depends on the query, so it is not part of the node's metadata, which LlamaIndex
     hashes. Postprocessors, fusion, query engines, copies and pickles keep the evidence; ``to_dict``
-    and JSON omit it.
+    and JSON omit the evidence.
     """
 
     evidence: list[dict[str, Any]] = Field(
@@ -190,7 +191,7 @@ class NodeWithEvidence(NamedByClass, NodeWithScore):
 
 
 def to_results(results: Iterable[ScoredNode]) -> list[NodeWithEvidence]:
-    """Convert results. Given nodes of an index are restored, other nodes become text nodes."""
+    """Convert results. An index's given nodes are restored. Other nodes become text nodes."""
     converted: list[NodeWithEvidence] = []
     for graph, of_graph in groupby(results, lambda result: result.node.graph):
         group = [*of_graph]
@@ -206,7 +207,7 @@ def to_results(results: Iterable[ScoredNode]) -> list[NodeWithEvidence]:
 
 
 def _to_node(node: Node, given: Mapping[str, BaseNode]) -> BaseNode:
-    """Return a given node, or the text node of a node below a given node."""
+    """Return the given node itself, or a text node for a part of a given node."""
     original = given.get(node.id) or _original(node)
     if original is not None:
         return original
@@ -218,7 +219,7 @@ def _to_node(node: Node, given: Mapping[str, BaseNode]) -> BaseNode:
 
 
 def relate_part(part: TextNode, node: BaseNode) -> None:
-    """Relate a part of a node to the source document of the node, with its place there."""
+    """Link a part of a node to the node's source document, and set its position there."""
     offset = getattr(node, "start_char_idx", None)
     if node.ref_doc_id is None or offset is None or part.start_char_idx is None:
         return
@@ -229,7 +230,7 @@ def relate_part(part: TextNode, node: BaseNode) -> None:
 
 
 def _original(node: Node) -> BaseNode | None:
-    """Return a copy of the LlamaIndex node that a LlamaIndex retriever found."""
+    """If a LlamaIndex retriever found the node, return a copy of its LlamaIndex node."""
     original = getattr(node, "original", None)
     return original.model_copy(deep=True) if isinstance(original, BaseNode) else None
 

@@ -1,4 +1,4 @@
-"""Node postprocessors of LlamaIndex between a strategy and the retriever that it searches."""
+"""LlamaIndex's node postprocessors between a strategy and its retriever."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ Processors = Sequence[BaseNodePostprocessor]
 
 
 class PostprocessedRetriever(BaseRetriever):
-    """A retriever whose results pass through node postprocessors of LlamaIndex.
+    """A retriever whose results pass through LlamaIndex's node postprocessors.
 
-    A node that no postprocessor changes stays the node of its graph. The sources of an answer pass
-    through the postprocessors, and an answer that loses all its sources is removed. Scores are
-    replaced by reciprocal ranks if the order of the postprocessors is not the order of the scores.
+    A node that no postprocessor changes remains its graph's node. For an answer, its sources pass
+    through the postprocessors. An answer that loses all its sources is removed. If the
+    postprocessors do not order results by score, scores are replaced by reciprocal ranks.
 
     Args:
         inner: The retriever.
-        processors: The postprocessors, in this order.
+        processors: The postprocessors, which are applied in this order.
     """
 
     name = "node postprocessors"
@@ -59,7 +59,7 @@ class PostprocessedRetriever(BaseRetriever):
     async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> list[Results]:
-        """Return the results of each query that the postprocessors keep."""
+        """Return each query's results that the postprocessors keep."""
         rankings = await find_all(self.inner, queries, limit, filters)
         calls = [
             partial(self._processed, query, ranking)
@@ -107,14 +107,14 @@ class PostprocessedRetriever(BaseRetriever):
 
 
 def _sources(result: ScoredNode) -> tuple[ScoredNode, ...]:
-    """Return the sources of an answer. Empty for other results."""
+    """Return the sources of an answer, or an empty tuple for other results."""
     if isinstance(result.node, ForeignNode) and is_answer(result):
         return result.node.sources
     return ()
 
 
 def _with_sources(answer: ScoredNode, sources: Sequence[ScoredNode]) -> ScoredNode:
-    """Return a copy of an answer with other sources. The evidence has the other sources."""
+    """Return a copy of an answer with new sources, which its evidence also contains."""
     node = replace(answer.node, sources=tuple(sources))  # type: ignore[call-arg]
     match = replace(answer.evidence[0], node=node)
     evidence = chain.from_iterable(source.evidence for source in sources)
@@ -152,7 +152,7 @@ def _result_of(
     before: Sequence[BaseNode],
     query: str,
 ) -> ScoredNode:
-    """Return the result of an unchanged node, or a new result of a changed or added node."""
+    """Return the original result if the node is unchanged. Otherwise, return a new result."""
     origin: ScoredNode | None = None
     for result, node in zip(results, before, strict=True):
         if node.node_id != processed.node_id:
@@ -174,10 +174,10 @@ def _number(score: float | None) -> float:
 
 
 def with_postprocessors(retriever: Any, processors: Processors) -> Any:
-    """Return a copy of a retriever in which postprocessors apply before strategies read passages.
+    """Return a copy of a retriever that applies postprocessors before strategies read passages.
 
-    The model of a strategy for sub-questions or steps reads passages. Other strategies do not read
-    passages, so the postprocessors of the query engine suffice.
+    In strategies for sub-questions or steps, a model reads passages. Other strategies do not read
+    passages, so the query engine's postprocessors suffice.
     """
     if not processors or not isinstance(retriever, BaseRetriever):
         return retriever
@@ -196,7 +196,7 @@ def with_postprocessors(retriever: Any, processors: Processors) -> Any:
 
 
 class PassedResults:
-    """An observer that collects the results that postprocessors kept in a block.
+    """An observer that collects the results that postprocessors keep in a block.
 
     Pass it to ``observe``.
     """
@@ -210,7 +210,7 @@ class PassedResults:
             self._spans.append(span)
 
     def end(self, span: Span) -> None:
-        """Do nothing: the span contains its results."""
+        """Do nothing, since the span already contains its results."""
 
     @property
     def keys(self) -> set[tuple[str, str]]:

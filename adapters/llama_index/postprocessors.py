@@ -33,13 +33,14 @@ AnyReranker: TypeAlias = Reranker | RerankerProtocol | Callable[..., Any] | str
 class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
     """Any nodekin reranker or filter as a LlamaIndex postprocessor.
 
-    Results are copies, with the reranker's score first in their evidence. Without a query, filters
-    filter and rerankers keep the order.
+    Results are copies. The first item of their evidence is the reranker's score. Without a query,
+    filters still apply, and rerankers keep the order.
 
     Args:
         reranker: The name of a reranker, such as ``"ModuleReranker"``, a ``Reranker``, or any
-            argument of ``Reranker``. ``to_dict()`` and pickles omit it; set it with ``rebind``.
-        top_n: The maximum number of results. None means the reranker's own number.
+            argument of ``Reranker``. It is omitted in ``to_dict()`` and in pickles, so set it with
+            ``rebind``.
+        top_n: The maximum number of results. Defaults to the reranker's own number.
         callback_manager: As in LlamaIndex.
         **options: Options of a reranker that is given by name.
 
@@ -112,7 +113,7 @@ class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
         by_object = {id(given.node): hit for given, hit in zip(candidates, nodes, strict=True)}
         results: list[NodeWithScore] = []
         for ranked in reranker.rerank(candidates, query, top_k=self.top_n):
-            # One node can be a candidate twice. Rerankers may return copies and new nodes.
+            # A node can be a candidate twice. Rerankers may return copies and new nodes.
             hit = by_object.get(id(ranked.node)) or by_id.get(ranked.node.id)
             if hit is None:
                 results += to_results([ranked])
@@ -126,20 +127,21 @@ class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
 
 
 class LiftPostprocessor(NamedByClass, BaseNodePostprocessor):
-    """A postprocessor that lifts hits to a target group: it replaces sentences by paragraphs.
+    """A postprocessor that lifts hits to a target group, for example from sentences to paragraphs.
 
-    Use it after a retriever of another library over nodes of ``export_nodes``. A nodekin retriever
-    with ``target=`` lifts before ``top_k`` is applied, so it returns more results. Hits that are
-    not in the graph stay.
+    Use it after another library's retriever that searches nodes of ``export_nodes``. A nodekin
+    retriever with ``target=`` lifts before ``top_k`` is applied, so it returns more results. Hits
+    that are not in the graph are kept.
 
     Args:
-        graph: The node graph. ``to_dict()`` and pickles omit it; set it with ``rebind``.
+        graph: The node graph. It is omitted in ``to_dict()`` and in pickles, so set it with
+            ``rebind``.
         target: The group of the results.
-        lift: The score of a target: ``"max"``, ``"sum"`` (best plus half of the second best) or
-            ``"mean"`` of its hits.
-        top_n: The maximum number of results. None means all.
+        lift: How the scores of hits in the same target are combined: ``"max"``, ``"sum"`` (best
+            plus half of the second best) or ``"mean"``.
+        top_n: The maximum number of results. If None, all results are returned.
         callback_manager: As in LlamaIndex.
-        class_name: Ignored: ``to_dict()`` adds it.
+        class_name: Ignored. ``to_dict()`` adds it.
 
     Raises:
         UnknownGroupError: If the group is unknown.

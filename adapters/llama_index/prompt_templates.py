@@ -32,7 +32,7 @@ def to_templates(owner: object) -> dict[str, BasePromptTemplate]:
 
 
 def with_templates(owner: T, templates: Mapping[str, BasePromptTemplate]) -> T:
-    """Return a copy of a nodekin object with changed prompts. Other names are ignored.
+    """Return a copy of a nodekin object with changed prompts. Unknown names are ignored.
 
     Raises:
         ValueError: If a template lacks a placeholder or contains an unknown placeholder.
@@ -66,7 +66,7 @@ def default_llm() -> Any:
     """Return ``Settings.llm``.
 
     Raises:
-        ImportError: If no model is set and the package of LlamaIndex's default is missing.
+        ImportError: If no model is set, and the package of LlamaIndex's default model is missing.
     """
     try:
         return Settings.llm

@@ -81,11 +81,11 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
     of the source nodes by id, and:
 
     - ``"sub_qa"``: pairs of a sub-question or step and its response;
-    - ``"errors"``: failed sub-questions, dicts of ``question`` and ``error``. If all fail, the
+    - ``"errors"``: failed sub-questions, as dicts of ``question`` and ``error``. If all fail, the
       error is raised;
     - ``"ended"``: why a search in steps ended.
 
-    ``retrieve`` uses the strategy, without answers to sub-questions.
+    ``retrieve`` uses the strategy, but does not answer sub-questions.
 
     Args:
         source: A ``NodeGraphRetriever``, a nodekin retriever or graph, or, with
@@ -96,12 +96,14 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
         response_synthesizer: LlamaIndex's synthesizer. None means the default one with ``llm``.
         similarity_top_k: As for ``NodeGraphRetriever``.
         filters: As for ``NodeGraphRetriever``.
-        max_tokens: As for ``NodeGraphRetriever``. With a strategy, for all its results together.
+        max_tokens: As for ``NodeGraphRetriever``. With a strategy, the limit applies to all its
+            results together.
         min_score: As for ``NodeGraphRetriever``.
         phrases: As for ``NodeGraphRetriever``.
         weights: As for ``NodeGraphRetriever``.
-        node_postprocessors: Postprocessors, in this order. They apply to the result, and to each
-            retrieval whose passages the model of a strategy reads, for each sub-question or step.
+        node_postprocessors: Postprocessors, which are applied in this order. They are applied to
+            the result. If a strategy's model reads passages, they are also applied to each
+            sub-question or step.
         callback_manager: As in LlamaIndex.
         verbose: As in LlamaIndex.
         text_qa_template: As in LlamaIndex, and so are ``refine_template``, ``summary_template``,
@@ -203,7 +205,7 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
         llm: LanguageModel | None = None,
         **kwargs: Unpack[EngineOptions],
     ) -> NodeGraphQueryEngine:
-        """Return an engine. Same as the constructor, as in ``RetrieverQueryEngine``."""
+        """Return an engine, like the constructor. ``RetrieverQueryEngine`` also has this method."""
         return cls(retriever, llm, **kwargs)
 
     @classmethod
@@ -245,9 +247,9 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
     ) -> NodeGraphQueryEngine:
         """Return an engine for sub-questions over tools, as in ``SubQuestionQueryEngine``.
 
-        The engine of a tool answers the sub-questions for this tool, with its own model, prompts
-        and postprocessors. Its source nodes are among the sources of the response. The final answer
-        is written from the answers.
+        A tool's engine answers the sub-questions for this tool with its own model, prompts and
+        postprocessors. Its source nodes are included in the sources of the response. The final
+        answer is written from these answers.
 
         Args:
             query_engine_tools: The tools.
@@ -283,7 +285,7 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
             on_error: As in the constructor.
 
         Raises:
-            ValueError: If two tools have one name, or the tools are empty.
+            ValueError: If two tools have the same name, or there are no tools.
         """
         return cls(
             tools_of_engines(query_engine_tools),
@@ -368,7 +370,7 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
         passed: PassedResults,
         nodes: Sequence[NodeWithScore],
     ) -> StrategyOutcome | None:
-        """Return an outcome without the results that did not pass the postprocessors."""
+        """Return an outcome without the results that the postprocessors removed."""
         if outcome is None or not self._node_postprocessors:
             return outcome
         keys = passed.keys
@@ -386,7 +388,7 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
 def _synthesizer(
     given: BaseSynthesizer | None, llm: LanguageModel | None, options: dict[str, Any]
 ) -> BaseSynthesizer:
-    """Return the given synthesizer, or LlamaIndex's with options."""
+    """Return the given synthesizer, or LlamaIndex's synthesizer with options."""
     if given is None:
         model: Any = llm
         return get_response_synthesizer(llm=model, **options)
@@ -401,7 +403,7 @@ def _strategy(
     llm: LanguageModel | None,
     options: dict[str, Any],
 ) -> Any:
-    """Return the retriever of a strategy. Sub-questions are answered by default."""
+    """Return a strategy's retriever. By default, it answers sub-questions."""
     if strategy == "none":
         if options:
             raise TypeError(
@@ -416,7 +418,7 @@ def _strategy(
 def _retriever_of(
     inner: Any, arguments: Mapping[str, Any], manager: CallbackManager
 ) -> NodeGraphRetriever:
-    """Return the retriever of an engine, which may be changed.
+    """Return the retriever of an engine. It is a new object, so it can be changed.
 
     Args:
         inner: The retriever, with its strategy.
@@ -450,9 +452,9 @@ def _retriever_of(
 def _passages(
     nodes: Sequence[NodeWithScore], outcome: StrategyOutcome | None, bundle: QueryBundle
 ) -> list[NodeWithScore]:
-    """Return the answers to sub-questions, then the nodes.
+    """Return the answers to sub-questions, followed by the nodes.
 
-    The sources of engines are left out: only the engine's own model reads them.
+    The sources of tools' engines are left out, since only an engine's own model reads them.
     """
     parts = () if outcome is None else outcome.parts
     texts = answer_texts(parts, language_of(bundle.query_str))
@@ -479,7 +481,7 @@ def _completed(
     """
     parts = () if outcome is None else outcome.parts
     best = [part.results[0] for part in parts if part.answer and part.results]
-    # Two tools may give one id to different nodes.
+    # Two tools may use the same id for different nodes.
     sources: dict[tuple[str, str], NodeWithScore] = {}
     for source in [*nodes, *to_results(best)]:
         sources.setdefault((source.node_id, source.node.get_content()), source)

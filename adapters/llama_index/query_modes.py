@@ -27,32 +27,32 @@ MODES = ("default", "text_search", "sparse", "hybrid", "mmr")
 
 _WORDS = ("text_search", "sparse")
 
-_CANDIDATES = 2_000  # nearest nodes that "mmr" selects from
+_CANDIDATES = 2_000  # number of nearest nodes from which "mmr" selects
 
-_FUSED = 32  # minimum number of results of words and of vectors that "hybrid" fuses
+_FUSED = 32  # minimum number of word search and vector search results that "hybrid" fuses
 
 
 class QueryModeRetriever(BaseRetriever):
-    """A search of given nodes in a query mode of LlamaIndex's vector stores.
+    """A search of given nodes in one of the query modes of LlamaIndex's vector stores.
 
     - ``"default"``: the cosine of vectors.
     - ``"text_search"`` and ``"sparse"``: words, by BM25.
     - ``"hybrid"``: words and vectors, fused by their relative scores. Without ``alpha``, the
-      default search.
+      default search is used.
     - ``"mmr"``: diverse nodes, by LlamaIndex's maximal marginal relevance over the 2,000 nearest
       nodes. Results are in the order of their selection.
 
-    A graph without an embedding model is searched by words in each mode.
+    In a graph without an embedding model, all modes search words.
 
     Args:
         graph: The graph. Its documents are the nodes.
         default: The default search, for ``"hybrid"`` without ``alpha``.
         mode: The mode.
         top_k: The number of results.
-        alpha: The weight of vectors in ``"hybrid"``, from 0 to 1. Words have the rest.
+        alpha: The weight of vectors in ``"hybrid"``, from 0 to 1. Words have the remaining weight.
         mmr_threshold: The weight of the similarity to the query in ``"mmr"``, from 0 to 1. The
-            similarity to the previous result has the rest. Defaults to 0.5.
-        sparse_top_k: The number of results by words that ``"hybrid"`` fuses.
+            similarity to the previous result has the remaining weight. Defaults to 0.5.
+        sparse_top_k: The number of word search results that ``"hybrid"`` fuses.
         hybrid_top_k: The number of results of ``"hybrid"``. Defaults to ``top_k``.
         index: The index of embeddings, as in ``Retriever``.
 
@@ -98,7 +98,7 @@ class QueryModeRetriever(BaseRetriever):
 
     @property
     def is_ranked_by_score(self) -> bool:
-        """Whether scores never rise along the results."""
+        """Whether the scores never increase along the results."""
         return self.mode != "mmr"
 
     async def search_all(
@@ -126,12 +126,12 @@ class QueryModeRetriever(BaseRetriever):
         limit: int | None,
         filters: Filters | None,
     ) -> Results:
-        """Return the results of a query with its vector.
+        """Return the results of a query.
 
         Args:
-            query: The query. Without a query and a vector, all nodes are listed.
-            vector: The vector of the query. If None, it is computed if the mode compares vectors.
-            limit: The number of results. None means ``top_k``.
+            query: The query. If both query and vector are missing, all nodes are listed.
+            vector: The vector of the query. If None and the mode compares vectors, it is computed.
+            limit: The number of results. Defaults to ``top_k``.
             filters: Conditions on metadata.
         """
         count = self._limit(limit)
@@ -169,7 +169,7 @@ class QueryModeRetriever(BaseRetriever):
     def _fused(
         self, query: str, vector: Sequence[float], count: int, filters: Filters | None
     ) -> Results:
-        """Return the results of words and vectors, weighted by ``alpha``."""
+        """Return the results of the word search and the vector search, weighted by ``alpha``."""
         alpha = self.alpha or 0.0
         depth = max(count, _FUSED)
         nearest = self._nearest.search_vector(query, vector, top_k=depth, filters=filters)

@@ -29,7 +29,7 @@ dispatcher = get_dispatcher(__name__)
 
 
 class _NativePrompts:
-    """Read and replace the prompts of a nodekin transform."""
+    """A component whose prompts are those of a nodekin transform."""
 
     _native: Any
 
@@ -44,20 +44,20 @@ class NodeGraphQueryTransform(_NativePrompts, BaseQueryTransform):
     """A query transform for ``TransformQueryEngine``: rewriting, HyDE, or several phrasings.
 
     A rewritten query replaces ``query_str``. HyDE passages and other phrasings become
-    ``custom_embedding_strs``, and ``query_str`` stays. If the model fails, the query stays and the
-    log has a warning. ``TransformQueryEngine`` calls transforms synchronously; in async code await
-    ``arun``.
+    ``custom_embedding_strs``, and ``query_str`` is unchanged. If the model fails, the query is
+    unchanged and a warning is logged. ``TransformQueryEngine`` calls transforms synchronously. In
+    async code, await ``arun``.
 
     Args:
         transform: ``"rewrite"``, ``"hyde"``, ``"expand"`` or ``"decompose"``.
         llm: Any model that ``nodekin.nodegraph.LLM`` accepts. None means ``Settings.llm``.
         max_queries: The maximum number of phrasings or sub-questions.
-        include_query: Whether the query itself is searched, too. If None, the transform decides.
+        include_query: Whether the query itself is searched as well. If None, the transform decides.
         prompt: Replaces the built-in prompt.
-        language: The language of the prompt. If None, the language of the query.
+        language: The language of the prompt. Defaults to the language of the query.
         retries: The number of retries after an unusable reply.
         timeout: The maximum seconds of a model call.
-        on_error: ``"keep"`` the query if the model fails, or ``"raise"`` the error.
+        on_error: What to do if the model fails: ``"keep"`` the query, or ``"raise"`` the error.
 
     Raises:
         TypeError: If an argument has the wrong type or an option is unknown.
@@ -116,8 +116,9 @@ class NodeGraphQueryTransform(_NativePrompts, BaseQueryTransform):
 class NodeGraphQuestionGenerator(_NativePrompts, BaseQuestionGenerator):
     """A question generator for ``SubQuestionQueryEngine`` that works with any model.
 
-    Answers may be lines or JSON. An unknown tool causes one retry; questions that still have an
-    invalid tool are omitted with a warning. Without usable questions, all tools get the query.
+    The model may answer in lines or in JSON. An unknown tool causes one retry. Questions that still
+    have an invalid tool are omitted, and a warning is logged. Without usable questions, all tools
+    receive the query.
 
     Args:
         llm: Any model that ``nodekin.nodegraph.LLM`` accepts. None means ``Settings.llm``.
@@ -190,7 +191,7 @@ def _descriptions(tools: Sequence[ToolMetadata]) -> dict[str, str]:
 
 
 def _sub_questions(found: Sequence[str], tools: Mapping[str, str], query: str) -> list[SubQuestion]:
-    """Return the questions of existing tools. Each text starts with the name of its tool."""
+    """Return the questions for existing tools. Each found text starts with the name of its tool."""
     questions: list[SubQuestion] = []
     for text in found:
         name = max((tool for tool in tools if text.startswith(f"{tool}: ")), key=len, default=None)

@@ -1,4 +1,4 @@
-"""The events of a retrieval and of a query, as LlamaIndex's classes emit them."""
+"""Emit the events of retrievals and queries as LlamaIndex's own classes do."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ dispatcher = get_dispatcher(__name__)
 def retrieval(manager: CallbackManager, query: QueryType) -> Iterator[list[NodeWithScore]]:
     """Emit the events of a retrieval around a block, which adds the nodes to the list.
 
-    ``BaseRetriever.retrieve`` emits the same events, but takes no settings of a call.
+    ``BaseRetriever.retrieve`` emits the same events, but accepts no settings for a call.
 
     Args:
         manager: The callback manager of the retriever.
-        query: The query, as it was given.
+        query: The query as it was given.
     """
     text = query.query_str if isinstance(query, QueryBundle) else query
     found: list[NodeWithScore] = []

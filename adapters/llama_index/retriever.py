@@ -40,7 +40,7 @@ NamedObject: TypeAlias = BaseNode | BaseRetriever | BaseQueryEngine
 
 
 async def _search_in_thread(self: BaseRetriever, query_bundle: QueryBundle) -> list[NodeWithScore]:
-    """Run the sync search of a subclass that replaces no async search."""
+    """Run the sync search of a subclass that does not override the async search."""
     return await in_thread(self._retrieve, query_bundle)
 
 
@@ -48,12 +48,12 @@ class NodeGraphRetriever(BaseRetriever):
     """A LlamaIndex retriever around any nodekin retriever.
 
     Given nodes of a ``NodeGraphIndex`` are returned unchanged, with their class. Derived nodes are
-    ``TextNode`` objects. Each result is a ``NodeWithScore`` with the attribute ``evidence``, and
-    each node is returned once, with its best score.
+    ``TextNode`` objects. Each result is a ``NodeWithScore`` with an ``evidence`` attribute. Each
+    node is returned once, with its best score.
 
     Args:
         retriever: A nodekin retriever, or any argument of ``as_retriever``, such as a graph.
-        similarity_top_k: The number of results, after lifting to the target group. None means the
+        similarity_top_k: The number of results after lifting to the target group. Defaults to the
             retriever's ``top_k``.
         filters: Conditions on metadata, checked before ranking: ``{"year": {"gte": 2000}}``, or
             LlamaIndex's ``MetadataFilters``.
@@ -62,8 +62,8 @@ class NodeGraphRetriever(BaseRetriever):
             is given. ``start_char_idx`` and ``end_char_idx`` are positions in the given document
             or node.
         min_score: The minimum score.
-        phrases: ``"first"`` or ``"required"``: how the default search treats results with the
-            phrases in quotation marks of a query. If None, the retriever decides.
+        phrases: How the default search treats results that contain the query's quoted phrases:
+            ``"first"`` or ``"required"``. If None, the retriever decides.
         weights: The weights of words and vectors in the default search, such as ``{"words": 1,
             "vectors": 3}``. If None, the retriever decides: by default, words and vectors count by
             their evidence in each question.
@@ -89,7 +89,7 @@ class NodeGraphRetriever(BaseRetriever):
     """
 
     def __init_subclass__(cls, **settings: Any) -> None:
-        """Let the async search of a subclass that replaces only the sync search run the latter."""
+        """Make the async search call the sync search if a subclass overrides only the latter."""
         names = vars(cls)
         if "_retrieve" in names and "_aretrieve" not in names:
             cls._aretrieve = _search_in_thread  # type: ignore[method-assign]
@@ -130,7 +130,7 @@ class NodeGraphRetriever(BaseRetriever):
 
     @property
     def native_retriever(self) -> RetrieverProtocol:
-        """The nodekin retriever with the settings of this retriever."""
+        """The nodekin retriever with this retriever's settings."""
         return configured(
             self.retriever,
             top_k=self.similarity_top_k,
@@ -155,11 +155,12 @@ class NodeGraphRetriever(BaseRetriever):
 
         Args:
             str_or_query_bundle: The query. A blank query lists the nodes that meet the filters.
-            filters: More conditions for this call.
-            max_tokens: The maximum number of tokens of all results, instead of the retriever's.
-            min_score: The minimum score, instead of the retriever's.
-            phrases: How quoted phrases are treated, instead of the retriever's setting.
-            weights: The weights of words and vectors, instead of the retriever's.
+            filters: Additional conditions for this call.
+            max_tokens: The maximum number of tokens of all results. Replaces the retriever's
+                setting.
+            min_score: The minimum score. Replaces the retriever's setting.
+            phrases: How quoted phrases are treated. Replaces the retriever's setting.
+            weights: The weights of words and vectors. Replaces the retriever's setting.
         """
         search = self.narrowed(filters).with_settings(
             max_tokens=max_tokens, min_score=min_score, phrases=phrases, weights=weights
@@ -195,7 +196,7 @@ class NodeGraphRetriever(BaseRetriever):
         return nodes
 
     def narrowed(self, filters: MetadataFilters | Filters | None) -> NodeGraphRetriever:
-        """Return a copy with more conditions."""
+        """Return a copy with additional conditions."""
         if filters is None:
             return self
         other = copy.copy(self)
@@ -210,7 +211,7 @@ class NodeGraphRetriever(BaseRetriever):
         phrases: Phrases | None,
         weights: Mapping[str, float] | None,
     ) -> NodeGraphRetriever:
-        """Return a copy with the settings of a call. None keeps a setting."""
+        """Return a copy with the settings of a call. Settings that are None are unchanged."""
         given = {
             "max_tokens": max_tokens,
             "min_score": min_score,
@@ -234,7 +235,7 @@ class NodeGraphRetriever(BaseRetriever):
         return await in_thread(_converted, self.retriever, results)
 
     def _query(self, bundle: QueryBundle) -> str:
-        """Return the query: the embedding texts if only vectors are compared."""
+        """Return the query. If only vectors are compared, return its embedding texts."""
         inner = self.retriever
         if isinstance(inner, Retriever) and inner.similarity.mode == "embedding":
             text = "\n".join(bundle.custom_embedding_strs or [bundle.query_str])
@@ -252,8 +253,8 @@ class NodeGraphRetriever(BaseRetriever):
 def _has_references(nodes: Sequence[NodeWithScore]) -> bool:
     """Return whether LlamaIndex has to follow references among results.
 
-    Otherwise its step is skipped: it changes the scores of 0.0 that it follows, and keeps the first
-    duplicate.
+    Otherwise this step is skipped, since it changes scores of 0.0, and keeps only the first of
+    several duplicates.
     """
     return any(isinstance(result.node, IndexNode) for result in nodes)
 
@@ -264,7 +265,7 @@ def as_bundle(query: QueryType) -> QueryBundle:
 
 
 def _converted(retriever: RetrieverProtocol, results: Sequence[ScoredNode]) -> list[NodeWithScore]:
-    """Return LlamaIndex results, best first, each node once with its best score."""
+    """Return LlamaIndex results, best first. Each node occurs once, with its best score."""
     if not getattr(retriever, "is_ranked_by_score", True):
         return [*to_results(results)]
     best: dict[tuple[str, str], ScoredNode] = {}

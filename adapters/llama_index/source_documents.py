@@ -1,4 +1,4 @@
-"""Windows of the documents that a splitter has divided into nodes."""
+"""Search windows of the documents that a splitter has divided into nodes."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from .graph_embedding import GraphEmbedding
 
 
 class NodePlaces(NamedTuple):
-    """Where the nodes of a source document are in its text.
+    """The positions of a source document's nodes in its text.
 
     Attributes:
-        starts: The start of each node by its id, in the order of the text.
-        gaps: The white space before each node that is in no node, and after the last node.
+        starts: The start of each node by the node's id, in the order of the text.
+        gaps: The white space before each node that belongs to no node, and the white space after
+            the last node.
     """
 
     starts: dict[str, int]
@@ -37,7 +38,7 @@ class NodePlaces(NamedTuple):
         return len(self.starts) > 1 or any(self.gaps)
 
     def joined(self, texts: Iterable[str]) -> str | None:
-        """Return the text of the document. None means that the nodes have changed."""
+        """Return the text of the document, or None if the nodes have changed."""
         whole = ""
         for text, start, gap in zip(texts, self.starts.values(), self.gaps, strict=False):
             whole += gap
@@ -49,10 +50,7 @@ class NodePlaces(NamedTuple):
 
 
 def node_places(source: BaseNode, nodes: Sequence[BaseNode]) -> NodePlaces | None:
-    """Return the places of nodes in their source.
-
-    None means that they are not parts that cover its text.
-    """
+    """Return the places of nodes in their source, or None if they do not cover its text."""
     whole = source.get_content(MetadataMode.NONE)
     starts: dict[str, int] = {}
     gaps = []
@@ -70,13 +68,13 @@ def node_places(source: BaseNode, nodes: Sequence[BaseNode]) -> NodePlaces | Non
 
 
 def _start(node: BaseNode) -> int:
-    """Return the start of a node in its source. -1: unknown."""
+    """Return the start of a node in its source, or -1 if it is unknown."""
     start = getattr(node, "start_char_idx", None)
     return -1 if start is None else int(start)
 
 
 class PlaceRecords:
-    """The places of the nodes of an index in their source documents, stored with its graph.
+    """The places of an index's nodes in their source documents, stored with the index's graph.
 
     Args:
         graph: The graph, whose documents are the nodes.
@@ -86,7 +84,7 @@ class PlaceRecords:
         self._records = GraphRecords(graph)
 
     def put(self, documents: Sequence[BaseNode], nodes: Sequence[BaseNode]) -> None:
-        """Store the places of the nodes that transformations have made of documents."""
+        """Store the places of the nodes into which transformations have divided documents."""
         nodes_of: dict[str | None, list[BaseNode]] = {}
         for node in nodes:
             nodes_of.setdefault(node.ref_doc_id, []).append(node)
@@ -106,10 +104,11 @@ class PlaceRecords:
 
 
 class SourceDocuments:
-    """A graph in memory with the source documents of the nodes of an index.
+    """A graph in memory that contains the source documents of an index's nodes.
 
-    A document is joined from its nodes, so texts of deleted nodes are never read. A node without a
-    place in a document, or of a document whose nodes have changed, is a document.
+    A document is joined from its nodes, so texts of deleted nodes are never read. A node becomes a
+    document of its own if it has no place in a document, or if the nodes of its document have
+    changed.
 
     Args:
         graph: The graph of the index.
@@ -134,7 +133,7 @@ class SourceDocuments:
             return self._sources if self._source_of else self._graph
 
     def _follow(self) -> None:
-        """Apply the changes of the index's graph."""
+        """Apply the changes to the index's graph."""
         before = self._source_of
         places = self._records.read()
         if not before and not any(place.is_split for place in places.values()):
@@ -156,7 +155,7 @@ class SourceDocuments:
     def _touched(
         self, changed: set[str], before: Mapping[str, str], places: Mapping[str, NodePlaces]
     ) -> tuple[list[str], set[str]]:
-        """Return the ids of the nodes to read again, and of the documents they may have been."""
+        """Return the ids of the nodes to reread, and of the documents that may contain them."""
         sources: set[str] = set()
         for source_of in (before, self._source_of):
             sources.update(source_of[i] for i in changed if i in source_of)
@@ -169,7 +168,7 @@ class SourceDocuments:
     def _documents(
         self, nodes: Sequence[Node], places: Mapping[str, NodePlaces]
     ) -> dict[str, Document]:
-        """Return the documents of nodes by id: joined sources and other nodes."""
+        """Return the documents for nodes by id: joined sources, and single nodes."""
         by_id = {node.id: node for node in nodes}
         joined: dict[str, Document | None] = {}
         documents = {}
@@ -184,9 +183,9 @@ class SourceDocuments:
 
 
 def _joined(source: str, nodes: Sequence[Node], places: NodePlaces) -> Document | None:
-    """Return the document of nodes.
+    """Return the document joined from nodes.
 
-    None means that they have changed, or have metadata of their own.
+    None means that the nodes have changed, or that their metadata differ.
     """
     if len(nodes) < len(places.starts):
         return None
@@ -209,11 +208,11 @@ def _searched(node: Node) -> Any:
 class NodeDocumentRetriever(DocumentRetriever):
     """A retriever of nodes that returns windows of their source documents within a token budget.
 
-    Conditions on ids select nodes, so windows are then searched in the nodes.
+    Conditions on ids select nodes, so windows are then windows of the nodes.
     """
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_passages": None}  # a graph in memory that is joined again
+        return {**vars(self), "_passages": None}  # a graph in memory that can be joined again
 
     async def searched_graph(self, filters: Filters | None) -> NodeGraph:
         """Return the graph of the source documents."""
@@ -225,7 +224,7 @@ class NodeDocumentRetriever(DocumentRetriever):
 
 
 def _names_documents(conditions: object) -> bool:
-    """Return whether filters have a condition on ids of documents."""
+    """Return whether filters contain a condition on document ids."""
     if isinstance(conditions, Mapping):
         if DOCUMENT_ID in conditions:
             return True

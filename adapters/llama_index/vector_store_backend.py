@@ -18,7 +18,7 @@ MakeStore = Callable[[str], BasePydanticVectorStore]
 
 _GROUP = "nodekin_group"
 
-_FINGERPRINT = "nodekin_vector"  # hash of the model and the text of a stored vector
+_FINGERPRINT = "nodekin_vector"  # hash of a stored vector's model and text
 
 
 def as_index(
@@ -26,22 +26,22 @@ def as_index(
 ) -> StoreIndexes:
     """Return an index for ``Retriever(index=)`` that keeps vectors in a LlamaIndex vector store.
 
-    Use it if vectors must be in an external engine. New and changed nodes are written before the
-    next search. Results and scores equal those of the built-in index, which is faster on one
+    Use this if the vectors must be in an external engine. New and changed nodes are written before
+    the next search. Results and scores equal those of the built-in index, which is faster on one
     machine. See ``docs/stores.md``, "Engines".
 
     The store requires no model. It returns candidates, and cosines are computed from the graph's
     vectors. The graph records the written rows, so a new process looks up only a sample. Lost rows
-    are written again. Foreign rows are ignored.
+    are rewritten. Foreign rows are ignored.
 
     Args:
-        store: A vector store for one graph and one embedding, or a function from a group name to a
-            store. Several groups may share a store; searches are then slower.
+        store: A vector store for one graph and one embedding, or a function that returns the store
+            of a named group. Several groups may share a store, which makes searches slower.
         name: A name by which a later process recognizes the store. It is required if the graph is
             in a file and the store has neither a name nor an address, such as a store in memory.
 
     Raises:
-        TypeError: If the store is neither.
+        TypeError: If the store is neither a vector store nor a function.
         ValueError: At the first search, if a required name is missing.
 
     Example:
@@ -81,7 +81,7 @@ class LlamaIndexBackend(VectorBackend):
         return [node.node_id for node in nodes] if result.ids is None else list(result.ids)
 
     def stored(self, ids: Sequence[str]) -> dict[str, str] | None:
-        """Return the fingerprints of those nodes that the store has; None without look-up."""
+        """Return the fingerprints of nodes in the store, or None if it cannot look up ids."""
         try:
             nodes = self._store.get_nodes(node_ids=list(ids))
         except NotImplementedError:
@@ -105,7 +105,7 @@ class LlamaIndexBackend(VectorBackend):
         return type(self._store).delete_nodes is not BasePydanticVectorStore.delete_nodes
 
     def _text_node(self, embedded: EmbeddedNode) -> TextNode:
-        """Return the node for the store: many stores allow only few, flat metadata fields."""
+        """Return a node for the store. Many stores allow only a few flat metadata fields."""
         node = embedded.node
         metadata = {_GROUP: node.group, _FINGERPRINT: embedded.fingerprint}
         return TextNode(
@@ -115,6 +115,6 @@ class LlamaIndexBackend(VectorBackend):
             metadata=metadata,
             excluded_embed_metadata_keys=list(metadata),
             excluded_llm_metadata_keys=list(metadata),
-            # Some stores delete by source only, so each node is its own source.
+            # Some stores can delete only by source, so each node is its own source.
             relationships={NodeRelationship.SOURCE: related(node.id)},
         )
