@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 Phrases = Literal["first", "required"]
-"""How results with the quoted phrases of a query are treated, see ``DefaultRetriever``."""
+"""How results that contain a query's quoted phrases are treated. See ``DefaultRetriever``."""
 
 
 class CallOptions(TypedDict, total=False):
-    """The options of a call in any output format. See ``BaseRetriever.__call__``."""
+    """The options of a call, whatever its output format. See ``BaseRetriever.__call__``."""
 
     top_k: int | None
     filters: Filters | None
@@ -33,10 +33,10 @@ class CallOptions(TypedDict, total=False):
 
 
 class BaseRetriever:
-    """A base class that derives all forms of a search from ``search_all``.
+    """A base class that implements all forms of a search through ``search_all``.
 
-    A subclass defines ``search_all``, or both ``retrieve`` and ``aretrieve``. A retriever need not
-    be a subclass.
+    A subclass defines ``search_all``, or both ``retrieve`` and ``aretrieve``. A retriever does not
+    have to be a subclass.
 
     Each search within scores one revision of the graph. If the graph changes between two searches,
     the second search sees the new revision.
@@ -67,7 +67,7 @@ class BaseRetriever:
     name: ClassVar[str] = "strategy"
 
     calls_model: ClassVar[bool] = False
-    """Whether the retriever calls a language model, and may search other queries."""
+    """Whether the retriever calls a language model and may search for other queries."""
 
     has_windows: bool = False
     """Whether the retriever returns windows within a token budget, like the default search."""
@@ -86,7 +86,7 @@ class BaseRetriever:
         self.top_k = optional_whole(top_k, "top_k")
 
     def _set_output(self, output_format: OutputFormat | None, join: bool | str) -> None:
-        """Set the format of calls that name none."""
+        """Set the format of calls that do not name a format."""
         check_output(output_format, join)
         self.output_format = output_format
         self.join = join
@@ -148,7 +148,8 @@ class BaseRetriever:
         return other
 
     def with_fetch_k(self, fetch_k: int) -> Self:
-        """Return a copy in which each ``Retriever`` lifts ``fetch_k`` hits, also nested ones."""
+        """Return a copy in which each ``Retriever``, including nested ones, lifts ``fetch_k``
+        hits."""
         changed = {
             name: inner.with_fetch_k(fetch_k)
             for name, inner in self.inner_retrievers
@@ -157,7 +158,7 @@ class BaseRetriever:
         return self.with_inner_retrievers(changed)
 
     def with_phrases(self, phrases: Phrases) -> Self:
-        """Return a copy in which each default search treats quoted phrases in this way.
+        """Return a copy in which each default search uses the given treatment of quoted phrases.
 
         Raises:
             ValueError: If the value is unknown, or no inner retriever is a default search.
@@ -166,10 +167,10 @@ class BaseRetriever:
         return self._with_default_searches("phrases", lambda inner: inner.with_phrases(phrases))
 
     def with_weights(self, weights: Mapping[str, float]) -> Self:
-        """Return a copy in which each default search has these weights of words and vectors.
+        """Return a copy in which each default search uses the given weights of words and vectors.
 
         Args:
-            weights: The weights, see ``DefaultRetriever``.
+            weights: The weights. See ``DefaultRetriever``.
 
         Raises:
             TypeError: If the weights are not a mapping of numbers.
@@ -196,7 +197,7 @@ class BaseRetriever:
         return self.with_inner_retrievers(changed)
 
     def _replace_inner_retrievers(self, retrievers: Mapping[str, RetrieverProtocol]) -> None:
-        """Set inner retrievers of a copy. By default the names are attributes."""
+        """Set the inner retrievers of a copy. By default, the names are attribute names."""
         for name, retriever in retrievers.items():
             if not hasattr(self, name):
                 raise TypeError(
@@ -215,7 +216,7 @@ class BaseRetriever:
 
     @property
     def is_free(self) -> bool:
-        """Whether a repeated search calls no model, in this and all inner retrievers."""
+        """Whether neither this nor any inner retriever calls a model when a search is repeated."""
         return not self.calls_model and all(
             getattr(inner, "is_free", True) for _, inner in self.inner_retrievers
         )
@@ -237,7 +238,8 @@ class BaseRetriever:
             top_k: Replaces the retriever's ``top_k``.
             filters: Conditions, passed to the inner retrievers.
             max_tokens: The maximum number of tokens of all results together. The results are
-                ``BudgetResults``: without ``top_k``, as many as fit the budget.
+                ``BudgetResults``. Without ``top_k``, as many results are returned as fit the
+                budget.
             order: ``"document"`` sorts the results of a document by their position in it.
 
         Raises:
@@ -294,11 +296,11 @@ class BaseRetriever:
             order: ``"document"`` sorts the results of a document by their position in it.
             output_format: ``"content"`` for contents, ``"dict"`` for plain dicts. None means the
                 retriever's own format.
-            join: Join contents to one text: True with line breaks, or the separator.
+            join: The separator that joins contents into one text, or True for line breaks.
 
         Raises:
-            TypeError: If an argument is unknown. For names of other libraries, the message
-                contains the name in this library.
+            TypeError: If an argument is unknown. If another library uses the name, the message
+                gives the name used here.
             ValueError: If the format is unknown, or ``join`` is used without ``"content"``.
         """
         if output_format is None and join is False:
@@ -379,7 +381,7 @@ class BaseRetriever:
 
 
 def join_notes(*notes: str | None) -> str | None:
-    """Join notes to one string. None means no notes."""
+    """Join notes into one string. Return None if there are no notes."""
     return "; ".join([note for note in notes if note]) or None
 
 
@@ -405,7 +407,7 @@ def check_texts(queries: Iterable[object]) -> None:
 
 
 def inner_retrievers(retriever: object) -> Sequence[tuple[str, RetrieverProtocol]]:
-    """Return the ``inner_retrievers`` of any retriever. Empty without this attribute."""
+    """Return the ``inner_retrievers`` of any retriever, or nothing without this attribute."""
     inner: Sequence[tuple[str, RetrieverProtocol]] = getattr(retriever, "inner_retrievers", ())
     return inner
 

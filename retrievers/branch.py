@@ -1,4 +1,4 @@
-"""The branches of a search: which indexes they open, and how hits become rankings of targets."""
+"""The branches of a search, which open indexes and turn hits into rankings of targets."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ QueryVectors = Mapping[tuple[NodeGraph, str], Vectors]
 FUSED = 50
 """The minimum number of targets per kind of scores, if a branch fuses words and vectors."""
 
-_FETCH = 3  # hits per target, at first
+_FETCH = 3  # hits per target in the first attempt
 
 _PORTION = 40  # hits whose targets are read together
 
@@ -39,7 +39,7 @@ class Scoring(NamedTuple):
 
     Attributes:
         similarity: The similarity.
-        key: The embedding; None for words.
+        key: The embedding, or None for words.
     """
 
     similarity: Similarity
@@ -48,18 +48,20 @@ class Scoring(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Branch:
-    """A part of a search with a ranking of its own, such as the words of sentences.
+    """A part of a search with its own ranking, such as the words of sentences.
 
     Attributes:
         graphs: The graphs.
         groups: The searched groups.
         target: The group of the results.
-        scorings: The compared words and embeddings. The ranking has the highest score of a target
-            if all scores are of one kind; otherwise the scores are fused.
+        scorings: The compared words and embeddings. If all scores are of one kind, a target has the
+            highest score of its hits. Otherwise the scores are fused.
         conditions: The conditions of hits and targets.
-        min_score: The lowest score of a hit by embedding; None for words. Empty for any score.
+        min_score: The lowest score of a hit by embedding. The key None stands for words. An empty
+            mapping sets no minimum.
         lift: The score of a target.
-        fetch_k: The number of hits for each scoring; None for as many as the targets need.
+        fetch_k: The number of hits for each scoring. If None, as many are fetched as the targets
+            need.
         refers: A function from a hit to its reference, or None. A hit with a reference is its own
             target.
     """
@@ -81,7 +83,7 @@ class Branch:
 
     @property
     def is_lifted(self) -> bool:
-        """Whether hits and targets are of different groups."""
+        """Whether hits and targets belong to different groups."""
         return {*self.groups} != {self.target}
 
     @property
@@ -137,7 +139,7 @@ class SearchedIndex:
     Attributes:
         branch: The branch.
         scoring: The similarity, and the embedding.
-        opened: The index. It may have changed since.
+        opened: The index, which may have changed since the snapshot.
         queries: The queries, prepared for the index.
         snapshot: The arrays of the index for these queries.
     """
@@ -201,7 +203,7 @@ def take(
     """Prepare queries, and take the arrays of indexes."""
     sources = []
     for each in opened:
-        if scoring.key is None:  # the statistics of a group are joined
+        if scoring.key is None:  # the statistics of a group in all graphs are joined
             same = [other.index for other in opened if other.group == each.group]
             prepared = [scoring.similarity.prepare(query, same) for query in queries]
         else:
@@ -219,7 +221,7 @@ def rank_branch(
     """Return the rankings of queries in one branch.
 
     Args:
-        sources: The indexes of the branch, by scoring.
+        sources: The indexes of the branch by scoring.
         numbers: The numbers of the queries.
         limit: The maximum number of targets.
     """
@@ -233,7 +235,7 @@ def rank_branch(
 
 
 def _find(sources: Sequence[SearchedIndex], numbers: Sequence[int], limit: int) -> list[Ranking]:
-    """Return the targets of each query by one kind of scores.
+    """Return the targets of each query according to one kind of score.
 
     More hits are fetched until enough targets are found.
 
@@ -320,7 +322,7 @@ def _joined(branch: Branch, rankings: Sequence[Ranking], limit: int) -> Ranking:
 def _log_threshold(
     branch: Branch, sources: Iterable[SearchedIndex], numbers: Sequence[int]
 ) -> None:
-    """Log once per graph that no hit reaches a lowest score."""
+    """Log once per graph that no hit reaches the minimum score."""
     message = (len(branch.graphs), *branch.groups, repr(branch.min_score))
     logged = [logged_messages(graph) for graph in branch.graphs]
     if all(message in of_graph for of_graph in logged):

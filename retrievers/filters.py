@@ -21,7 +21,7 @@ Filters = Mapping[str, Any]
 DOCUMENT_ID = "document.id"
 """The name of the document's id in filters."""
 
-_METADATA = "metadata."  # prefix of a field whose name is reserved
+_METADATA = "metadata."  # the prefix of a field whose name is reserved
 
 _JOINS = ("and", "or", "not")
 
@@ -32,11 +32,11 @@ Mask = npt.NDArray[np.bool_]
 class Filter:
     """Parsed filters: a condition, or a combination of filters.
 
-    The method ``search`` of a custom index receives them, and calls ``matches``.
+    A custom index receives them in its method ``search``, which calls ``matches``.
 
     Attributes:
-        join: How ``parts`` are combined: ``"and"``, ``"or"``, or ``"not"`` with one part. For a
-            condition, ``"field"``, or ``"document"`` for the document's id.
+        join: How ``parts`` are combined: ``"and"``, ``"or"``, or ``"not"`` with one part. A
+            condition has ``"field"``, or ``"document"`` for the document's id.
         parts: The combined filters. Empty for a condition.
         field: The metadata field of a condition.
         condition: The condition on the field's value.
@@ -60,7 +60,7 @@ class Filter:
 
     @property
     def key(self) -> Hashable:
-        """A key for caches: filters with equal keys accept equal nodes."""
+        """A key for caches: filters with equal keys accept the same nodes."""
         condition = None if self.condition is None else self.condition.key
         return self.join, self.field, condition, tuple(part.key for part in self.parts)
 
@@ -69,7 +69,7 @@ class Filter:
         return self.holds(node.metadata, node.document_id)
 
     def mask(self, meets: Callable[[str | None, Condition], Mask]) -> Mask | None:
-        """Return a mask of the rows that meet the filter. None means no condition.
+        """Return a mask of the rows that meet the filter, or None if it has no condition.
 
         Args:
             meets: Returns a mask of the rows that meet a condition on a field, or on the document's
@@ -88,7 +88,7 @@ class Filter:
         return reduce(np.logical_or, masks)
 
     def holds(self, metadata: Mapping[str, Any], document_id: str) -> bool:
-        """Return whether metadata and the id of a document meet the filter."""
+        """Return whether metadata and a document id meet the filter."""
         if self.condition is not None:
             if self.join == "document":
                 return self.condition(document_id)
@@ -100,7 +100,8 @@ class Filter:
 
 
 def field_value(metadata: Mapping[str, Any], field: str) -> Any:
-    """Return the value of a field, or ``MISSING``. Names are equal in any Unicode form."""
+    """Return the value of a field, or ``MISSING``. Names are compared regardless of their Unicode
+    form."""
     value = metadata.get(field, MISSING)
     if value is not MISSING or field.isascii():
         return value
@@ -109,10 +110,10 @@ def field_value(metadata: Mapping[str, Any], field: str) -> Any:
 
 
 def all_of(*filters: Filters | None) -> Filters | None:
-    """Join filters by "and". If None, no filter has a condition.
+    """Join filters by "and". Return None if no filter has a condition.
 
     Use it to add conditions to the filters of another owner. No condition replaces another, even on
-    equal fields.
+    the same field.
 
     Args:
         *filters: The filters. None means no conditions.
@@ -158,27 +159,26 @@ def parse_filters(filters: Filters | None) -> Filter:
     All entries of a mapping must hold. The value of a field is compared with a value (equality), a
     list of values (any of them), or a mapping of operators, which must all hold:
 
-    - ``eq``, ``ne``, ``in``, ``nin``: equal to a value, or to any value of a list, and their
-      negations
-    - ``gt``, ``gte``, ``lt``, ``lte``: greater or less, and combined a range
-    - ``contains``: a text contains this text, or a list contains this item
-    - ``any``, ``all``: contains any item, or all items, of a list
-    - ``like``: a text matches a pattern, in which ``%`` is any text and ``_`` is any character.
-      Case is ignored, except by ``like_case``. A backslash escapes a character.
+    - ``eq``, ``ne``, ``in``, ``nin``: equal to a value or to any value of a list, and the negations
+    - ``gt``, ``gte``, ``lt``, ``lte``: greater or less; two of them form a range
+    - ``contains``: whether a text contains this text, or a list contains this item
+    - ``any``, ``all``: whether the field contains any item, or all items, of a list
+    - ``like``: whether a text matches a pattern, in which ``%`` is any text and ``_`` is any
+      character. Case is ignored, except by ``like_case``. A backslash escapes a character.
     - ``exists``: whether the field exists
     - ``empty``: whether the field is missing, None or empty
 
     ``"and"`` and ``"or"`` take a list of filters. ``"not"`` takes filters that must not all hold.
     Filters can be nested. ``"document.id"`` is the id of the node's document. A field with one of
-    these names, or with a name that starts with ``$``, is written ``"metadata.or"``. The prefix is
-    allowed for any field.
+    these names, or with a name that starts with ``$``, needs the prefix ``metadata.``, as in
+    ``"metadata.or"``. The prefix is allowed for any field.
 
-    A list in a field meets a condition with any item, or as a whole. A missing field meets no
-    condition, except for ``ne``, ``nin`` and ``not``, which are negations. Values compare as in
-    Python, with exceptions: bools are not numbers, NaN equals nothing, and values without an order
-    are outside any range. Texts and names are equal in any Unicode form (NFC, NFD). Dates,
-    datetimes and texts with ISO dates compare as dates, with the lower of both precisions: a
-    datetime equals its day. A range compares a number with a numeric text.
+    A list in a field meets a condition if any item or the whole list meets it. A missing field
+    meets no condition, except for ``ne``, ``nin`` and ``not``, which are negations. Values compare
+    as in Python, with exceptions: bools are not numbers, NaN equals nothing, and values that cannot
+    be ordered are outside any range. Texts and names are compared regardless of their Unicode form
+    (NFC, NFD). Dates, datetimes and texts with ISO dates compare as dates, with the lower of the
+    two precisions: a datetime equals its day. In a range, a numeric text is compared as a number.
 
     Raises:
         TypeError: If filters are not a mapping from field names.
@@ -201,7 +201,7 @@ _MAX_LEVELS = 100
 
 
 def _parsed(filters: Filters | None, level: int) -> Filter:
-    """Parse filters that are nested in some levels of other filters."""
+    """Parse filters that are nested within other filters."""
     if filters is None:
         return Filter()
     if level > _MAX_LEVELS:

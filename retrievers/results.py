@@ -1,4 +1,4 @@
-"""What a retrieval returns: a node, its score, and how it was found."""
+"""The results of a retrieval: nodes, their scores, and how they were found."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class QueryVariant:
     Attributes:
         query: The query that the strategy received.
         strategy: The name of the strategy: ``"rewrite"``, ``"hyde"``, ``"multi-step"``.
-        note: A problem, such as a model that failed, or other information.
+        note: A problem, such as a failed model call, or other information.
     """
 
     query: str
@@ -42,7 +42,7 @@ class Evidence:
         embed_key: The key of the compared embedding. If None, words were compared.
         share: The part of the result's score that a retriever contributes in a fusion.
         variants: The earlier forms of a query that strategies changed, the user's form first.
-        by_search_text: Whether ``node.searched_text`` was compared, which includes
+        by_search_text: Whether the compared text was ``node.searched_text``, which includes
             ``searched_with``.
         filters: The conditions of the retriever and of the call. None means no conditions.
 
@@ -80,7 +80,7 @@ class Evidence:
 
 
 COPY = "also in"
-"""The ``similarity`` of evidence for another node with the same text, which is left out."""
+"""The ``similarity`` of evidence for an omitted node with the same text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,13 +154,13 @@ class ScoredNode:
     ) -> list[str]:
         """Return the sentences and table rows that answer the query best, as rows of text.
 
-        ``…`` stands for text that is left out. A row of a table follows the table's header.
+        ``…`` stands for omitted text. A table row is preceded by the table's header.
 
         Args:
             query: The query. If None, the query of the best match is used.
-            columns: The number of columns of a row. Chinese characters have two.
+            columns: The number of columns of a row. Chinese characters take two columns.
             rows: The maximum number of rows, after long rows are wrapped.
-            after: The text that is shown before the first row, in the same line.
+            after: The text that is shown before the first row, on the same line.
 
         Example:
             >>> from nodekin.nodegraph import NodeGraph
@@ -186,7 +186,7 @@ class ScoredNode:
 
     @property
     def span_of_match(self) -> tuple[int, int] | None:
-        """The start and end of the best match in the node's text. None means the node itself."""
+        """The start and end of the best match in the node's text, or None for the node itself."""
         match = self.best_match
         if match is self.node or match.start is None or match.end is None:
             return None
@@ -195,16 +195,16 @@ class ScoredNode:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """The node's metadata, its document's included."""
+        """The node's metadata, including that of its document."""
         return self.node.metadata
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as a dict of plain values, which ``json.dumps`` takes.
+        """Return the result as a dict of plain values, which ``json.dumps`` accepts.
 
-        It has ``id``, ``group``, ``text``, ``content``, ``score``, ``document_id``, ``start``,
-        ``end``, ``metadata`` and ``place``, and in ``evidence`` for each match its ``node_id``,
-        ``group``, ``text``, ``score``, ``similarity`` and ``query``. What JSON does not have (a
-        date, an object as content) is text.
+        Its keys are ``id``, ``group``, ``text``, ``content``, ``score``, ``document_id``,
+        ``start``, ``end``, ``metadata``, ``place`` and ``evidence``. The evidence is a list with
+        the ``node_id``, ``group``, ``text``, ``score``, ``similarity`` and ``query`` of each match.
+        Values that JSON does not support (a date, an object as content) become text.
         """
         evidence = [
             {
@@ -236,9 +236,9 @@ class ScoredNode:
         return values
 
     def explain(self) -> str:
-        """Return in words how the node was found: a line for the result, one for each match.
+        """Return in words how the node was found: a line for the result and one for each match.
 
-        The matches of one retriever share its part of the score, which their first line has.
+        The matches of one retriever share its part of the score, shown on the first of their lines.
 
         Example:
             >>> from nodekin.nodegraph import NodeGraph
@@ -277,7 +277,7 @@ class ScoredNode:
 
 
 def other_places(result: ScoredNode) -> list[str]:
-    """Return a line for each other place of a result's text: ``also in b.md``."""
+    """Return a line for each other place where a result's text occurs: ``also in b.md``."""
     return [_also(match) for match in result.evidence if match.similarity == COPY]
 
 
@@ -308,7 +308,7 @@ def _json_value(value: Any) -> Any:
 
 
 class ResultList(list[ScoredNode]):
-    """The results of a query, best first: a list that is readable at the prompt.
+    """A list of a query's results, best first, that is readable at the prompt.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -349,7 +349,7 @@ Results = list[ScoredNode]
 
 
 def without_removed(results: Results) -> Results:
-    """Leave out results of documents that were removed after the search."""
+    """Leave out the results whose documents were removed after the search."""
     nodes = [n for r in results if (n := r.node).graph is not None and n.document_id]
     removed: set[tuple[Any, str]] = set()
     for graph in {node.graph for node in nodes if node.graph is not None}:
@@ -359,7 +359,7 @@ def without_removed(results: Results) -> Results:
 
 
 class Hits(NamedTuple):
-    """Node ids and their scores, best first, ties in document order. An index returns them.
+    """Node ids and their scores as an index returns them: best first, ties in document order.
 
     Attributes:
         ids: The ids of the nodes.
@@ -381,7 +381,7 @@ OutputFormat = Literal["content", "dict"]
 def formatted(
     results: Sequence[ScoredNode], output_format: OutputFormat | None, join: bool | str
 ) -> Any:
-    """Return scored nodes unchanged, their contents (joined or not), or dicts of ``to_dict``.
+    """Return scored nodes unchanged, their contents (joined or not), or their ``to_dict``.
 
     ``join=True`` puts a line break between contents.
     """

@@ -47,11 +47,10 @@ class Retriever(BaseRetriever):
     Args:
         graph: A node graph, or several graphs, searched together.
         group: The group to search.
-        similarity: A name or an object, such as ``Bm25(k1=1.2)``. ``"bm25"`` and
-            ``"bm25_chinese"`` compare words of Chinese, English and mixed text, ``"cosine"``
-            compares embeddings, ``"auto"`` fuses both. None means ``"cosine"`` with ``embed_keys``,
-            ``"auto"`` if all graphs share an embedding, otherwise ``"bm25"``. With ``index``, the
-            default is ``"bm25"``.
+        similarity: A name or an object, such as ``Bm25(k1=1.2)``. ``"bm25"`` and ``"bm25_chinese"``
+            compare words of Chinese, English and mixed text, ``"cosine"`` compares embeddings,
+            ``"auto"`` fuses both. The default is ``"bm25"`` with ``index``, ``"cosine"`` with
+            ``embed_keys``, ``"auto"`` if all graphs share an embedding, and otherwise ``"bm25"``.
         top_k: The maximum number of nodes, counted in the target group.
         target: The group of the returned nodes. Hits are lifted to their relatives in this group:
             ancestors, descendants or nodes that share an ancestor. None means the searched group.
@@ -64,11 +63,12 @@ class Retriever(BaseRetriever):
             the second best) or ``"mean"`` (the mean of its hits).
         fetch_k: The number of hits before lifting, per embedding. The evidence, sum and mean of a
             target use only these hits, and fewer than ``top_k`` targets may result. By default, as
-            many hits as ``top_k`` targets require. Ignored without a target.
+            many hits are fetched as ``top_k`` targets require. Ignored without a target.
         index: The index of the similarity: ``"default"`` for its standard index, ``"map"`` for a
             lookup of exact texts, or a class or function that makes an index.
-        output_format: The results of a call: None (scored nodes), ``"content"`` or ``"dict"``.
-        join: Join contents to one text: True with line breaks, or the separator.
+        output_format: The format of a call's results: None (scored nodes), ``"content"`` or
+            ``"dict"``.
+        join: The separator that joins contents into one text, or True for line breaks.
 
     Raises:
         UnknownGroupError: If a graph has no group with the name ``group`` or ``target``.
@@ -189,7 +189,7 @@ class Retriever(BaseRetriever):
 
         Raises:
             ValueError: If the similarity compares texts.
-            EmbeddingError: If the nodes' vectors have another dimension.
+            EmbeddingError: If the nodes' vectors have a different dimension.
         """
         if not self.embed_keys:
             raise ValueError(f"{self!r} compares texts; vectors need similarity='cosine'")
@@ -202,7 +202,7 @@ class Retriever(BaseRetriever):
 
     @property
     def filters(self) -> Filters | None:
-        """Conditions on metadata, validated on each assignment."""
+        """The conditions on metadata, which are validated on each assignment."""
         return self._filters
 
     @filters.setter
@@ -223,7 +223,7 @@ class Retriever(BaseRetriever):
         retriever stays in force.
 
         Raises:
-            TypeError: If the filters have a wrong type.
+            TypeError: If the filters have the wrong type.
             ValueError: If a condition is invalid.
         """
         other = copy.copy(self)
@@ -238,7 +238,7 @@ class Retriever(BaseRetriever):
         return other
 
     def with_fetch_k(self, fetch_k: int) -> Self:
-        """Return a copy with another number of hits before lifting."""
+        """Return a copy that fetches a different number of hits before lifting."""
         other = copy.copy(self)
         other.fetch_k = whole(fetch_k, "fetch_k", 1)
         return other
@@ -290,10 +290,10 @@ def _all_results(branch: Branch, limit: int, view: View) -> Results:
 
 
 def _checked_graphs(graph: NodeGraph | Sequence[NodeGraph]) -> list[NodeGraph]:
-    """Return the graphs, each once.
+    """Return the graphs without duplicates.
 
     Raises:
-        TypeError: If there is no graph, or something else.
+        TypeError: If no graph is given, or an item is not a graph.
     """
     graphs = graph if isinstance(graph, Sequence) else [graph]
     if not graphs or not all(isinstance(item, NodeGraph) for item in graphs):
@@ -310,7 +310,7 @@ def _scorings(
     """Return the compared words and embeddings.
 
     Raises:
-        ValueError: If embeddings are named, and only words are compared.
+        ValueError: If embeddings are named, but only words are compared.
     """
     is_auto = isinstance(similarity, str) and similarity == "auto"
     names = ("bm25", "cosine") if is_auto else (similarity,)
@@ -368,16 +368,16 @@ def search_keys(
 def check_hit_score(
     min_score: float | Mapping[str, float] | None, keys: Sequence[str], name: str
 ) -> dict[str | None, float]:
-    """Check the minimum score of hits. Return the minimum by embedding; None for words.
+    """Check the minimum score of hits. Return a dict of minimums, in which None stands for words.
 
     Args:
         min_score: A number, or a mapping by embedding key.
-        keys: The searched embedding keys. Empty if the similarity compares texts.
+        keys: The searched embedding keys. The keys are empty if the similarity compares texts.
         name: The name of the similarity.
 
     Raises:
-        TypeError: If the minimum is not a number, or a mapping without searched embeddings.
-        ValueError: If the minimum is NaN or not a cosine, or the embedding is not searched.
+        TypeError: If the minimum is not a number, or is a mapping but no embedding is searched.
+        ValueError: If the minimum is NaN or not a cosine, or an embedding in it is not searched.
     """
     if min_score is None:
         return {}

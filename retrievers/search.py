@@ -1,7 +1,7 @@
 """The search path: branches -> indexes -> hits -> targets -> rankings -> nodes with evidence.
 
-A search works on views. A view has the rankings of one query in one state of the graphs. If a found
-node has changed when it is read, the view is stale, and the work is repeated with a new view.
+A search works on views. A view holds the rankings of one query in one state of the graphs. If a
+found node has changed when it is read, the view is stale, and the work is repeated with a new view.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from .tracing import is_observed, start_span
 T = TypeVar("T")
 
 MAX_QUERIES = 64
-"""The number of queries that are searched in one turn."""
+"""The number of queries that are searched together."""
 
-# Words are searched in one turn up to this number of nodes times queries. The turn takes 0.5 ms for
-# one query, and up to 10 ms for 64 queries.
+# Words are searched while the lock is held, up to this number of nodes times queries. The lock is
+# then held for 0.5 ms with one query, and for up to 10 ms with 64 queries.
 _AT_ONCE = 100_000
 
-_ATTEMPTS = 3  # views without the lock, before one that holds it
+_ATTEMPTS = 3  # views that are tried without the lock before it is held
 
 
 def search(
@@ -46,16 +46,16 @@ def search(
     """Search for embedded queries; return the result of each query.
 
     Small searches of words hold the lock once. Other searches lock the graphs twice: first to
-    update the indexes and take their arrays, then to read nodes. If a node that is read has
-    changed in between, the work is repeated, at last while the lock is held.
+    update the indexes and take their arrays, then to read nodes. If a node that is read has changed
+    in between, the work is repeated. The last attempt holds the lock.
 
     Args:
         branches: The branches, of the same graphs and the same target.
         queries: The queries, none of which is blank.
-        vectors: By graph and embedding, an array (queries, dimension).
+        vectors: An array (queries, dimension) for each graph and embedding.
         work: Returns the result of a query from its view. It may be called several times.
-        links: An index of links, which is read in the views as well. Such work takes longer, so
-            the lock is only held for reads.
+        links: An index of links, which is read in the views as well. This work takes longer, so the
+            lock is held only for reads.
     """
     results: list[T] = []
     for start in range(0, len(queries), MAX_QUERIES):
@@ -85,7 +85,7 @@ def _search(
     with current(opened.groups, opened.indexes):
         try:
             return opened.take(queries, vectors).results(work)
-        except MissingNodeError as error:  # the file of an index has other ids than the graph
+        except MissingNodeError as error:  # the ids in an index file differ from the graph's ids
             if not opened.distrust(error):
                 raise
         with current(opened.groups, opened.indexes):
@@ -117,7 +117,7 @@ class _Opened:
             self.groups[links.graph] += links.groups
 
     def take(self, queries: Sequence[str], vectors: QueryVectors) -> _State:
-        """Return the state of the graphs, which are held."""
+        """Return the state of the graphs, whose locks are held."""
         sources = {
             branch: [
                 take(branch, scoring, of_scoring, queries, vectors)
@@ -128,7 +128,7 @@ class _Opened:
         return _State([*self.groups], queries, sources)
 
     def distrust(self, error: Exception) -> bool:
-        """Empty the indexes that were restored from files. Return whether there are any."""
+        """Empty the indexes that were restored from files. Return whether there were any."""
         restored = [index for index in self.indexes if hasattr(index, "distrust")]
         return any([index.distrust(error) for index in restored])
 
@@ -139,7 +139,7 @@ class _State:
     Args:
         graphs: The graphs.
         queries: The queries.
-        sources: The indexes of each branch, by scoring.
+        sources: The indexes of each branch by scoring.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class _State:
         """Hold the locks of the graphs until the block ends.
 
         Raises:
-            MissingNodeError: If too much has changed to tell which documents have.
+            MissingNodeError: If too much has changed to know which documents are affected.
         """
         return nullcontext() if self._is_held else self._reading()
 
@@ -203,7 +203,7 @@ class _State:
                 self._nodes.clear()
 
     def read(self, keys: Iterable[Key]) -> Mapping[Key, Node]:
-        """Return nodes, and the nodes that were read before; the graphs are held."""
+        """Return nodes, and the nodes that were read before. The locks of the graphs are held."""
         new = [key for key in dict.fromkeys(keys) if key not in self._nodes]
         for number, graph in enumerate(self.graphs):
             of_graph = [key for key in new if key[0] == number]
@@ -276,7 +276,7 @@ class View:
         return self._state.sources[branch][0][0]
 
     def prepared(self, branch: Branch) -> Any:
-        """Return the query, prepared for the first index of a branch."""
+        """Return the query as prepared for the first index of a branch."""
         return self.source(branch).queries[self._number]
 
     def term_scores(self, branch: Branch, keys: Iterable[Key]) -> Any:
@@ -314,7 +314,7 @@ class View:
         Args:
             ranking: The ranking.
             keys: The targets. If None, all targets are returned.
-            scores: Replacements for the scores of the ranking. Shares are scaled to them.
+            scores: Scores that replace those of the ranking. Shares are scaled to them.
 
         Raises:
             MissingNodeError: If a node is gone, or its document has changed.
@@ -340,7 +340,7 @@ class View:
         return results
 
     def first_results(self, ranking: Ranking, top_k: int) -> Results:
-        """Return the first targets; equal scores of a document are ordered by position.
+        """Return the first targets. Equal scores in a document are ordered by position.
 
         Only targets with the scores of the first ``top_k`` are read.
         """
