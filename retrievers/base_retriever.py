@@ -148,8 +148,7 @@ class BaseRetriever:
         return other
 
     def with_fetch_k(self, fetch_k: int) -> Self:
-        """Return a copy in which each ``Retriever``, including nested ones, lifts ``fetch_k``
-        hits."""
+        """Return a copy in which each ``Retriever``, nested or not, lifts ``fetch_k`` hits."""
         changed = {
             name: inner.with_fetch_k(fetch_k)
             for name, inner in self.inner_retrievers

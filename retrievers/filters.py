@@ -100,8 +100,7 @@ class Filter:
 
 
 def field_value(metadata: Mapping[str, Any], field: str) -> Any:
-    """Return the value of a field, or ``MISSING``. Names are compared regardless of their Unicode
-    form."""
+    """Return a field's value, or ``MISSING``. The Unicode form of names does not matter."""
     value = metadata.get(field, MISSING)
     if value is not MISSING or field.isascii():
         return value
@@ -178,7 +177,7 @@ def parse_filters(filters: Filters | None) -> Filter:
     as in Python, with exceptions: bools are not numbers, NaN equals nothing, and values that cannot
     be ordered are outside any range. Texts and names are compared regardless of their Unicode form
     (NFC, NFD). Dates, datetimes and texts with ISO dates compare as dates, with the lower of the
-    two precisions: a datetime equals its day. In a range, a numeric text is compared as a number.
+    two precisions: a datetime equals its day. A range may compare a number with a numeric text.
 
     Raises:
         TypeError: If filters are not a mapping from field names.

@@ -1,1 +1,1 @@
-"""Retrievers around retrievers: fusion, windows, merging, completion, references, links."""
+"""Retrievers that wrap retrievers: fusion, windows, merging, completion, references, links."""

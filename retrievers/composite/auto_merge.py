@@ -1,4 +1,4 @@
-"""Replace hits by their parent where enough of its children are hits, level by level."""
+"""Replace hits with their parent if enough of its children are hits, level by level."""
 
 from __future__ import annotations
 
@@ -27,12 +27,13 @@ _DIRECT = 2  # groups from the documents to their direct children
 
 
 class AutoMergeRetriever(PostprocessRetriever):
-    """A retriever that replaces hits by their parent if most of its children are hits.
+    """A retriever that replaces hits with their parent if most of its children are hits.
 
-    A parent requires a share of hits above ``ratio``. Use it to return small nodes if few match,
-    and their parent if many match. The ``target`` of a retriever lifts every hit instead. Merging
-    repeats on all levels up to ``target``. A result represents all hits below it: no result is an
-    ancestor of another result. A parent with children that fail the filters is never returned.
+    A parent is used if the share of hits among its children is above ``ratio``. Choose this
+    retriever to return small nodes if few match, and their parent if many match. The ``target`` of
+    a retriever lifts every hit instead. Merging is repeated on all levels up to ``target``. A
+    result represents all hits below it: no result is an ancestor of another result. A parent is
+    never returned if some of its children fail the filters.
 
     Children are counted per group: a parent of sentences and chunks merges if enough nodes of
     either group are hits.
@@ -48,13 +49,13 @@ class AutoMergeRetriever(PostprocessRetriever):
             ``Retriever``. LlamaIndex uses the mean, which ranks a merged node behind its best
             child.
         top_k: The maximum number of results. Four times as many hits are retrieved, and read in
-            order of score until enough results exist. None means the results of all hits of the
-            inner retriever.
+            order of score until enough results exist. If None, all hits of the inner retriever are
+            used.
 
     Raises:
-        TypeError: If ``inner`` is not a retriever, or a number has a wrong type.
+        TypeError: If ``inner`` is not a retriever, or a number has the wrong type.
         ValueError: If a number is out of range, or ``lift`` is unknown.
-        UnknownGroupError: In a retrieval, if the graph has no group ``target``.
+        UnknownGroupError: During retrieval, if the graph has no group ``target``.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -68,8 +69,8 @@ class AutoMergeRetriever(PostprocessRetriever):
         ['Green tea. Black tea. Cups.', 'Tea boats.']
 
     Source:
-        LlamaIndex's ``AutoMergingRetriever``. It adds missing nodes between two hits as well, for
-        which nodekin has ``WindowRetriever``.
+        LlamaIndex's ``AutoMergingRetriever``. It also adds missing nodes between two hits, which is
+        the task of ``WindowRetriever`` here.
     """
 
     name = "merge"
@@ -95,7 +96,7 @@ class AutoMergeRetriever(PostprocessRetriever):
         self.lift = choice(lift, "lift", ("max", "sum", "mean"))
 
     def postprocess(self, hits: Results, limit: int | None, conditions: HitConditions) -> Results:
-        """Merge the best hits, as many as ``limit`` results require."""
+        """Merge as many of the best hits as ``limit`` results require."""
         groups: dict[NodeGraph, set[str]] = defaultdict(set)
         for hit in hits:
             if hit.node.graph is not None:
@@ -112,7 +113,7 @@ class AutoMergeRetriever(PostprocessRetriever):
         return results
 
     def _highest_group(self, groups: Mapping[NodeGraph, set[str]]) -> str | None:
-        """Return the highest group to merge into. If None, this is any group below documents."""
+        """Return the highest group to merge into. None means any group below documents."""
         if self.target is not None:
             for graph in groups:
                 graph.reader.lineage(self.target)  # raises if the group is unknown
@@ -130,7 +131,7 @@ class AutoMergeRetriever(PostprocessRetriever):
             by_top[hierarchy.highest(hit.node, tops)].append(hit)
         results = []
         for key, below in by_top.items():
-            # If a node is a hit twice, its best score counts.
+            # If a node is hit twice, its best score counts.
             scores = {_key(hit.node): hit.score for hit in reversed(below)}
             score = lifted_score([*scores.values()], self.lift)
             results.append(merge(hierarchy.nodes[key], below, score))
@@ -156,7 +157,7 @@ class _Hierarchy:
         self._conditions = conditions
 
     def merged(self, hits: Results) -> set[Key]:
-        """Replace hits by parents with enough hits, on all levels. Return the remaining nodes."""
+        """Replace hits with parents that have enough hits, level by level. Return what remains."""
         keys = {self._path(hit.node)[0] for hit in hits}
         new = keys
         while new:
@@ -174,7 +175,7 @@ class _Hierarchy:
         return keys
 
     def highest(self, node: Node, keys: set[Key]) -> Key:
-        """Return the highest of some keys on the path from a node to its document."""
+        """Return the highest of the given keys on the path from a node to its document."""
         return next(key for key in reversed(self._path(node)) if key in keys)
 
     def _path(self, node: Node) -> list[Key]:
@@ -183,14 +184,14 @@ class _Hierarchy:
             self.nodes[key] = node
             try:
                 parent = node.parent
-            except LookupError:  # removed after the retrieval
+            except LookupError:  # the node was removed after the retrieval
                 parent = None
             above = [] if parent is None else self._path(parent)
             self._paths[key] = [key, *above]
         return self._paths[key]
 
     def _least_count(self, key: Key, group: str) -> float:
-        """Return the exclusive minimum of hits among the children of a node in a group."""
+        """Return the exclusive minimum number of hits among a node's children in a group."""
         if (key, group) not in self._least_counts:
             self._least_counts[key, group] = self._compute_least_count(key, group)
         return self._least_counts[key, group]
@@ -205,7 +206,7 @@ class _Hierarchy:
         return self._ratio * len(parent.graph.reader.children_in(group, parent))
 
     def _allows(self, key: Key) -> bool:
-        """Return whether the conditions of all hits below a node allow the node as a result."""
+        """Return whether a node as a result meets the conditions of all hits below it."""
         below = [hit for hit in self._hits if key in self._path(hit.node)[1:]]
         parent = self.nodes[key]
         return all(self._conditions([hit]).allow_whole(parent, [hit.node]) for hit in below)

@@ -8,10 +8,10 @@ from typing import NamedTuple
 from ..validation import number
 
 WORDS = "words"
-"""The name of words in weights."""
+"""The key for words in weights."""
 
 VECTORS = "vectors"
-"""The name of the vectors of all embeddings in weights."""
+"""The key for the vectors of all embeddings in weights."""
 
 
 class BranchWeights(NamedTuple):
@@ -27,7 +27,7 @@ class BranchWeights(NamedTuple):
 
     @property
     def note(self) -> str:
-        """The weights in words."""
+        """A description of the weights."""
         parts = [f"words {self.words:g}"]
         parts += [f"vectors of {key!r} {weight:g}" for key, weight in self.vectors.items()]
         return f"given weights: {', '.join(parts)}"
@@ -37,9 +37,9 @@ def parse_weights(weights: Mapping[str, float], keys: Sequence[str]) -> BranchWe
     """Return the weights of words and of each embedding.
 
     Args:
-        weights: The weights of ``"words"``, of ``"vectors"`` or of names of embeddings. Words that
-            are not named have weight 1. Embeddings that are not named have the weight of
-            ``"vectors"``: by default 1, or 0 if other embeddings are named.
+        weights: The weights of ``"words"``, of ``"vectors"`` or of embeddings by name. Without an
+            entry, words have weight 1. Embeddings without an entry have the weight of
+            ``"vectors"``, which defaults to 1, or to 0 if other embeddings are named.
         keys: The names of the embeddings.
 
     Raises:

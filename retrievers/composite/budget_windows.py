@@ -1,4 +1,4 @@
-"""Search windows of whole sentences, as spans over the sentences of passages that were found."""
+"""Search windows of whole sentences in the passages that were found."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from ..token_budget import TokenBudget
 from .relevance import descending
 
 SIZES = (100, 200, 400)
-"""The maximum tokens of windows, in addition to windows of a single sentence."""
+"""The maximum numbers of tokens of windows. Windows of a single sentence come in addition."""
 
 _PASSAGES = 20  # minimum number of searched passages; large budgets use more
 
 _PAGED_PASSAGES = 50  # searched passages if results have several pages
 
-_TOKENS_A_PASSAGE = 40  # tokens of the budget per passage
+_TOKENS_A_PASSAGE = 40  # tokens of the budget for each passage
 
 _FADING = 0.95  # factor of a passage's strength per rank
 
@@ -47,7 +47,7 @@ Ints = npt.NDArray[np.int64]
 
 
 def passages_within(budget: TokenBudget) -> int:
-    """Return the number of searched passages for a budget."""
+    """Return the number of passages to search for a budget."""
     least = _PAGED_PASSAGES if budget.pages else _PASSAGES
     return max(least, (budget.max_tokens or 0) // _TOKENS_A_PASSAGE)
 
@@ -61,16 +61,16 @@ def search_windows(
     budget: TokenBudget,
     vectors: Mapping[str, float],
 ) -> Results:
-    """Return the best windows of passages, within a budget and as many tokens again.
+    """Return the best windows of passages, up to twice the token budget.
 
     A window is a run of whole sentences: one sentence, or up to 100, 200 or 400 tokens. For each
     size, a sentence gets the BM25 score of its best window, as a share of the best window of that
-    size. Vectors of sentences are scored as a share as well. The sum rates a sentence together with
-    its context. The best sentence of a passage gets the strength of the passage (its score,
-    reduced by 5 % per rank), and the remaining sentences a share of the strength. A window gets the
-    mean of its sentences. If a passage was found by links only, sentences with the linking names
-    count twice. Windows are selected best first, without the sentences of better windows. Adjacent
-    windows become one result. Windows that only repeat sentences are dropped.
+    size. Vectors of sentences are also scored as a share. The sum rates a sentence together with
+    its context. The best sentence of a passage gets the strength of the passage (its score, reduced
+    by 5 % per rank), and the remaining sentences a share of the strength. A window gets the mean of
+    its sentences. If a passage was found only through links, sentences with the linking names count
+    twice. Windows are selected best first, and omit the sentences of better windows. Adjacent
+    windows become one result. Windows that only repeat other sentences are dropped.
 
     A window extends from a passage into the next passage if both were found. It never ends after
     an introduction: a heading or a sentence that ends with a colon. It includes introductions
@@ -82,7 +82,8 @@ def search_windows(
         found: The passages, best first.
         query: The query's terms, weighted for passages.
         words: The text index of sentences.
-        budget: The token budget. The first results fit it, further results use as many tokens.
+        budget: The token budget. The first results fit the budget, and further results use as many
+            tokens again.
         vectors: The weight of the vectors of each embedding.
     """
     max_tokens = budget.max_tokens
@@ -175,9 +176,9 @@ class _Sentences:
     def _bounds(self) -> tuple[Ints, Ints]:
         """Return the allowed start and stop of windows, at or before each position.
 
-        Windows never start or stop directly after an introduction. A window with a list item as
-        its first sentence starts with the introduction of the list, if the distance is at most the
-        size of the smallest window.
+        Windows never start or stop directly after an introduction. A window whose first sentence is
+        a list item starts with the introduction of the list if the distance is at most the size of
+        the smallest window.
         """
         starts = np.arange(len(self.rows) + 1)
         stops = starts.copy()
@@ -204,7 +205,7 @@ class _Sentences:
         starts = np.flatnonzero(np.diff(passages, prepend=0))
         sizes = np.diff(starts, append=len(values))
         best = np.maximum.reduceat(values, starts).repeat(sizes)
-        if not best.all():  # passages found by links only: names of the links count twice
+        if not best.all():  # in passages found only through links, the linking names count twice
             without = best == 0
             values = np.where(without, [1.0 + _has_link_name(row) for row in self.rows], values)
             best = np.where(without, 2.0, best)
@@ -228,7 +229,7 @@ class _Sentences:
         return scores
 
     def _vector_scores(self, key: str) -> Floats:
-        """Return the scores of sentences above the lowest score, by vectors."""
+        """Return the vector scores of sentences, relative to the lowest score."""
         scores: dict[str, float] = {}
         for row in self.rows:
             for match in row.passage.evidence:
@@ -238,7 +239,7 @@ class _Sentences:
         return np.array([scores.get(row.node.id, last) - last for row in self.rows])
 
     def windows(self, values: Floats, max_tokens: int) -> list[Run]:
-        """Return windows, best first, without introductions that do not fit the budget."""
+        """Return windows, best first. Introductions that do not fit the budget are left out."""
         total = np.concatenate([[0.0], np.cumsum(values)])
         stops = np.concatenate(self._stops)
         starts = np.tile(np.arange(len(values)), len(self._stops))
@@ -254,7 +255,8 @@ class _Sentences:
     def runs(self, windows: Iterable[Run], max_tokens: int) -> list[Run]:
         """Return the best windows within a token budget. Adjacent windows are merged.
 
-        Sentences of earlier calls and windows with repeated sentences only are skipped.
+        Sentences that earlier calls returned are skipped, and so are windows that only repeat
+        sentences.
 
         Args:
             windows: The windows, best first.
@@ -295,7 +297,7 @@ class _Sentences:
         return max([row.passage.score for row in self.rows[slice(*run)]])
 
     def result(self, run: Run, score: float) -> ScoredNode:
-        """Return sentences as one result: a sentence, a passage, or a span."""
+        """Return sentences as one result, which is a sentence, a passage or a span."""
         rows = self.rows[slice(*run)]
         passages = {row.passage.node.id: row.passage for row in rows}
         evidence = tuple(chain.from_iterable(found.evidence for found in passages.values()))
@@ -333,14 +335,14 @@ def _introduces(text: str) -> bool:
 
 
 def _has_link_name(row: _Row) -> bool:
-    """Return whether a sentence has a name by which its passage was found."""
+    """Return whether a sentence contains a name through which its passage was found."""
     names = (m.node.text for m in row.passage.evidence if not m.node.document_id)
     text = row.node.text.casefold()
     return any(name.casefold() in text for name in names)
 
 
 def _best_around(scores: Floats, stops: Ints) -> Floats:
-    """Return for each sentence the best score of its windows."""
+    """Return the best window score for each sentence."""
     places = np.arange(len(stops))
     first = stops.searchsorted(places, "right")
     bounds = np.stack([first, places + 1], axis=1).ravel()
@@ -349,5 +351,5 @@ def _best_around(scores: Floats, stops: Ints) -> Floats:
 
 
 def _share(scores: Floats) -> Floats:
-    """Return scores as shares of the highest."""
+    """Return scores as shares of the highest score."""
     return scores / (scores.max(initial=0.0) or 1.0)

@@ -17,14 +17,13 @@ from ..validation import check_min_score
 
 
 class ConfiguredRetriever(BaseRetriever):
-    """A retriever with an overriding number of results, conditions and minimum score.
+    """A retriever that overrides the number of results, the conditions and the minimum score.
 
     Args:
         inner: The retriever.
         top_k: Maximum number of results. Defaults to the retriever's number.
         filters: Conditions that are added to the conditions of a call.
-        fetch_k: Number of hits before lifting in every inner retriever. None means their own
-            numbers.
+        fetch_k: Number of hits before lifting in every inner retriever. If None, their own numbers.
         min_score: Minimum score.
         max_tokens: Maximum number of tokens of all results together, unless a call has a budget.
             ``top_k`` limits these results only if it is given.
@@ -91,7 +90,7 @@ def _default_search(inner: RetrieverProtocol, option: str) -> BaseRetriever:
     """Return a retriever that may contain default searches.
 
     Raises:
-        ValueError: If it is a foreign retriever.
+        ValueError: If the retriever is foreign.
     """
     if not isinstance(inner, BaseRetriever):
         raise ValueError(f"{option}= requires a default search, got {inner!r:.120}")

@@ -49,11 +49,11 @@ from .linked_search import FirstHits, LinkedSearch
 logger = logging.getLogger(__name__)
 
 MISSING = 200
-"""The maximum number of vectors that a search computes. Above, only words are compared."""
+"""The maximum number of missing vectors that a search computes, instead of comparing only words."""
 
-_MAX_WEIGHT = 3.0  # of vectors, for links and windows
+_MAX_WEIGHT = 3.0  # maximum weight of vectors for links and windows
 
-_ALONE = 10.0  # weight of vectors compared with words, if vectors decide alone
+_ALONE = 10.0  # weight of vectors relative to words if vectors alone decide
 
 _PROBED = 200  # characters of the query of ``build``
 
@@ -62,61 +62,64 @@ class DefaultRetriever(BaseRetriever):
     """The default search of a graph, returned by ``as_retriever(graph)``.
 
     It fuses the relative scores of the words of targets (weight 3) and of their sentences (weight
-    1). The fusion is better than each ranking alone in all measured languages. Passages with a
-    phrase in quotation marks are first.
+    1). The fusion is better than either ranking alone in all measured languages. Passages that
+    contain a phrase in quotation marks come first.
 
     If the graph has embeddings, the vectors of targets and of their sentences are fused as well.
-    Then words and vectors count by their evidence in each question: how far a target stands out
-    from matches by chance, and, for words, how much of the question it covers. A question in other
-    words than its answer is decided by vectors; a code or a name is decided by words. Vectors that
-    are at most half as good as words (a model for another language) are ignored. This is measured:
-    how often the nearest sentence by vectors is in the same target, compared with the nearest
+    Words and vectors are then weighted by their evidence in each question: how far a target stands
+    out from chance matches, and, for words, how much of the question it covers. Vectors decide if a
+    question and its answer use different words. Words decide for a code or a name. Vectors that are
+    at most half as good as words (a model for a different language) are ignored. The measure is how
+    often a sentence's nearest sentence by vectors is in the same target, compared with its nearest
     sentence by words.
 
     Links are followed (``LinkRetriever``) if titles are names that other targets mention, as in
-    an encyclopedia. Headings of documentation rarely are.
+    an encyclopedia. Headings in documentation rarely are.
 
     The weights and links are measured on a sample at the first query, and again when the
     number of documents has doubled or halved. The settings are stored with the graph for all
     processes. A trace contains the settings.
 
-    Scores are from 0 to 1 and comparable between questions and graphs: the part of the question
-    that a result covers. Scores never rise along the results. Above 0.5, a result usually contains
-    an answer (docs/scores.md). Targets without a match are not returned.
+    A score from 0 to 1 is the part of the question that a result covers. Scores are comparable
+    between questions and graphs, and never rise from one result to the next. A result with a score
+    above 0.5 usually contains an answer (docs/scores.md). Targets without a match are not returned.
 
     Args:
         graph: The node graph. Its groups ``"{target} sentence"`` and, if links are followed,
             ``"{target} entity"`` are declared if they are missing.
-        target: The group of the results. None means the first group of an index of the command
-            line, else ``"passage"``. It is declared with ``PassageSplitter`` if it is missing.
+        target: The group of the results. If None, the first group of an index made by the command
+            line, otherwise ``"passage"``, which is declared with ``PassageSplitter`` if it is
+            missing.
         top_k: The maximum number of results.
         filters: Conditions on metadata, checked before ranking.
-        follow_links: Whether links are followed. If None, this is measured.
-        words: The similarity of words, a ``Bm25``.
-        embed_keys: The embeddings that join; ``[]`` for words alone. None means all embeddings.
-            Then words alone answer if a model fails (the log and the evidence contain the error),
-            or if more than 200 vectors are missing, which ``build()`` computes. Missing vectors of
-            named embeddings are always computed, and the failure of their model is an error.
+        follow_links: Whether links are followed. If None, a measurement decides.
+        words: The similarity for words, a ``Bm25``.
+        embed_keys: The embeddings to search, or ``[]`` for words alone. If None, all embeddings are
+            searched. Words alone are then compared if a model fails (the log and the evidence
+            contain the error), or if more than 200 vectors are missing (``build()`` computes them).
+            Missing vectors of named embeddings are always computed, and a failure of their model is
+            an error.
         index: The index of embeddings, as in ``Retriever``.
         collapse: Whether results with equal texts are returned once, with their copies as evidence
             ("also in"). Case, punctuation, white space, width and markup may differ.
-        phrases: Results with the phrases in quotation marks of a query are ``"first"``, or they are
-            ``"required"``: then others are returned, with a note, only if no result has them.
+        phrases: ``"first"`` returns results that contain the query's quoted phrases first.
+            ``"required"`` returns only such results. If there are none, other results are returned
+            with a note.
         min_score: The minimum score, from 0 to 1.
         vectors: The texts whose vectors are compared: targets and their sentences (``"both"``),
-            ``"sentences"`` or targets (``"passages"``). Both find more, above all across
-            languages. One of them needs about half the embedding calls.
-        weights: The weights of ``"words"`` and of ``"vectors"`` (or of names of embeddings), such
-            as ``{"words": 1, "vectors": 3}``. All questions use them, and 0 switches a part off.
-            If None, words and vectors count by their evidence in each question.
+            ``"sentences"`` or targets (``"passages"``). Comparing both finds more, above all across
+            languages. Comparing one of them needs about half the embedding calls.
+        weights: The weights of ``"words"`` and of ``"vectors"`` (or of embeddings by name), such as
+            ``{"words": 1, "vectors": 3}``. They apply to all questions, and 0 switches a part off.
+            If None, words and vectors are weighted by their evidence in each question.
 
     Raises:
         UnknownGroupError: If the graph has no such target.
         LookupError: If the graph has no such embedding.
         TypeError: If ``graph`` is not a NodeGraph, or ``words`` is not a ``Bm25``.
-        ValueError: If a number is out of range, a group of that name has another rule, or there
-            is an index of embeddings and the graph has no embeddings.
-        EmbeddingError: In a retrieval, if a named embedding fails.
+        ValueError: If a number is out of range, a group with the required name has a different
+            rule, or ``index`` is given and the graph has no embeddings.
+        EmbeddingError: During retrieval, if a named embedding fails.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -132,7 +135,7 @@ class DefaultRetriever(BaseRetriever):
     has_windows = True
 
     score_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
-    """The lowest and the highest score: see docs/scores.md."""
+    """The lowest and the highest score. See docs/scores.md."""
 
     def __init__(
         self,
@@ -163,7 +166,7 @@ class DefaultRetriever(BaseRetriever):
         self.filters = filters
         self.follow_links = follow_links
         self.collapse = collapse
-        self._is_warned = False  # whether the log has a warning of the vectors missing now
+        self._is_warned = False  # whether a warning about the currently missing vectors was logged
         self.phrases = choice(phrases, "phrases", get_args(Phrases))
         self.min_score = check_min_score(min_score, self)
         self.vectors = choice(vectors, "vectors", ("both", "sentences", "passages"))
@@ -177,17 +180,17 @@ class DefaultRetriever(BaseRetriever):
         }
         self._vectors = self._vector_retrievers(keys, index)
         self._embed_keys = keys
-        self._known_keys = keys  # also those with weight 0
+        self._known_keys = keys  # including those with weight 0
         self._known_vectors = self._vectors
         self.weights: BranchWeights | None = None
         if weights is not None:
             self._set_weights(weights)
 
     def _vector_retrievers(self, keys: Sequence[str], index: str | MakeIndex) -> list[Retriever]:
-        """Return the retrievers by vectors, of sentences and of targets.
+        """Return the vector retrievers of sentences and of targets.
 
         Raises:
-            ValueError: If there is an index of embeddings, and no embedding.
+            ValueError: If an index of embeddings is given, but there is no embedding.
         """
         if index != DEFAULT and not keys:
             raise ValueError(
@@ -225,7 +228,7 @@ class DefaultRetriever(BaseRetriever):
         self._vectors = [each for each in self._known_vectors if of_vectors[each.embed_keys[0]]]
 
     def with_fetch_k(self, fetch_k: int) -> DefaultRetriever:
-        """Return a copy with another number of hits before lifting."""
+        """Return a copy that fetches a different number of hits before lifting."""
         other = copy.copy(self)
         other._word_retrievers = {
             name: each.with_fetch_k(fetch_k) for name, each in self._word_retrievers.items()
@@ -247,7 +250,7 @@ class DefaultRetriever(BaseRetriever):
         return other
 
     def with_min_score(self, min_score: float) -> DefaultRetriever:
-        """Return a copy with another minimum score."""
+        """Return a copy with a different minimum score."""
         other = copy.copy(self)
         other.min_score = check_min_score(min_score, self)
         return other
@@ -285,7 +288,7 @@ class DefaultRetriever(BaseRetriever):
         """Return the results of each query."""
         assert limit is not None
         rankings: list[Results] = []
-        for batch in portions(queries, MAX_QUERIES):  # limited by the cache of query vectors
+        for batch in portions(queries, MAX_QUERIES):  # the cache of query vectors is limited
             rankings += await self._search_batch(batch, limit, filters)
         if self.min_score is not None:
             rankings = [cut_scores(ranking, self.min_score) for ranking in rankings]
@@ -294,7 +297,7 @@ class DefaultRetriever(BaseRetriever):
         return await Do(lambda: [*map(self._with_phrases, queries, rankings)], kind="work")
 
     def _with_phrases(self, query: str, results: Results) -> Results:
-        """Return the results with all phrases of a query; all results if none has them."""
+        """Return the results that contain all phrases of a query, or all results if none does."""
         phrases = [Phrase(self.bm25.analyzer, text) for text in quoted_phrases(query)]
         with self.graph.reader.reading():
             texts = self.graph.reader.searched_texts([result.node for result in results])
@@ -328,7 +331,7 @@ class DefaultRetriever(BaseRetriever):
             return await by_words._search(queries, limit, filters)
         try:
             return await self._search(queries, limit, filters)
-        except VectorLengthError:  # a changed model under an old name, not a server failure
+        except VectorLengthError:  # a model that changed under its old name, not a server failure
             raise
         except EmbeddingError as raised:
             error = raised
@@ -354,7 +357,7 @@ class DefaultRetriever(BaseRetriever):
         return missing
 
     def _open(self, retriever: Retriever) -> Index[Any]:
-        """Return the index of a retriever by vectors."""
+        """Return the index of a vector retriever."""
         return retriever.similarity.open(self.graph, retriever.group, retriever.embed_keys[0])
 
     async def _search(
@@ -403,7 +406,7 @@ class DefaultRetriever(BaseRetriever):
         distinct: Distinct,
         budget: TokenBudget | None,
     ) -> list[Results]:
-        """Search all branches in one view, without links."""
+        """Search all branches in one view, without following links."""
         reliability = measured.reliability(self._embed_keys)
         if self.weights is not None:
             reliability = dict.fromkeys(self._embed_keys, 1.0)
@@ -415,7 +418,7 @@ class DefaultRetriever(BaseRetriever):
         return await search_branches(branches.all, queries, work)
 
     def _fixed_weights(self, measured: Sequence[float]) -> dict[str, float]:
-        """Return the weights of vectors beside words with the weights 1 and 3."""
+        """Return the weights of vectors relative to words with the weights 1 and 3."""
         if self.weights is None:
             limited = [min(_MAX_WEIGHT, weight) for weight in measured]
             return dict(zip(self._embed_keys, limited, strict=True))
@@ -464,7 +467,7 @@ class DefaultRetriever(BaseRetriever):
         return LinkIndex.open(self.graph, self.entities)
 
     def _branches(self, vectors: Sequence[Retriever], filters: Filters | None) -> Branches:
-        """Return the branches of a call, with some of the vectors."""
+        """Return the branches of a call with the given vectors."""
         return Branches(
             self._word_retrievers["sentences"].branch(filters),
             self._word_retrievers["words"].branch(filters),
@@ -474,7 +477,7 @@ class DefaultRetriever(BaseRetriever):
     def _finish(
         self, branches: Branches, budget: TokenBudget | None, measured: MeasuredSettings
     ) -> Finish | None:
-        """Return a function that makes windows of passages, if there is a token budget."""
+        """Return a function that makes windows of passages if there is a token budget."""
         if budget is None:
             return None
         weights = self._fixed_weights(measured.weights)
@@ -494,10 +497,10 @@ class DefaultRetriever(BaseRetriever):
 
 
 def _words_similarity(words: str | Bm25) -> Bm25:
-    """Return the similarity of words.
+    """Return the similarity for words.
 
     Raises:
-        TypeError: If it is not a ``Bm25``.
+        TypeError: If the similarity is not a ``Bm25``.
     """
     similarity = get_similarity(words)
     if not isinstance(similarity, Bm25):
@@ -509,7 +512,7 @@ def _words_similarity(words: str | Bm25) -> Bm25:
 
 
 def _notes(found: Sequence[Results]) -> dict[str, str]:
-    """Return what decided the rankings of queries, for a trace."""
+    """Return notes for a trace on what decided the rankings of queries."""
     notes = dict.fromkeys(
         variant.note
         for results in found

@@ -20,22 +20,22 @@ from .trust import mean_scores
 
 _SPARE = 4  # additional results, since texts may repeat
 
-_FEW = 6  # results whose relative scores are extreme
+_FEW = 6  # the number of results up to which relative scores are extreme
 
-_CLEARLY = 1.15  # times the relevance of the first result
+_CLEARLY = 1.15  # the required multiple of the first result's relevance
 
 _DEEPEST = 16  # a search for distinct texts stops at this multiple of the limit
 
 
 Finish = Callable[[View, Results], Results]
-"""Changes the results of a query while the graph is held, such as to windows."""
+"""A function that changes a query's results, for example into windows, while the lock is held."""
 
 
 class Groups(NamedTuple):
     """Results with equal texts.
 
     Attributes:
-        positions: The positions of each group, the best first.
+        positions: The positions in each group, the best first.
         is_enough: Whether more results would not add a group.
     """
 
@@ -45,7 +45,7 @@ class Groups(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Distinct:
-    """The number of results, and whether results with equal texts are one result.
+    """The number of results, and whether results with equal texts count as one.
 
     Attributes:
         limit: The maximum number of results.
@@ -76,13 +76,14 @@ class Distinct:
 
 
 class EvidenceSearch:
-    """A search in which words and vectors count by their evidence.
+    """A search that weights words and vectors by their evidence.
 
     Args:
         fusion: The fusion of the branches.
         backgrounds: The vectors of random sentences, by embedding.
         distinct: The number of results.
-        finish: Changes the results while the graph is held. If None, they are only ordered.
+        finish: A function that changes the results while the lock is held. If None, they are only
+            ordered.
     """
 
     def __init__(
@@ -128,7 +129,7 @@ class EvidenceSearch:
         return ranking._replace(scores=relevances)
 
     def _vector_scores(self, view: View, keys: Sequence[Key], depth: int) -> list[Floats]:
-        """Return the relevance of targets by each embedding."""
+        """Return the relevance of targets according to each embedding."""
         branches = self._fusion.branches
         size = int(view.source(branches.words).snapshot.size)
         near = []
@@ -167,10 +168,10 @@ class EvidenceSearch:
 
 
 def _most_relevant_first(scores: dict[Key, float]) -> dict[Key, float]:
-    """Among few results, move one to the front if it is clearly more relevant than the first.
+    """If there are few results, move a clearly more relevant result before the first one.
 
-    The fusion adds relative scores, which are extreme for few results of unequal length: a good
-    sentence in a long passage counts less than a single word in a short passage.
+    The fusion adds relative scores, which are extreme for few results of unequal length. A good
+    sentence in a long passage would count less than a single word in a short passage.
     """
     if not 0 < len(scores) <= _FEW:
         return scores

@@ -1,4 +1,4 @@
-"""The settings of the default search: groups, and measurements on a graph."""
+"""The settings of the default search: its groups, and measurements on a graph."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ T = TypeVar("T")
 
 _PASSAGES = "passage"
 
-_KIND = "default search"  # kind of values in the store
+_KIND = "default search"  # the kind of the values in the store
 
-_VERSION = "5"  # version of the measurement; another version is measured again
+_VERSION = "5"  # the version of the measurement; other versions are measured again
 
 
 def default_target(graph: NodeGraph) -> str:
@@ -50,11 +50,12 @@ def default_target(graph: NodeGraph) -> str:
 def sentence_group(graph: NodeGraph, target: str) -> str:
     """Return the group of the sentences of a target. The group is declared if missing.
 
-    An existing group with the same rule is reused under its name, to avoid storing sentences twice.
+    An existing group with the same rule is reused under its own name, so that sentences are not
+    stored twice.
 
     Raises:
         UnknownGroupError: If the graph has no group ``target``.
-        ValueError: If a group ``"{target} sentence"`` has another rule.
+        ValueError: If a group ``"{target} sentence"`` has a different rule.
     """
     default = f"{target} sentence"
     name = graph.reader.same_group(split_sentences, target, default) or default
@@ -89,11 +90,11 @@ class MeasuredSettings:
         object.__setattr__(self, "deviations", deviations)
 
     def fits(self, documents: int) -> bool:
-        """Return whether the graph has neither half nor twice as many documents."""
+        """Return whether the number of documents has neither doubled nor halved."""
         return self.documents / 2 <= documents <= self.documents * 2
 
     def reliability(self, embed_keys: Sequence[str]) -> dict[str, float]:
-        """Return how good the vectors of each embedding are, from 0 to 1 (as good as words)."""
+        """Return how good each embedding's vectors are, from 0 to 1 (as good as words)."""
         pairs = zip(embed_keys, self.weights, strict=True)
         return {key: min(1.0, weight / EQUAL) for key, weight in pairs}
 
@@ -101,10 +102,11 @@ class MeasuredSettings:
 def read_settings(
     graph: NodeGraph, target: str, embed_keys: Sequence[str]
 ) -> MeasuredSettings | None:
-    """Return the stored settings of any process.
+    """Return the settings that any process has stored.
 
     Returns:
-        None if settings are missing, or the number of documents has more than doubled or halved.
+        None means that settings are missing, or that the number of documents has more than doubled
+        or halved.
     """
     cache = _cache(graph)
     key = _key(graph, target, embed_keys)
@@ -121,7 +123,7 @@ def read_settings(
 
 
 def _from_json(stored: bytes, count: int) -> MeasuredSettings | None:
-    """Return stored settings, or None if they are damaged, which is logged.
+    """Return stored settings. If they are damaged, a message is logged, and None is returned.
 
     Args:
         stored: The settings.
@@ -155,13 +157,13 @@ def _key(graph: NodeGraph, target: str, embed_keys: Sequence[str]) -> str:
 
 
 _SAMPLE = 256
-"""The number of targets that are read for the measurement of vectors."""
+"""The number of targets that are read to measure vectors."""
 
-_PROBES = 64  # sentences of the measurement of vectors
+_PROBES = 64  # sentences that are used to measure vectors
 
-_MIN_PROBES = 12  # fewer give no reliable measurement
+_MIN_PROBES = 12  # fewer are not reliable
 
-_BACKGROUND = 128  # random sentences, to which the cosines of a question are compared
+_BACKGROUND = 128  # random sentences whose cosines with a question are the background
 
 _MAX_WEIGHT = 6.0  # words have the weights 3 and 1
 
@@ -185,8 +187,9 @@ def measure(
         target: The target group.
         sentences: The group of the sentences of the targets.
         embed_keys: The embeddings.
-        vectors: The indexes of the vectors of sentences, by embedding, with all vectors.
-        is_of_targets: Whether the vectors are those of targets. Then their weight is not measured.
+        vectors: The complete indexes of the sentences' vectors, by embedding.
+        is_of_targets: Whether the vectors belong to targets. In this case their weight is not
+            measured.
     """
     words = Bm25().open(graph, sentences)
     words.ready()
@@ -212,7 +215,7 @@ def _measure(
     vectors: Mapping[str, Index[Any]],
     is_of_targets: bool,
 ) -> MeasuredSettings:
-    """Take a sample of one state of the graph, and compare its vectors without the lock.
+    """Take a sample of one graph state, and compare its vectors without holding the lock.
 
     Raises:
         DeferredWork: If vectors are missing.
@@ -246,7 +249,7 @@ def _measure(
 def _sampled_nodes(
     graph: NodeGraph, target: str, sentences: str, has_vectors: bool, is_of_targets: bool
 ) -> tuple[list[Node], list[Node]]:
-    """Return sentences for the comparison of words and vectors, and nodes with unrelated texts."""
+    """Return sentences to compare words with vectors, and nodes with unrelated texts."""
     reader = graph.reader
     targets = reader.nodes_by_id(sample(reader.ids(target), _SAMPLE))
     if is_of_targets:
@@ -264,7 +267,7 @@ def _unit_vectors(nodes: Sequence[Node], key: str) -> Vectors:
 def _share(graph: NodeGraph, probes: Sequence[Node], found: Sequence[Hits]) -> float:
     """Return the share of sentences whose nearest other sentence is in the same target.
 
-    Sentences that were removed in between are ignored.
+    Sentences that were removed since the sample was taken are ignored.
     """
     right = 0
     for probe, hits in zip(probes, found, strict=True):
@@ -276,26 +279,26 @@ def _share(graph: NodeGraph, probes: Sequence[Node], found: Sequence[Hits]) -> f
 
 _CHECKED = 256  # passages checked for titles
 
-_MIN_TITLED = 0.05  # with a smaller share of titles, the measurement ends
+_MIN_TITLED = 0.05  # the measurement ends if the share of titles is smaller
 
 _MAX_TITLES = 10_000  # compared titles of passages
 
 _MAX_TEXTS = 400  # compared texts of passages
 
-_COMMON = 0.02  # share of texts; more frequent titles do not distinguish passages
+_COMMON = 0.02  # share of texts; titles that are more frequent do not distinguish passages
 
 _MIN_NAMED = 0.2  # mentions of titles per text
 
 _MIN_WRITTEN_AS_NAMES = 0.7  # share of the mentions
 
-_MIN_MENTIONS = 5  # fewer give no reliable measurement
+_MIN_MENTIONS = 5  # fewer are not reliable
 
 
 def measure_links(graph: NodeGraph, group: str) -> bool:
-    """Return whether links are worth following, by a sample of a group's passages.
+    """Return whether links are worth following, according to a sample of a group's passages.
 
     Links are followed if titles are names that other passages mention, as in an encyclopedia.
-    Headings of documentation are mentioned in lower case or not at all.
+    Headings in documentation are mentioned in lower case or not at all.
 
     Args:
         graph: The graph. Its lock must be held and the group must be built.
@@ -333,7 +336,7 @@ def measure_links(graph: NodeGraph, group: str) -> bool:
 def _count_mentions(
     texts: Iterable[tuple[str, Node]], titled: Iterable[tuple[str, Node]]
 ) -> tuple[Counter[str], Counter[str]]:
-    """Count the mentions of titles in texts. Return all mentions, and the mentions as names.
+    """Return how often texts mention each title, and how often as a name.
 
     Args:
         texts: Passages and the keys of their titles.
@@ -354,7 +357,7 @@ def _count_mentions(
 
 
 def sample(items: Sequence[T], count: int) -> list[T]:
-    """Return some of the items, evenly chosen."""
+    """Return evenly spaced items."""
     if len(items) <= count:
         return [*items]
     return [items[int(at)] for at in np.linspace(0, len(items) - 1, count)]

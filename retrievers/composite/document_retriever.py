@@ -23,13 +23,13 @@ class DocumentRetriever(BaseRetriever):
     """A retriever of whole documents that returns windows of passages within a token budget.
 
     Without a budget, the inner retriever searches. With ``max_tokens``, the default search of the
-    graph returns windows, so long documents are searched by their passages. The group of passages
-    is declared at the first search with a budget.
+    graph returns windows, so that long documents are searched by passage. The group of passages is
+    declared at the first search with a budget.
 
     Args:
         inner: The retriever of whole documents.
         graph: The graph.
-        options: Options of the default search of passages, such as ``index``.
+        options: Options of the default search for passages, such as ``index``.
     """
 
     name = "documents"
@@ -64,11 +64,11 @@ class DocumentRetriever(BaseRetriever):
         return super().with_phrases(phrases).with_option(phrases=phrases)
 
     def with_weights(self, weights: Mapping[str, float]) -> Self:
-        """Return a copy with given weights of words and vectors, also for windows."""
+        """Return a copy with given weights of words and vectors, including those for windows."""
         return super().with_weights(weights).with_option(weights=weights)
 
     def with_option(self, **option: Any) -> Self:
-        """Return a copy with another option of the search of passages."""
+        """Return a copy with a different option for the passage search."""
         other = copy.copy(self)
         other.options = {**self.options, **option}
         other._passages = None

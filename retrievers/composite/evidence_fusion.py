@@ -23,19 +23,19 @@ DEPTH = 32
 SENTENCES, WHOLE = 1.0, 3.0
 """The weights of the words of sentences and of their targets."""
 
-_VECTORS = 0.9  # weight of the evidence of a good model; the evidence of words has 1
+_VECTORS = 0.9  # weight of a good model's evidence; the evidence of words has weight 1
 
-_COMPLETE = 6.0  # nats; a passage with all words of a question is rarely a match by chance
+_COMPLETE = 6.0  # nats; a passage with all words of a question is rarely a chance match
 
-_CODES = 10.0  # nats; a passage with all codes of a question is even rarer by chance
+_CODES = 10.0  # nats; a chance match with all codes of a question is even rarer
 
-_RARE = 0.8  # weight of a code, as a share of the highest weight of a term
+_RARE = 0.8  # minimum weight of a code, as a share of the highest term weight
 
 _ALL_WORDS = 0.99  # share of the weight of a question
 
 
 class Branches(NamedTuple):
-    """The branches of the default search, all with the same target.
+    """The branches of the default search, which share one target.
 
     Attributes:
         sentences: The words of sentences.
@@ -63,7 +63,7 @@ class Branches(NamedTuple):
 
 
 def key_of(branch: Branch) -> str:
-    """Return the embedding of a branch of vectors."""
+    """Return the embedding of a vector branch."""
     return str(branch.scorings[0].key)
 
 
@@ -72,7 +72,7 @@ class Fused(NamedTuple):
 
     Attributes:
         ranking: The ranking.
-        trust: The probabilities that the words of the passages do not match by chance, in the order
+        trust: The probability for each passage that its words do not match by chance, in the order
             of the ranking.
     """
 
@@ -84,10 +84,10 @@ class EvidenceFusion:
     """The fusion of the branches of the default search.
 
     Args:
-        branches: The branches, without embeddings that are ignored.
-        reliability: How good the vectors of each embedding are, from 0 to 1.
+        branches: The branches without ignored embeddings.
+        reliability: How good each embedding's vectors are, from 0 to 1.
         deviations: The standard deviation of the cosines of unrelated texts, by embedding.
-        weights: The given weights. If None, words and vectors count by their evidence.
+        weights: The given weights. If None, words and vectors are weighted by their evidence.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class EvidenceFusion:
     def _evidence_of_vectors(
         self, view: View, key: str, keys: Sequence[Key], depth: int
     ) -> PassageEvidence:
-        """Return the evidence for passages by one embedding."""
+        """Return the evidence that one embedding gives for passages."""
         sentences: Mapping[Key, float] = {}
         passages: Mapping[Key, float] = {}
         counts: Mapping[Key, int] = {}
@@ -174,7 +174,7 @@ class EvidenceFusion:
         return vector_evidence(hits, keys, DEPTH, size, deviation)
 
     def _sentence_counts(self, view: View, ranking: Ranking) -> dict[Key, int]:
-        """Return the number of sentences of each target in a ranking by sentences."""
+        """Return the number of sentences in each target of a ranking by sentences."""
         (found,) = ranking.found_by
         best: dict[Key, str] = {}
         for target, rows in found.rows.items():
@@ -187,7 +187,7 @@ class EvidenceFusion:
 def evidence_of_words(
     view: View, branches: Branches, keys: Sequence[Key], depth: int
 ) -> PassageEvidence:
-    """Return the evidence for passages by words."""
+    """Return the evidence that words give for passages."""
     hits = PassageHits(
         view.ranking(branches.sentences, depth).scores,
         view.ranking(branches.words, depth).scores,
@@ -197,13 +197,13 @@ def evidence_of_words(
 
 
 def _lead(query: TermWeights, matches: npt.NDArray[np.bool_]) -> Floats:
-    """Return the additional evidence of passages with all words or all codes of a question.
+    """Return the additional evidence for passages with all words or all codes of a question.
 
     A code is a rare term with a digit, such as a version, a part number or a date.
 
     Args:
         query: The question's terms.
-        matches: Whether each passage has each term, shape (passages, terms).
+        matches: A boolean array (passages, terms): whether a passage contains a term.
     """
     weights = np.array([*query.weights.values()])
     is_complete = matches @ weights >= _ALL_WORDS * query.total
@@ -221,7 +221,7 @@ def _has_digit(term: str) -> bool:
 
 
 def _with_phrases(scores: Floats, query: TermWeights, matches: npt.NDArray[np.bool_]) -> Floats:
-    """Return the scores with passages that have a phrase of the question first."""
+    """Return scores that rank passages with a phrase of the question first."""
     if not query.phrases:
         return scores
     columns = [at for at, term in enumerate(query.weights) if term in query.phrases]
@@ -245,7 +245,7 @@ _FEW, _MANY = 0.25, 0.75  # shares of evidence
 
 
 def describe(words: float, vectors: float) -> str:
-    """Return in words how much words and vectors decide."""
+    """Describe how much words and vectors decide."""
     total = words + vectors
     share = words / total if total > 0 else 0.5
     who = "words and vectors decide together"
@@ -257,7 +257,7 @@ def describe(words: float, vectors: float) -> str:
 
 
 def with_note(results: Results, query: str, note: str | None) -> Results:
-    """Return the results with the note of their ranking, on the first match of each result."""
+    """Return the results with the ranking's note on the first match of each result."""
     if note is None:
         return results
     variant = QueryVariant(query, DEFAULT_NAME, note)

@@ -28,32 +28,33 @@ logger = logging.getLogger(__name__)
 class FusionRetriever(BaseRetriever):
     """A retriever that fuses the results of several retrievers into one ranking.
 
-    ``"rrf"`` uses ranks, for incomparable scores (``bm25`` and ``cosine``). ``"relative"`` uses
-    the differences of scores as well. ``"distribution"`` is less sensitive to outliers.
-    ``"concat"`` keeps scores of one kind, from several groups or corpora. A node from several
-    retrievers is returned once, with all evidence.
+    ``"rrf"`` uses ranks, for incomparable scores (``bm25`` and ``cosine``). ``"relative"`` also
+    uses score differences. ``"distribution"`` is less sensitive to outliers. ``"concat"`` keeps
+    scores of one kind, from several groups or corpora. A node that several retrievers find is
+    returned once, with all evidence.
 
-    Plain retrievers of one graph and target share one search and one snapshot of the graph. Other
-    retrievers run concurrently, in threads or tasks. They run sequentially if the calling thread
-    holds a graph's lock, to avoid a deadlock.
+    Plain retrievers with the same graph and target share one search and one snapshot of the graph.
+    Other retrievers run concurrently, in threads or tasks. They run sequentially if the calling
+    thread holds a graph's lock, to avoid a deadlock.
 
     Args:
-        retrievers: Any retrievers, including fusions. Their results should be of one group.
+        retrievers: Any retrievers, including fusions. Their results should belong to one group.
         mode: See ``fuse``.
         weights: The weight of each retriever, 0 or more. Defaults to equal weights. A retriever
             with weight 0 is not queried.
-        top_k: The maximum number of nodes. Each retriever returns its own ``top_k``, or the
-            ``top_k`` of the call if larger.
+        top_k: The maximum number of nodes. Each retriever returns its own ``top_k``, or that of the
+            call if larger.
         rank_constant: The constant of ``"rrf"``. A larger constant reduces the advantage of the
             first ranks.
         merge_by: A metadata field. Results with an equal value, such as pages of one URL, are
-            merged into the first of them, with all evidence. If None, results are merged by node.
-        on_error: ``"raise"`` the error of a failed retriever, or ``"skip"`` the retriever, with a
-            warning in the log and a failed span in the trace. If all retrievers fail, the first
-            error is raised.
+            merged into the first of these results, with all evidence. If None, results are merged
+            by node.
+        on_error: ``"raise"`` to raise the error of a failed retriever, or ``"skip"`` to skip the
+            retriever, with a warning in the log and a failed span in the trace. If all retrievers
+            fail, the first error is raised.
 
     Raises:
-        TypeError: If a retriever or a number has a wrong type.
+        TypeError: If a retriever or a number has the wrong type.
         ValueError: If ``retrievers`` is empty, the mode is unknown, or a number is out of range.
 
     Example:
@@ -108,7 +109,7 @@ class FusionRetriever(BaseRetriever):
 
     @property
     def inner_retrievers(self) -> Sequence[tuple[str, RetrieverProtocol]]:
-        """The retrievers that are fused, by their number."""
+        """The fused retrievers by number."""
         return [(str(number), inner) for number, inner in enumerate(self.retrievers)]
 
     def _replace_inner_retrievers(self, retrievers: Mapping[str, RetrieverProtocol]) -> None:
@@ -120,7 +121,7 @@ class FusionRetriever(BaseRetriever):
     async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> list[Results]:
-        """Return the results of each query; ``limit`` is the ``top_k`` of the call."""
+        """Return the results of each query. ``limit`` is the ``top_k`` of the call."""
         pairs = zip(self.retrievers, self.weights, strict=True)
         retrievers, weights = zip(*(pair for pair in pairs if pair[1]), strict=True)
         limits = [_limit_of(retriever, limit) for retriever in retrievers]
@@ -184,13 +185,13 @@ class FusionRetriever(BaseRetriever):
         return fused(rankings, self.mode, weights, self.rank_constant)
 
     def check_limit(self, top_k: int | None, filters: Filters | None) -> int | None:
-        """Return the ``top_k`` of a call: without one every retriever returns its own."""
+        """Return the ``top_k`` of a call. If None, every retriever uses its own number."""
         limit = super().check_limit(top_k, filters)
         return None if top_k is None else limit
 
 
 def _are_local(retrievers: Sequence[object]) -> bool:
-    """Return whether all retrievers are plain and of one graph and target."""
+    """Return whether all retrievers are plain and share one graph and target."""
     local = [item for item in retrievers if type(item) is Retriever and len(item.graphs) == 1]
     same = {(id(item.graphs[0]), item.target) for item in local}
     return len(local) == len(retrievers) and len(same) == 1

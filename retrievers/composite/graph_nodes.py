@@ -1,4 +1,4 @@
-"""Return the nodes of a graph that another engine has found by its own search."""
+"""Return the nodes of a graph that an external engine has found."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ logger = logging.getLogger(__name__)
 
 
 class GraphNodesRetriever(PostprocessRetriever):
-    """A retriever that replaces the documents of another engine by the nodes of a graph.
+    """A retriever that replaces the documents of an external engine with nodes of a graph.
 
-    Use it for corpora beyond one machine: a distributed engine searches words and vectors, and the
-    nodes have parents, neighbors and places. So ``AutoMergeRetriever``, ``WindowRetriever``,
-    rerankers and strategies work with its results. Documents whose node is gone are left out, with
-    a line in the log.
+    Use it for corpora that exceed one machine. A distributed engine then searches words and
+    vectors, and the nodes provide parents, neighbors and places, so that ``AutoMergeRetriever``,
+    ``WindowRetriever``, rerankers and strategies work with the results. Documents whose node no
+    longer exists are left out, which is logged.
 
-    Conditions of a call are checked on the metadata of the engine's documents, and on the nodes.
+    A call's conditions are checked on the metadata of the engine's documents, and on the nodes.
 
     Args:
-        inner: A retriever of the engine, or a function.
-        graph: The graph of the nodes.
+        inner: The engine's retriever, or a function.
+        graph: The graph that contains the nodes.
         id_key: The metadata field with the id of the node. If None, the id of the document is used.
         top_k: The maximum number of results. If None, all results of the engine are returned.
 
@@ -84,12 +84,12 @@ class GraphNodesRetriever(PostprocessRetriever):
         return [*results.values()][:limit]
 
     def _id_of(self, node: Node) -> str:
-        """Return the id of a document's node, or an empty text."""
+        """Return the id of a document's node, or an empty string."""
         return node.id if self.id_key is None else str(node.metadata.get(self.id_key, ""))
 
 
 def _replaced(hit: ScoredNode, node: Node) -> ScoredNode:
-    """Return a result with another node, also in its evidence."""
+    """Return a result in which a different node replaces the node, including in the evidence."""
     evidence = [
         Evidence(node, match.score, match.similarity, match.query) for match in hit.evidence
     ]

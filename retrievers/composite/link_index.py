@@ -24,12 +24,12 @@ from ..indexes.array_files import Arrays, checked
 from ..indexes.synced_index import SyncedIndex
 from .link_names import Run, names_in, runs_of
 
-_MIN_PASSAGES = 2  # minimum number of passages of an entity that is not a title
+_MIN_PASSAGES = 2  # minimum number of passages of an entity that is no title
 
 MAX_PASSAGES_PER_ENTITY = 100
-"""Names of more passages are not entities."""
+"""Names that more passages mention are not entities."""
 
-_FEW_NAMES = 64  # names that are searched one by one in a text without spaces
+_FEW_NAMES = 64  # names that are searched for one by one in a text without spaces
 
 _FEW_TITLED = 2  # passages that may have the same title in lowercase
 
@@ -39,11 +39,11 @@ class Entity(NamedTuple):
 
     Attributes:
         key: The normalized name (``name_key``).
-        name: The name as the first title spells it, or else the first passage.
-        passages: The ids of the passages that have the name, in document order.
+        name: The name as spelled by the first title, or else by the first passage.
+        passages: The ids of the passages that contain the name, in document order.
         about: The ids of the passages with that title.
-        in_titles: The ids of the passages whose title has the name among other words.
-        rank: Entities are sorted by rank.
+        in_titles: The ids of the passages whose title contains the name among other words.
+        rank: The key by which entities are sorted.
     """
 
     key: str
@@ -63,7 +63,7 @@ class _KnownPassage:
         order: The position in document order.
         mentions: The possible names.
         title: The key of the title. Empty without a title.
-        names: The names that the passage itself writes, by key.
+        names: The names that occur in the passage's own text, by key.
         keys: The keys of all names in the passage.
     """
 
@@ -84,7 +84,7 @@ def _mentions_of(node: Node) -> Mentions:
     """Return the mentions in a node.
 
     Raises:
-        StoreError: If the node has other content, such as in a damaged file.
+        StoreError: If the node has different content, for example in a damaged file.
     """
     try:
         return Mentions(*node.content)
@@ -97,12 +97,12 @@ Postings = dict[str, list[_KnownPassage]]
 
 
 class LinkIndex(SyncedIndex):
-    """An index of the names that passages have in common, made from a group of mentions.
+    """An index of the names that passages have in common, built from a group of mentions.
 
-    Names depend on all passages. A name that one passage writes, or has as its title, is
-    recognized in all passages, including longer names and titles: "Prague astronomical clock"
-    contains Prague. The first word of a sentence counts as the passages write it elsewhere. A
-    change of one passage can therefore add names to other passages.
+    Names depend on all passages. A name that occurs in one passage, or is its title, is recognized
+    in all passages, including inside longer names and titles: "Prague astronomical clock" contains
+    Prague. The first word of a sentence is treated as the passages spell it elsewhere. A change of
+    one passage can therefore add names to other passages.
 
     Args:
         graph: The graph.
@@ -141,13 +141,13 @@ class LinkIndex(SyncedIndex):
     # Reading
 
     def entity(self, key: str) -> Entity | None:
-        """Return the entity of a name. None if it has too few or too many passages."""
+        """Return the entity of a name, or None if too few or too many passages contain it."""
         if key not in self._entities:
             self._entities[key] = self._make_entity(key)
         return self._entities[key]
 
     def entities(self, passages: Iterable[str]) -> list[Entity]:
-        """Return the entities of passages that have two passages or more."""
+        """Return the entities in passages that occur in at least two passages."""
         keys: dict[str, None] = {}
         for passage_id in passages:
             if passage_id in self._passages:
@@ -156,21 +156,21 @@ class LinkIndex(SyncedIndex):
         return [entity for entity in found if entity is not None]
 
     def node(self, key: str) -> Node:
-        """Return a node for an entity, as the evidence of a result."""
+        """Return a node that represents an entity in the evidence of a result."""
         entity = self.entity(key)
         assert entity is not None
         i = digest(CORPUS, self._group, key)
         return Node(entity.name, id=i, group=self._group, graph=self._graph)
 
     def title(self, passage: str) -> str | None:
-        """Return the key of a passage's title. None without a title."""
+        """Return the key of a passage's title, or None without a title."""
         known = self._passages.get(passage)
         if known is None or not self._is_title(known.title):
             return None
         return known.title
 
     def named(self, text: str) -> list[Entity]:
-        """Return the entities whose titles a text names, the longest first."""
+        """Return the entities whose titles occur in a text, the longest first."""
         entities = [self.entity(key) for key in names_in(text, self._is_title)]
         return [entity for entity in entities if entity is not None]
 
@@ -185,8 +185,8 @@ class LinkIndex(SyncedIndex):
             return None
         having = _sorted(self._having, key)
         titled = _sorted(self._about, key)
-        # A heading, such as "Overview": several passages have it, and others write its words in
-        # lowercase.
+        # This is a heading such as "Overview": several passages have it as their title, and other
+        # passages write its words in lowercase.
         is_heading = len(titled) > _FEW_TITLED and self._is_lowercase(key)
         about = [] if is_heading else [passage.id for passage in titled]
         if len(having) < _MIN_PASSAGES and not about:
@@ -209,11 +209,11 @@ class LinkIndex(SyncedIndex):
     # Following changes
 
     def clear(self) -> None:
-        """Remove everything."""
+        """Remove all passages."""
         self._passages: dict[str, _KnownPassage] = {}
         self._by_mention: dict[str, str] = {}  # ids of passages by the ids of mentions
         self._entities: dict[str, Entity | None] = {}  # cached entities by key
-        self._lower: Counter[str] = Counter()  # words by the number of their occurrences
+        self._lower: Counter[str] = Counter()  # the counts of words
         self._upper: Counter[str] = Counter()
         self._names: set[str] = set()  # the keys of all names and titles
         self._about: Postings = {}  # passages by the key of their title
@@ -240,10 +240,10 @@ class LinkIndex(SyncedIndex):
         self._change([], passages)
 
     def _change(self, old: Sequence[_KnownPassage], new: Sequence[_KnownPassage]) -> None:
-        """Follow the removal and addition of passages."""
+        """Update the index after passages were removed and added."""
         self._entities.clear()
         runs = cache(lambda passage: runs_of(passage.mentions.runs))
-        # Restored passages are not listed by word.
+        # Restored passages are not yet listed by word.
         unlisted = [] if self._by_word else [*self._passages.values()]
         for passage in (*unlisted, *new):
             _add(self._by_word, _ends(passage, runs(passage)), passage)
@@ -300,7 +300,7 @@ class LinkIndex(SyncedIndex):
         return {*names, *passage.titles}
 
     def _update_names(self, touched: set[str]) -> set[str]:
-        """Remove the touched names that no passage has any more. Return the new names."""
+        """Remove those of the changed names that no passage has any more. Return the new names."""
         names = {key for key in touched if key in self._writers or key in self._about}
         added = names - self._names
         gone = (touched - names) & self._names
@@ -315,7 +315,7 @@ class LinkIndex(SyncedIndex):
         return added
 
     def _is_small(self, word: str) -> bool:
-        """Return whether a word is mostly lowercase."""
+        """Return whether passages mostly write a word in lowercase."""
         return self._lower.get(word, 0) >= self._upper.get(word, 0)
 
     def _is_lowercase(self, key: str) -> bool:
@@ -323,7 +323,7 @@ class LinkIndex(SyncedIndex):
         return all(self._lower[word] > 0 and self._is_small(word) for word in key.split(" "))
 
     def _withdraw(self, passage: _KnownPassage) -> set[str]:
-        """Remove the names of a passage. Return the keys of its own names."""
+        """Remove the names of a passage. Return the keys of the names in its own text."""
         own_keys = {*passage.names, *passage.titles}
         _remove(self._writers, passage.names, passage)
         _remove(self._about, passage.titles, passage)
@@ -353,7 +353,7 @@ class LinkIndex(SyncedIndex):
         _add(self._having, new, passage)
 
     def _with_names(self, keys: Iterable[str]) -> set[_KnownPassage]:
-        """Return the passages that may have one of some names."""
+        """Return the passages that may contain any of the names."""
         found: set[_KnownPassage] = set()
         unspaced = [key for key in keys if is_unspaced(key)]
         are_many = len(unspaced) > _FEW_NAMES
@@ -423,7 +423,7 @@ class LinkIndex(SyncedIndex):
         """Compare the passages with the graph.
 
         Raises:
-            ValueError: If they differ.
+            ValueError: If the passages differ.
         """
         found = self._graph.reader.parent_ids([*self._by_mention])
         parents = [parent or "" for parent in found]
@@ -435,7 +435,7 @@ def _check_type(values: object, kind: type) -> None:
     """Check the values of a JSON object.
 
     Raises:
-        ValueError: If it is not an object, or a value has another type.
+        ValueError: If the value is not an object, or one of its values has the wrong type.
     """
     if not isinstance(values, dict) or not {type(value) for value in values.values()} <= {kind}:
         raise ValueError(f"the values of an object must be {kind.__name__}")
@@ -444,11 +444,11 @@ def _check_type(values: object, kind: type) -> None:
 def _restored(
     passage_id: str, order: int, mentions: list[Any], title: str, names: Any, keys: list[str]
 ) -> _KnownPassage:
-    """Return a passage from the row of a file.
+    """Return a passage from a row of a file.
 
     Raises:
-        TypeError: If a value has a wrong type.
-        ValueError: If a value is wrong.
+        TypeError: If a value has the wrong type.
+        ValueError: If a value is invalid.
     """
     parsed = Mentions(*mentions)
     _check_type(parsed.names, str)

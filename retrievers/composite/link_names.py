@@ -22,7 +22,7 @@ _MAX_UNSPACED_LENGTH = 20  # characters
 
 
 def has_name(text: str, name: str) -> bool:
-    """Return whether a text contains the words of a name in sequence, in any spelling.
+    """Return whether a text contains a name's words in sequence, regardless of spelling.
 
     Args:
         text: A text.
@@ -39,8 +39,8 @@ def has_name(text: str, name: str) -> bool:
 def is_written_as_name(text: str, name: str) -> bool:
     """Return whether a name in a text is written with a capital letter.
 
-    The last word of the name may be a number. The first word of the text does not count. In
-    scripts without spaces the result is True.
+    The last word of the name may be a number. The first word of the text does not count. In scripts
+    without spaces, the result is True.
 
     Args:
         text: The text.
@@ -71,8 +71,9 @@ def names_in(text: str, is_name: Callable[[str], bool]) -> list[str]:
     word of the text.
 
     Args:
-        text: A question, or another text.
-        is_name: A function from a key (``name_key``) to whether the name exists.
+        text: A question or any other text.
+        is_name: A function that returns whether a key (``name_key``) is the key of an existing
+            name.
 
     Example:
         >>> known = {"cafe", "brand", "who", "wrote", "红楼梦", "红楼"}
@@ -126,7 +127,7 @@ class Run(NamedTuple):
     Attributes:
         words: The words.
         plain: The normalized words.
-        breaks: Positions of words before which a name ends, unless the name is a title.
+        breaks: The positions of words before which a name ends, unless the name is a title.
         begins: Whether the first word begins a sentence.
     """
 
@@ -137,7 +138,7 @@ class Run(NamedTuple):
 
     @classmethod
     def from_str(cls, compact: str) -> Run:
-        """Return the run of a compact form, as ``find_mentions`` writes it.
+        """Return the run of a compact form that ``find_mentions`` has written.
 
         The form has a dot before the first word if the word begins a sentence, and a comma before
         each break.
@@ -157,7 +158,7 @@ class Run(NamedTuple):
         """Yield the keys and spellings of the longest names.
 
         Args:
-            small: A function from a word to whether other texts write it in lowercase. Such a
+            small: A function that returns whether other texts write a word in lowercase. Such a
                 word at the beginning of a sentence is not part of a name.
         """
         start = end = first = self._first(small)
@@ -199,5 +200,5 @@ class Run(NamedTuple):
 
 
 def runs_of(compact: str) -> list[Run]:
-    """Return the runs of ``Mentions.runs`` or ``Mentions.title_runs``."""
+    """Return the runs in ``Mentions.runs`` or ``Mentions.title_runs``."""
     return [Run.from_str(run) for run in compact.split("\n") if run]

@@ -28,62 +28,63 @@ class LinkRetriever(BaseRetriever):
     """A retriever that follows links from the first hits and ranks pairs of linked passages.
 
     Use it for multi-hop questions: one passage names the author of a book, and another passage,
-    found by this name, contains the place of his studies. Questions with an answer in one passage
+    found through this name, says where the author studied. Questions with an answer in one passage
     keep their first hit. To follow longer chains of links, nest a ``LinkRetriever`` in another.
 
-    Passages whose title occurs in the query, word for word, get the score of the first hit and
-    rank before it. If several passages have this title, the two best by words are used. The words
-    of the title count only in passages that contain the whole title.
+    Passages whose title occurs in the query, word for word, get the score of the first hit and rank
+    before it. If several passages have this title, the two whose words match best are used. The
+    words of the title count only in passages that contain the whole title.
 
     Each of the first ``seeds`` hits forms a pair with each passage that is linked to it, directly
-    or through an entity. A pair's score is the sum of the hit's score and a gain. It is lower if
+    or through an entity. A pair's score is the sum of the hit's score and a gain, and is lower if
     the connection is weak::
 
         pair(hit, other) = 0.9 * sqrt(strength) * (score(hit) + gain(other | hit))
 
     For each term of the query, ``gain`` adds the amount by which the BM25 score of the other
-    passage exceeds the score of the hit. If the hits' scores are of another kind, the gain is
+    passage exceeds the score of the hit. If the hits' scores are of a different kind, the gain is
     scaled to them by the best BM25 score of the seeds. A passage has the score of its best pair, or
     its own score if this is higher. Ties are ranked by the passages' own scores.
 
     The strength of a connection through an entity is the entity's rarity,
     ``log((N + 1) / n) / log(N + 1)`` for N passages of which n mention it. If the entity is a
-    name and the title of neither passage, the strength is 2/3 of the rarity, or 3/4 if the name
-    is in the title of one among other words. The strength of a direct link is its weight, at most
-    1. Links are followed in both directions.
+    name and the title of neither passage, the strength is 2/3 of the rarity, or 3/4 if the title of
+    either passage contains the name among other words. The strength of a direct link is its weight,
+    but at most 1. Links are followed in both directions.
 
-    From the best five linked passages, links are followed once more, to passages that have words
-    of the query which both passages of the pair lack. Such a path scores like a pair::
+    From the best five linked passages, links are followed once more, to passages with query words
+    that both passages of the pair lack. Such a path scores like a pair::
 
         path(hit, second, third) = 0.75 * sqrt(strength)
                                    * (pair(hit, second) + gain(third | hit, second))
 
-    At the end, passages that repeat query words of the passages before them are ranked lower, and
-    so is the third passage of one title (``repetition``).
+    Finally, passages that repeat query words of the passages before them are ranked lower, and so
+    is the third passage with the same title (``repetition``).
 
     The scores of paths follow Asai et al., "Learning to retrieve reasoning paths over Wikipedia
     graph", 2020, and Godbole et al., "Multi-step entity-centric information retrieval for
-    multi-hop question answering", 2019, but by words instead of a trained model.
+    multi-hop question answering", 2019, but use words instead of a trained model.
 
     Args:
-        inner: The retriever of the first hits, passages of ``graph``.
+        inner: The retriever of the first hits, which are passages of ``graph``.
         graph: The node graph whose links are followed.
         via: The group of an ``EntityExtractor``, whose names link the passages. By default, only
-            links from passage to passage.
+            links from passage to passage are followed.
         top_k: The maximum number of results.
         seeds: The number of first hits from which links are followed.
-        repetition: How much a passage's score is lowered by query words that passages before it
-            have, and, in parts of the first score, by two passages before it with the same title.
-        bm25: The weights of the query's words. None means the inner retriever's ``Bm25`` if it has
-            one.
-        filters: Conditions on metadata, for hits and linked passages. Linked passages also meet
+        repetition: How much a passage's score is lowered by query words that occur in passages
+            before it. If two passages before it have the same title, it is also lowered by this
+            share of the first score.
+        bm25: The weights of the query's words. Defaults to the inner retriever's ``Bm25``, if it
+            has one.
+        filters: Conditions on the metadata of hits and linked passages. Linked passages also meet
             the conditions of the retrievers that found the hits.
 
     Raises:
         UnknownGroupError: If the graph has no group ``via``.
         TypeError: If an argument has the wrong type.
-        ValueError: If a number is out of range, or ``via`` has another transform. In a retrieval,
-            if the hits are not of the group that ``via`` links.
+        ValueError: If a number is out of range, or ``via`` has a different transform. During
+            retrieval, if the hits do not belong to the group that ``via`` links.
 
     Example:
         >>> from nodekin.nodegraph import EntityExtractor, NodeGraph

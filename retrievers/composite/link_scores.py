@@ -1,4 +1,4 @@
-"""Links between passages, and scores by query words of passages, linked pairs and paths."""
+"""Links between passages, and query word scores of passages, linked pairs and paths."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ from .link_index import Entity, LinkIndex
 from .link_names import has_name
 
 STRENGTH_EXPONENT = 0.5
-"""The effect of weak connections on the score of a pair: 0 for none, 1 for proportional."""
+"""The effect of a connection's strength on a pair's score: 0 for none, 1 for proportional."""
 
 PAIR_WEIGHT = 0.9
 """The weight of a pair compared with a single passage.
 
-Below 1, a passage that answers the question itself stays before pairs that are hardly better.
+With a weight below 1, a passage that answers the question alone stays before pairs that are hardly
+better.
 """
 
 PATH_WEIGHT = 0.75
@@ -44,22 +45,21 @@ IN_TITLE = 3 / 4
 """The factor of an entity's rarity if a title contains the entity among other words."""
 
 MAX_PASSAGES = 500
-"""The maximum number of passages scored for a query, those of rare entities first."""
+"""The maximum number of passages that are scored for a query. Those of rare entities come first."""
 
 
 Connection = tuple[str, str | None]
-"""The type of a link, and the key of the name that connects the passages. None means a direct
-link."""
+"""The type of a link, and the key of the name that connects the passages (None if direct)."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkMatrix:
-    """The connections of seeds, the first hits of a query, to passages.
+    """The connections from seeds (the first hits of a query) to passages.
 
     Attributes:
         passages: The ids of the passages, the seeds first.
-        strengths: Array (seeds, passages): the strengths, from 0 (no connection) to 1.
-        strongest: Array (seeds, passages): positions in ``connections``.
+        strengths: An array (seeds, passages) of the strengths, from 0 (no connection) to 1.
+        strongest: An array (seeds, passages) of positions in ``connections``.
         connections: The connections.
     """
 
@@ -74,7 +74,7 @@ class Connections(NamedTuple):
 
     Attributes:
         seeds: The ids of the passages.
-        links: The position of each seed, the linked passage and the link.
+        links: Triples of a seed's position, the linked passage and the link.
         entities: The names in the seeds, the rarest first.
         passages: The ids of the seeds and of the passages that are considered.
         size: The number of all passages.
@@ -111,7 +111,7 @@ def read_connections(
 
 
 def link_matrix(read: Connections) -> LinkMatrix:
-    """Return the strongest connections of passages; of equal connections, the first."""
+    """Return the strongest connections of passages. Among equal connections, the first is used."""
     seeds = read.seeds
     ids = [*read.passages]
     columns = {passage: column for column, passage in enumerate(ids)}
@@ -136,7 +136,7 @@ def link_matrix(read: Connections) -> LinkMatrix:
 def _direct_links(
     graph: NodeGraph, passages: TextIndex, seeds: Sequence[str]
 ) -> list[tuple[int, str, Link]]:
-    """Return the position of each seed, the linked passage and the link."""
+    """Return triples of a seed's position, the linked passage and the link."""
     row_of = passages.table.row_of
     outgoing = graph.reader.links_of(seeds)
     incoming = graph.reader.links_of(seeds, incoming=True)
@@ -195,12 +195,12 @@ def _strengthen(
 
 
 class Pair(NamedTuple):
-    """The best pair of a passage, or its best path from a seed over a second passage.
+    """The best pair of a passage, or its best path from a seed through a second passage.
 
     Attributes:
         score: The score of the pair.
         own_score: The score of the passage's own words, on the scale of the seeds' scores.
-        partner: The id of the other passage. On a path: the id of the passage before.
+        partner: The id of the other passage. On a path, this is the passage before.
         connection: The connection of the two passages.
     """
 
@@ -223,18 +223,18 @@ def best_pairs(
     limit: int,
     covered: Floats | None = None,
 ) -> dict[str, Pair]:
-    """Return the best pair of each passage that is in a pair, by the passage's id.
+    """Return the best pair of each paired passage, by the passage's id.
 
     With ``covered``, pairs are extended to paths by passages that add words of the query.
 
     Args:
-        matrix: The connections of the first passages of pairs, or of the second ones of pairs that
-            are continued.
+        matrix: The connections of the first passages of pairs, or of the second passages of
+            continued pairs.
         scores: The scores of these passages or pairs, 0 or more.
-        terms: Array (passages, terms): the scores of terms, in the order of ``matrix.passages``,
-            on the scale of ``scores``.
-        limit: The minimum number of passages in addition to the first passages of pairs.
-        covered: Array (pairs, terms): the scores of terms in the continued pairs.
+        terms: An array (passages, terms) of term scores, in the order of ``matrix.passages`` and on
+            the scale of ``scores``.
+        limit: The minimum number of passages besides the first passages of pairs.
+        covered: An array (pairs, terms) of term scores in the continued pairs.
     """
     is_path = covered is not None
     seeds = 0 if is_path else len(scores)
@@ -267,7 +267,7 @@ def best_pairs(
 def _pair_scores(
     matrix: LinkMatrix, scores: Sequence[float], terms: Floats, covered: Floats | None
 ) -> Floats:
-    """Return the scores of all pairs or paths. The score of no pair is -1. See ``best_pairs``."""
+    """Return the scores of all pairs or paths, or -1 where there is no pair. See ``best_pairs``."""
     rows, linked = matrix.strengths.nonzero()
     known = terms if covered is None else covered
     gains = np.maximum(terms[linked] - known[rows], 0.0).sum(axis=1)
@@ -288,18 +288,18 @@ def least_repeating(
     exempt: Sequence[bool],
     titles: Sequence[str | None],
 ) -> list[tuple[int, float]]:
-    """Rank passages again, with repetitive passages lower. Return positions and scores.
+    """Rank repetitive passages lower. Return positions and scores.
 
-    Maximal marginal relevance (Carbonell and Goldstein 1998) over the terms of the query: a
-    score is lowered by ``weight`` times the score of the terms in earlier passages. It is
-    lowered by ``weight`` times the first score if two earlier passages have the same title.
+    This is maximal marginal relevance (Carbonell and Goldstein 1998) over the terms of the query. A
+    score is lowered by ``weight`` times the score of the terms in earlier passages. It is lowered
+    by ``weight`` times the first score if two earlier passages have the same title.
 
     Args:
         scores: The scores, best first.
-        terms: Array (passages, terms): the scores of terms, on the scale of the scores.
+        terms: An array (passages, terms) of term scores, on the scale of ``scores``.
         weight: How much repetition lowers a score.
         exempt: Whether a passage keeps its score.
-        titles: The key of each passage's title. None without a title.
+        titles: The key of each passage's title, or None without a title.
     """
     used: Counter[str | None] = Counter()
     covered = np.zeros(terms.shape[1])
@@ -322,13 +322,13 @@ def least_repeating(
 class QueryWords:
     """The scores of passages by each term of a query.
 
-    The words of a title that the query names count only in passages that mention the title:
-    "Dodge City Regional Airport" does not ask for other things in a Dodge or a region. A passage
-    mentions a title if it has the name, or the same words in sequence: "breast cancer" is the
-    title of a passage, but no name in most texts. Titles of one word are not restricted.
+    If the query names a title, the title's words count only in passages that mention the title:
+    "Dodge City Regional Airport" does not ask about a Dodge or a region in general. A passage
+    mentions a title if it contains the name, or the same words in sequence: "breast cancer" is the
+    title of a passage, but not a name in most texts. Titles of one word are not restricted.
 
     Args:
-        view: The view of the query. It must be held.
+        view: The view of the query, whose locks must be held.
         words: The branch of the passages' words.
         graph: The graph.
         titles: The titles that the query names.
@@ -355,11 +355,11 @@ class QueryWords:
                 self._mentions |= {(title.key, passage): True for passage in title.passages}
 
     def scores(self, ids: Sequence[str], parts: bool = False) -> Floats:
-        """Return an array (passages, terms): the scores of each term.
+        """Return an array (passages, terms) of the scores of each term.
 
         Args:
             ids: The passages.
-            parts: Whether words of titles count in all passages.
+            parts: Whether the words of titles count in all passages.
         """
         scores: Floats = self._view.term_scores(self._branch, [(0, i) for i in ids])
         if parts:
@@ -384,7 +384,7 @@ class QueryWords:
             return reader.searched_texts(reader.nodes_by_id(ids))
 
     def without_parts_of_names(self, hits: Results, lowest: float) -> Results:
-        """Subtract the scores of a name's single words from hits, and sort the hits again.
+        """Subtract the scores of a name's single words from hits, and re-sort the hits.
 
         Args:
             hits: The hits. A hit that is not a passage stays unchanged.

@@ -34,26 +34,26 @@ NAMED = "named"
 """The ``similarity`` of evidence for a passage whose title the query names."""
 
 FOLLOW_LINKS = "follow links"
-"""The name in traces."""
+"""The name of the span in traces."""
 
 SEEDS = 10
 """The default number of first hits from which links are followed."""
 
 _NAMED = 2  # passages per title that rank before the hits
 
-_GO_ON = 5  # linked passages with a second hop
+_GO_ON = 5  # linked passages from which links are followed once more
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkSearch:
-    """The links of a graph and how they are followed.
+    """The links of a graph, and the way they are followed.
 
     Attributes:
         graph: The graph.
         words: The branch of the words of the passages.
         links: The names in the passages. If None, only links from passage to passage.
         seeds: The number of first hits from which links are followed.
-        repetition: How much a passage's score is lowered by words that passages before it have.
+        repetition: How much a passage's score is lowered by words that occur in passages before it.
     """
 
     graph: NodeGraph
@@ -72,18 +72,19 @@ class LinkSearch:
     ) -> Results:
         """Rank hits and the passages that are linked to the first hits.
 
-        The lock is held for short reads only. Links may be newer than the view; passages that
-        have changed since make the view stale.
+        The lock is held only for short reads. Links may be newer than the view. If a passage has
+        changed since, the view is stale.
 
         Args:
             view: The view of the query.
             hits: The hits, at least one.
             limit: The maximum number of results.
             conditions: The conditions of seeds and of linked passages.
-            attributes: The attributes of a span, which get the numbers of passages and pairs.
+            attributes: The attributes of a span, to which the numbers of passages and pairs are
+                added.
 
         Raises:
-            MissingNodeError: If a passage has changed in between. Another view is needed.
+            MissingNodeError: If a passage has changed in between, so that a new view is needed.
         """
         query = _LinkedQuery(self, view, hits, limit, conditions)
         query.rank_named_titles_first()
@@ -116,7 +117,7 @@ class _Ranked(NamedTuple):
     Attributes:
         result: The result.
         own_score: The score without links.
-        pair: The pair or path that decides. If None, the own score decides.
+        pair: The pair or path that gives the score. If None, the score is ``own_score``.
     """
 
     result: ScoredNode
@@ -152,7 +153,7 @@ class _LinkedQuery:
         self._search = search
         self._view = view
         self._hits = hits
-        self._lowest = min(0.0, min(hit.score for hit in hits))  # a reranker's may be negative
+        self._lowest = min(0.0, min(hit.score for hit in hits))  # a reranker may score below 0
         self._count = max(limit, search.seeds)
         self._conditions = conditions
         self._passages = cast(TextIndex, view.source(search.words).opened.index)
@@ -164,7 +165,7 @@ class _LinkedQuery:
             self._words = QueryWords(view, search.words, search.graph, self._titles)
 
     def rank_named_titles_first(self) -> None:
-        """Put the passages first whose title the query names."""
+        """Rank the passages whose title the query names first."""
         first = self._hits[0].score
         hits = self._words.without_parts_of_names(self._hits, self._lowest)
         named = self._named(first)
@@ -177,7 +178,7 @@ class _LinkedQuery:
         self._hits = ranked
 
     def _named(self, score: float) -> dict[str, Evidence]:
-        """Return the passages whose title the query names, at most two of each title."""
+        """Return the passages whose title the query names, at most two for each title."""
         named: dict[str, Evidence] = {}
         for title in self._titles:
             about = self._allowed_passages(title.about)
@@ -198,11 +199,11 @@ class _LinkedQuery:
         return self._is_known(passage) and (self._meets is None or self._meets(passage))
 
     def _is_known(self, passage: str) -> bool:
-        """Return whether a passage is in the view, not newer, and still exists."""
+        """Return whether a passage belongs to the view and still exists."""
         return 0 <= self._table.row_of(passage) < self._size
 
     def linked(self, attributes: dict[str, Any]) -> _Linked:
-        """Return the pairs of the first hits with linked passages, and paths over two links."""
+        """Return pairs of the first hits and linked passages, and paths of two links."""
         scores = {self._search.own_id(hit): hit.score - self._lowest for hit in self._hits}
         with self._view.reading():
             seeds = self._allowed_passages(scores)[: self._search.seeds]
@@ -228,7 +229,7 @@ class _LinkedQuery:
         return _Linked(pairs, scale)
 
     def _connections(self, passages: Sequence[str]) -> Connections:
-        """Read the connections of passages; the graph is held."""
+        """Read the connections of passages. The graph's lock must be held."""
         search = self._search
         return read_connections(
             search.graph, self._passages, self._is_allowed, search.links, passages
@@ -272,7 +273,7 @@ class _LinkedQuery:
         return ranking[: self._count]
 
     def without_repetition(self, ranking: Sequence[_Ranked], scale: float) -> list[_Ranked]:
-        """Rank passages lower that repeat words or titles of passages before them."""
+        """Lower the ranks of passages that repeat words or titles of passages before them."""
         ids = [self._search.own_id(ranked.result) for ranked in ranking]
         links = self._search.links
         with self._view.reading():
@@ -294,7 +295,7 @@ class _LinkedQuery:
         ]
 
     def with_links(self, ranking: Sequence[_Ranked]) -> Results:
-        """Return the results, with the links that decide as their first evidence."""
+        """Return the results with the links that gave their scores as the first evidence."""
         links = self._search.links
         pairs = [ranked.pair for ranked in ranking if ranked.pair is not None]
         names = [pair.connection[1] for pair in pairs]
@@ -322,7 +323,7 @@ class _LinkedQuery:
         return results
 
     def _name_node(self, links: LinkIndex, name: str) -> Node:
-        """Return the node of a name; the graph is held.
+        """Return the node of a name. The graph's lock must be held.
 
         Raises:
             MissingNodeError: If no passages are connected by the name any more.

@@ -23,14 +23,15 @@ from .link_search import FOLLOW_LINKS, LinkSearch
 class FirstHits(NamedTuple):
     """The first hits of a query, from which links are followed.
 
-    The words of a question of several hops are spread over several passages, and each passage has
-    little evidence. So the branches have fixed weights. Words count less if they match by chance.
+    The words of a multi-hop question are spread over several passages, so that each passage has
+    little evidence. Therefore the branches have fixed weights. Words count less if they may match
+    by chance.
 
     Attributes:
         branches: The branches.
-        weights: The weights of the branches of vectors, beside words with the weights 1 and 3.
-        trust: The factor of the weights of words, from 0 to 1. None means the probability that the
-            words of the question do not match by chance.
+        weights: The weights of the vector branches, relative to words with the weights 1 and 3.
+        trust: The factor of the word weights, from 0 to 1. If None, the probability that the
+            question's words do not match by chance.
     """
 
     branches: Branches
@@ -64,7 +65,7 @@ class LinkedSearch:
         backgrounds: The vectors of random sentences, by embedding.
         deviations: The standard deviation of the cosines of unrelated texts, by embedding.
         distinct: The number of results.
-        finish: Changes the results while the graph is held, or None.
+        finish: A function that changes the results while the lock is held, or None.
     """
 
     def __init__(
@@ -107,7 +108,7 @@ class LinkedSearch:
         """Check that the results and the passages that link to them still exist.
 
         Raises:
-            MissingNodeError: If one was removed or changed.
+            MissingNodeError: If a result or passage was removed or changed.
         """
         nodes = [result.node for result in results]
         nodes += [node for result in results if (node := relevance.linked_from(result))]
@@ -141,7 +142,7 @@ class LinkedSearch:
         return relevance.with_scores(results, dict(zip(ids, scores.tolist(), strict=True)))
 
     def _vector_scores(self, view: View, results: Results) -> list[Floats]:
-        """Return the relevance of results by each embedding that found some of them."""
+        """Return the relevance of results according to each embedding that found some of them."""
         near = []
         size = int(view.source(self._first.branches.words).snapshot.size)
         for branch in self._first.branches.vectors:

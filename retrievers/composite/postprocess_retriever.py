@@ -1,4 +1,4 @@
-"""A base class for retrievers that convert the hits of another retriever to results."""
+"""A base class for retrievers that convert the hits of another retriever into results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OVER_FETCH = 4  # retrieved hits per result
 
 
 class PostprocessRetriever(BaseRetriever):
-    """A base class for retrievers that convert the hits of another retriever to results.
+    """A base class for retrievers that convert the hits of another retriever into results.
 
     A subclass implements ``postprocess``. The hits must be nodes of a graph, unlike documents of
     other frameworks.
@@ -33,10 +33,10 @@ class PostprocessRetriever(BaseRetriever):
 
     name = "postprocess"
     fetches_on = False
-    """Whether more hits are retrieved if the hits yield fewer than ``top_k`` results."""
+    """Whether more hits are retrieved if they yield fewer than ``top_k`` results."""
 
     takes_documents = False
-    """Whether hits may be documents of other frameworks, which are in no graph."""
+    """Whether hits may be documents of other frameworks, which belong to no graph."""
 
     def __init__(self, inner: RetrieverLike, *, top_k: int | None = None) -> None:
         super().__init__(top_k=top_k)
@@ -48,12 +48,12 @@ class PostprocessRetriever(BaseRetriever):
         return f"{type(self).__name__}({self.inner!r}, top_k={self.top_k})"
 
     def postprocess(self, hits: Results, limit: int | None, conditions: HitConditions) -> Results:
-        """Convert hits to at most ``limit`` results.
+        """Convert hits into at most ``limit`` results.
 
         Args:
             hits: The hits, best first.
             limit: The maximum number of results. If None, all are returned.
-            conditions: A function from hits to the conditions of their replacements.
+            conditions: A function that returns the conditions that replacements of hits must meet.
         """
         raise NotImplementedError
 

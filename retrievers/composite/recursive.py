@@ -35,7 +35,7 @@ FIELD = "retriever"
 
 
 Ranked = tuple[tuple[int, ...], ScoredNode]
-"""A result, and its position among results of equal score."""
+"""A result, and its position among results with the same score."""
 
 _ACTIVE: ContextVar[tuple[int, ...]] = ContextVar("active recursive retrievers", default=())
 
@@ -43,35 +43,37 @@ _ACTIVE: ContextVar[tuple[int, ...]] = ContextVar("active recursive retrievers",
 class RecursiveRetriever(BaseRetriever):
     """A retriever that searches several groups as one pool, and follows references.
 
-    Choose it over ``Retriever`` if a text should match by several kinds of nodes: chunks of
-    several sizes, a summary, generated questions. All hits compete, and each target is one result.
-    ``FusionRetriever`` fuses several rankings instead, whose scores are not comparable.
+    Choose it over ``Retriever`` if several kinds of nodes should match a text: chunks of several
+    sizes, a summary, generated questions. All hits compete, and each target is one result.
+    ``FusionRetriever`` is for rankings whose scores are not comparable.
 
     A node may refer to another retriever or graph, as an entry of a table of contents refers to a
-    part of the corpus. The results of that part then replace the node. The best of them gets the
-    node's score. The remaining scores keep their proportions (their differences if scores are not
-    positive). Their evidence contains a match of the similarity ``"reference"`` and the evidence
-    of the node. Each retriever is queried once per query, with the score of the best node that
-    refers to it. A reference that leads back to an active retriever adds nothing. A retriever
-    without results does not replace its node.
+    part of the corpus. The results of that part then replace the node. The best of these results
+    gets the node's score. The other results keep their scores in proportion to it (or the score
+    differences, if scores are not positive). The evidence contains a match of the similarity
+    ``"reference"`` and the evidence of the node. Each retriever is queried once per query, with the
+    score of the best node that refers to it. A reference that leads back to an active retriever
+    adds nothing. A retriever without results does not replace its node.
 
     Args:
         graph: A node graph, or several graphs that are searched as one.
         groups: The groups to search.
         target: The group of the results. None means the nearest common ancestor of the groups.
-        similarity: See ``Retriever``. Applies to all groups.
+        similarity: See ``Retriever``. It applies to all groups.
         top_k: The number of results.
         filters: Conditions on metadata, for the hits and for the referenced retrievers.
-        references: A mapping from names to retrievers and graphs. A node is found by its id, or by
-            its metadata field ``"retriever"``, which its children inherit. Hits with a reference
-            are not lifted.
-        max_depth: The maximum number of consecutive references. Deeper nodes are results.
+        references: A mapping from names to retrievers and graphs. A node refers to a name by its
+            id, or by its metadata field ``"retriever"``, which its children inherit. Hits with a
+            reference are not lifted.
+        max_depth: The maximum number of consecutive references. Deeper references are not followed,
+            and their nodes are returned.
         index: See ``Retriever``.
         min_score: Minimum score of a hit: a number, or a mapping by embedding key.
         embed_keys: The embeddings to search. See ``Retriever``.
         lift: How the scores of hits form the score of their target: ``"max"``, ``"sum"`` or
             ``"mean"``. See ``Retriever``.
-        fetch_k: The number of hits before lifting. By default, as many as ``top_k`` targets need.
+        fetch_k: The number of hits before lifting. By default, as many hits are fetched as
+            ``top_k`` targets need.
 
     Raises:
         UnknownGroupError: If a graph lacks a group or the target.
@@ -170,13 +172,13 @@ class RecursiveRetriever(BaseRetriever):
         return [await self._recurse(query, limit, filters) for query in queries]
 
     def with_fetch_k(self, fetch_k: int) -> Self:
-        """Return a copy with another number of hits before lifting."""
+        """Return a copy that fetches a different number of hits before lifting."""
         other = copy.copy(self)
         other._pool = self._pool.with_fetch_k(fetch_k)
         return other
 
     async def _recurse(self, query: str, limit: int, filters: Filters | None) -> Results:
-        """Search the pool and follow references, with more hits if results are missing."""
+        """Search the pool and follow references. Fetch more hits if there are too few results."""
         active = _ACTIVE.get()
         span_of_query = start_span(self.name, queries=[query], target=self.target)
         with context_value(_ACTIVE, (*active, id(self))), span_of_query as span:
@@ -205,9 +207,9 @@ class RecursiveRetriever(BaseRetriever):
         filters: Filters | None,
         answers: dict[int, Results],
     ) -> Results:
-        """Replace nodes with references by results, level by level.
+        """Replace nodes that have references with results, level by level.
 
-        The answers of references are kept by their ids. Each reference is followed once.
+        The results of references are kept by id, so that each reference is followed once.
         """
         level: list[Ranked] = [((rank,), hit) for rank, hit in enumerate(hits)]
         results: list[Ranked] = []
@@ -220,7 +222,7 @@ class RecursiveRetriever(BaseRetriever):
                 if reference is None:
                     results.append((place, hit))
                 elif key in followed and key not in entries:
-                    continue  # its results are in the ranking already
+                    continue  # the reference's results are in the ranking already
                 elif depth < self.max_depth:
                     followed[key] = reference
                     entries.setdefault(key, []).append((place, hit))
@@ -280,11 +282,11 @@ class _GroupPool(Retriever):
 
 
 def _replaced(query: str, entries: Sequence[Ranked], results: Results) -> list[Ranked]:
-    """Return the results of a reference, with the scores and positions of its nodes.
+    """Return the results that replace a reference's nodes, with the nodes' scores and positions.
 
-    Scores keep their proportions, or their differences if a score is not positive.
+    The scores are scaled to the nodes' scores, or shifted if a score is not positive.
     """
-    place, best = max(entries, key=lambda entry: entry[1].score)  # on ties, the first entry
+    place, best = max(entries, key=lambda entry: entry[1].score)  # the first entry wins ties
     path: list[Evidence] = []
     for _, entry in sorted(entries, key=lambda entry: -entry[1].score):
         path += [Evidence(entry.node, entry.score, "reference", query), *entry.evidence]

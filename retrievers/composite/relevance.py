@@ -24,40 +24,41 @@ Vectors = npt.NDArray[np.float32]
 COMPARED = 10
 """The number of first results with adjusted scores, independent of ``top_k``."""
 
-# A term counts in full from this BM25 contribution, for weight 1. One occurrence in a node of
+# A term of weight 1 counts in full from this BM25 contribution on. One occurrence in a node of
 # average length contributes 1.
 _FULL_IMPACT = 1.5
 
-# Added to the weight of each question, as a share of the highest weight of a term, since one
-# matching word is weaker evidence than ten.
+# This share of the highest term weight is added to the weight of each question, since one matching
+# word is weaker evidence than ten.
 _MORE = 0.5
 
 _EXPONENT = 0.57  # a score of 0.5 separates questions with and without an answer best
 
-# Relevance by vectors, in standard deviations above the highest cosine that is expected by chance.
+# Vector relevance is measured in standard deviations above the highest cosine that is expected by
+# chance.
 _HALF = 0.45
 
 _STEEPNESS = 1.5
 
-_DOUBT = 8  # unrelated texts that are added as a prior, since few have an uncertain deviation
+_DOUBT = 8  # unrelated texts added as a prior, since the deviation of a few texts is uncertain
 
-_UNKNOWN = 0.349  # highest score of passages with other codes
+_UNKNOWN = 0.349  # the highest score of passages with different codes
 
-_UNKNOWN_SHARE = 0.3  # of a question's weight
+_UNKNOWN_SHARE = 0.3  # share of a question's weight
 
-_FARTHEST = 30.0  # exponent; further passages are equally far
+_FARTHEST = 30.0  # exponent; the passages after it are about equally far
 
-_LEAST_ROWS = 3  # vectors; fewer have no deviation
+_LEAST_ROWS = 3  # vectors; the deviation of fewer is unknown
 
-_LEAST_DEVIATION = 1e-3  # of cosines; smaller differences are noise
+_LEAST_DEVIATION = 1e-3  # cosines; smaller differences are noise
 
-_AGREEMENT = 0.5  # share of the difference to 1 that the lower score adds, if it is 1
+_AGREEMENT = 0.5  # share of the difference to 1 that a lower score of 1 adds
 
-_NOTED = 10  # documents with copies listed per result; further documents are counted
+_NOTED = 10  # documents with copies that are listed per result; further documents are only counted
 
 _WIDE = lazy_pattern("[\uff00-\uffef]+")
 
-# Punctuation and markup, which may differ between copies.
+# Punctuation and markup may differ between copies.
 _MARKS = (
     r"""!"#'()*,\-./:;<=>?\[\\\]`{|}~"""
     "\u00a1\u00ab\u00b7\u00bb\u00bf\u060c\u061b\u061f\u06d4\u0964"
@@ -72,7 +73,7 @@ _SIGNIFICANT = lazy_pattern(
 
 _LETTERS = 12  # letters that are compared first
 
-_PART = 48  # characters that have these letters
+_PART = 48  # characters that usually contain these letters
 
 _BETWEEN = lazy_pattern(r"[\W_]+")
 
@@ -86,11 +87,11 @@ _LINKED = 0.5  # minimum score of a linked passage, as a share of the linking pa
 def word_scores(query: TermWeights, term_scores: Floats) -> Floats:
     """Return the parts of a question covered by the words of passages, from 0 to 1.
 
-    The score grows with the covered share of the question's weight. A word has its inverse
-    document frequency as weight; a word without passages has the weight of the rarest word. A
-    frequent word in a short passage is covered in full, a single occurrence in a passage of average
-    length by four fifths. A passage that matches only parts of words scores 0 if other passages
-    contain the whole words.
+    The score grows with the covered share of the question's weight. The weight of a word is its
+    inverse document frequency. A word that no passage contains has the weight of the rarest word. A
+    word that is frequent in a short passage is covered in full, and a single occurrence in a
+    passage of average length covers four fifths. A passage that matches only parts of words scores
+    0 if other passages contain the whole words.
 
     Args:
         query: The query from ``Bm25.prepare``.
@@ -104,7 +105,7 @@ def word_scores(query: TermWeights, term_scores: Floats) -> Floats:
         used = term_scores[:, usable]
         weights = weights[usable]
     shares = np.sqrt(np.minimum(used / weights / _FULL_IMPACT, 1.0))
-    # A matrix product rounds depending on the number of rows, so scores would depend on it.
+    # The rounding of a matrix product depends on the number of rows, so scores would, too.
     covered = np.multiply(shares, weights, order="C").sum(axis=1)
     total = weights.sum() + query.missing + _MORE * query.highest
     scores: Floats = np.minimum(covered / (total or 1.0), 1.0) ** _EXPONENT
@@ -115,7 +116,7 @@ def word_scores(query: TermWeights, term_scores: Floats) -> Floats:
 
 
 def below_unknown(scores: Floats, query: TermWeights) -> Floats:
-    """Limit the scores if a large part of a question are codes that no passage has."""
+    """Limit the scores if a large part of a question consists of codes that no passage has."""
     share = len(query.unknown) * query.highest / (query.total or 1.0)
     return np.minimum(scores, _UNKNOWN) if share >= _UNKNOWN_SHARE else scores
 
@@ -130,9 +131,9 @@ def vector_scores(
 ) -> Floats:
     """Return the relevance of passages by vectors, from 0 to 1, corrected for chance.
 
-    Models and questions differ in the cosines of unrelated texts. Their deviation is that of the
-    question, or of the graph's sentences if this is higher. Among more passages, the highest
-    of them is higher. Relevance is 0.5 slightly above
+    The cosines of unrelated texts depend on the model and the question. The deviation of these
+    cosines is that of the question, or of the graph's sentences if this is higher. The more
+    passages there are, the higher is the highest of these cosines. Relevance is 0.5 slightly above
     the highest cosine that is expected by chance.
 
     Args:
@@ -152,7 +153,7 @@ def vector_scores(
 
 
 def mean_cosine(result: ScoredNode, key: str) -> float:
-    """Return the mean of a result's cosine and of its best sentence's cosine, or 0 without both."""
+    """Return the mean of the cosines of a result and its best sentence, or 0 without either."""
     by_group: dict[str, float] = {}
     for match in result.evidence:
         if match.embed_key == key:
@@ -161,7 +162,7 @@ def mean_cosine(result: ScoredNode, key: str) -> float:
 
 
 def usual_deviation(background: Vectors) -> float:
-    """Return the standard deviation of the cosines of one vector with others, on average."""
+    """Return the average standard deviation of a vector's cosines with other vectors."""
     count = len(background)
     if count < _LEAST_ROWS:
         return 0.0
@@ -179,9 +180,9 @@ def highest_by_chance(count: int) -> float:
 
 
 def joined(words: Floats, near: Sequence[Floats]) -> Floats:
-    """Return the higher score of words and vectors, raised by the lower score.
+    """Return the higher of the word and vector scores, raised by the lower score.
 
-    The lower score adds up to half of the difference to 1, if both agree.
+    If both scores agree, the lower score adds up to half of the difference to 1.
     """
     if not near:
         return words
@@ -201,7 +202,7 @@ def descending(scores: Sequence[float]) -> list[float]:
 
 
 def rescored(result: ScoredNode, score: float) -> ScoredNode:
-    """Return a result with another score. The shares of its evidence are scaled to the score."""
+    """Return a result with a different score, to which the shares of its evidence are scaled."""
     shares = scaled([match.share for match in result.evidence], score)
     evidence = (
         match if share is None else replace(match, share=share)
@@ -211,7 +212,7 @@ def rescored(result: ScoredNode, score: float) -> ScoredNode:
 
 
 def linked_from(result: ScoredNode) -> Node | None:
-    """Return the linking passage of a result. None means that the result is a hit."""
+    """Return the linking passage of a result, or None if the result is a hit."""
     for first in result.evidence[:1]:
         if first.similarity.startswith("link "):
             return first.node
@@ -219,7 +220,7 @@ def linked_from(result: ScoredNode) -> Node | None:
 
 
 def with_scores(results: Sequence[ScoredNode], scores: Mapping[str, float]) -> list[ScoredNode]:
-    """Return the results with descending scores, without results of score 0.
+    """Return the results with descending scores. Results with a score of 0 are left out.
 
     A linked passage has at least half the score of its linking passage.
 
@@ -240,7 +241,7 @@ def with_scores(results: Sequence[ScoredNode], scores: Mapping[str, float]) -> l
 
 
 def same_texts(texts: Sequence[str]) -> list[list[int]]:
-    """Return the positions of each distinct text, in the order of their first positions.
+    """Return the positions of each distinct text. Texts are ordered by their first position.
 
     Texts are equal if they have the same words, numbers and signs. Case, punctuation, white
     space, width and markup may differ.
@@ -259,7 +260,7 @@ def same_texts(texts: Sequence[str]) -> list[list[int]]:
 
 
 def with_copies(result: ScoredNode, copies: Sequence[tuple[Node, float]], query: str) -> ScoredNode:
-    """Return a result with evidence for up to ten other documents that have an equal text.
+    """Return a result with evidence for up to ten other documents that contain an equal text.
 
     Args:
         result: The result.
@@ -305,7 +306,7 @@ def _letters(text: str) -> str:
 
 
 def _words(text: str) -> str:
-    """Return the words, numbers and signs of a text. Without any, return the text."""
+    """Return the words, numbers and signs of a text, or the text itself if it has none."""
     return "\n".join(_SIGNIFICANT.findall(_plain(text))) or text
 
 

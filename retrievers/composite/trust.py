@@ -1,10 +1,11 @@
-"""Combine words and vectors of a question, each by its evidence.
+"""Weight the word and vector matches of a question by their evidence.
 
-BM25 scores and cosines have different scales, and a larger corpus has higher matches by chance.
-Both become comparable if they are measured by the chance of the same question: among matches by
-chance, the number of passages above a score falls exponentially. The scale of this fall is
-estimated from the ranks after the first results (Rényi, "On the theory of order statistics", 1953).
-A score in units of this scale is evidence in nats: one unit more is e times less likely by chance.
+BM25 scores and cosines have different scales, and a larger corpus has higher chance matches. Scores
+of both kinds become comparable if they are measured against the chance matches of the same
+question: among these, the number of passages above a score falls exponentially. The scale of this
+decay is estimated from the ranks after the first results (Rényi, "On the theory of order
+statistics", 1953). A score in units of this scale is evidence in nats: one unit more is e times
+less likely by chance.
 """
 
 from __future__ import annotations
@@ -19,21 +20,24 @@ from ..hits import Key
 from ..indexes.bm25_scores import Floats, TermWeights
 
 _FIRST = 10
-"""The rank from which hits count as chance. The ranks before it may have answers."""
+"""The rank from which hits count as chance matches. Passages before it may contain answers."""
 
 _CHANCE = 2.0
-"""PassageEvidence of the best words that is expected by chance, in nats."""
+"""The evidence of the best word match that is expected by chance, in nats."""
 
 _MOST_COVERAGE = 0.6
-"""The share of a question's weight that is evidence, however short the question is."""
+"""The share of a question's weight that is evidence even for the shortest question."""
 
 _COVERAGE = 1.2
-"""The share that is evidence, for a question of one term. It falls with the root of their number:
-the more terms, the less does the share that a passage covers by chance deviate."""
+"""The share that is evidence for a question of one term.
 
-# A small corpus has few ranks after the first, so the usual scale of chance counts as some ranks.
-# The scale of independent terms is 1 nat. Terms that depend on each other, such as a character and
-# its pairs, count about twice.
+It falls with the square root of the number of terms: the more terms there are, the less the share
+varies that a passage covers by chance.
+"""
+
+# A small corpus has few ranks after the first, so the usual scale of chance counts as additional
+# ranks. The scale of independent terms is 1 nat. Terms that depend on each other, such as a
+# character and its pairs, double this scale.
 _USUAL_SCALE = 2.0
 
 _RANKS_OF_WORDS = 10
@@ -44,16 +48,16 @@ _LEAST_WORDS = 1e-6  # smaller differences of BM25 scores are noise
 
 _LEAST_COSINES = 1e-3
 
-_SMALLEST = 3  # passages; for fewer, the logarithm is too small
+_SMALLEST = 3  # passages; with fewer, the logarithm is too small
 
-_SENTENCES = 0.5  # share of sentences in the scores of words and vectors, the rest is of passages
+_SENTENCES = 0.5  # share of sentences in word and vector scores; passages have the rest
 
 
 class PassageHits(NamedTuple):
     """The scores of passages, best first.
 
     Attributes:
-        sentences: The scores of passages by their best sentence.
+        sentences: The scores of the passages' best sentences.
         passages: The scores of the passages' own texts.
         counts: The numbers of sentences of the passages in ``sentences``. Empty if unknown.
     """
@@ -64,12 +68,13 @@ class PassageHits(NamedTuple):
 
 
 class PassageEvidence(NamedTuple):
-    """The evidence for passages that they have the answer.
+    """The evidence that passages contain the answer.
 
     Attributes:
         values: The evidence in nats, 0 or more, shape (passages,).
         highest: The highest evidence, compared with chance.
-        of_sentences: The share that sentences gave, shape (passages,). The rest is of passages.
+        of_sentences: The share that sentences contributed, shape (passages,). The passages
+            contributed the rest.
     """
 
     values: Floats
@@ -80,10 +85,10 @@ class PassageEvidence(NamedTuple):
 def word_evidence(
     hits: PassageHits, keys: Sequence[Key], limit: int, size: int, query: TermWeights
 ) -> PassageEvidence:
-    """Return the evidence by words.
+    """Return the evidence from words.
 
     Words are evidence if a passage stands out from chance and covers enough of the question. A few
-    words in common are likely by chance if the answer is in other words.
+    words in common are likely chance matches if the answer uses different words.
 
     Args:
         hits: The BM25 scores.
@@ -106,7 +111,7 @@ def word_evidence(
 
 
 def _least_coverage(query: TermWeights) -> float:
-    """Return the least share of a question's weight that is evidence.
+    """Return the smallest share of a question's weight that is evidence.
 
     A few heavy terms count as the number of terms of equal weight with the same deviation (Kish,
     "Survey Sampling", 1965).
@@ -122,10 +127,10 @@ def _least_coverage(query: TermWeights) -> float:
 def vector_evidence(
     hits: PassageHits, keys: Sequence[Key], limit: int, size: int, deviation: float
 ) -> PassageEvidence:
-    """Return the evidence by vectors. The last passage has none.
+    """Return the evidence from vectors. The last passage has no evidence.
 
-    A passage with many sentences has as many chances that one of them is near. By chance, the best
-    of ``n`` sentences is higher by ``log(n)`` units, which are subtracted.
+    The more sentences a passage has, the more likely one of them is near by chance. The best of
+    ``n`` sentences is then higher by ``log(n)`` units, which are subtracted.
 
     Args:
         hits: The cosines, of sentences, of passages, or of both.
@@ -152,7 +157,7 @@ def vector_evidence(
 def _without_chances(
     hits: PassageHits, limit: int, size: int, usual_scale: float
 ) -> Mapping[Key, float]:
-    """Return the cosines of best sentences without what the number of sentences gives by chance."""
+    """Return the cosines of best sentences, corrected for the number of sentences."""
     if not hits.counts:
         return hits.sentences
     best = np.sort([*hits.sentences.values()])[::-1][:limit]
@@ -164,7 +169,7 @@ def _without_chances(
 
 
 def probability(evidence: Floats) -> Floats:
-    """Return the probability that a match is not by chance, for its evidence in nats."""
+    """Return the probability that a match with this evidence in nats is not a chance match."""
     values: Floats = -np.expm1(-evidence)
     return values
 
@@ -183,7 +188,7 @@ def _filled(
 ) -> Floats:
     """Return the score of each passage.
 
-    Passages after the last hit have its score as a bound, unless all hits are known.
+    Passages after the last hit have the last hit's score as a bound, unless all hits are known.
     """
     last = min(ranking.values(), default=0.0)
     if missing is not None and len(ranking) < limit:
@@ -197,13 +202,13 @@ def _share(part: Floats, whole: Floats) -> Floats:
 
 
 def _chance(best: Floats, size: int, usual_scale: float, usual_ranks: int) -> tuple[float, float]:
-    """Return the score that chance reaches, and the scale of scores by chance.
+    """Return the score that chance reaches, and the scale of chance scores.
 
     Args:
         best: The best scores, best first.
         size: The number of passages in the corpus.
-        usual_scale: The scale that is expected without the scores.
-        usual_ranks: The number of ranks that the usual scale counts as.
+        usual_scale: The scale that is expected before the scores are known.
+        usual_ranks: The number of ranks as which the usual scale counts.
     """
     last = min(max(0, len(best) - 1), size // 3)
     first = min(_FIRST, last // 3)

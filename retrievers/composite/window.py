@@ -1,4 +1,4 @@
-"""Extend hits by neighboring nodes."""
+"""Extend hits with neighboring nodes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class WindowRetriever(PostprocessRetriever):
-    """A retriever that extends hits by neighboring nodes and merges overlapping windows.
+    """A retriever that extends hits with neighboring nodes and merges overlapping windows.
 
     Use it for small nodes that match precisely but require context. If the context is a group,
     such as sections, use ``Retriever(..., target=...)`` instead. Only the hits are compared with
@@ -34,12 +34,12 @@ class WindowRetriever(PostprocessRetriever):
 
     Args:
         inner: Any retriever.
-        before: The number of added nodes before a hit, from the group of the hit.
-        after: The number of added nodes after a hit.
+        before: The number of nodes of the hit's group that are added before a hit.
+        after: The number of nodes that are added after a hit.
         top_k: The maximum number of results. Four times as many hits are retrieved, and read in
             order of score until enough windows exist. If the hits do not suffice, more are
-            retrieved, unless an inner retriever calls a model. None means the
-            windows of all hits of the inner retriever.
+            retrieved, unless an inner retriever calls a model. If None, all hits of the inner
+            retriever are extended.
 
     Raises:
         TypeError: If ``inner`` is not a retriever, or a number is not an integer.
@@ -123,7 +123,7 @@ class _Window:
     scope: tuple[object, ...]
 
     def joins(self, other: _Window) -> bool:
-        """Return whether two windows become one result."""
+        """Return whether two windows are merged into one result."""
         if self.scope != other.scope:
             return False
         first = self.nodes[0]

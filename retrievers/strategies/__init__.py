@@ -1,1 +1,1 @@
-"""Strategies: retrievers in which a model rewrites, splits or routes the query."""
+"""Strategies: retrievers that let a model rewrite, split or route the query."""

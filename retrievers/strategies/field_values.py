@@ -1,4 +1,4 @@
-"""Convert what a model wrote about a field into a condition."""
+"""Convert a model's statement about a field into a condition."""
 
 from __future__ import annotations
 
@@ -56,15 +56,15 @@ def split_sign(text: str) -> tuple[str, str]:
 
 
 def operator_of(name: object) -> str | None:
-    """Return the operator of the filter language that a model wrote, or None."""
+    """Return the filter operator that a model's text stands for, or None."""
     key = str(name).strip().removeprefix("$").casefold()
     return _OPERATORS.get(re.sub(r"[\s-]+", "_", key))
 
 
 def field_in(name: str, fields: Fields) -> str | None:
-    """Return the field with a name, in any case and with any separator of words.
+    """Return the field with a name, regardless of case and word separators.
 
-    None means no field.
+    None means that no field has this name.
     """
     if name in fields:
         return name
@@ -82,7 +82,7 @@ def bare_key(text: str) -> str:
 
 
 def requirement_of(field: FilterField, operator: str, operand: Any) -> Any:
-    """Return the requirement of a filter. None means that no value can meet it."""
+    """Return the requirement of a filter, or None if no value can meet it."""
     if operator in ("exists", "empty"):
         truth = _as_bool(operand)
         if truth is None:
@@ -123,7 +123,7 @@ def requirement_of(field: FilterField, operator: str, operand: Any) -> Any:
 
 
 def _equal(field: FilterField, value: Any) -> Any:
-    """Return the requirement of an equal value. A month and a year are ranges of days."""
+    """Return the requirement for an equal value. Months and years become ranges of days."""
     if field.type != "date":
         return value
     when = read_date(value)
@@ -133,7 +133,7 @@ def _equal(field: FilterField, value: Any) -> Any:
 
 
 def _is_within(field: FilterField, value: Any) -> bool:
-    """Return whether a value is in the range of a field, if the range is known."""
+    """Return whether a value is in a field's range, as far as the range is known."""
     return _leaves_values(field, "gte", value) and _leaves_values(field, "lte", value)
 
 
@@ -146,7 +146,7 @@ def _leaves_values(field: FilterField, operator: str, bound: Any) -> bool:
 
 
 def _several(field: FilterField, operator: str, operands: Sequence[Any]) -> Any:
-    """Return the requirement of several values. Impossible values are left out."""
+    """Return the requirement for any of several values. Impossible values are left out."""
     values = [value for operand in operands if (value := _value(field, operand)) is not None]
     if operator in ("eq", "in", "any", "all"):
         values = [value for value in values if _is_within(field, value)]
@@ -162,7 +162,7 @@ def _several(field: FilterField, operator: str, operands: Sequence[Any]) -> Any:
 
 
 def _value(field: FilterField, operand: Any) -> Any:
-    """Return a possible value of a field. None means that the field cannot have it."""
+    """Return a possible value of a field, or None if the field cannot have the value."""
     if isinstance(operand, Mapping | list) or operand is None:
         return None
     if isinstance(operand, float) and not math.isfinite(operand):
@@ -220,9 +220,9 @@ def _as_bool(operand: Any) -> bool | None:
 
 
 def _as_text(field: FilterField, text: str) -> str | None:
-    """Return the value of the field that a text means.
+    """Return the field's value that a text means.
 
-    None means that the field has other values only.
+    None means that the field cannot have this value.
     """
     if not text.strip():
         return None

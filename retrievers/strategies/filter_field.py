@@ -1,4 +1,4 @@
-"""The fields of documents: their types, ranges and frequent values."""
+"""The metadata fields of documents: their types, ranges and frequent values."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class FilterField:
     Args:
         type: The type of the values, or of the items of a list. Dates are dates, datetimes or texts
             with ISO dates. With ``"any"``, values are not checked.
-        description: What the field means, for the model.
+        description: An explanation of the field for the model.
         values: Values of the field, such as the names of categories.
-        is_complete: Whether the field has no other values. A condition on another value is then
-            dropped.
+        is_complete: Whether ``values`` lists all values of the field. A condition on any other
+            value is then dropped.
         minimum: The lowest number or date. If None, it is unknown.
         maximum: The highest number or date. If None, it is unknown.
 
@@ -62,10 +62,10 @@ Fields = Mapping[str, FilterField]
 
 
 def checked_fields(fields: Any) -> Fields | tuple[str, ...] | None:
-    """Check the argument ``fields`` of a retriever. Return fields, the names to read, or None.
+    """Check a retriever's argument ``fields``. Return fields, the names to read, or None.
 
     Raises:
-        TypeError: If the fields are neither a mapping of fields or descriptions nor names.
+        TypeError: If the fields are neither names nor a mapping to fields or descriptions.
         ValueError: If there are no fields.
     """
     if fields is None:
@@ -95,10 +95,10 @@ def checked_fields(fields: Any) -> Fields | tuple[str, ...] | None:
 
 
 def field_of(values: Iterable[Any]) -> FilterField | None:
-    """Return the type, the range and the frequent values of a field, or None for other values.
+    """Return a field's type, range and frequent values, or None if no type fits its values.
 
     Args:
-        values: The value of each document. Lists count by their items.
+        values: The value in each document. The items of a list count separately.
 
     Example:
         >>> field_of([2001, 1999, 2001])
@@ -131,13 +131,13 @@ maximum=2001)
 
 
 def _common_kind(values: Sequence[Any]) -> FieldType | None:
-    """Return the type of all values. None means no values, or values that cannot be compared."""
+    """Return the common type of the values, or None if there is no comparable type."""
     kinds = {_kind(value) for value in values}
     if not kinds or None in kinds:
         return None
     if len(kinds) == 1:
         return kinds.pop()
-    # Dates among other texts are texts.
+    # Dates mixed with other texts count as texts.
     if kinds == {"text", "date"} and all(isinstance(value, str) for value in values):
         return "text"
     return "any"
@@ -151,7 +151,7 @@ def is_absent(value: Any) -> bool:
 
 
 def _kind(value: Any) -> FieldType | None:
-    """Return the type of a value. None means that values of this type cannot be compared."""
+    """Return the type of a value, or None if values of its type cannot be compared."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, int | float | Decimal):

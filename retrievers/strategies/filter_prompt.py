@@ -69,7 +69,7 @@ class FilterPrompt(ModelPrompt):
 
 
 def _field_line(name: str, field: FilterField, language: Language) -> str:
-    """Return a field with its type, range and values as one line."""
+    """Return one line with a field's name, type, range and values."""
     facts = [_TYPES[language][field.type]]
     if field.minimum is not None and field.maximum is not None:
         facts.append(_RANGE[language].format(_shown(field.minimum), _shown(field.maximum)))

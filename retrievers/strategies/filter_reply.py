@@ -48,7 +48,7 @@ _FILTER_LABEL = label_pattern(r"(?:metadata\ )?filters?|conditions?|(?:过滤|�
 _STRING = re.compile(r"\"(?:[^\"\\]|\\.)*\"", re.S)
 
 
-# The readers of tags leave out a single tag within a tag, and so the operator.
+# The tag readers would leave out a single tag within a tag, and thus the operator.
 _OPERATOR_TAG = re.compile(r"<\$?(?:gte?|lte?|ne|nin|in|not|or|and)>", re.I)
 
 
@@ -56,8 +56,8 @@ class Reply(NamedTuple):
     """A model's reply.
 
     Attributes:
-        query: The text to search for. If None, the reply has no usable text. If empty, none is
-            needed.
+        query: The text to search for. If None, the reply has no usable text. An empty text means
+            that no search text is needed.
         conditions: The conditions, as the model wrote them. None means no conditions.
     """
 
@@ -74,7 +74,7 @@ def parse_reply(answer: str, question: str, fields: Fields) -> Reply:
         fields: The known fields.
 
     Raises:
-        ValueError: If the reply has neither conditions nor a query in one of these forms.
+        ValueError: If the reply contains neither conditions nor a query in any of these forms.
 
     Example:
         >>> reply = 'Sure! {"query": "rivers", "filters": {"year": {"gte": 2020}}}'
@@ -103,7 +103,7 @@ def parse_reply(answer: str, question: str, fields: Fields) -> Reply:
         is_condition = value_of(record, OPERATOR_KEYS) is not None
         if is_condition or (query is None and conditions is None):
             continue
-        if conditions is None:  # the conditions may stand beside the query
+        if conditions is None:  # the conditions may be next to the query
             conditions = {key: item for key, item in record.items() if is_field(key, fields)}
         return Reply(_usable_query(query, question), conditions)
     if records and _are_conditions(value, fields):
@@ -112,7 +112,7 @@ def parse_reply(answer: str, question: str, fields: Fields) -> Reply:
 
 
 def _records(value: Any) -> list[Mapping[Any, Any]]:
-    """Return the objects in a JSON value, also those in the arguments of a call."""
+    """Return the objects in a JSON value, including those in a call's arguments."""
     records = list(objects_in(value))
     for record in list(records):
         arguments = value_of(record, _ARGUMENT_KEYS)
@@ -137,7 +137,7 @@ def is_cut(text: str) -> bool:
 
 
 def _json_within(text: str) -> Any:
-    """Return the JSON object in the middle of a line. None means no object."""
+    """Return the JSON object within a line, or None if there is no object."""
     start = text.find("{")
     if start < 0:
         return None
@@ -145,7 +145,7 @@ def _json_within(text: str) -> Any:
 
 
 def _labeled_parts(text: str) -> Reply | None:
-    """Return the parts of lines such as "Query: …" and "Filter: {…}". None means other forms."""
+    """Return the parts of lines such as "Query: …" and "Filter: {…}". None without such lines."""
     query = _QUERY_LABEL.search(text)
     conditions = _FILTER_LABEL.search(text)
     if conditions is None:
@@ -164,9 +164,9 @@ def _labeled_parts(text: str) -> Reply | None:
 
 
 def _usable_query(query: object, question: str) -> str | None:
-    """Return a query of the model.
+    """Return the model's query.
 
-    The result is empty if the model found none, and None if the query cannot be searched.
+    The result is empty if the model found no query, and None if the query cannot be searched.
     """
     if isinstance(query, str) and not query.strip(" \"'.…-"):
         return ""

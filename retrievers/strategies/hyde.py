@@ -1,4 +1,4 @@
-"""Search a passage that a model imagines, and the query."""
+"""Search for the query and for a passage that a model imagines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .transform_retriever import TransformRetriever
 
 
 class HyDE(QueryTransform):
-    """A query transform to an imagined passage that could answer the query.
+    """A query transform that imagines a passage that could answer the query.
 
     The prompt has the placeholder ``{query}``. The query itself comes first unless
     ``include_query=False``. See ``QueryTransform`` for the arguments.
@@ -34,14 +34,14 @@ class HyDE(QueryTransform):
 
 
 class HyDERetriever(TransformRetriever):
-    """A retriever that searches an imagined passage, which resembles documents more than a query.
+    """A retriever that searches for an imagined passage, which resembles documents more closely.
 
-    The inner retriever searches the passage and the query, and the results are fused. (The
-    published method searches the mean of their vectors.)
+    The inner retriever searches for the passage and for the query, and the results are fused. (The
+    published method searches for the mean of their vectors.)
 
     Choose it for questions that share few words with the documents, with a model that has some
-    knowledge of the field. A wrong passage is searched as well. See ``TransformRetriever`` for the
-    arguments; ``llm`` is a model or a ``HyDE``.
+    knowledge of the field. A wrong passage is searched for as well. See ``TransformRetriever`` for
+    the arguments; ``llm`` is a model or a ``HyDE``.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph

@@ -30,7 +30,7 @@ MAX_FIELDS = 30
 """The maximum number of fields that a model sees."""
 
 
-_MAX_CACHED = 64  # conditions whose fields an index remembers
+_MAX_CACHED = 64  # sets of conditions whose fields an index caches
 
 
 # Sources
@@ -115,10 +115,10 @@ def has_graph(retriever: object) -> bool:
 def read_fields(
     sources: Iterable[FieldSource], names: Sequence[str] | None = None
 ) -> dict[str, FilterField]:
-    """Return the metadata fields of documents, most frequent first, at most ``MAX_FIELDS``.
+    """Return up to ``MAX_FIELDS`` metadata fields of documents, most frequent first.
 
-    The fields are read once per revision of a graph and per conditions. Only documents that meet
-    the conditions are read.
+    The fields are read once for each graph revision and each set of conditions. Only documents that
+    meet the conditions are read.
 
     Args:
         sources: The graphs with the conditions.
@@ -151,7 +151,7 @@ class _Summary(NamedTuple):
     documents: int
 
     def joined(self, other: _Summary) -> _Summary:
-        """Return the summary of this field in two graphs."""
+        """Return the summary of this field over two graphs."""
         mine = self.field
         others = other.field
         documents = self.documents + other.documents
@@ -185,7 +185,7 @@ class DocumentFields(FilterIndex):
         super().__init__(graph, ROOT)
 
     def clear(self) -> None:
-        """Remove everything."""
+        """Remove all fields."""
         super().clear()
         self._hidden: dict[str, frozenset[str]] = {}
         self._summaries.clear()
@@ -206,11 +206,11 @@ class DocumentFields(FilterIndex):
         self._summaries.clear()
 
     def summaries(self, filter: Filter, names: Sequence[str] | None) -> dict[str, _Summary]:
-        """Return the fields of the documents that meet a filter. The graph must be held.
+        """Return the fields of the documents that meet a filter. The graph's lock must be held.
 
         Args:
             filter: The filter.
-            names: The fields. If None, all fields that are not excluded.
+            names: The fields. If None, all fields are returned that are not excluded.
         """
         key = filter.key, names
         if key not in self._summaries:

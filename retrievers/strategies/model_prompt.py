@@ -1,4 +1,4 @@
-"""A language model with one prompt: language, JSON schema, retries, errors."""
+"""A language model with one prompt, its languages, JSON schema, retries and errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OnError = Literal["keep", "raise"]
 
 
 class ModelPrompt(PromptMixin):
-    """A language model with one prompt. Base class of all query transforms.
+    """A language model with one prompt. The base class of all query transforms.
 
     Args:
         llm: The model, in any form that ``LLM`` takes.
@@ -36,8 +36,8 @@ class ModelPrompt(PromptMixin):
             query.
         retries: Number of repeated calls if an answer cannot be parsed.
         timeout: Seconds per model call. If None, the model's client decides.
-        on_error: Reaction to a failed model or search: ``"keep"`` the query and the results so
-            far, or ``"raise"``.
+        on_error: The reaction to a failed model or search: ``"keep"`` to go on with the query and
+            the results so far, or ``"raise"``.
 
     Raises:
         TypeError: If the model is missing, or an option has the wrong type.
@@ -102,7 +102,7 @@ class ModelPrompt(PromptMixin):
             text: The query or question.
             parse: Parses an answer. A ValueError repeats the call, up to ``retries`` times, with
                 the message of the error in the prompt.
-            prompt: Defaults to the own prompt.
+            prompt: Defaults to the object's own prompt.
             form: Defaults to ``FORM``.
             schema: JSON schema of the answer. None means the schema of the form.
             **values: The other placeholders of the prompt.
@@ -153,7 +153,7 @@ class QueryVariants:
 
 
 class QueryTransform(ModelPrompt):
-    """Base class of query transforms: a query in, one or more queries out.
+    """The base class of query transforms, which turn a query into one or more queries.
 
     A subclass defines ``name``, ``PROMPT`` and ``variants``. This class handles errors, retries,
     languages, traces, and sync and async calls.
@@ -219,7 +219,7 @@ class QueryTransform(ModelPrompt):
         self.include_query = self.supplements if include_query is None else include_query
 
     def __call__(self, query: str) -> list[str]:
-        """Return the variants of a query. If the model fails, the query itself.
+        """Return the variants of a query, or the query itself if the model fails.
 
         Raises:
             TypeError: If the query is not a string.
@@ -236,7 +236,7 @@ class QueryTransform(ModelPrompt):
         return [text if tool is None else f"{tool}: {text}" for text, tool in variants.pairs]
 
     async def safe_variants(self, query: str) -> QueryVariants:
-        """Return unique variants of a query; the fallback, with a note, if the model fails."""
+        """Return unique variants of a query, or the fallback with a note if the model fails."""
         check_texts([query])
         fallback = self.fallback(query)
         if not query.strip():

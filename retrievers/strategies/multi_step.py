@@ -45,18 +45,19 @@ FETCH_K = 10
 
 
 class MultiStepRetriever(PromptMixin, BaseRetriever):
-    """A retriever that searches a question, then follow-up questions, until it is answered.
+    """A retriever that searches for a question, then for follow-up questions until it is answered.
 
     Choose it over ``SubQuestionRetriever`` if a later question needs the answer to an earlier one:
     "Where was the author of Brand born?". Before each further question the model reads the
     results so far. In one call it answers the last question, judges whether the whole question is
-    answered, and writes the next question. The outcome of a trace has the reason for
-    the end. The results of all steps form one ranking. Without a step the results equal the results
-    of the inner retriever.
+    answered, and writes the next question. The outcome in a trace contains the reason to end. The
+    results of all steps form one ranking. Without a step, the results are those of the inner
+    retriever.
 
-    The model is called ``max_steps + 1`` times at most, plus repeated calls. No call starts beyond
-    ``max_calls`` or ``total_timeout``, and a call beyond ``total_timeout`` is abandoned. The search
-    for the question itself always completes. Model calls of the inner retriever are not counted.
+    The model is called ``max_steps + 1`` times at most, plus repeated calls. No call starts after
+    ``max_calls`` or ``total_timeout`` is reached, and a call that exceeds ``total_timeout`` is
+    abandoned. The search for the question itself always completes. Model calls of the inner
+    retriever are not counted.
 
     Args:
         inner: Any retriever, including strategies.
@@ -65,7 +66,7 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
         max_calls: The maximum number of model calls.
         total_timeout: The maximum number of seconds, including the first search. None means no
             limit.
-        fetch_k: The minimum number of results of each further search, with a ``top_k``.
+        fetch_k: The minimum number of results of each further search if ``top_k`` is given.
         max_tokens: The maximum number of tokens of the passages in a prompt.
         length: Measures the passages: ``count_tokens``, or a model's own counter.
         top_k: The number of results. None means all results.
@@ -98,8 +99,8 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
         ('answered', 'Skien', ['Where did Henrik Ibsen live?'])
 
     Source:
-        Asks as Press et al., "Measuring and narrowing the compositionality gap in language
-        models" (self-ask), 2023, and searches between the questions as Trivedi et al.,
+        Follow-up questions as in Press et al., "Measuring and narrowing the compositionality gap in
+        language models" (self-ask), 2023. Searches between the questions as in Trivedi et al.,
         "Interleaving retrieval with chain-of-thought reasoning", 2023.
     """
 
@@ -231,7 +232,7 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
         limit: int | None,
         filters: Filters | None,
     ) -> Ended:
-        """Add one step after the other, which survive an error. Return the reason to end."""
+        """Add one step after another. Steps survive an error. Return the reason to end."""
         seen = {result_key(result) for result in steps[0].results}
         while self.max_steps:
             if len(steps) > 1 and not steps[-1].results:
@@ -272,7 +273,7 @@ def _report(steps: Sequence[SubResults]) -> None:
 
 
 def _with_notes(steps: Sequence[SubResults], ended: Ended, note: str | None) -> list[SubResults]:
-    """Return the steps with their numbers, their answers and the reason to end in the evidence."""
+    """Return the steps with evidence of their numbers, their answers and the reason to end."""
     ending = f"ended: {ended}"
     if note is not None:
         ending += f": {note}"

@@ -1,4 +1,4 @@
-"""Retrievers and query engines as named tools of a model."""
+"""Retrievers and query engines as named tools for a model."""
 
 from __future__ import annotations
 

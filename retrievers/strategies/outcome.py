@@ -25,7 +25,7 @@ class SubResults:
 
     Attributes:
         question: The sub-question, or the question itself.
-        results: Best first.
+        results: The results, best first.
         answer: The model's answer from the results, or None if no answer was requested or given.
         error: Description of a failure. None means no failure.
         tool: The name of the tool. None without tools.
@@ -47,7 +47,7 @@ _ANSWER: Mapping[Language, str] = {
 
 
 def answer_texts(parts: Iterable[SubResults], language: Language) -> list[str]:
-    """Return the answers to parts of a question with their questions, for a prompt.
+    """Return the answers to a question's parts with their questions, for a prompt.
 
     Answers of query engines are left out, since they are among the passages.
     """
@@ -60,12 +60,12 @@ def answer_texts(parts: Iterable[SubResults], language: Language) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class StrategyOutcome:
-    """The ``outcome`` of the span of a strategy with further questions.
+    """The ``outcome`` of a strategy's span if the strategy asks further questions.
 
     Attributes:
         parts: The further questions with their results.
         errors: Pairs of a question and the description of its failure.
-        ended: The reason to end of a multi-step search. If None, it is another strategy.
+        ended: The reason why a multi-step search ended. None for other strategies.
 
     Example:
         >>> StrategyOutcome(errors=(("Who wrote it?", "TimeoutError: 5 s"),)).ended is None
@@ -78,13 +78,13 @@ class StrategyOutcome:
 
 
 def total_usage(spans: Iterable[Span]) -> Usage:
-    """Return the calls and tokens of the model calls among spans. A failed call has no tokens."""
+    """Return the number and tokens of model calls among spans. A failed call has no tokens."""
     calls = [span.outcome for span in spans if span.name == "ask"]
     return sum((call if isinstance(call, Usage) else UNREPORTED for call in calls), Usage())
 
 
 class OutcomeObserver:
-    """An observer that collects the outcomes of all strategies in a block, at any depth.
+    """An observer that collects the outcomes of all strategies in a block, including nested ones.
 
     Pass it to ``observe``. A custom strategy sets the ``outcome`` of its span to a
     ``StrategyOutcome``.
@@ -118,7 +118,7 @@ class OutcomeObserver:
     def outcome(self) -> StrategyOutcome | None:
         """The outcome of the outermost strategies, with the errors of all strategies.
 
-        None means no strategy. A repeated question has its last results.
+        None means that no strategy ran. For a repeated question, the last results count.
         """
         spans = [span for span, _ in list(self._spans.values())]
         found = {id(s): s.outcome for s in spans if isinstance(s.outcome, StrategyOutcome)}
@@ -136,7 +136,7 @@ class OutcomeObserver:
 
     @property
     def usage(self) -> Usage:
-        """The calls and tokens of language models in the block."""
+        """The number of model calls in the block, and their tokens."""
         spans = [span for span, _ in list(self._spans.values())]
         return total_usage(spans)
 
@@ -165,7 +165,7 @@ _analyzer = TextAnalyzer()
 
 _STOP_WORDS = re.compile(r"\b(?:the|an?)\b|请问|[的了呢吗嗎]", re.I)
 
-# Too common in texts to support a passage.
+# These answers are too common in texts to support a passage.
 _VERDICT = re.compile("yes|no|true|false|是的?|不是?|否|对|不对|有|没有", re.I)
 
 
@@ -194,9 +194,10 @@ class MultiStep:
         plain: The results of the question itself.
         steps: The further questions with their results.
         results: The results of all questions as one ranking.
-        ended: The reason to end: ``"answered"``, ``"repeated"`` (an earlier question),
-            ``"nothing new"`` (neither a new passage nor an answer), ``"no question"``, a limit of
-            ``"steps"``, ``"calls"`` or ``"seconds"``, or ``"failed"`` (the model or a search).
+        ended: The reason why the search ended: ``"answered"``, ``"repeated"`` (an earlier
+            question), ``"nothing new"`` (neither a new passage nor an answer), ``"no question"``, a
+            limit (``"steps"``, ``"calls"`` or ``"seconds"``), or ``"failed"`` (the model or a
+            search).
         answer: The last answer: the answer to the question if ``ended`` is ``"answered"``.
         calls: The number of model calls.
         usage: The calls and tokens of the model.
@@ -239,9 +240,9 @@ def merge_steps(
     The rankings are fused by reciprocal ranks with a small constant, so that first places count
     most. In a step with an answer, the best passage with the answer precedes the step's own first
     passage. If the whole question was answered, a step weighs as much as the question, or more if
-    its results contain its answer, and the first passage of each step is among the ``top_k`` if
-    they fit. If the question was not answered, the steps hardly change the order of the
-    question's results, so that wrong questions do little harm.
+    its results contain its answer. The first passage of each step is then among the ``top_k`` if
+    they fit. If the question was not answered, the steps hardly change the order of the question's
+    results, so that wrong questions do little harm.
 
     Args:
         steps: The question itself, then the further questions.
@@ -265,12 +266,12 @@ def merge_steps(
 
 
 def result_key(result: ScoredNode) -> tuple[str, str]:
-    """Return the key of equal results: windows of a node differ in their texts."""
+    """Return a key that is equal for equal results. Windows of a node differ in their texts."""
     return result.node.id, result.node.text
 
 
 def _results_after(supporting: Sequence[ScoredNode], step: SubResults) -> Sequence[ScoredNode]:
-    """Return a step's results: the best result with the answer, its own first result, the rest."""
+    """Return a step's results: the best result with the answer, the first result, then the rest."""
     native = step.results[0]
     first = [native] if native in supporting[:1] else [*supporting[:1], native]
     first += [result for result in supporting if result not in first]
@@ -287,6 +288,6 @@ def _supporting(step: SubResults) -> list[ScoredNode]:
 def _has(text: str, answer: str, question: str) -> bool:
     analyze = _analyzer.like(text)
     terms = set(analyze.query(answer)).intersection(analyze.words(answer))
-    # An answer in a whole sentence repeats the question.
+    # An answer that is a whole sentence repeats the question.
     terms = terms.difference(analyze.words(question)) or terms
     return bool(terms) and terms.issubset(analyze.words(text))

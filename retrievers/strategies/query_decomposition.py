@@ -24,15 +24,14 @@ _TOOL_FORM = '{"questions": [{"tool": "...", "question": "..."}]}'
 
 
 class QueryDecomposition(QueryTransform):
-    """A query transform to simpler questions, optionally each with a tool.
+    """A query transform that splits a question into simpler ones, optionally with a tool for each.
 
-    A simple question stays unchanged. If the model names an unknown tool, the call is repeated
-    with an error message; questions that still have an unknown tool are kept, so that the search
-    reports them. A single tool gets all questions. If the model fails, all tools get the question
-    itself.
+    A simple question stays unchanged. If the model names an unknown tool, the call is repeated with
+    an error message. Questions that still have an unknown tool are kept, so that the search reports
+    them. A single tool gets all questions. If the model fails, all tools get the question itself.
 
-    The prompt has the placeholder ``{query}``, with tools also ``{tools}``, and optionally
-    ``{limit}``. Without tools the question itself comes first unless ``include_query=False``.
+    The prompt has the placeholders ``{query}``, ``{tools}`` (if there are tools) and optionally
+    ``{limit}``. Without tools, the question itself comes first unless ``include_query=False``.
 
     Args:
         llm: The model, in any form that ``LLM`` takes.
@@ -103,7 +102,7 @@ class QueryDecomposition(QueryTransform):
         self._prompts = {**self._prompts, TOOL_QUESTIONS: prompt}
 
     def fallback(self, query: str) -> QueryVariants:
-        """Return the question itself, for all tools."""
+        """Return the question itself for all tools."""
         tools = tuple(self.tools or ())
         return QueryVariants((query,) * max(1, len(tools)), tools=tools)
 
@@ -125,7 +124,7 @@ class QueryDecomposition(QueryTransform):
         return QueryVariants(questions, tools=(*(self.tools or ()),) * len(questions))
 
     async def _tool_questions(self, query: str, tools: Mapping[str, str]) -> ToolQuestions:
-        """Return pairs of a tool and a question; pairs with an unknown tool are last."""
+        """Return pairs of a tool and a question. Pairs with an unknown tool come last."""
         attempts: list[tuple[ToolQuestions, ToolQuestions]] = []
         lines = (f"- {name}: {' '.join(text.split())}".rstrip() for name, text in tools.items())
 

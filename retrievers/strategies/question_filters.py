@@ -1,4 +1,4 @@
-"""Read the query and the conditions in a model's reply, and check them by the known fields."""
+"""Read the query and the conditions in a model's reply, and check them against the known fields."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _VALUE_KEYS = ("value", "values", "operand", "值")
 _PART_KEYS = ("arguments", "filters", "conditions", "operands", "parts")
 
 
-_MAX_TEXT = 1_000  # characters of conditions in words
+_MAX_TEXT = 1_000  # the maximum length of conditions written as text
 
 _AND = re.compile(r"\s(?:and|且|并且)\s|\s?&&\s?", re.I)
 
@@ -45,7 +45,7 @@ class UsableFilters(NamedTuple):
     """The conditions of a reply that can be searched.
 
     Attributes:
-        filters: The conditions in the language of filters. If None, no condition is left.
+        filters: The conditions in the filter language. None if no condition is left.
         dropped: Descriptions of the conditions that were dropped.
     """
 
@@ -54,13 +54,13 @@ class UsableFilters(NamedTuple):
 
 
 def usable_filters(conditions: Any, fields: Fields) -> UsableFilters:
-    """Return the conditions of a reply on known fields with possible values.
+    """Return a reply's conditions on known fields with possible values.
 
     Other conditions are dropped. A dropped condition in an "or" or a "not" drops the whole
     combination, since the rest would remove requested results.
 
     Args:
-        conditions: The conditions, in the language of filters or in the forms of other libraries.
+        conditions: The conditions, in the filter language or in the forms of other libraries.
         fields: The known fields.
 
     Example:
@@ -93,7 +93,7 @@ class _Conditions:
         self._count = 0
 
     def read(self, value: Any, level: int) -> Filters | None:
-        """Return the usable conditions of a value. None means no condition."""
+        """Return the usable conditions in a value, or None if there are none."""
         if isinstance(value, str):
             value = self._from_text(value)
         if value is None or value == {} or value == []:
@@ -156,7 +156,7 @@ class _Conditions:
         return field_in(key, self.fields) is not None and not has_conditions
 
     def _joined(self, join: str, value: Any, level: int) -> Filters | None:
-        """Return joined conditions. An "or" or "not" with a dropped condition is dropped."""
+        """Return joined conditions. A dropped condition drops the whole "or" or "not"."""
         join = join.removeprefix("$").casefold()
         parts = value if isinstance(value, list) else [value]
         before = len(self.dropped)
@@ -177,7 +177,7 @@ class _Conditions:
         return {"not": all_of(*usable)}
 
     def _condition(self, key: str, operator: object, operand: Any) -> Filters | None:
-        """Return a condition on a field. None means that it was dropped."""
+        """Return a condition on a field, or None if it was dropped."""
         self._count += 1
         name = field_in(key, self.fields)
         if name is None:
@@ -203,9 +203,9 @@ class _Conditions:
 
 
 def _comparisons(text: str) -> list[dict[str, str]] | None:
-    """Return the conditions of a text such as "year >= 2020 and kind = 'a'".
+    """Return the conditions in a text such as "year >= 2020 and kind = 'a'".
 
-    The result is None for other texts.
+    The result is None for any other text.
     """
     conditions = []
     for part in _AND.split(text[:_MAX_TEXT]):

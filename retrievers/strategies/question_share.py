@@ -1,4 +1,4 @@
-"""Fuse the results of a question with the results of its parts, so that the question keeps half."""
+"""Fuse a question's results with its parts' results, so that the question keeps half the weight."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def fuse_with_question(
     parts: Sequence[Sequence[ScoredNode]],
     top_k: int | None = None,
 ) -> list[ScoredNode]:
-    """Return one ranking, in which the question weighs as much as all parts together.
+    """Return one ranking in which the question weighs as much as all parts together.
 
     The score of a result is the sum of ``weight / rank`` over the rankings. A part whose results
     were all found for the question does not change the order. Only its evidence is added. If no
@@ -58,7 +58,7 @@ def fuse_with_question(
 def _with_evidence_of(
     ranking: Sequence[ScoredNode], repeated: Sequence[ScoredNode]
 ) -> list[ScoredNode]:
-    """Return a ranking with the evidence of results that do not count, with a share of 0."""
+    """Return a ranking with further evidence, of share 0, from results that do not count."""
     further: dict[tuple[str, str], dict[Evidence, None]] = {}
     for result in repeated:
         matches = further.setdefault(result_key(result), {})

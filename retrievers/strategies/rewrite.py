@@ -1,4 +1,4 @@
-"""Rewrite a query before the search, more clearly or in several phrasings."""
+"""Rewrite a query more clearly, or in several phrasings, before the search."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .transform_retriever import StrategyMode, TransformRetriever
 
 
 class QueryRewrite(QueryTransform):
-    """A query transform to a clearer query.
+    """A query transform that rewrites the query more clearly.
 
     The prompt has the placeholder ``{query}``. See ``QueryTransform`` for the arguments.
 
@@ -34,10 +34,10 @@ class QueryRewrite(QueryTransform):
 
 
 class QueryRewriteRetriever(TransformRetriever):
-    """A retriever that searches the rewritten query.
+    """A retriever that searches for the rewritten query.
 
     Choose it for questions with typing errors, abbreviations or small talk. If the model fails or
-    nothing is found, the query itself is searched, with a note in the evidence. See
+    nothing is found, the query itself is searched for, and the evidence has a note. See
     ``TransformRetriever`` for the arguments; ``llm`` is a model or a ``QueryRewrite``.
 
     Example:
@@ -59,7 +59,7 @@ class QueryRewriteRetriever(TransformRetriever):
 
 
 class QueryExpansion(QueryTransform):
-    """A query transform to several phrasings of the query.
+    """A query transform that rewrites the query as several phrasings.
 
     The prompt has the placeholder ``{query}``, and optionally ``{count}``. The query itself comes
     first unless ``include_query=False``.
@@ -120,16 +120,16 @@ class QueryExpansion(QueryTransform):
 
 
 class MultiQueryRetriever(TransformRetriever):
-    """A retriever that searches several phrasings of a query, and fuses the results.
+    """A retriever that searches for several phrasings of a query and fuses the results.
 
-    Choose it for questions with other words than the documents. ``HyDERetriever`` deviates
-    further from the question; ``SubQuestionRetriever`` is for compound questions.
+    Choose it for questions whose words differ from the documents' words. ``HyDERetriever`` deviates
+    further from the question. ``SubQuestionRetriever`` is for compound questions.
 
     Args:
         inner: Any retriever.
         llm: The model, in any form that ``LLM`` takes, or a ``QueryExpansion``.
-        max_queries: The number of phrasings. None: 3.
-        mode: See ``TransformRetriever``. If None, ``"share"``.
+        max_queries: The number of phrasings. If None, 3.
+        mode: See ``TransformRetriever``. If None, ``"share"`` is used.
         top_k: See ``TransformRetriever``.
         include_query: See ``QueryTransform``.
         prompt: See ``ModelPrompt``.

@@ -19,7 +19,7 @@ from .variant_results import VariantResults
 
 
 class QueryRouter(QueryTransform):
-    """A query transform to the name of a route, chosen by the descriptions of all routes.
+    """A query transform that chooses a route by the descriptions of all routes.
 
     The prompt has the placeholders ``{query}`` and ``{routes}``.
 
@@ -100,18 +100,18 @@ class QueryRouter(QueryTransform):
 
 
 class RouterRetriever(TransformRetriever):
-    """A retriever that searches one route, chosen by a model for each question.
+    """A retriever that searches one route, which a model chooses for each question.
 
-    Routes are corpora, or ways to search one corpus: sub-questions for comparisons, the plain
-    retriever for other questions. The evidence names the route, and the reason for the default
-    route.
+    A route is a corpus, or a way to search a corpus: sub-questions for comparisons, the plain
+    retriever for other questions. The evidence names the route, and says why the default route was
+    used.
 
     Args:
         routes: Retrievers, functions and query engines by name, or pairs of a description and
             one of these. The model sees names and descriptions.
         llm: The model, in any form that ``LLM`` takes.
-        default: The route if the choice is useless, or the chosen route fails (an error with
-            ``on_error="raise"``). None means the first route.
+        default: The route if the choice is useless or the chosen route fails. (With
+            ``on_error="raise"``, an error is raised instead.) None means the first route.
         mode: See ``TransformRetriever``.
         top_k: See ``TransformRetriever``.
         prompt: See ``ModelPrompt``.

@@ -41,7 +41,7 @@ class _Request:
         question: The question.
         query: The text to search for.
         filters: The conditions from the question. None means no conditions.
-        note: What was dropped or failed, or None.
+        note: A description of what was dropped or failed, or None.
     """
 
     question: str
@@ -55,7 +55,7 @@ class _Request:
         return _Request(self.question, self.question, None, self.note)
 
     def noted(self, note: str) -> _Request:
-        """Return a copy with a further note."""
+        """Return a copy with an additional note."""
         return replace(self, note=join_notes(self.note, note))
 
 
@@ -63,13 +63,13 @@ class SelfQueryRetriever(PromptMixin, BaseRetriever):
     """A retriever that filters by the conditions that a question states.
 
     "Reports on tea since 2020" is searched as "reports on tea" with the filter
-    ``{"year": {"gte": 2020}}``. A model reads the question and a list of metadata fields with
-    their types, ranges and frequent values. The fields are read from the documents of the searched
+    ``{"year": {"gte": 2020}}``. A model reads the question and a list of metadata fields with their
+    types, ranges and frequent values. The fields are read from the documents of the searched
     graphs, once per revision, and only from documents that the restriction and the filters of the
-    call allow. The conditions are added to these by "and".
+    call allow. The model's conditions are joined to this restriction and these filters by "and".
 
     A condition on an unknown field or with an impossible value is dropped, and so is a filter that
-    leaves no result; the evidence has a note. After a reply that cannot be used, the question is
+    leaves no result. A note in the evidence says so. If a reply cannot be used, the question is
     searched without conditions. Without fields, the model is not called.
 
     Args:
@@ -79,18 +79,17 @@ class SelfQueryRetriever(PromptMixin, BaseRetriever):
             ``FilterField`` or to descriptions. Named fields are read from the graphs; the fields of
             a mapping are not. If None, all fields are read, except fields that a search text
             excludes or hides from models (``excluded_llm_metadata_keys``).
-        now: The date to which "last year" refers, or a function that returns it. If None, it is
-            today.
+        now: The date to which "last year" refers, or a function that returns it. Defaults to today.
         top_k: The number of results. If None, the inner retriever decides.
         prompt: Replaces the prompt, with ``{query}``, ``{fields}`` and optionally ``{today}``.
         language: The language of the prompt, see ``ModelPrompt``.
         retries: The number of repeated calls if a reply cannot be parsed.
         timeout: Seconds per model call. If None, the model's client decides.
-        on_error: ``"keep"`` the plain search if the model fails, or ``"raise"``.
+        on_error: ``"keep"`` to use the plain search if the model fails, or ``"raise"``.
 
     Raises:
         TypeError: If the model is missing, or an argument has the wrong type.
-        ValueError: If an argument is invalid, ``inner`` applies no filters, or ``inner`` has no
+        ValueError: If an argument is invalid, ``inner`` does not apply filters, or ``inner`` has no
             graph and no fields are given.
 
     Example:
@@ -211,7 +210,7 @@ class SelfQueryRetriever(PromptMixin, BaseRetriever):
         return [done[number] for number in range(len(requests))]
 
     def _following(self, request: _Request, results: Results | Exception) -> _Request | None:
-        """Return the search to try after a search without results. None means no further search."""
+        """Return the search to try after a search without results, or None if there is none."""
         if request.filters is None or (not isinstance(results, Exception) and results):
             return None
         if isinstance(results, Exception):
@@ -227,7 +226,7 @@ class SelfQueryRetriever(PromptMixin, BaseRetriever):
     async def _find(
         self, requests: Sequence[_Request], limit: int | None, filters: Filters | None
     ) -> list[Results | Exception]:
-        """Return the results of each request, with one call for equal conditions."""
+        """Return the results of each request. Requests with equal conditions share a call."""
         groups: dict[str, list[_Request]] = {}
         for request in requests:
             groups.setdefault(_as_text(request.filters), []).append(request)

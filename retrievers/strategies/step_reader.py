@@ -1,4 +1,4 @@
-"""Read what a model concludes from the passages of a step."""
+"""Read a model's conclusions from the passages of a step."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .outcome import (
 from .passages import fit_passages, neutralize
 
 MAX_LENGTH = 4000
-"""Maximum number of parsed characters of a model's answer, without thoughts."""
+"""Maximum number of characters that are parsed in a model's answer, without its thoughts."""
 
 
 MAX_TOKENS = 1500
@@ -64,12 +64,12 @@ _LABEL = label_pattern("|".join(f"(?P<{name}>{words})" for name, words in _LABEL
 
 
 class StepReader(ModelPrompt):
-    """A prompt that answers the last question, judges the whole one and writes the next one.
+    """A prompt that answers the last question, judges the whole question and writes the next one.
 
     Args:
         llm: The model, in any form that ``LLM`` takes.
         max_tokens: The maximum length of the passages in the prompt.
-        length: Measures the passages.
+        length: The function that measures the passages.
         prompt: Replaces the prompt, with ``{question}``, ``{passages}`` and optionally ``{steps}``.
         language: See ``ModelPrompt``.
         retries: See ``ModelPrompt``.
@@ -80,7 +80,8 @@ class StepReader(ModelPrompt):
     name = "step"
     subject = "question"
     PROMPT = STEP
-    # Known and missing facts come first: a small model judges by the text that it has just written.
+    # Known and missing facts come first, since a small model judges by the text it has just
+    # written.
     FORM = (
         '{"known": "...", "missing": "...", "question": "...", "answered": "yes or no", '
         '"answer": "..."}'
@@ -115,7 +116,7 @@ class StepReader(ModelPrompt):
         """Return the reading of the last step.
 
         Args:
-            question: The question to answer in the end.
+            question: The question to be answered in the end.
             steps: The search for the question itself, then the further searches.
 
         Raises:
@@ -140,7 +141,7 @@ class StepReader(ModelPrompt):
 
 
 def parse_step(answer: str) -> StepReading:
-    """Parse an answer in JSON, in labeled lines, or with a question only.
+    """Parse an answer that is JSON, labeled lines, or only a question.
 
     Raises:
         ValueError: If the answer has neither a question nor a verdict.
@@ -151,7 +152,7 @@ def parse_step(answer: str) -> StepReading:
     fields = _in_json(text) or _in_lines(text)
     if not fields.keys() & {"answered", "question"}:
         fields = {"question": next(iter(parse_sub_questions(answer, "", 1)), None)}
-    # A yes with a missing fact and a next question is treated as no: at worst it costs a step.
+    # A yes with a missing fact and a next question is treated as no. At worst, this costs a step.
     lacking = _has_content(fields.get("missing")) and _has_content(fields.get("question"))
     answered = is_yes(fields.get("answered")) and not lacking
     question = None if answered else as_question(fields.get("question"))
@@ -197,10 +198,10 @@ def _in_lines(text: str) -> dict[str, object]:
 
 
 def as_question(value: object) -> str | None:
-    """Return the question in a model's text. None means no question.
+    """Return the question in a model's text, or None if there is no question.
 
     Raises:
-        ValueError: If the question is too long, or has a tag.
+        ValueError: If the question is too long, or contains a tag.
     """
     if not isinstance(value, str):
         return None
@@ -214,7 +215,7 @@ def as_question(value: object) -> str | None:
 
 
 def as_answer(value: object) -> str | None:
-    """Return the short answer in a model's text. None means no answer."""
+    """Return the short answer in a model's text, or None if there is no answer."""
     value = _VERDICTS[value] if isinstance(value, bool) else value
     is_answer = isinstance(value, str | int | float)
     text = strip_markup(_line(str(value))) if is_answer else ""

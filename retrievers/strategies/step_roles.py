@@ -31,13 +31,13 @@ ROLES: Mapping[str, Prompt] = MappingProxyType(
 
 
 class RoleReader(ModelPrompt):
-    """Reads a step with up to three calls: answer the question, judge the answer, ask the next.
+    """A reader of steps with up to three calls: answer, judge the answer, ask the next question.
 
     Args:
         llm: The model, in any form that ``LLM`` takes.
-        prompts: Replaces prompts in ``ROLES``.
+        prompts: Prompts that replace those in ``ROLES``.
         max_tokens: The maximum length of the passages in a prompt.
-        length: Measures the passages.
+        length: The function that measures the passages.
         language: See ``ModelPrompt``.
         retries: See ``ModelPrompt``.
         timeout: See ``ModelPrompt``.
@@ -114,5 +114,5 @@ class RoleReader(ModelPrompt):
 
 
 def _verdict(answer: str) -> bool:
-    """Return whether a verdict is a clear yes. "True" is a yes, and "True or False" is none."""
+    """Return whether a verdict is a clear yes. "True" is a yes, but "True or False" is not."""
     return is_yes(answer.strip())

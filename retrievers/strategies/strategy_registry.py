@@ -20,18 +20,18 @@ from .self_query import SelfQueryRetriever
 from .sub_question import SubQuestionRetriever
 
 StrategyName = Literal["rewrite", "multi_query", "hyde", "sub_question", "multi_step", "self_query"]
-"""The strategies that require a retriever and a model only."""
+"""The strategies that require only a retriever and a model."""
 
 TransformName = Literal["rewrite", "expand", "hyde", "decompose"]
-"""The query transforms that require a model only."""
+"""The query transforms that require only a model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """A strategy that requires a retriever and a model only.
+    """A strategy that requires only a retriever and a model.
 
     Attributes:
-        description: Completes a sentence that starts with "Before the search, ...".
+        description: The end of a sentence that starts with "Before the search, ...".
         retriever: The retriever's class.
         transform: The class of the query transform. None means no query transform.
     """
@@ -63,7 +63,7 @@ def make_strategy(name: str, inner: RetrieverLike, llm: object, **options: objec
 
     Args:
         name: The name in ``STRATEGIES``.
-        inner: The inner retriever. For ``"sub_question"`` also named tools.
+        inner: The inner retriever, or named tools for ``"sub_question"``.
         llm: The model, in any form that ``LLM`` takes.
         **options: The options of the strategy's retriever.
 
@@ -89,7 +89,7 @@ def make_transform(name: str, llm: object, **options: object) -> QueryTransform:
     """Return a query transform by its name, or by the name of its strategy.
 
     Args:
-        name: Such as ``"expand"`` or ``"multi_query"``.
+        name: A name such as ``"expand"`` or ``"multi_query"``.
         llm: The model, in any form that ``LLM`` takes.
         **options: The options of the transform. ``"route"`` requires ``routes``.
 

@@ -40,29 +40,29 @@ MAX_CONTEXT_LENGTH = 6000
 class SubQuestionRetriever(TransformRetriever):
     """A retriever that splits a question, searches all parts in parallel, and fuses the results.
 
-    Choose it for questions that ask or compare several things. If the next question depends on
-    results, choose ``MultiStepRetriever``.
+    Choose it for questions that ask about several things or compare them. If a further question
+    depends on earlier results, choose ``MultiStepRetriever``.
 
     The question itself is searched as well and weighs as much as all parts together, so that a
     bad decomposition does little harm.
-    A failed search of a part is noted in the evidence of other results. If all fail, an error is
-    raised.
+    If the search for a part fails, the evidence of the other results has a note. If all searches
+    fail, an error is raised.
 
     With tools instead of a retriever, the model also chooses the tool for each part: a retriever
     per corpus, or a query engine per document. The answer of a query engine is one passage, with
-    its question as the title and the evidence of its sources. A failed or unknown tool is an
-    ``error`` in the results of ``grouped``. If the model fails, all tools get the question.
+    its question as the title and the evidence of its sources. The ``error`` in the results of
+    ``grouped`` reports a failed or unknown tool. If the model fails, all tools get the question.
 
     Args:
-        inner: Any retriever. Or tools: retrievers, functions and query engines by name, or pairs
-            of a description and one of these.
+        inner: Any retriever, or a mapping of tools. Tools are retrievers, functions and query
+            engines by name, or pairs of a description and one of these.
         llm: The model, in any form that ``LLM`` takes, or a ``QueryDecomposition``.
-        max_queries: The maximum number of sub-questions. None: 5.
+        max_queries: The maximum number of sub-questions. If None, 5.
         answers: Whether the model answers each sub-question from its results. The answers are in
-            the results of ``grouped``, and in the notes of the evidence.
+            the results of ``grouped`` and in the notes of the evidence.
         answer_prompt: Replaces the prompt of these answers: a text with ``{query}`` and
             ``{context}``, or texts by language.
-        mode: See ``TransformRetriever``. If None, ``"share"``, and ``"relative"`` for tools.
+        mode: See ``TransformRetriever``. If None, ``"share"`` is used, or ``"relative"`` for tools.
         top_k: See ``TransformRetriever``. If None, all results of all parts are returned.
         include_query: See ``QueryTransform``.
         prompt: See ``ModelPrompt``.
@@ -100,7 +100,7 @@ class SubQuestionRetriever(TransformRetriever):
     name = "sub-questions"
     variant_name = "sub-question"
     default_mode = "share"
-    mode_without_question = "relative"  # a node with low ranks for all parts is not the best
+    mode_without_question = "relative"  # a node that ranks low for all parts is not the best
     transform_type = QueryDecomposition
 
     def __init__(
@@ -154,7 +154,7 @@ class SubQuestionRetriever(TransformRetriever):
 
         Args:
             query: The question.
-            top_k: The number of results per part. None means the retriever's own.
+            top_k: The number of results per part. If None, the retriever's own number.
             filters: Conditions, passed to the inner retriever.
 
         Raises:
@@ -221,7 +221,7 @@ class SubQuestionRetriever(TransformRetriever):
         parts: list[tuple[str, SubResults]] = []
         for (query, group), ranking in zip(variants, rankings, strict=True):
             parts += [(query, self._group(query, group.note, part, limit)) for part in ranking]
-        return StrategyOutcome(  # a query itself is not a part
+        return StrategyOutcome(  # the query itself is not a part
             tuple(p for query, p in parts if p.question != query or p.tool is not None),
             tuple((p.question, p.error) for _, p in parts if p.error is not None),
         )
@@ -243,7 +243,7 @@ class SubQuestionRetriever(TransformRetriever):
         return ranking
 
     async def _answer(self, ranking: VariantResults) -> VariantResults:
-        """Return the results of a part with the model's answer from them."""
+        """Return the results of a part with the answer that the model read from them."""
         transform = self.query_transform
         language = transform.prompt_language(ranking.query)
         with start_span(PARTIAL_NAME, query=ranking.query) as span:

@@ -29,10 +29,8 @@ from .variant_results import VariantResults, for_tool, results_or_errors
 logger = logging.getLogger(__name__)
 
 StrategyMode: TypeAlias = Mode | Literal["share"]
-"""How the results of several queries are fused: a mode of ``fuse``, or ``"share"``.
-
-With ``"share"``, the question weighs as much as all its variants together, see
-``fuse_with_question``.
+"""How the results of several queries are fused: a mode of ``fuse``, or ``"share"``. With
+``"share"``, the question weighs as much as all its variants together. See ``fuse_with_question``.
 """
 
 _MODES = ("share", *get_args(Mode))
@@ -43,21 +41,22 @@ Variants: TypeAlias = Sequence[tuple[str, QueryVariants]]
 
 
 class TransformRetriever(PromptMixin, BaseRetriever):
-    """A retriever that searches the variants from a query transform, and fuses the results.
+    """A retriever that searches for the variants from a query transform and fuses the results.
 
     The evidence of a result has the searched variant as its ``query``, and the original query in
-    ``variants``, with a note if the model failed and the query was searched unchanged. If some
+    ``variants``, with a note if the model failed and the query was searched for unchanged. If some
     searches fail, the other results are returned, and a note names the failures.
 
     Args:
-        inner: Any retriever, including strategies. Or tools (retrievers, functions and query
-            engines by name, or pairs of a description and one of these), if the transform names a
-            tool for each variant.
+        inner: Any retriever, including strategies. If the transform names a tool for each variant,
+            a mapping of tools: retrievers, functions and query engines by name, or pairs of a
+            description and one of these.
         llm: The query transform. Subclasses also take a model.
-        mode: How the results of several queries are fused: a mode of ``fuse``, or ``"share"``, in
-            which the question weighs as much as all its variants together, and a variant that
-            finds nothing new does not change the order. If None, the class decides.
-        top_k: The number of results, overall and per variant. None means the inner retriever's own.
+        mode: How the results of several queries are fused: a mode of ``fuse``, or ``"share"``. With
+            ``"share"``, the question weighs as much as all its variants together, and a variant
+            that finds nothing new does not change the order. If None, the class decides.
+        top_k: The number of results, overall and per variant. If None, the inner retriever's own
+            number.
         include_query: See ``QueryTransform``. This and the following options require a model as
             ``llm``. If None, the transform decides.
         prompt: See ``ModelPrompt``.
@@ -89,7 +88,7 @@ class TransformRetriever(PromptMixin, BaseRetriever):
     default_mode: ClassVar[StrategyMode] = "rrf"
 
     mode_without_question: ClassVar[Mode] = "rrf"
-    """Replaces the mode ``"share"`` if the question itself is not searched, or finds nothing."""
+    """The mode that replaces ``"share"`` if the question is not searched for, or finds nothing."""
 
     variant_name: ClassVar[str] = "variant"
     """The name of a variant in the evidence."""
@@ -197,7 +196,7 @@ class TransformRetriever(PromptMixin, BaseRetriever):
     ) -> list[list[VariantResults]]:
         """Return the results of all variants of each query.
 
-        If nothing was found for the variants of a query, the query itself is searched.
+        If nothing was found for the variants of a query, the query itself is searched for.
 
         Raises:
             Exception: If all searches of a query fail, or any search with ``on_error="raise"``.
@@ -284,7 +283,7 @@ class TransformRetriever(PromptMixin, BaseRetriever):
                 continue
             strategy = self.variant_name + for_tool(ranking)
             variant = QueryVariant(query, strategy, join_notes(note, ranking.note))
-            # The query itself needs a variant only for a note or a tool.
+            # The query itself needs a variant in the evidence only for a note or a tool.
             plain = ranking.query == query and variant.note is None and ranking.tool is None
             found = ranking.results
             if not plain:
@@ -305,7 +304,7 @@ class TransformRetriever(PromptMixin, BaseRetriever):
         return fuse(results, self.mode_without_question, None, top_k)
 
     def describe_failures(self, rankings: Sequence[VariantResults]) -> str:
-        """Return the failed searches and their errors. Empty without failures."""
+        """Return the failed searches and their errors, or an empty string without failures."""
         failed = [ranking for ranking in rankings if ranking.error is not None]
         if not failed:
             return ""

@@ -19,7 +19,7 @@ class VariantResults:
 
     Attributes:
         query: The variant.
-        results: Best first.
+        results: The results, best first.
         error: The error of the search. None means no error.
         answer: A model's answer from the results. If None, the model was not called.
         problem: Description of a problem with the answer.
@@ -44,7 +44,7 @@ class VariantResults:
 
 
 def for_tool(ranking: VariantResults) -> str:
-    """Return the words that name the tool of a variant. Without a tool, they are empty."""
+    """Return the words that name a variant's tool, or an empty string without a tool."""
     if ranking.tool is None:
         return ""
     return f" for {ranking.tool!r}"
@@ -55,7 +55,7 @@ async def results_or_errors(
 ) -> list[Results | Exception]:
     """Return the results of each query, or the error that the retriever raised for it.
 
-    If the call for all queries fails, each query is repeated alone.
+    If the call for all queries fails, each query is searched separately.
     """
     try:
         return [*(await find_all(retriever, queries, top_k, filters))]
