@@ -148,7 +148,14 @@ class VectorBackend:
         return nullcontext(True)
 
     def finish(self) -> None:
-        """Do slow work after an update, such as building an index. By default, do nothing."""
+        """Do work after an update, such as logging a hint. By default, do nothing."""
+
+    def link(self, show: bool | None) -> None:
+        """Build a graph of neighbors of many vectors. By default, do nothing.
+
+        Args:
+            show: Whether to draw a progress bar. If None, it is drawn on terminals only.
+        """
 
     def stored(self, ids: Sequence[str]) -> dict[str, str] | None:
         """Return the fingerprints of existing nodes.
@@ -353,15 +360,20 @@ class StoreIndex(FilterIndex):
         Raises:
             EmbeddingError: If the model fails.
         """
+        if self._update():
+            self._backend.finish()
+
+    def _update(self) -> bool:
+        """Return whether new nodes were written, or the store was compared with the graph."""
         if is_reading_graph():  # waiting for another thread's update could be a deadlock
-            return
+            return False
         reader = self._graph.reader
         for _ in range(_MAX_UPDATES):
             with self.current():
                 before = self._written
                 new = self._state()
                 if before == new:
-                    return
+                    return False
                 recorded, size = self._record.state()
                 old = before or recorded
                 changes = reader.changes(self._group, _since(old, new))
@@ -370,7 +382,7 @@ class StoreIndex(FilterIndex):
             with self._updating, self._backend.updating(wait=old is None) as is_alone:
                 if not is_alone:  # the remaining nodes are compared in this process
                     self._written = old
-                    return
+                    return False
                 if self._written != before or self._record.state()[0] != recorded:
                     continue  # another thread or process has updated the store
                 is_short = before is None and self._is_checked
@@ -384,8 +396,17 @@ class StoreIndex(FilterIndex):
                 if recorded != new:
                     self._record.write_state(new, self._stored_size())
                 self._written = new
-            self._backend.finish()
-            return
+            return True
+        return False
+
+    def link(self) -> None:
+        """Write new vectors, and build the store's graph of neighbors. This may take minutes.
+
+        Raises:
+            EmbeddingError: If the model fails.
+        """
+        self._update()
+        self._backend.link(self._graph.progress)
 
     def _write(self, ids: Sequence[str]) -> None:
         """Write nodes in batches, with a progress bar if there are many."""

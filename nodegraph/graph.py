@@ -407,6 +407,7 @@ class NodeGraph:
             embed: If True, the nodes are embedded with all models. A key or a list of keys selects
                 models. If a group has more than 200,000 vectors and the extra ``faiss`` is
                 installed, a neighbor graph of the vectors is built as well, which takes minutes.
+                With pgvector, it is built for more than 10,000 vectors.
             executor: Runs embedding models and transforms of texts. It can be any executor of
                 ``concurrent.futures``, such as a ``ProcessPoolExecutor``, or Dask's
                 ``client.get_executor()``. Transforms of nodes and of whole groups run in this

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
-from ....nodegraph.concurrency import is_reading_graph
+from ....nodegraph.concurrency import ProgressBar, is_reading_graph
 from ....nodegraph.errors import StoreError
 from ....nodegraph.hashing import digest
 from ....nodegraph.storage.columns import from_id, from_text, to_id, to_ids, to_text
@@ -26,7 +27,7 @@ except ImportError as error:
 logger = logging.getLogger(__name__)
 
 HNSW_FROM = 10_001
-"""Number of vectors from which an HNSW graph is built. Fewer are compared in milliseconds."""
+"""Number of vectors from which an HNSW graph pays. Fewer are compared in milliseconds."""
 
 # With these settings, HNSW finds 0.994 of the ten best of 30,000 Chinese passages with static
 # vectors (wordllama). With (16, 100, 256) it finds 0.965.
@@ -47,6 +48,8 @@ _HALF = 4_000  # the longest vectors of HNSW with 16 bits per number
 _MAX_DIMENSION = 16_000  # pgvector's limit
 
 _GRAPH_BYTES = 2_400  # for a vector's neighbors while the graph is built; pgvector takes 2,050
+
+_POLL = 1.0  # seconds between updates of the progress bar
 
 _BUILD_MEMORY = 1_000_000  # kB for building a graph, unless the server allows more
 
@@ -83,11 +86,13 @@ class PgvectorBackend(VectorBackend):
         self.name = "pgvector"
         self.identity = digest(group, model)
         self._table = f"vectors_{self.identity}"
+        self._index = f"{self._table}_hnsw"
         self._extension = '"' + extension.replace('"', '""') + '"'
         self._names = group, model, key
         self._record = record_kind(self.identity, group, key)
         self._dimension = 0  # 0 means unknown
         self._has_hnsw = False
+        self._is_slow_logged = False
         database.call(self._create)
 
     def _create(self, connection: ServerConnection) -> None:
@@ -148,32 +153,88 @@ class PgvectorBackend(VectorBackend):
             yield connection is not None
 
     def finish(self) -> None:
-        """Build the HNSW graph of a large table if it is missing. It may take minutes."""
-        if self._has_hnsw:
+        """Log once that a large table has no HNSW graph."""
+        if self._is_slow_logged or not self._lacks_hnsw():
             return
-        query = f"SELECT FROM {self._table} LIMIT {HNSW_FROM}"
-        ((size,),) = self._db.rows(f"SELECT count(*) FROM ({query}) AS rows")
-        if size < HNSW_FROM or not 0 < self._stored_dimension() <= _HALF:
+        self._is_slow_logged = True
+        logger.warning(
+            "%s: the vectors of %r are compared one by one; graph.build(%r, embed=True) builds "
+            "their graph of neighbors for faster searches",
+            self._db.place,
+            self._names[0],
+            self._names[0],
+        )
+
+    def link(self, show: bool | None) -> None:
+        """Build the HNSW graph of a large table if it is missing. It may take minutes.
+
+        Args:
+            show: Whether to draw a progress bar. If None, it is drawn on terminals only.
+        """
+        if not self._lacks_hnsw():
             return
-        index = f"{self._table}_hnsw"
-        query = f"SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('{index}')"
-        with self._db.exclusive(index, wait=False) as connection:
+        with self._db.exclusive(self._index, wait=False) as connection:
             if connection is None:  # another thread builds it; until then all rows are compared
                 return
-            if connection.rows(query) != [(True,)]:
-                self._set_memory(connection)
-                connection.run_script(f"DROP INDEX IF EXISTS {index}")  # of a stopped process
+            if self._is_valid(connection):
+                return
+            ((size,),) = connection.rows(f"SELECT count(*) FROM {self._table}")
+            self._set_memory(connection, size)
+            connection.run_script(f"DROP INDEX IF EXISTS {self._index}")  # of a stopped process
+            with self._progress(connection, size, show):
                 # Writers do not wait for it.
                 connection.run_script(
-                    f"CREATE INDEX CONCURRENTLY {index} ON {self._table} USING hnsw "
+                    f"CREATE INDEX CONCURRENTLY {self._index} ON {self._table} USING hnsw "
                     f"(({self._operand()}) {self._extension}.{self._kind()}_ip_ops) "
                     f"WITH (m = {_M}, ef_construction = {_EF_CONSTRUCTION})"
                 )
-                connection.run_script(f"ANALYZE {self._table}")
+            connection.run_script(f"ANALYZE {self._table}")
         self._has_hnsw = True
 
-    def _set_memory(self, connection: ServerConnection) -> None:
-        ((size,),) = connection.rows(f"SELECT count(*) FROM {self._table}")
+    def _lacks_hnsw(self) -> bool:
+        """Return whether the table is large and has no complete HNSW graph."""
+        if self._has_hnsw:
+            return False
+        query = f"SELECT FROM {self._table} LIMIT {HNSW_FROM}"
+        ((size,),) = self._db.rows(f"SELECT count(*) FROM ({query}) AS rows")
+        if size < HNSW_FROM or not 0 < self._stored_dimension() <= _HALF:
+            return False
+        self._has_hnsw = self._db.call(self._is_valid)
+        return not self._has_hnsw
+
+    def _is_valid(self, connection: ServerConnection) -> bool:
+        """Return whether the HNSW graph exists and is complete."""
+        query = f"SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('{self._index}')"
+        return connection.rows(query) == [(True,)]
+
+    @contextmanager
+    def _progress(
+        self, connection: ServerConnection, size: int, show: bool | None
+    ) -> Iterator[None]:
+        """Draw the progress of a statement that builds the HNSW graph, until the block ends."""
+        ((process,),) = connection.rows("SELECT pg_backend_pid()")
+        query = "SELECT tuples_done FROM pg_stat_progress_create_index WHERE pid = %b"
+        is_finished = threading.Event()
+        with ProgressBar(" vectors", show) as bar:
+            bar.start(size, f"linking vectors of {self._names[0]}")
+
+            def watch() -> None:
+                seen = 0
+                with suppress(StoreError):
+                    while not is_finished.wait(_POLL):
+                        for (done,) in self._db.call(lambda db: db.rows(query, [process])):
+                            bar.advance(max(0, done - seen))
+                            seen = max(seen, done)
+
+            watcher = threading.Thread(target=watch, daemon=True)
+            watcher.start()
+            try:
+                yield
+            finally:
+                is_finished.set()
+                watcher.join()
+
+    def _set_memory(self, connection: ServerConnection, size: int) -> None:
         needed = size * (4 * self._dimension + _GRAPH_BYTES) // 1_000
         query = "SELECT setting::int FROM pg_settings WHERE name = 'maintenance_work_mem'"
         ((memory,),) = connection.rows(query)

@@ -114,6 +114,7 @@ def test_hnsw_finds_the_exact_results(address: str, small: None, kinds: set[str]
     queries = [f"query {number}" for number in range(20)]
     for each in (graph, expected):
         each.add(documents(60))
+    graph.build("line", embed=True)
     for third in range(2):
         for filters in FILTERS:
             assert recall(graph, expected, queries, filters) >= 0.99
@@ -122,6 +123,37 @@ def test_hnsw_finds_the_exact_results(address: str, small: None, kinds: set[str]
             each.remove([str(number) for number in range(third, 60, 3)])
             each.add([Document(f"new line {n}", {"part": 1}, id=f"new {n}") for n in range(40)])
     graph.close()
+
+
+def test_search_names_the_build_of_hnsw(
+    address: str,
+    small: None,
+    postgres_server: RunningServer,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def has_hnsw(graph: NodeGraph) -> bool:
+        schema = graph._store.database.address.schema  # type: ignore[attr-defined]
+        query = "SELECT 1 FROM pg_indexes WHERE schemaname = %s AND indexname LIKE %s"
+        with psycopg.connect(postgres_server.uri) as db:
+            return db.execute(query, [schema, "%hnsw"]).fetchall() != []
+
+    with opened(address) as graph:
+        graph.add(documents(10))
+        retriever = Retriever(graph, "line", "cosine")
+        for number in range(2):
+            retriever(f"line 1 {number}")
+        (said,) = [record.getMessage() for record in caplog.records]
+        assert "the vectors of 'line' are compared one by one; graph.build('line', embed" in said
+        assert not has_hnsw(graph)
+        graph.progress = True
+        graph.build("line", embed=True)
+        assert has_hnsw(graph)
+        assert "linking vectors of line" in capsys.readouterr().err
+    caplog.clear()
+    with opened(address) as graph:
+        Retriever(graph, "line", "cosine")("line 1 1")
+    assert caplog.records == []
 
 
 def test_hnsw_of_a_stopped_process_is_replaced(
@@ -134,7 +166,7 @@ def test_hnsw_of_a_stopped_process_is_replaced(
 
     with opened(address) as graph:
         graph.add(documents(10))
-        Retriever(graph, "line", "cosine")("line 1 1")
+        graph.build("line", embed=True)
         schema = graph._store.database.address.schema  # type: ignore[attr-defined]
         ((table, _),) = tables(postgres_server, graph).items()
         index = f"{schema}.{table}_hnsw"
@@ -145,7 +177,7 @@ def test_hnsw_of_a_stopped_process_is_replaced(
         )
     assert is_valid() == [(False,)]
     with opened(address) as graph:
-        Retriever(graph, "line", "cosine")("line 1 1")
+        graph.build("line", embed=True)
     assert is_valid() == [(True,)]
 
 
@@ -159,6 +191,7 @@ def test_filters_that_hnsw_cannot_meet_read_no_vectors(
     with NodeGraph(store=with_hnsw(address), embed=model, progress=False) as graph:
         graph.create_node_group("line", str.splitlines)
         graph.add(documents(100))
+        graph.build("line", embed=True)
         retriever = Retriever(graph, "line", "cosine", top_k=3, filters={"part": {"ne": 0}})
         assert [r.node.document_id for r in retriever("line 0")] == ["1"] * 3
         far = Retriever(graph, "line", "cosine", top_k=3, filters={"part": {"gt": 5}})
@@ -173,7 +206,7 @@ def test_hnsw_with_too_little_memory_warns(
     monkeypatch.setattr(pgvector_backend, "_BUILD_MEMORY", 1_000)
     graph = opened(f"{address}&options=-c%20maintenance_work_mem%3D1MB")
     graph.add(documents(50))
-    Retriever(graph, "line", "cosine")("line 1 1")
+    graph.build("line", embed=True)
     (said,) = [record.getMessage() for record in caplog.records]
     assert "the graph of 500 vectors needs 1216 kB of memory, and 1024 kB are allowed" in said
     assert "raise the server's maintenance_work_mem" in said
@@ -186,6 +219,7 @@ def test_ties_and_many_hits_come_in_document_order(
     graph, expected = opened(with_hnsw(address)), opened(None)
     for each in (graph, expected):
         each.add([Document("the same line\n" * 9 + f"another {n}", id=str(n)) for n in range(30)])
+    graph.build("line", embed=True)
     for top_k in (1, 7, 250, 2_000):
         for query in ("the same line", "else"):
             retrievers = [Retriever(g, "line", "cosine", top_k=top_k) for g in (graph, expected)]
@@ -291,6 +325,7 @@ def test_long_vectors_are_searched(
     graph, expected = opened(with_hnsw(address), dimension), opened(None, dimension)
     for each in (graph, expected):
         each.add(documents(8))
+    graph.build("line", embed=True)
     assert recall(graph, expected, ["a", "b", "c"], None) >= 0.99
     assert kinds == ({"hnsw"} if dimension <= 4_000 else {"all"})
     graph.close()
