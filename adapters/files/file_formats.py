@@ -21,7 +21,7 @@ from .office_xml import parser
 from .spreadsheets import read_spreadsheet
 from .symbols import symbols_in
 
-_MAX_OUTPUT = 2000  # maximum characters of the outputs of a cell
+_MAX_OUTPUT = 2000  # maximum number of characters in a cell's outputs
 
 
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\].*?(?:\x07|\x1b\\)|[@-_])|\x08")
@@ -90,7 +90,7 @@ def _output(output: Any, source: SourceFile, place: str) -> str:
             source.note(f"outputs of type {kind} left out", place)
     kinds = ("text/markdown", "text", "text/plain", "text/latex", "latex")
     texts = [text for kind in kinds if (text := _joined(data.get(kind, "")).strip())]
-    # "<IPython.core.display.HTML object>" stands for the other texts of an output.
+    # "<IPython.core.display.HTML object>" stands for an output's other texts.
     full = [text for text in texts if not text.startswith("<")]
     html = _joined(data.get("text/html", data.get("html", "")))
     if html and ("<table" in html or not full):
@@ -108,7 +108,7 @@ _PDF = re.compile(rb"\s*%PDF-\d\.\d[\r\n]")
 
 
 def _is_text_name(path: Path) -> bool:
-    """Return whether a file name is of a text format, which begins as the author likes."""
+    """Return whether a file name belongs to a text format, whose files can begin with any text."""
     by_name = format_by_name(path)
     return by_name is not None and not by_name.binary
 
@@ -134,11 +134,11 @@ _OFFICE_NAMES = tuple(
 )
 
 
-_MAX_UNNAMED = 20_000_000  # bytes of a file with another suffix
+_MAX_UNNAMED = 20_000_000  # bytes of a file with a different suffix
 
 
 def _kind_of(path: Path, head: bytes) -> str:
-    """Return the kind of an Office file by its content, or an empty text for other files."""
+    """Return the kind of an Office file by its content, or an empty str for other files."""
     is_named = path.suffix.lower() in _OFFICE_NAMES
     is_small = is_named or path.stat().st_size <= _MAX_UNNAMED  # an archive may be huge
     if not is_small or not head.startswith((_ZIP, _OLE, b"{\\rtf1")):
@@ -146,7 +146,7 @@ def _kind_of(path: Path, head: bytes) -> str:
     try:
         from anydoc import format_from_bytes
     except ModuleNotFoundError:
-        if not is_named:  # any archive
+        if not is_named:  # any other archive
             return ""
         with parser("anydoc"):
             raise
@@ -154,7 +154,7 @@ def _kind_of(path: Path, head: bytes) -> str:
 
 
 def _is_office(path: Path, head: bytes) -> bool:
-    """Return whether a file is an Office file. The name decides on damaged and encrypted files."""
+    """Return whether a file is an Office file. Damaged and encrypted files are judged by name."""
     if kind := _kind_of(path, head):
         return kind != "epub"
     return path.suffix.lower() in _OFFICE_NAMES and head.startswith((_ZIP, _OLE))
@@ -167,7 +167,7 @@ def _is_epub(path: Path, head: bytes) -> bool:
 
 
 def _read_office_file(source: SourceFile) -> Document:
-    """Read a text, slides or a spreadsheet of an Office program.
+    """Read a text document, slides or a spreadsheet of an Office program.
 
     Raises:
         ReadError: If the file is encrypted.

@@ -20,11 +20,11 @@ _OFF = ("0", "false", "off", "none")
 def hidden_styles(
     roots: Iterable[Element], is_hidden: Callable[[Element], bool | None]
 ) -> set[str]:
-    """Return the names of styles that hide text, also by their parents.
+    """Return the names of styles that hide text, either themselves or through a parent style.
 
     Args:
         roots: The XML parts with styles.
-        is_hidden: A function from a style to whether it hides text. None means the style doesn't
+        is_hidden: A function that returns whether a style hides text, or None if the style doesn't
             say.
     """
     found: dict[str, tuple[bool | None, str]] = {}
@@ -38,7 +38,7 @@ def hidden_styles(
 
 
 def _inherited(name: str, styles: Mapping[str, tuple[bool | None, str]]) -> bool:
-    """Return whether a style hides text by itself or by a parent."""
+    """Return whether a style or one of its parents hides text."""
     for _ in range(20):  # styles may be their own parents
         is_hidden, parent = styles.get(name, (False, ""))
         if is_hidden is not None:
@@ -48,7 +48,7 @@ def _inherited(name: str, styles: Mapping[str, tuple[bool | None, str]]) -> bool
 
 
 def is_vanished(element: Element) -> bool | None:
-    """Return whether the properties in a style or a run of Word hide text."""
+    """Return whether the properties of a Word style or run hide text."""
     for properties in element:
         if local_name(properties) == "rPr":
             for mark in properties:
@@ -58,7 +58,7 @@ def is_vanished(element: Element) -> bool | None:
 
 
 def is_not_displayed(style: Element) -> bool | None:
-    """Return whether a style of OpenDocument hides text."""
+    """Return whether an OpenDocument style hides text."""
     for properties in style:
         if local_name(properties) == "text-properties":
             display = next((v for k, v in properties.attrib.items() if k == _TEXT_DISPLAY), "")
@@ -71,7 +71,7 @@ _TEXT_DISPLAY = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}display"
 
 
 def _style_of(element: Element, name: str) -> str:
-    """Return the style that the properties of a run or a paragraph name."""
+    """Return the name of the style in the properties of a run or a paragraph."""
     for properties in element:
         if local_name(properties) in ("rPr", "pPr"):
             for style in properties:
@@ -94,7 +94,8 @@ def remove_hidden_runs(root: Element, styles: set[str], source: SourceFile) -> N
 def _is_hidden_run(element: Element, styles: set[str], is_hidden_paragraph: bool) -> bool:
     """Return whether an element is a run with hidden text.
 
-    The properties of the run precede its style, and its style precedes the paragraph.
+    The run's own properties take precedence over its style, and this style over the paragraph's
+    style.
     """
     if local_name(element) != "r":
         return False
@@ -111,7 +112,7 @@ def _is_hidden_run(element: Element, styles: set[str], is_hidden_paragraph: bool
 
 
 def remove_hidden_shapes(root: Element, source: SourceFile) -> None:
-    """Remove the hidden shapes of a slide, and note those with a text."""
+    """Remove the hidden shapes of a slide, and note those that contain text."""
 
     def is_hidden(element: Element) -> bool:
         for inner in element:
@@ -146,7 +147,7 @@ def remove_hidden_parts(root: Element, styles: set[str], source: SourceFile) -> 
 
 
 def _remove(root: Element, is_hidden: Callable[[Element], bool], source: SourceFile) -> None:
-    """Remove elements. The text after an element stays."""
+    """Remove elements. The text after a removed element is kept."""
     for parent in list(root.iter()):
         kept: list[Element] = []
         for child in parent:
@@ -181,14 +182,14 @@ _NOT_SHOWN = ("xe", "tc", "tcn", "rxe", "stylesheet", "listtable", "fldinst")
 
 
 class _Group(NamedTuple):
-    """The properties of the text in a group of a rich text."""
+    """The properties of the text in a rich text group."""
 
     is_hidden: bool = False
     is_shown: bool = True
 
 
 def without_hidden_rich_text(data: str, source: SourceFile) -> str:
-    """Remove the hidden text of a rich text, and note it."""
+    """Remove the hidden text of a rich text file, and note it."""
     if not _RTF_HIDDEN.search(data):
         return data
     kept: list[str] = []

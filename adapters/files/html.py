@@ -82,7 +82,7 @@ _ALTERNATIVE = re.compile(r"<img\b[^<>]*?\salt\s*=\s*(?:\"([^\"<>]+)\"|'([^'<>]+
 
 
 def page_text(html: str, source: SourceFile, place: str = "") -> str:
-    """Convert a page to Markdown, with the texts of pictures. Note what is left out.
+    """Convert a page to Markdown, including the texts of pictures. Note what is left out.
 
     Args:
         html: The page.
@@ -109,7 +109,7 @@ def page_text(html: str, source: SourceFile, place: str = "") -> str:
 
 
 def _kind_left_out(match: re.Match[str]) -> str | None:
-    """Return the kind of note on an element that is left out."""
+    """Return the kind of note for an element that is left out."""
     if match["hidden"]:
         return _KINDS["hidden"]
     return _KINDS.get((match["tag"] or "").lower())
@@ -143,7 +143,7 @@ _AFTER_HEAD = re.compile(r"</head|<(?:body|p|div|h[1-6]|table|ul|ol|main|article
 
 
 def _cut_off(html: str) -> _Cut | None:
-    """Return the element in which a page ends before its end: a comment, a script, a tag."""
+    """Return the unfinished element at a page's end: a comment, a script or a tag."""
     comment = html.rfind("<!--")
     if comment >= 0 and html.find("-->", comment) < 0:
         return _Cut(comment, "comment")
@@ -182,7 +182,7 @@ def markdown(html: str) -> str:
     html = mark_merged_cells(with_scripts(html))
     result = convert(_unwrapped(html), options)
     text = repeat_merged_cells(result.content or "")
-    if result.warnings:  # tags are nested too deeply, so that text is missing
+    if result.warnings:  # text is missing, because tags are nested too deeply
         text = unescape(_TAG.sub(" ", html))
     while "\n\n\n" in text:  # left by removed elements
         text = text.replace("\n\n\n", "\n\n")
@@ -193,7 +193,7 @@ def markdown(html: str) -> str:
 
 
 def _without_target(link: re.Match[str]) -> str:
-    """Return the text of a link within the page, in brackets if it is the number of a note."""
+    """Return the text of a link within the page. The number of a note is put in brackets."""
     text = link[1]
     if text.isdecimal():
         return f"[{text}]"
@@ -242,7 +242,7 @@ def read_epub(source: SourceFile) -> Document:
 
 
 def _style_sheets(archive: ZipFile) -> str:
-    """Return the style sheets of a book as one."""
+    """Return all style sheets of a book as one text."""
     names = [name for name in sorted(archive.namelist()) if name.lower().endswith(".css")]
     return "\n".join(archive.read(name).decode("utf-8", "replace") for name in names)
 

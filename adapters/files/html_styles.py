@@ -1,4 +1,4 @@
-"""Apply the style sheets of pages and books as far as they change what is read."""
+"""Apply the style sheets of pages and books to the extent that they change what is read."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _STYLE_SHEET = re.compile(r"<style\b[^<>]*>(.*?)</style\s*>", re.I | re.S)
 
 
 def class_rules(css: str) -> dict[str, str]:
-    """Return the declarations of the classes of a style sheet. Rules of media are left out.
+    """Return the declarations of a style sheet's classes. Media rules are left out.
 
     Example:
         >>> class_rules(".old, .gone { text-decoration: line-through }")
@@ -62,7 +62,7 @@ def _strikes(declarations: str) -> bool:
 
 
 def rules_of_book(css: str) -> dict[str, str]:
-    """Return what the style sheet of a book says on struck, hidden, raised and lowered text."""
+    """Return what a book's style sheet says about struck, hidden, raised and lowered text."""
     found: dict[str, str] = {}
     for name, declarations in class_rules(css).items():
         styles: list[str] = []
@@ -78,7 +78,7 @@ def rules_of_book(css: str) -> dict[str, str]:
 
 
 def _vertical_alignment(declarations: str) -> str:
-    """Return ``super`` or ``sub`` for raised or lowered text, else an empty text."""
+    """Return ``super`` or ``sub`` for raised or lowered text, otherwise an empty str."""
     moved = _MOVED.search(declarations)
     if moved is None:
         return ""
@@ -128,7 +128,7 @@ _END = "\ue039"
 
 
 def mark_struck(html: str) -> str:
-    """Mark the struck texts of a page for `struck_as_markdown`."""
+    """Mark the struck text of a page for `struck_as_markdown`."""
     if not _MAY_BE_STRUCK.search(html):
         return html
     parts: list[str] = []
@@ -150,7 +150,7 @@ def mark_struck(html: str) -> str:
 
 
 def _marked(text: str) -> str:
-    """Mark a struck text, without the spaces around it."""
+    """Mark struck text, without the spaces around it."""
     inner = text.strip()
     if not inner:
         return text
@@ -159,20 +159,20 @@ def _marked(text: str) -> str:
 
 
 def _close(open_tags: list[tuple[str, bool]], name: str) -> None:
-    """Close the last open tag of a name, and the tags in it."""
+    """Close the last open tag with this name, and the tags inside it."""
     for at in range(len(open_tags) - 1, max(-1, len(open_tags) - _DEEPEST), -1):
         if open_tags[at][0] == name:
             del open_tags[at:]
             return
 
 
-_DEEPEST = 200  # tags that are searched for the start of an element
+_DEEPEST = 200  # number of tags that are searched for the start of an element
 
 _BETWEEN = re.compile(f"{_END}([ \\t]*){_START}")
 
 
 def struck_as_markdown(text: str) -> str:
-    """Replace the marks of struck texts.
+    """Replace the marks of struck text.
 
     Example:
         >>> struck_as_markdown(mark_struck("Fee <s>10 euros</s>"))
@@ -188,11 +188,11 @@ _PARAGRAPH = re.compile(r"<p\b([^<>]*)>((?:(?!</?p\b).){1,2000}?)</p\s*>", re.I 
 
 _TAG = re.compile(r"<[^<>]*>")
 
-_LONGEST_HEADING = 150  # characters
+_LONGEST_HEADING = 150  # maximum number of characters
 
 
 class BookHeadings:
-    """The headings of a book without heading elements: paragraphs with large letters."""
+    """The headings of a book without heading elements. They are paragraphs with large letters."""
 
     def __init__(self, css: str) -> None:
         self._sizes: dict[str, float] = {}
@@ -202,7 +202,7 @@ class BookHeadings:
         self._levels: dict[float, int] = {}
 
     def count(self, chapters: list[str]) -> None:
-        """Find the sizes of headings in the chapters: larger than the text, and rare."""
+        """Find the sizes of headings in the chapters. They are rare and larger than the text."""
         if any(re.search(r"<h[1-6]\b", chapter, re.I) for chapter in chapters):
             return
         characters: Counter[float] = Counter()
@@ -222,7 +222,7 @@ class BookHeadings:
             yield self._size(paragraph), unescape(_TAG.sub("", paragraph[2])).strip()
 
     def _size(self, paragraph: re.Match[str]) -> float:
-        """Return the size of the letters of a paragraph, 0 if they have several."""
+        """Return the size of a paragraph's letters, or 0 if they have several sizes."""
         sizes: set[float] = set()
         size = self._size_of_tag(paragraph[1], 0.0)
         for part in re.split(r"(<[^<>]*>)", paragraph[2]):
@@ -256,6 +256,6 @@ class BookHeadings:
         return _PARAGRAPH.sub(as_heading, chapter)
 
 
-_RARE = 0.15  # maximum share of the characters in headings of one size
+_RARE = 0.15  # maximum share of all characters that headings of one size may have
 
 _LARGER = 1.12

@@ -28,7 +28,7 @@ def read_message(source: SourceFile) -> Document:
 
 
 def read_mailbox(source: SourceFile) -> Iterator[Document]:
-    """Read each message of a mailbox as a document. Its id is its number."""
+    """Read each message of a mailbox as a document. A document's id is the message's number."""
     import mailbox
     from email import message_from_bytes
 
@@ -69,7 +69,7 @@ _BOUNDARY = re.compile(r"^--(?P<boundary>\S.{0,200}?)[ \t\r]*\n(?:content-|\s*$)
 
 
 def _repaired(message: Any) -> Any:
-    """Return a message with the boundary that its parts have, if it names another one."""
+    """If a message names the wrong boundary, return it with the boundary of its parts."""
     from email import message_from_bytes
     from email.errors import NoBoundaryInMultipartDefect, StartBoundaryNotFoundDefect
 
@@ -101,7 +101,7 @@ _DEFECTS = {
 
 
 def _note_defects(message: Any, source: SourceFile, place: str) -> None:
-    """Note the defects of the parts of a message, each kind once per part."""
+    """Note the defects in the parts of a message. Each kind is noted once per part."""
     for part in message.walk():
         names = {type(defect).__name__ for defect in part.defects}
         for kind in sorted({_DEFECTS[name] for name in names if name in _DEFECTS}):
@@ -111,7 +111,7 @@ def _note_defects(message: Any, source: SourceFile, place: str) -> None:
 def _decode_raw_headers(message: Any, source: SourceFile, place: str) -> None:
     """Decode the headers that contain bytes above 127, instead of encoded words."""
     for part in message.walk():
-        for name, value in reversed([*part.raw_items()]):  # the first of equal names is read
+        for name, value in reversed([*part.raw_items()]):  # of equal names, the first is read
             if not value.isascii():
                 data = value.encode("utf-8", "surrogateescape")
                 part.replace_header(name, _text(data, source, "", place or name))
@@ -138,7 +138,7 @@ def _decoded_words(text: str, source: SourceFile, place: str) -> str:
     from email.header import decode_header
 
     def decoded(words: re.Match[str]) -> str:
-        with suppress(HeaderParseError):  # invalid base64 stays
+        with suppress(HeaderParseError):  # invalid base64 is kept
             return "".join(
                 _text(data, source, (label or "").partition("*")[0], place)
                 for data, label in decode_header(words[0])
@@ -154,14 +154,14 @@ def _file_name(part: Any, source: SourceFile, place: str) -> str:
     name = name or _parsed(lambda: part.get_param("name"))
     if isinstance(name, str):
         return _decoded_words(name, source, place)
-    label, _, text = name  # of RFC 2231
+    label, _, text = name  # as defined by RFC 2231
     if any(character > "\xff" for character in text):
-        return str(text)  # it is decoded
+        return str(text)  # it is already decoded
     return _text(text.encode("latin-1"), source, label or "", place)
 
 
 def _parsed(read: Callable[[], Any]) -> Any:
-    """Return a parameter of a header, or "". The parser raises various errors if it is broken."""
+    """Return a header's parameter, or "" if it is broken. The parser then raises various errors."""
     try:
         return read() or ""
     except Exception:
@@ -185,7 +185,7 @@ def _displayed(part: Any, source: SourceFile, place: str) -> Iterator[str]:
             yield from _displayed(inner, source, place)
     elif is_attached or (name and kind not in ("text/plain", "text/html")):
         yield _attachment(part, name or kind, source)
-    elif main in ("text", "multipart"):  # multipart without the parts it declares
+    elif main in ("text", "multipart"):  # a multipart message without the parts that it declares
         yield _content(part, source, place)
     elif main == "image":
         source.note("inline images left out", place or name or kind)
@@ -212,10 +212,10 @@ def _richness(part: Any, text: str) -> int:
 
 
 def _richest(parts: Any, source: SourceFile, place: str) -> Iterator[str]:
-    """Yield the text of the richest alternative: HTML, then plain text, then another part.
+    """Yield the text of the richest alternative: HTML, then plain text, then any other part.
 
-    Invitations are followed by the data of their event. Other alternatives are noted if they
-    contain words that the richest one lacks.
+    The text of an invitation is followed by the data of its event. Other alternatives are noted if
+    they contain words that the richest one lacks.
     """
     texts: list[tuple[int, str, str]] = []
     for part in parts:
@@ -247,7 +247,7 @@ def _content(part: Any, source: SourceFile, place: str) -> str:
 
 
 def _attachment(part: Any, name: str, source: SourceFile) -> str:
-    """Return the text of an attachment below its name. Unreadable attachments are noted."""
+    """Return an attachment's name, followed by its text. Unreadable attachments are noted."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, re.sub(r"[^\w.-]", "_", name)[-100:])
         path.write_bytes(part.get_payload(decode=True) or b"")

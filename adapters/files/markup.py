@@ -1,4 +1,4 @@
-"""Write superscripts, subscripts and merged cells of HTML so that Markdown keeps their meaning."""
+"""Rewrite HTML's superscripts, subscripts and merged cells so that Markdown keeps their meaning."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ def superscript(before: str, text: str, after: str = "", *, is_link: bool = Fals
 
 
 def _is_ordinal(before: str, text: str) -> bool:
-    """Return whether a raised text ends an ordinal or a title, such as ``19th`` or ``Mme``."""
+    """Return whether raised text ends an ordinal or a title, such as ``19th`` or ``Mme``."""
     return text.lower() in _ORDINALS and before[-1:].isalnum()
 
 
 def _before_digit(text: str, after: str) -> str:
-    """Return a text, with a space if the text after it begins with a digit."""
+    """Return a text. Append a space if the text after it begins with a digit."""
     if after[:1].isdigit():
         return f"{text} "
     return text
@@ -76,13 +76,13 @@ def _before_digit(text: str, after: str) -> str:
 
 def _is_power(before: str, number: str, after: str) -> bool:
     """Return whether a raised number is a power. Otherwise, it is a note mark."""
-    # The end of a long word is enough. The search tries each of its letters.
+    # The end of a long word suffices. Otherwise, the search would try each of its letters.
     start = max(before.rfind(" ") + 1, len(before) - _MAX_BASE)
     match = _BASE.search(before, start)
     if match is None:  # "14C" is an isotope, "1A note" a note
         return len(number) > 1 and after[:1].isupper()
     base = match[0]
-    if base[0].isdigit():  # 2^30 and 10^9, but not a year or an amount with a note
+    if base[0].isdigit():  # 2^30 and 10^9, but not a year or an amount followed by a note mark
         if number in ("0", "1"):
             return False
         is_power_of_ten = base.strip("0,.") == "1"
@@ -106,7 +106,7 @@ _RAISED_RUN = re.compile("[⁰¹²³⁴-⁹⁺⁻]+(?:[,–][⁰¹²³⁴-⁹]+)
 
 
 def raised_as_text(text: str) -> str:
-    """Replace raised digits by powers and note marks.
+    """Replace raised digits with powers and note marks.
 
     Example:
         >>> raised_as_text("about 2³⁰ bytes; the tea.¹²")
@@ -139,7 +139,7 @@ def subscript(before: str, text: str, after: str = "") -> str:
 
 
 class TextRun(NamedTuple):
-    """A run of text, its height (raised: 1, lowered: -1), and whether it is struck through."""
+    """A run of text, its height (1 if raised, -1 if lowered), and whether it is struck through."""
 
     text: str
     height: int = 0
@@ -151,7 +151,7 @@ class TextRun(NamedTuple):
 
 
 def joined_runs(runs: Iterable[TextRun]) -> str:
-    """Join runs of text. Scripts become text, struck runs get the marks of Markdown.
+    """Join runs of text. Scripts become text, and struck runs are marked as in Markdown.
 
     Example:
         >>> joined_runs([TextRun("2"), TextRun("30", 1), TextRun(" or "), TextRun("5", 0, True)])
@@ -167,7 +167,7 @@ def joined_runs(runs: Iterable[TextRun]) -> str:
 
 
 def _merged_runs(runs: Iterable[TextRun]) -> list[TextRun]:
-    """Join neighboring runs of the same form."""
+    """Join neighboring runs that have the same form."""
     merged: list[TextRun] = []
     for (height, is_struck), group in groupby(runs, _form):
         text = "".join(run.text for run in group)
@@ -196,7 +196,7 @@ _STRUCK_LINE = re.compile(r"\S(?:[^\n]*\S)?")
 
 
 def struck(text: str) -> str:
-    """Return a struck-through text in Markdown, with the marks in each line.
+    """Return struck-through text in Markdown, with the marks in each line.
 
     Example:
         >>> struck(" 10 euros ")
@@ -206,7 +206,7 @@ def struck(text: str) -> str:
 
 
 def with_scripts(html: str) -> str:
-    """Replace the superscripts and subscripts of HTML by text.
+    """Replace the superscripts and subscripts of HTML with text.
 
     Example:
         >>> with_scripts("2<sup>30</sup> and H<sub>2</sub>O, 5<sup>1</sup> euros")
@@ -222,7 +222,7 @@ def with_scripts(html: str) -> str:
             written = subscript(before, text, after)
         else:
             if _OPEN_LINK.search(html, max(0, start - 300), start):
-                return match[3]  # a note mark whose brackets come with the link
+                return match[3]  # a note mark that gets its brackets from the link
             written = superscript(before, text, after, is_link='href="#' in match[3])
         return written.replace("&", "&amp;").replace("<", "&lt;")
 
@@ -233,16 +233,16 @@ _MERGED_CELL = re.compile(r"<(t[dh])\b[^<>]*\b(?:col|row)span\b[^<>]*>", re.I)
 
 _SPAN = re.compile(r"\b(col|row)span\s*=\s*[\"']?(\d{1,5})", re.I)
 
-_MAX_SPAN = 100  # columns
+_MAX_SPAN = 100  # maximum number of columns
 
-_MAX_REPEATED = 1_000  # characters of a cell
+_MAX_REPEATED = 1_000  # maximum number of characters in a cell
 
 _MARK = re.compile("\ue026(\\d+),(\\d+)\ue027")
 """The numbers of rows and columns of a merged cell, at its start."""
 
 
 def mark_merged_cells(html: str) -> str:
-    """Mark the merged cells of a page for ``repeat_merged_cells``."""
+    """Mark a page's merged cells for ``repeat_merged_cells``."""
 
     def marked(cell: re.Match[str]) -> str:
         spans = {kind.lower(): int(number) for kind, number in _SPAN.findall(cell[0])}
@@ -258,11 +258,11 @@ class _MergedCells:
 
     def __init__(self) -> None:
         self._row = 0
-        self._ends: dict[int, int] = {}  # the first row below the cell, by column
+        self._ends: dict[int, int] = {}  # for each column, the first row below the cell
         self._texts: dict[int, str] = {}
 
     def next_row(self, cells: Sequence[str]) -> list[str]:
-        """Return the cells of the next row, with the texts of merged cells above them."""
+        """Return the cells of the next row, including merged cells that start above it."""
         self._row += 1
         row: list[str] = []
         for column, cell in enumerate(cells):
@@ -284,7 +284,7 @@ class _MergedCells:
 
 
 def repeat_merged_cells(text: str) -> str:
-    """Write marked cells of Markdown tables into each of their rows and columns.
+    """Repeat the marked cells of Markdown tables in each of their rows and columns.
 
     Example:
         >>> repeat_merged_cells("| \\ue0262,1\\ue027a | b |\\n| --- | --- |\\n|  | c |")

@@ -101,7 +101,7 @@ _SMALLEST_PLAIN = 9  # digits after the decimal point before the first digit tha
 
 
 def is_ambiguous_date(text: str) -> bool:
-    """Return whether a date may be read with the day or with the month first.
+    """Return whether it is unclear if the day or the month comes first in a date.
 
     Example:
         >>> is_ambiguous_date("03/04/2026"), is_ambiguous_date("3.4.2026")
@@ -191,7 +191,7 @@ def _literal(text: str) -> str:
 
 
 def _is_english(locale: str) -> bool:
-    """Return whether names of months are known in a locale, given as a hexadecimal id."""
+    """Return whether a locale's month names are known. The locale is a hexadecimal id."""
     if locale.upper() in _SYSTEM_LOCALES:
         return False
     if re.fullmatch("[0-9a-fA-F]+", locale):
@@ -211,7 +211,7 @@ def is_date_format(code: str) -> bool:
 
 @lru_cache(maxsize=20_000)
 def shown_number(number: str, code: str, *, starts_1904: bool = False) -> str | None:
-    """Return a number as a program shows it.
+    """Return a number as a spreadsheet program shows it.
 
     Args:
         number: The number in decimal notation.
@@ -262,7 +262,7 @@ def _parsed(number: str) -> Decimal | None:
 
 
 def shown_text(text: str, code: str) -> str:
-    """Return a text as a program shows it in a cell with a number format.
+    """Return a text as a spreadsheet program shows it in a cell with a number format.
 
     Example:
         >>> shown_text("green", '"Tea: "@'), shown_text("secret", ";;;")
@@ -279,7 +279,7 @@ def shown_text(text: str, code: str) -> str:
 
 
 def general(value: Decimal | float) -> str:
-    """Return a number without a format: integers in full, others with 15 digits.
+    """Return a number as it is shown without a format: integers in full, others with 15 digits.
 
     Example:
         >>> general(0.1 + 0.2), general(1234567890123456.0)
@@ -304,7 +304,7 @@ def general(value: Decimal | float) -> str:
 def _section_of(
     sections: Sequence[_FormatSection], value: Decimal
 ) -> tuple[_FormatSection | None, bool]:
-    """Return the section of a value, and whether the section has its own sign for it."""
+    """Return the section for a value, and whether the section contains its own sign."""
     numeric = [section for section in sections[:3] if not section.is_text] or sections[:1]
     if any(section.condition for section in numeric):
         for section in numeric:
@@ -336,7 +336,7 @@ def _holds(condition: str, value: Decimal) -> bool:
 
 
 def _number_text(section: _FormatSection, value: Decimal) -> str:
-    """Return a number by a section for numbers."""
+    """Format a number using a section for numbers."""
     kinds = section.kinds()
     if "general" in kinds or section.is_text:
         texts = {"general": general(value), "mark": general(value)}
@@ -366,7 +366,7 @@ def _sign(value: Decimal) -> str:
 
 
 def _decimal_text(tokens: list[_Token], value: Decimal) -> str:
-    """Fill the places of a format with the digits of a number."""
+    """Fill the digit places of a format with a number's digits."""
     point = next((at for at, token in enumerate(tokens) if token.text == "."), len(tokens))
     before = tokens[:point]
     after = tokens[point:]
@@ -517,7 +517,7 @@ def _fraction(tokens: list[_Token], value: Decimal) -> str:
 
 
 def _nearest_fraction(value: Fraction, denominator: str) -> tuple[int, int]:
-    """Return the numerator and the denominator: a fixed one, or one with as many digits."""
+    """Return numerator and denominator. The latter is fixed, or has a fixed number of digits."""
     if denominator.strip("0").isdigit():
         fixed = int(denominator)
         return int(value * fixed + Fraction(1, 2)), fixed
@@ -536,7 +536,7 @@ _SIMPLE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Simple:
-    """A format with a fixed number of decimals, and texts around the number."""
+    """A format with a fixed number of decimals, and with texts around the number."""
 
     before: str
     after: str
@@ -574,11 +574,11 @@ class _Moment:
     seconds: Decimal
 
 
-_LARGEST_DAYS = 12  # digits of a number of days, above those of programs
+_LARGEST_DAYS = 12  # digits of a number of days, more than programs use
 
 
 def _date_text(section: _FormatSection, value: Decimal, starts_1904: bool) -> str | None:
-    """Return a date, a time or a duration by a section for dates."""
+    """Format a date, a time or a duration using a section for dates."""
     tokens = section.tokens
     is_duration = "elapsed" in section.kinds()
     if not _has_known_dates(section) or (value < 0 and not is_duration):
@@ -598,7 +598,7 @@ def _date_text(section: _FormatSection, value: Decimal, starts_1904: bool) -> st
 
 
 def _has_known_dates(section: _FormatSection) -> bool:
-    """Return whether a date does not depend on another language, calendar or on the system."""
+    """Return whether a date does not depend on an unknown language, a calendar or the system."""
     letters = [token.text for token in section.tokens if token.kind == "date"]
     if any(letter[0] in "gba" for letter in letters):
         return False
@@ -610,7 +610,7 @@ def _has_known_dates(section: _FormatSection) -> bool:
 
 
 def _day(serial: int, starts_1904: bool) -> date | None:
-    """Return the date of a serial number, or None if the calendar of dates ends before it."""
+    """Return the date of a serial number, or None if it is beyond the last date."""
     start = date(1899, 12, 30)
     if starts_1904:
         start = date(1904, 1, 1)
@@ -627,7 +627,7 @@ _UNITS = {"h": 3600, "m": 60, "s": 1}
 
 
 def _date_part(tokens: tuple[_Token, ...], at: int, moment: _Moment) -> str | None:
-    """Return the text of a token of a date, or None if the date is out of range."""
+    """Return the text of a date token, or None if the date is out of range."""
     token = tokens[at]
     letter = token.text[:1]
     width = len(token.text)
@@ -650,7 +650,7 @@ def _date_part(tokens: tuple[_Token, ...], at: int, moment: _Moment) -> str | No
 
 
 def _time_part(letter: str, seconds: int, has_half: bool) -> int:
-    """Return the hour, the minute or the second of a time of the day."""
+    """Return the hour, the minute or the second of a time of day."""
     if letter == "s":
         return seconds % 60
     if letter == "m":
@@ -685,7 +685,7 @@ def _day_part(letter: str, width: int, day: date) -> str:
 def _is_time(tokens: tuple[_Token, ...], at: int) -> bool:
     """Return whether a letter stands for hours, minutes or seconds.
 
-    An m stands for minutes after hours, or before seconds.
+    After hours or before seconds, an m stands for minutes.
     """
     letter = tokens[at].text[0]
     if letter != "m":

@@ -10,7 +10,7 @@ from ..extras import extra
 
 
 def tesseract(languages: str = "") -> Callable[[Any], str]:
-    """Return an OCR function from a page image to its text, for ``ReadOptions(ocr=...)``.
+    """Return a function that reads the text of a page image, for ``ReadOptions(ocr=...)``.
 
     Tesseract is a separate program: ``apt install tesseract-ocr tesseract-ocr-chi-sim``, or
     ``brew install tesseract tesseract-lang``. Pages should have 300 dpi.
@@ -20,7 +20,7 @@ def tesseract(languages: str = "") -> Callable[[Any], str]:
             installed languages, which is slower and less accurate than the languages of the pages.
 
     Raises:
-        ImportError: If ``pytesseract`` or Tesseract is not installed, or has no language.
+        ImportError: If ``pytesseract``, Tesseract or a language is not installed.
     """
     with extra("ocr", "pytesseract"):
         import pytesseract

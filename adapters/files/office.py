@@ -54,13 +54,13 @@ _NOTE = re.compile("\ue033(.*?)\ue034")
 def read_office(source: SourceFile) -> Document:
     """Read a Word document, an OpenDocument text, rich text, or slides.
 
-    The text has headings, lists with their numbers, tables, equations, charts and text boxes.
-    Footnotes are in their places in parentheses, running heads at the end. Slides have a page
-    break between them.
+    The text contains headings, lists with their numbers, tables, equations, charts and text boxes.
+    Footnotes are in parentheses where they are cited. Running heads are at the end. Slides are
+    separated by page breaks.
 
-    The library reads no superscripts and subscripts. So the reader marks them as struck and as
-    italic text, and struck text as both, after removing the real marks. Hidden text is left out
-    and noted.
+    The library does not read superscripts and subscripts. So the reader first removes the real
+    marks of struck and italic text. Then it marks superscripts as struck, subscripts as italic, and
+    struck text as both. Hidden text is left out and noted.
 
     Raises:
         ReadError: If the file is encrypted or damaged.
@@ -94,14 +94,14 @@ def read_office(source: SourceFile) -> Document:
 
 
 def _without_marks(text: str, notes: Mapping[str, str]) -> str:
-    """Replace the marks of labels, notes and Chinese numbers by what is displayed."""
+    """Replace the marks of labels, notes and Chinese numbers with what is displayed."""
     text = _SHOWN_LABEL.sub(_label_text, text)
     text = _NOTE.sub(lambda mark: notes.get(mark[1], ""), text)
     return CHINESE_NUMBER.sub(chinese_number, text)
 
 
 def _notes(notes: Iterable[Any], heads: list[tuple[str, str]]) -> dict[str, str]:
-    """Return the notes in parentheses, by id. ``heads`` receives running heads among them."""
+    """Return the notes in parentheses, by id. Running heads among them are added to ``heads``."""
     by_id: dict[str, str] = {}
     for note in notes:
         text = _markdown(note.blocks)
@@ -114,7 +114,7 @@ def _notes(notes: Iterable[Any], heads: list[tuple[str, str]]) -> dict[str, str]
 
 
 def _parted(blocks: Iterable[Any]) -> list[list[Any]]:
-    """Return the blocks before the first slide, and the blocks of each slide."""
+    """Return the blocks before the first slide, followed by each slide's blocks."""
     parts: list[list[Any]] = [[]]
     for block in blocks:
         if block.content and block.content[0].text == HEAD_MARK:
@@ -135,7 +135,7 @@ def _note_lost_words(source: SourceFile, roots: Iterable[Element], text: str) ->
 
 
 def _texts(root: Element) -> Iterator[str]:
-    """Yield the texts of an Office or an OpenDocument part."""
+    """Yield the texts in an Office or OpenDocument part."""
     for element in root.iter():
         if local_name(element) in ("t", "p", "h", "span", "a"):
             yield element.text or ""
@@ -149,7 +149,7 @@ _TEXT_PARTS = re.compile(
     r"content\.xml|word/(?:document|footnotes|endnotes)\d*\.xml|ppt/(?:slides|notesSlides)/\w+\.xml"
 )
 
-_NOTED_PARTS = ("word/header", "word/footer", "ppt/comments")  # may have parts that are left out
+_NOTED_PARTS = ("word/header", "word/footer", "ppt/comments")  # may contain parts that are left out
 
 
 class _Rewritten(NamedTuple):
@@ -157,7 +157,7 @@ class _Rewritten(NamedTuple):
 
     Attributes:
         data: The copy.
-        roots: The XML of the parts that have text.
+        roots: The XML of the parts that contain text.
         heads: The running heads: their kinds and texts.
     """
 
@@ -167,7 +167,7 @@ class _Rewritten(NamedTuple):
 
 
 def _rewritten_file(archive: zipfile.ZipFile, source: SourceFile) -> _Rewritten:
-    """Return a copy of a packed file without pictures. The file records the notes."""
+    """Return a copy of a packed file without pictures. Notes are added to the source file."""
     passes = _Passes(archive, source)
     copied = io.BytesIO()
     with zipfile.ZipFile(copied, "w") as copy:
@@ -185,7 +185,7 @@ class _Passes:
     """The passes over the parts of a packed file.
 
     Attributes:
-        roots: The XML of the parts that have text.
+        roots: The XML of the parts that contain text.
         heads: The running heads: their kinds and texts.
     """
 
@@ -203,7 +203,7 @@ class _Passes:
             self._hidden = hidden_styles([xml_part(archive, "word/styles.xml")], is_vanished)
 
     def rewritten(self, name: str, data: bytes) -> bytes:
-        """Return the XML of a part as the library can read it."""
+        """Return the XML of a part in a form that the library can read."""
         root = ElementTree.fromstring(data)
         has_text = _TEXT_PARTS.fullmatch(name) is not None
         self._remove_hidden(name, root)
@@ -245,7 +245,7 @@ _HEADS = ("header", "footer", "header-first", "header-left", "footer-left")
 
 
 def _mark_slides(root: Element, source: SourceFile) -> None:
-    """Mark the start of a slide, or of the slides of an OpenDocument file. Note hidden slides."""
+    """Mark the start of a slide, or of each slide in an OpenDocument file. Note hidden slides."""
     hidden = {attribute(style, "name") for style in named(root, "style") if _hides(style)}
     for slide in named(root, "page", "sld"):
         is_hidden = slide.get("show") in ("0", "false")
@@ -275,12 +275,12 @@ _MARKED_SHAPE = (
 
 
 def _markdown(blocks: Iterable[Any], *, is_slide: bool = False) -> str:
-    """Return blocks as Markdown. Titles of slides rise from the second to the first level."""
+    """Return blocks as Markdown. Slide titles are raised from the second level to the first."""
     texts_of_blocks = [_block(block, is_slide) for block in blocks]
     return "\n\n".join(text for text in texts_of_blocks if text)
 
 
-_HASHES = re.compile("^#{1,6} ", re.M)  # would begin a heading
+_HASHES = re.compile("^#{1,6} ", re.M)  # would start a heading
 
 
 def _block(block: Any, is_slide: bool) -> str:
@@ -316,7 +316,7 @@ def _rows(table: Any) -> list[list[str]]:
 
 
 def _inner_text(block: Any) -> str:
-    """Return a block of a cell. A table becomes text."""
+    """Return a block in a cell as text, even if it is a table."""
     if block.kind != "table":
         return _block(block, False)
     rows = [" ".join(row) for row in _rows(block.table)]

@@ -1,7 +1,7 @@
-"""Rewrite the XML of Office files, so that the library reads what is displayed.
+"""Rewrite the XML of Office files so that the library reads what is displayed.
 
-The library reads no superscripts and subscripts. Superscripts are marked as struck, subscripts as
-italic, and struck text as both.
+The library does not read superscripts and subscripts. Superscripts are marked as struck, subscripts
+as italic, and struck text as both.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def rewrite(element: Element, replace: Replace) -> None:
 
 
 def replaced(child: Element, parent: Element) -> list[Element]:
-    """Return the replacement of an element of Word documents and PowerPoint slides."""
+    """Return the replacement for an element of a Word document or a PowerPoint slide."""
     name = local_name(child)
     if name.endswith(("rPr", "RPr")):
         return _slide_marks(child)
@@ -63,7 +63,7 @@ def _equations(child: Element, _: Element, space: str) -> list[Element]:
 
 
 def _chosen_equation(child: Element, parent: Element, _: str) -> list[Element]:
-    """Return the first alternative if it has an equation."""
+    """Return the first alternative if it contains an equation."""
     if next(named(child, "oMath"), None) is None:
         return [child]
     new: list[Element] = []
@@ -74,7 +74,7 @@ def _chosen_equation(child: Element, parent: Element, _: str) -> list[Element]:
 
 
 def _raised_number(child: Element, _: Element, space: str) -> list[Element]:
-    """Return a run. The position of a number becomes a superscript or a subscript."""
+    """Return a run. A raised or lowered number becomes a superscript or a subscript."""
     if re.fullmatch(r"[\d+−-]+", texts(child, "t")):
         for position in named(child, "position"):
             height = integer(attribute(position, "val"))
@@ -84,14 +84,14 @@ def _raised_number(child: Element, _: Element, space: str) -> list[Element]:
 
 
 def _shape(child: Element, _: Element, __: str) -> list[Element]:
-    """Return a shape, or nothing for a number, a date, a header or a footer of a slide."""
+    """Return a shape, or nothing if it is a slide's number, date, header or footer."""
     if any(inner.get("type") in HEAD_SHAPES for inner in named(child, "ph")):
         return []
     return [child]
 
 
 def _ruby(child: Element, _: Element, space: str) -> list[Element]:
-    """Return a text with its reading in parentheses."""
+    """Return a text followed by its reading in parentheses."""
     base = next(named(child, "rubyBase"), child)
     reading = texts(next(named(child, "rt"), child), "t")
     return [_run(space, f"{texts(base, 't')}({reading})")[0]]
@@ -112,7 +112,7 @@ def _hyphen(_: Element, __: Element, space: str) -> list[Element]:
 
 
 def _symbol(child: Element, _: Element, space: str) -> list[Element]:
-    """Return the character of a font of symbols."""
+    """Return the character that a symbol font displays."""
     character = "\ufffd"
     if attribute(child, "font") == "Symbol":
         code = int(attribute(child, "char"), 16) % 256
@@ -150,7 +150,7 @@ _MARKS = {"superscript": "strike", "subscript": "i"}
 
 
 def _slide_marks(properties: Element) -> list[Element]:
-    """Return the properties of a run of a slide, with the marks of scripts and struck text."""
+    """Return the properties of a slide's run, with marks for scripts and struck text."""
     height = integer(properties.attrib.pop("baseline", ""))
     properties.attrib.pop("i", "")
     is_struck = properties.attrib.get("strike", "noStrike") != "noStrike"
@@ -195,7 +195,7 @@ CHINESE_NUMBER = re.compile("\ue031([^\ue032]*)\ue032")
 
 
 def chinese_number(match: re.Match[str]) -> str:
-    """Return a marked number of a list, up to 99, in Chinese."""
+    """Return a marked list number, up to 99, in Chinese."""
     if not re.fullmatch(r"\d\d?", match[1]):
         return match[1]
     tens, ones = divmod(int(match[1]), 10)
@@ -223,11 +223,11 @@ _TEXT = f"{{{URN}text:1.0}}"
 
 
 def replaced_open(archive: zipfile.ZipFile, child: Element, parent: Element) -> list[Element]:
-    """Return the replacement of an element of an OpenDocument file."""
+    """Return the replacement for an element of an OpenDocument file."""
     name = local_name(child)
     if name in ("annotation", "tracked-changes"):
         return [Element(f"{_TEXT}span")]
-    if name == "frame" and local_name(parent) == "text":  # of a page, not of a paragraph
+    if name == "frame" and local_name(parent) == "text":  # belongs to a page, not to a paragraph
         paragraph = Element(f"{_TEXT}p")
         paragraph.append(child)
         return [paragraph]
@@ -242,7 +242,7 @@ def replaced_open(archive: zipfile.ZipFile, child: Element, parent: Element) -> 
 
 
 def _open_frame(archive: zipfile.ZipFile, frame: Element, parent: Element) -> list[Element]:
-    """Return a frame. An equation or a chart in it becomes a text."""
+    """Return a frame. An equation or a chart in the frame becomes text."""
     targets = [attribute(inner, "href") for inner in frame if local_name(inner) == "object"]
     if not targets:
         return [frame]
@@ -260,7 +260,7 @@ def _open_frame(archive: zipfile.ZipFile, frame: Element, parent: Element) -> li
 
 
 def _mark_open_style(properties: Element, style: Element) -> None:
-    """Set the marks of scripts and struck text in the properties of a style."""
+    """Add the marks of scripts and struck text to a style's properties."""
     is_struck = is_line_through(style)
     height = raised(style)
     for name in (*_LINES_THROUGH, _ITALIC[0]):

@@ -1,4 +1,4 @@
-"""Functions shared by the readers of packed files: zip files, XML, equations, charts."""
+"""Functions for zip files, XML, equations and charts, shared by the readers for packed files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def parser(module: str, install: str = INSTALL_FILES) -> Iterator[None]:
     """Import the library of a format in the block.
 
     Raises:
-        ReadError: If the library is not installed. The message has the command that installs it.
+        ReadError: If the library is not installed. The message contains the install command.
     """
     try:
         yield
@@ -116,12 +116,12 @@ def _name_of(tag: object) -> str:
 
 
 def attribute(element: Element, name: str) -> str:
-    """Return an attribute by its name without a namespace, or an empty text if it is missing."""
+    """Return an attribute by its name without a namespace, or an empty str if it is missing."""
     return next((v for k, v in element.attrib.items() if k.rpartition("}")[2] == name), "")
 
 
 def integer(text: str | None, default: int = 0) -> int:
-    """Return a number of an XML attribute, or the default if it is missing or not a number."""
+    """Return an XML attribute as a number, or the default if it is missing or not a number."""
     if text and _INTEGER.fullmatch(text):
         return int(text)
     return default
@@ -131,7 +131,7 @@ _INTEGER = re.compile(r"-?\d{1,9}")
 
 
 def named(element: Element, *names: str) -> Iterator[Any]:
-    """Yield the elements below an element with one of these names without a namespace."""
+    """Yield the elements below an element that have one of these names, ignoring namespaces."""
     return (inner for inner in element.iter() if _name_of(inner.tag) in names)
 
 
@@ -157,8 +157,8 @@ def note_left_out(source: SourceFile, root: Element, part: str, *, is_sheet: boo
     Args:
         source: The file.
         root: The XML of its text.
-        part: The name of the part: the place of elements before all paragraphs.
-        is_sheet: Whether the place is always the part. Otherwise, the place is the text of the
+        part: The name of the part. It is the place of elements before the first paragraph.
+        is_sheet: Whether the place is always the part. Otherwise, it is the text of the element's
             paragraph or of the paragraph before it.
     """
     paragraphs: list[Element] = []
@@ -170,7 +170,7 @@ def note_left_out(source: SourceFile, root: Element, part: str, *, is_sheet: boo
             inner = named(element, "t", "delText", "p", "h")
             deleted = " ".join("".join(each.itertext()) for each in inner)
             if kind == _DELETED and not deleted.strip():
-                continue  # a paragraph mark, or a mark of the start of a moved passage
+                continue  # a paragraph mark, or the mark at the start of a moved passage
             place = deleted
             if name != "deletion":
                 lines = (texts(p, "t") or " ".join(p.itertext()) for p in reversed(paragraphs))
@@ -196,7 +196,7 @@ _OPERATOR = re.compile(r"(?<=[\w)\]!′])\s*([=+−±×÷<>≤≥≈≠≡→⇒
 
 
 def equation(element: Element) -> str:
-    """Return an equation of Office (OMML) or of MathML as text, such as ``a^2 + b``."""
+    """Return an equation in OMML (Office) or MathML as text, such as ``a^2 + b``."""
     return _OPERATOR.sub(r" \1 ", " ".join(_equation(element).split()))
 
 
@@ -239,7 +239,7 @@ def _operands(parts: Sequence[str]) -> tuple[str, str, str]:
 
 
 def _with_scripts(name: str, parts: Sequence[str]) -> str:
-    """Return an expression with superscripts and subscripts, or the parts of another element."""
+    """Return an expression with superscripts and subscripts, or another element's joined parts."""
     first, second, third = _operands(parts)
     match name:
         case "sSup" | "msup" | "limUpp" | "mover":
@@ -271,7 +271,7 @@ def _root(degree: str, base: str) -> str:
 
 
 def _delimited(element: Element, parts: Sequence[str]) -> str:
-    """Return parts between parentheses or the signs that the element names."""
+    """Return parts between parentheses, or between the signs that the element specifies."""
     begin = _property(element, "begChr", "(")
     end = _property(element, "endChr", ")")
     separator = _property(element, "sepChr") or "|"
@@ -293,7 +293,7 @@ def _lowered(base: str, index: str) -> str:
 
 
 def drawing_lines(root: Element) -> list[str]:
-    """Return the texts of a SmartArt diagram, or the title, the axes and the series of a chart."""
+    """Return the texts of a SmartArt diagram, or the title, axes and series of a chart."""
     if local_name(root) == "dataModel":
         return [text for point in named(root, "pt") if (text := texts(point, "t").strip())]
     if local_name(root) != "chartSpace":
@@ -310,7 +310,7 @@ def drawing_lines(root: Element) -> list[str]:
 
 
 def _point_values(series: Element, *kinds: str) -> list[str]:
-    """Return the values of the points of a series: of its categories, or of its values."""
+    """Return the values of a series' points, from its categories or its values."""
     values: list[str] = []
     for part in named(series, *kinds):
         values += [texts(point, "v") for point in named(part, "pt")]
@@ -318,7 +318,7 @@ def _point_values(series: Element, *kinds: str) -> list[str]:
 
 
 def raised(style: Element) -> int:
-    """Return whether a style of OpenDocument raises (1) or lowers (-1) text."""
+    """Return whether an OpenDocument style raises (1) or lowers (-1) text."""
     position = next((p for child in style if (p := attribute(child, "text-position"))), "0")
     if position.startswith("0"):
         return 0
@@ -328,10 +328,7 @@ def raised(style: Element) -> int:
 
 
 def is_line_through(style: Element) -> bool | None:
-    """Return whether a style of OpenDocument strikes text through.
-
-    None means that it does not say.
-    """
+    """Return whether an OpenDocument style strikes text through, or None if it does not say."""
     names = ("text-line-through-style", "text-line-through-type")
     values: list[str] = []
     for child in style:
@@ -342,7 +339,7 @@ def is_line_through(style: Element) -> bool | None:
 
 
 def open_object(archive: zipfile.ZipFile, target: str) -> list[str]:
-    """Return an equation, or the titles and values of a chart, of an OpenDocument file."""
+    """Return an equation of an OpenDocument file, or a chart's titles and values."""
     root = xml_part(archive, f"{target.removeprefix('./')}/content.xml")
     if local_name(root) == "math":
         return [equation(root)]

@@ -47,7 +47,7 @@ _PLAIN = TextRun("")
 _TYPED = ("float", "percentage", "currency", "date", "time", "boolean")
 """The types of cells whose text is their formatted value."""
 
-_MAX_REPEATED = 1_000  # rows or columns of one repeated cell
+_MAX_REPEATED = 1_000  # maximum number of rows or columns of one repeated cell
 
 _HIDDEN = ("collapse", "filter")
 
@@ -68,9 +68,9 @@ class _Sheet:
 def read_open_cells(
     archive: zipfile.ZipFile, content: bytes, source: SourceFile
 ) -> dict[str, SheetCells]:
-    """Read the displayed texts of cells, by sheet. Note hidden rows and columns.
+    """Read the displayed texts of each sheet's cells. Note hidden rows and columns.
 
-    The rows are read one by one, since the XML of a large sheet would need much memory.
+    The rows are read one by one, since the whole XML of a large sheet would take up much memory.
     """
     styles: dict[str, TextRun] = {}
     _add_styles(styles, xml_part(archive, "styles.xml"))
@@ -96,7 +96,7 @@ def read_open_cells(
 
 
 def _add_styles(styles: dict[str, TextRun], root: Element) -> None:
-    """Add the forms of the styles below an element, as runs without a text."""
+    """Add the forms of the styles below an element, as runs without text."""
     for style in root.iter():
         if local_name(style) == "style":
             parent = styles.get(attribute(style, "parent-style-name"), _PLAIN)
@@ -151,7 +151,7 @@ def _store(sheet: _Sheet, text: str, column: int, width: int, height: int) -> No
 
 
 def _shown(cell: Element, paragraphs: list[Element], styles: Mapping[str, TextRun]) -> str | None:
-    """Return the text of a cell if it differs from its value, else None."""
+    """Return a cell's text if it differs from the cell's value, otherwise None."""
     kind = cell.get(_VALUE_TYPE)
     style = styles.get(cell.get(_STYLE_NAME, ""), _PLAIN)
     is_typed = kind in _TYPED
@@ -178,7 +178,7 @@ def _has_marks(runs: Iterable[TextRun]) -> bool:
 
 
 def _runs(element: Element, form: TextRun, styles: Mapping[str, TextRun]) -> Iterator[TextRun]:
-    """Yield the runs of a paragraph or of a part of it."""
+    """Yield the runs of a paragraph, or of a part of a paragraph."""
     if element.text:
         yield form._replace(text=element.text)
     for child in element:

@@ -1,4 +1,4 @@
-"""Render a page of a PDF as an image, with the span of a node highlighted."""
+"""Render a PDF page as an image, with a node's span highlighted."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ _MAX_PIXELS = 4_000_000
 # The maximum of each color under a highlight, so that text stays readable.
 _HIGHLIGHT = np.array([255, 228, 92], dtype=np.uint8)
 
-_PADDING = 0.002  # share of a page's height, around a highlight
+_PADDING = 0.002  # share of the page's height, added around a highlight
 
 _Rectangle = tuple[float, float, float, float]
 
 
 def page_image(node: Node, page: int | None = None, span: tuple[int, int] | None = None) -> bytes:
-    """Return a page of a PDF as a PNG, with the text of a node highlighted.
+    """Return a PDF page as a PNG, with a node's text highlighted.
 
-    A separate process renders the page. The file must be unchanged since it was read. Otherwise,
-    the highlights could be wrong.
+    A separate process renders the page. The file must not have changed since it was read.
+    Otherwise, the highlights could be wrong.
 
     Use it to show the position of a result or a quotation (``answer.quotes[0].spans[0]``).
 
     Args:
         node: The node. A whole document has no highlight.
-        page: The page, from 1. Defaults to the first page of the node.
+        page: The page number, starting at 1. Defaults to the node's first page.
         span: The span (start, end) to highlight in the node's document. Defaults to the node's
             span.
 
@@ -81,7 +81,7 @@ def page_image(node: Node, page: int | None = None, span: tuple[int, int] | None
 
 
 def _passage(document: Node, span: tuple[int, int]) -> Node:
-    """Return a document as a node that has only the span."""
+    """Return a node that contains only the span of a document."""
     start, end = span
     if not 0 <= start < end <= len(document.text):
         raise ValueError(
@@ -91,10 +91,10 @@ def _passage(document: Node, span: tuple[int, int]) -> Node:
 
 
 def render_page(task: tuple[str, int, Sequence[_Rectangle]]) -> bytes:
-    """Return a page of a PDF as a PNG.
+    """Return a PDF page as a PNG.
 
     Args:
-        task: The path, the page number from 1, and the rectangles to highlight.
+        task: The path, the page number, starting at 1, and the rectangles to highlight.
 
     Raises:
         ValueError: If the visible area of the page is empty.

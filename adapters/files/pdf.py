@@ -1,4 +1,4 @@
-"""Read PDF: text in reading order, pages, headings, and pages without text."""
+"""Read PDF files: text in reading order, pages, headings, and pages without text."""
 
 from __future__ import annotations
 
@@ -53,17 +53,18 @@ _close_annotation = direct(raw.FPDFPage_CloseAnnot)
 
 
 def read_pdf(source: SourceFile) -> Document:
-    """Read a PDF, with a page break between pages.
+    """Read a PDF file, with page breaks between its pages.
 
     Headings come from the outline of the file. Without an outline, lines with large letters are
-    headings. ``ReadOptions.ocr`` reads pages with images and no text, or with meaningless text
-    (fonts without Unicode mapping). Without OCR, these pages are listed in ``unread_pages``.
+    headings. ``ReadOptions.ocr`` reads pages that contain images but no text, and pages with
+    meaningless text (from fonts without a Unicode mapping). Without OCR, these pages are listed in
+    ``unread_pages``.
 
     Raises:
-        ReadError: If the file is damaged or encrypted, or no page has text.
+        ReadError: If the file is damaged or encrypted, or no page contains text.
     """
     try:
-        # The bytes are faster than reading parts of a file.
+        # Reading from bytes is faster than reading parts of a file.
         with closing(PdfDocument(source.path.read_bytes())) as pdf:
             return _document(pdf, source)
     except PdfiumError as error:
@@ -135,12 +136,12 @@ _DEVICE_AT = addresses(_DEVICE)
 
 
 def _projection(page: Any) -> Sequence[float]:
-    """Return the projection of a page as displayed, cropped and rotated.
+    """Return the projection of a page onto the displayed page, which is cropped and rotated.
 
-    The upper left corner has the coordinates 0, a point has 1,000 times the units of ``SCALE``.
+    The coordinates of the upper left corner are 0. A point has 1,000 times the units of ``SCALE``.
 
     Returns:
-        The origin (x and y), the change per point to the right, and per point upwards.
+        The origin (x and y), and the changes per point to the right and per point upwards.
     """
     size = 1000 * SCALE
     handle = address(page.raw)
@@ -152,11 +153,11 @@ def _projection(page: Any) -> Sequence[float]:
     return x0, y0, (x1 - x0) / 100, (y1 - y0) / 100, (x2 - x0) / 100, (y2 - y0) / 100
 
 
-_FARTHEST = 2**31 - 1  # the largest number of a layout
+_FARTHEST = 2**31 - 1  # the largest number in a layout
 
 
 def _layout(placed: Any, projections: Sequence[Sequence[float]]) -> Any:
-    """Return the fields of the ``TextBox`` of each line and cell, as the rows of an array."""
+    """Return an array whose rows are the fields of the ``TextBox`` of each line and cell."""
     starts, ends, pages, left, bottom, right, top, is_line = placed
     x0, y0, a, b, c, d = np.reshape(projections, (-1, 6))[pages.astype(int)].T
     xs = x0 + a * left + c * top, x0 + a * right + c * bottom
@@ -169,7 +170,7 @@ def _layout(placed: Any, projections: Sequence[Sequence[float]]) -> Any:
 
 
 def page_with_fields(pdf: Any, number: int) -> Any:
-    """Return a page, counted from 1, including the contents of form fields."""
+    """Return a page by its number, starting at 1, including the contents of form fields."""
     if pdf.get_formtype():
         pdf.init_forms()
         pdf[number - 1].flatten()
@@ -177,7 +178,7 @@ def page_with_fields(pdf: Any, number: int) -> Any:
 
 
 def _outline(pdf: Any) -> Iterator[tuple[int, int, str]]:
-    """Yield up to six levels of the outline: page (from 0), level (from 1), title."""
+    """Yield the entries of the outline: page (from 0), level (from 1 to 6) and title."""
     for bookmark in pdf.get_toc(max_depth=6):
         target = bookmark.get_dest()
         if not target:
@@ -221,7 +222,7 @@ def _lines_of_page(
 
 
 def _lines_without_text(page: Any) -> Lines | None:
-    """Return no lines, or None if the page has pictures, which may have text."""
+    """Return no lines, or None if the page has pictures, which may contain text."""
     images = page.get_objects([raw.FPDF_PAGEOBJ_IMAGE], max_depth=3)
     return () if next(images, None) is None else None
 
@@ -242,7 +243,7 @@ def _upright_text(page: Any) -> _PageText:
     angles = [_char_angle(handle, index) for index in _samples(text)]
     angle = round(degrees(sorted(angles)[len(angles) // 2])) if angles else 0
     if angle in (90, 180, 270) and not page.get_rotation():
-        page.set_rotation(360 - angle)  # otherwise each letter may be a line
+        page.set_rotation(360 - angle)  # otherwise, each letter may become a line
         textpage = page.get_textpage()
         text = _text(textpage)
     return _PageText(textpage, text, angle)
@@ -258,7 +259,7 @@ def _is_meaningless(ruler: Ruler, text: str) -> bool:
 def _without_turned_lines(
     lines: list[TextLine], turned: Sequence[TextLine], source: SourceFile, number: int
 ) -> list[TextLine]:
-    """Return the lines without those turned against the page. Such lines are noted."""
+    """Return the lines except for those turned relative to the page, which are noted."""
     if not turned:
         return lines
     is_vertical = 2 * sum(line.turn != 0 for line in lines) > len(lines)
@@ -284,7 +285,7 @@ _MIN_SIZE = 2.0  # points; smaller letters can't be read
 def _displayed_lines(
     page: Any, textpage: Any, lines: list[TextLine], source: SourceFile
 ) -> list[TextLine]:
-    """Return the lines without those beyond the edges of the page, and without tiny letters."""
+    """Return the lines except for those beyond the page's edges and those with tiny letters."""
     edges = page.get_bbox()
     left, bottom, right, top = edges
     lost: list[TextLine] = []
@@ -302,7 +303,7 @@ def _displayed_lines(
 
 
 def _is_outside(line: TextLine, edges: Sequence[float]) -> bool:
-    """Return whether a line is beyond the edges of a page: left, bottom, right, top."""
+    """Return whether a line is beyond the edges of a page (left, bottom, right and top)."""
     x0, y0, x1, y1 = line.rectangle
     left, bottom, right, top = edges
     is_beside = x1 < left or x0 > right
@@ -310,7 +311,7 @@ def _is_outside(line: TextLine, edges: Sequence[float]) -> bool:
 
 
 def _is_tiny(textpage: Any, line: TextLine) -> bool:
-    """Return whether the letters of a line are too small to be read, and so is its font."""
+    """Return whether a line's letters and font size are too small to be read."""
     if line.size >= _MIN_SIZE:
         return False
     boxes = (textpage.get_charbox(line.start + at) for at in range(min(20, len(line.text))))
@@ -318,7 +319,7 @@ def _is_tiny(textpage: Any, line: TextLine) -> bool:
 
 
 def _text(textpage: Any) -> str:
-    """Return the text of a page, with a character for each index of PDFium."""
+    """Return the text of a page, with one character per PDFium index."""
     text = normalized(textpage.get_text_range())
     count = textpage.count_chars()
     if len(text) != count:  # PDFium omits characters without a code
@@ -335,7 +336,7 @@ _CONTROLS = {0: "\ufffd", 2: HYPHEN}
 
 
 def _note_left_out(page: Any, objects: PageObjects, source: SourceFile, number: int) -> None:
-    """Note the pictures and the comments of a page."""
+    """Record notes on the pictures and the comments of a page."""
     handle = address(page.raw)
     for index in range(_count_annotations(handle)):
         annotation = _annotation(handle, index)

@@ -1,4 +1,4 @@
-"""Fast calls of PDFium, for the characters and objects of pages."""
+"""Fast calls of PDFium for a page's characters and objects."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _EDGES_AT = addresses(_EDGES)
 
 
 def bounds(item: int) -> Rectangle:
-    """Return the rectangle of an object in its page or form. It is empty if it is unknown."""
+    """Return an object's rectangle in its page or form. An unknown rectangle is empty."""
     if not _bounds(item, *_EDGES_AT):
         return 0, 0, 0, 0
     return _EDGES[0], _EDGES[1], _EDGES[2], _EDGES[3]
@@ -79,10 +79,10 @@ def draw_mode(path: int) -> tuple[bool, bool]:
 
 
 class PageObjects(NamedTuple):
-    """The addresses and the kinds of the objects of a page, in the order of drawing.
+    """The addresses and kinds of a page's objects, in drawing order.
 
-    The texts are listed again, with their rendering modes. The rectangles of the paths are given by
-    their addresses.
+    The texts are also listed separately, with their rendering modes. The rectangles of the paths
+    are listed by address.
     """
 
     addresses: list[int]

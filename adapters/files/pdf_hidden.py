@@ -1,4 +1,4 @@
-"""Find the text of a PDF page that is not displayed: invisible, covered, without contrast."""
+"""Find text that is not displayed on a PDF page: invisible, covered or without contrast."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Color = tuple[int, int, int, int]
 
 _PAPER: Color = (255, 255, 255, 255)
 
-_NEAR = 16  # a smaller difference of a color's parts is not visible
+_NEAR = 16  # smaller differences between color components are not visible
 
 _FAINT = 13  # an opacity of 5 %
 
@@ -48,9 +48,9 @@ _OPAQUE = 250
 
 _MIN_BOX = 3.0  # points; a smaller path is a line
 
-_MAX_DEPTH = 5  # forms in forms
+_MAX_DEPTH = 5  # maximum depth of forms within forms
 
-_SCAN = 0.5  # the share of a page that is a picture
+_SCAN = 0.5  # minimum share of a scanned page that its picture covers
 
 _TEXT = raw.FPDF_PAGEOBJ_TEXT
 
@@ -70,8 +70,9 @@ _FILLED = (raw.FPDF_TEXTRENDERMODE_FILL, raw.FPDF_TEXTRENDERMODE_FILL_CLIP)
 def hidden_objects(page: Any, objects: PageObjects) -> set[int]:
     """Return the addresses of the text objects that are not displayed on a page.
 
-    These are texts of the rendering mode 3 that no picture covers (a scan has such a text), texts
-    in the color of their background, transparent texts, and texts under an opaque rectangle.
+    These are texts in rendering mode 3, texts in the color of their background, transparent texts,
+    and texts under an opaque rectangle. Texts in mode 3 under a picture are kept, since scanned
+    pages contain them.
     """
     if not _may_hide(objects):
         return set()
@@ -94,9 +95,9 @@ def hidden_objects(page: Any, objects: PageObjects) -> set[int]:
 
 
 def _may_hide(objects: PageObjects) -> bool:
-    """Return whether a page has invisible or white texts, filled areas, or forms.
+    """Return whether a page contains invisible or white text, filled areas, or forms.
 
-    Most pages have none. They cost only one call of PDFium per text.
+    Most pages contain none of these. Such a page costs only one PDFium call per text.
     """
     if _FORM in objects.kinds:
         return True
@@ -110,7 +111,7 @@ def _may_hide(objects: PageObjects) -> bool:
 
 
 def _may_be_unseen(color: Color | None) -> bool:
-    """Return whether a color is unknown, transparent or like paper."""
+    """Return whether a color is unknown, transparent or close to the color of paper."""
     return color is None or color[3] < _FAINT or _is_near(color, _PAPER)
 
 
@@ -121,9 +122,9 @@ def _is_wide(box: Rectangle) -> bool:
 
 
 class _Drawn(NamedTuple):
-    """An object of a page: its address, its kind, and its bounds if they are known.
+    """An object on a page: its address, its kind, and its bounds if they are known.
 
-    An object of a form has the matrix of the form. ``is_opaque`` says whether its form is opaque.
+    An object in a form has the form's matrix. ``is_opaque`` is whether its form is opaque.
     """
 
     address: int
@@ -146,7 +147,7 @@ class _Drawn(NamedTuple):
 
 
 def _drawn(objects: PageObjects) -> Iterator[_Drawn]:
-    """Yield the objects of a page in the order of drawing, including those of forms."""
+    """Yield the objects of a page, including those in forms, in drawing order."""
     for item, kind in zip(objects.addresses, objects.kinds, strict=True):
         if kind == _FORM:
             yield from _drawn_by_form(item, _IDENTITY, 1, is_opaque=True)
@@ -200,7 +201,7 @@ def _color(item: int) -> Color | None:
 
 
 def _colors(items: Sequence[int]) -> set[Color | None]:
-    """Return the fill colors of objects, without calls of ``_color``, which take longer."""
+    """Return the fill colors of objects. This is faster than calling ``_color``."""
     colors: set[Color | None] = set()
     for item in items:
         is_known = _fill(item, *_COLOR_AT)
@@ -217,7 +218,7 @@ def _is_near(first: Color, second: Color) -> bool:
 
 
 class _Text(NamedTuple):
-    """A text object: its place in the order of drawing, its rendering mode and its color.
+    """A text object: its place in the drawing order, its rendering mode and its color.
 
     The color is None if it is a pattern, or if the letters are not filled.
     """
@@ -235,13 +236,14 @@ def _text(at: int, drawn: _Drawn) -> _Text:
 
 
 class _Area:
-    """A painted area, which may be a background or cover a text.
+    """A painted area, which may be a background or may cover a text.
 
     Args:
-        at: Its place in the order of drawing.
+        at: Its place in the drawing order.
         drawn: The object.
         box: Its bounds.
-        color: Its color, or None if it is unknown: a picture, a shading, a pattern, or transparent.
+        color: Its color. None if the color is unknown, as in pictures, shadings, patterns and
+            transparent areas.
     """
 
     def __init__(self, at: int, drawn: _Drawn, box: Rectangle, color: Color | None = None) -> None:
@@ -252,12 +254,12 @@ class _Area:
 
     @cached_property
     def is_opaque_rectangle(self) -> bool:
-        """Whether nothing below the area is displayed."""
+        """Whether the area hides everything below it."""
         return self.color is not None and _is_rectangle(self.drawn.address)
 
 
 def _area_of_path(at: int, drawn: _Drawn) -> Sequence[_Area]:
-    """Return the area that a path paints. Thin lines and clips have none."""
+    """Return the area that a path paints. Thin lines and clips paint none."""
     box = drawn.box()
     if not _is_wide(box):
         left, bottom, right, top = box
@@ -344,18 +346,18 @@ def _suspects(texts: Sequence[_Text], areas: Sequence[_Area]) -> list[_Text]:
 
 
 class _Seen(NamedTuple):
-    """A text, its bounds, and the areas around its center, in the order of drawing."""
+    """A text, its bounds, and the areas around its center, in drawing order."""
 
     text: _Text
     box: Rectangle
     around: Sequence[_Area]
 
 
-_MAX_PAIRS = 100_000  # texts and areas that are compared in one step
+_MAX_PAIRS = 100_000  # number of pairs of texts and areas that are compared in one step
 
 
 def _with_surroundings(texts: Sequence[_Text], areas: Sequence[_Area]) -> Iterator[_Seen]:
-    """Yield texts with the areas around their centers, up to a point."""
+    """Yield texts with the areas around their centers, to within one point."""
     outer = np.reshape([area.box for area in areas], (-1, 4)).T
     step = 1 + _MAX_PAIRS // max(1, len(areas))
     for start in range(0, len(texts), step):
@@ -370,7 +372,7 @@ def _with_surroundings(texts: Sequence[_Text], areas: Sequence[_Area]) -> Iterat
 
 
 def _are_around(outer: Any, inner: Any) -> Any:
-    """Return an array: whether outer boxes have the centers of inner boxes, up to a point."""
+    """Return which outer boxes contain the centers of inner boxes, to within one point."""
     left, bottom, right, top = outer
     x0, y0, x1, y1 = inner
     x = (x0 + x1) / 2
@@ -413,14 +415,14 @@ def _is_lost(seen: _Seen, color: Color) -> bool:
 
 
 def _has_center(outer: Rectangle, inner: Rectangle) -> bool:
-    """Return whether the center of a box is in another box."""
+    """Return whether the outer box contains the center of the inner box."""
     x = (inner[0] + inner[2]) / 2
     y = (inner[1] + inner[3]) / 2
     return outer[0] <= x <= outer[2] and outer[1] <= y <= outer[3]
 
 
 def _surrounds(outer: Rectangle, inner: Rectangle) -> bool:
-    """Return whether a box has the middle of the letters in another box, up to a point."""
+    """Return whether a box contains the middle of another box's letters, to within one point."""
     left, bottom, right, top = outer
     margin = 0.2 * (inner[3] - inner[1])
     is_wide = left - 1 <= inner[0] and inner[2] <= right + 1
@@ -428,7 +430,7 @@ def _surrounds(outer: Rectangle, inner: Rectangle) -> bool:
 
 
 def _clip_box(drawn: _Drawn) -> Rectangle | None:
-    """Return the bounds of the paths that clip an object. None means that it is not clipped."""
+    """Return the bounds of the paths that clip an object, or None if it is not clipped."""
     clip = _clip_path(drawn.address)
     boxes: list[Rectangle] = []
     for path in range(_count_clips(clip) if clip else 0):
@@ -450,15 +452,15 @@ _PRINTED = re.compile(r"\S+(?: \S+)*")
 
 
 def blanked(textpage: Any, text: str, hidden: set[int]) -> tuple[str, list[str]]:
-    """Replace the characters of hidden objects by spaces.
+    """Replace the characters of hidden objects with spaces.
 
     Args:
         textpage: The text page of PDFium.
-        text: Its text, with one character per index.
+        text: The text of this page, with one character per index.
         hidden: The addresses of the hidden objects.
 
     Returns:
-        The text, and the hidden passages.
+        The remaining text, and the hidden passages.
     """
     handle = address(textpage.raw)
     shown = list(text)
@@ -476,7 +478,7 @@ def blanked(textpage: Any, text: str, hidden: set[int]) -> tuple[str, list[str]]
 def _hidden_indexes(handle: int, text: str, hidden: set[int]) -> Iterator[int]:
     """Yield the indexes of the hidden characters, without white space.
 
-    If a word begins and ends in one object, the object has all of its characters.
+    If a word begins and ends in the same object, this object contains all of its characters.
     """
     for word in _WORD.finditer(text):
         start, end = word.span()
