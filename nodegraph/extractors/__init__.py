@@ -1,1 +1,1 @@
-"""Transforms that extract entities without a model, and summaries, keywords, questions by one."""
+"""Transforms that extract entities without a model, or summaries and the like with a model."""

@@ -14,17 +14,17 @@ Finder = Callable[[str], Iterable[str]]
 class EntityExtractor:
     """A transform that finds the names in each passage, to link passages with a common name.
 
-    Each passage gets one node with its possible names, and
-    ``LinkRetriever(..., via=group)`` links the passages.
+    Each passage gets one node with its possible names. ``LinkRetriever(..., via=group)`` links the
+    passages.
 
-    Without ``find``, names are titles of passages (from the metadata, else a short first line),
-    and phrases of capitalized words, also inside longer phrases. In scripts without spaces, names
-    are texts in 《》 and other quotation marks, and their other occurrences. The first word of a
-    sentence counts as the other passages write it (Lita et al., "tRuEcasIng", 2003). Names are
-    compared without case, accents, possessives, articles, punctuation and remarks in brackets at
-    their end. The cost is linear in the corpus.
+    Without ``find``, names are the titles of passages (from the metadata, otherwise from a short
+    first line) and phrases of capitalized words, even inside longer phrases. In scripts without
+    spaces, names are the texts in 《》 and other quotation marks, wherever they occur. The spelling
+    in other passages decides whether the first word of a sentence belongs to a name (Lita et al.,
+    "tRuEcasIng", 2003). Case, accents, possessives, articles, punctuation and final remarks in
+    brackets are ignored when names are compared. The cost is linear in the size of the corpus.
 
-    Names of more than 100 passages link nothing, and neither do names of one passage, unless they
+    Names in more than 100 passages link nothing. Neither do names in a single passage, unless they
     are its title.
 
     Args:

@@ -32,27 +32,27 @@ class LLMExtractor:
 
     ``graph.create_node_group("summary", LLMExtractor(llm, "summary"), parent="paragraph",
     num_workers=4)`` processes four texts concurrently. Answers are cached in the store by the
-    model's name and the prompt until ``graph.compact()``: equal texts, other groups and restored
+    model's name and the prompt until ``graph.compact()``, so equal texts, other groups and restored
     documents need no further calls. A new model name, task, prompt or limit rebuilds the nodes.
-    With ``on_error="skip"`` a document with a failed text is left out and listed in
-    ``graph.failures``. ``graph.build`` retries failed texts only.
+    With ``on_error="skip"``, a document with a failed text is left out and listed in
+    ``graph.failures``. ``graph.build`` retries only the failed texts.
 
-    If the model supports JSON schemas, the answer is requested in JSON, and as text if that fails.
-    After an invalid answer, the prompt is sent once more with the error.
+    If the model supports JSON schemas, the answer is requested as JSON first, and as text if that
+    fails. After an invalid answer, the prompt is sent once more with the error.
 
-    A Q&A pair (``task="qa"``) becomes a node whose text is the question, which is searched. The
-    content, which is returned, is question and answer, and ``metadata["answer"]`` is the answer.
-    Use ``QaRetriever`` to search pairs. Blank texts make no calls.
+    A Q&A pair (``task="qa"``) becomes a node. Its text is the question, which is searched. Its
+    content, which is returned, is the question and the answer. ``metadata["answer"]`` is the
+    answer. Use ``QaRetriever`` to search pairs. No calls are made for blank texts.
 
     Args:
         llm: The model, in any form that ``LLM`` accepts. Its client should retry and wait.
         task: ``"summary"`` (one node), ``"keywords"``, ``"questions"`` or ``"qa"`` (one node per
             item).
-        language: ``"zh"`` or ``"en"`` for prompt and result. ``"auto"`` means the language of the
-            text.
+        language: The language of the prompt and the result, ``"zh"`` or ``"en"``. ``"auto"`` uses
+            the language of the text.
         prompt: Replaces the built-in prompt: a text with ``{text}`` and optionally ``{limit}``,
-            or a LangChain or LlamaIndex template with these names. The answer must have the form
-            of answers to the built-in prompt.
+            or a LangChain or LlamaIndex template with these names. The answer must have the same
+            form as answers to the built-in prompt.
         limit: Maximum number of keywords, questions or pairs, or the requested number of
             sentences in a summary. Defaults to 8, 5, 5 and 3.
 
@@ -151,7 +151,7 @@ class LLMExtractor:
                 return structured
             except ModelTimeoutError:
                 raise  # a retry would take as long again
-            except (ModelError, ValueError):  # request a plain text below
+            except (ModelError, ValueError):  # plain text is requested below
                 pass
         request = prompt
         for _ in range(2):

@@ -87,9 +87,9 @@ def label_in(data: bytes, *, is_html: bool = True) -> str:
 def decode(data: bytes, source: SourceFile, label: str = "", place: str = "") -> str:
     r"""Decode the bytes of a file or of a part of it. Line ends become ``\n``.
 
-    The first of these determines the encoding: a byte order mark, the declared label, escape
-    sequences (ISO-2022) or UTF-16 without a mark, valid UTF-8, ``options.encoding``, detection. A
-    few invalid bytes are replaced and noted.
+    The encoding comes from the first of these that is available: a byte order mark, the declared
+    label, escape sequences (ISO-2022) or UTF-16 without a mark, valid UTF-8, ``options.encoding``,
+    detection. A few invalid bytes are replaced and noted.
 
     Args:
         data: The bytes.

@@ -28,10 +28,11 @@ class FolderScan:
         root: The folder, or a single file.
         files: The files to read, by document id.
         unsupported: Paths of files without a reader.
-        errors: The errors of files that cannot be read, by document id: links to missing files.
-        passed_over: Number of skipped entries by rule: ``"hidden"``, ``"ignored"``,
-            ``"installed packages"``, ``"links"``, ``"not regular files"``, ``"unreadable"``. A
-            folder counts as one.
+        errors: The errors of files that cannot be read, by document id, such as links to missing
+            files.
+        passed_over: Number of skipped entries by rule: ``"hidden"``, ``"ignored"``, ``"installed
+            packages"``, ``"links"``, ``"not regular files"``, ``"unreadable"``. A folder counts as
+            one entry.
     """
 
     root: Path
@@ -66,7 +67,7 @@ class FolderScan:
         )
 
     def unsupported_error(self) -> UnsupportedFilesError | None:
-        """Return an error with the number of files without a reader, by suffix, and examples."""
+        """Return an error that counts the files without a reader by suffix, with examples."""
         skipped = self.unsupported
         if not skipped:
             return None
@@ -117,7 +118,7 @@ def scan_files(source: str | Path, options: ReadOptions | None = None) -> Folder
 def _scan_folder(
     scan: FolderScan, folder: Path, above: str, options: ReadOptions, is_ignored: IsIgnored
 ) -> list[Path]:
-    """Add the files of a folder, whose ids begin with ``above``. Return its folders."""
+    """Add the files of a folder, with ids that begin with ``above``. Return its subfolders."""
     folders: list[Path] = []
     for name, is_folder in _entries(folder).items():
         if name == INDEX_FOLDER:
@@ -137,7 +138,7 @@ def _scan_folder(
 
 
 def _entries(folder: Path) -> dict[str, bool]:
-    """Return the names in a folder, and whether they are folders."""
+    """Return the names in a folder, and whether each is a folder."""
     try:
         with os.scandir(folder) as entries:
             return {entry.name: _is_folder(entry) for entry in entries}
@@ -155,7 +156,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _has_format(file: Path) -> bool:
-    """Return whether the format of a file is recognized by its content."""
+    """Return whether the content of a file has a known format."""
     try:
         return format_of(file) is not None
     except ReadError:  # raised again by the reader, with the remedy
@@ -169,7 +170,7 @@ IsIgnored = Callable[[Path, bool], bool]
 
 
 def _rule(path: Path, is_folder: bool, options: ReadOptions, is_ignored: IsIgnored) -> str:
-    """Return the rule by which an entry is skipped, or an empty string. Never raises."""
+    """Return the rule that skips an entry, or an empty string. Never raises an error."""
     try:
         return _skip_reason(path, is_folder, options, is_ignored)
     except OSError as error:  # the path is too long
@@ -178,7 +179,7 @@ def _rule(path: Path, is_folder: bool, options: ReadOptions, is_ignored: IsIgnor
 
 
 def _skip_reason(path: Path, is_folder: bool, options: ReadOptions, is_ignored: IsIgnored) -> str:
-    """Return the rule by which an entry is skipped, or an empty string."""
+    """Return the rule that skips an entry, or an empty string."""
     if path.name.startswith(".") and not options.hidden:
         return "hidden"
     if is_folder and path.name in options.skip_folders:
@@ -218,7 +219,7 @@ def _ignore_rules(root: Path, names: Sequence[str]) -> IsIgnored:
 
 
 def _ignore_file(file: Path) -> str:
-    """Return the text of an ignore file. A file that is not used is logged."""
+    """Return the text of an ignore file. If it cannot be used, a warning is logged."""
     try:
         with file.open("rb") as stream:
             content = stream.read(_MAX_IGNORE_FILE + 1)

@@ -1,8 +1,9 @@
 """File formats and readers.
 
-A registered reader for the file's name comes first, then the format. Formats are recognized by the
-content of a file, and plain text formats by the file's name. This module has plain text, JSON and
-CSV. Other formats are entry points of the group ``nodekin.readers``, such as `adapters/files/`.
+A registered reader for the file's name has priority over the format. Formats are recognized by the
+content of a file, and plain text formats by the file's name. This module contains plain text, JSON
+and CSV. Other formats, such as those in `adapters/files/`, are entry points of the group
+``nodekin.readers``.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ Reader = Callable[[Path], "Iterable[Document] | Document | str"]
 
 
 def as_reader(reader: object) -> Reader:
-    """Return a reader of any supported kind as a function, which is pickled with the reader.
+    """Convert a reader of any supported kind to a function that can be pickled if the reader can.
 
     Raises:
         TypeError: If the reader is not supported.
@@ -74,7 +75,7 @@ def _read(reader: Any, path: Path) -> Any:
 
 
 def _documents(read: Iterable[Any]) -> Document | list[Document]:
-    """Return the documents of a loader. The ids of several documents are numbers."""
+    """Return the documents of a loader. If there are several, their ids are numbers."""
     documents: list[Document] = []
     for number, item in enumerate(read, start=1):
         document = as_document(item)
@@ -100,16 +101,19 @@ class FileFormat:
     """A file format.
 
     Attributes:
-        name: The name for messages.
+        name: The name in messages.
         suffixes: The suffixes of file names.
         read: Reads a file.
         isolated: Whether files are read in another process, because the parser may crash or hang.
         binary: Whether files are binary, and recognized by their first bytes.
-        has_lines: Whether the document has the text of the file, so that line numbers are valid.
-        recognizes: A function from a path and the first bytes to whether the file has this
-            format, whatever its name. It may raise a ``ReadError``. None means recognized by name.
-        symbols: A function from a text and its file name to the symbols of a program in order,
-            outer symbols first. It may raise an ``ImportError``. None means no symbols.
+        has_lines: Whether the document's text is the text of the file, so that line numbers are
+            valid.
+        recognizes: A function that takes a path and the first bytes, and returns whether the file
+            has this format, whatever its name is. It may raise a ``ReadError``. If None, the format
+            is recognized by name.
+        symbols: A function that takes a text and its file name, and returns the symbols of the
+            program in order, outer symbols first. It may raise an ``ImportError``. If None, there
+            are no symbols.
     """
 
     name: str
@@ -122,7 +126,7 @@ class FileFormat:
     symbols: Callable[[str, str], Sequence[Symbol]] | None = None
 
     def pickled(self) -> bytes | None:
-        """Return no bytes for another process, None if files are read in this process."""
+        """Return empty bytes if another process reads the files, None if this process does."""
         return b"" if self.isolated else None
 
     def records(self, source: SourceFile) -> Records:
@@ -139,7 +143,7 @@ class FileFormat:
             raise
         except Exception as error:
             if isinstance(error, OSError) and error.filename:
-                raise  # of the file system, not of the parser
+                raise  # an error of the file system, not of the parser
             reason = " ".join(str(error).split())[:300]
             what = f"it is a damaged {self.name} ({type(error).__name__}: {reason})"
             raise source.damaged(what) from error
@@ -186,7 +190,7 @@ _FORMATS = (
 
 @cache
 def _plugins() -> tuple[Sequence[FileFormat], Sequence[RegisteredReader]]:
-    """Return the formats and the readers of packages."""
+    """Return the formats and readers that installed packages provide."""
     formats: list[FileFormat] = []
     readers: list[RegisteredReader] = []
     for name, entry in plugins(READERS).items():
@@ -222,7 +226,7 @@ def _by_suffix() -> Mapping[str, FileFormat]:
 
 
 def how_to_read_more() -> str:
-    """Return how to install more formats, or an empty string if they are installed."""
+    """Return how to install more formats, or an empty string if all are installed."""
     formats, _ = _plugins()
     if formats:
         return ""
@@ -230,7 +234,7 @@ def how_to_read_more() -> str:
 
 
 def format_by_name(name: str | Path) -> FileFormat | None:
-    """Return the format of a file name: its suffix, or ``README``, ``Makefile``.
+    """Return the format for a file name, by its suffix or by names such as ``README``.
 
     Example:
         >>> [format.name for format in map(format_by_name, ("a.TXT", "docs/Makefile")) if format]
@@ -248,7 +252,7 @@ def format_by_name(name: str | Path) -> FileFormat | None:
 
 
 def has_lines(file_name: str) -> bool:
-    """Return whether a document has the text of its file, so that line numbers are valid.
+    """Return whether a document's text is the text of its file, so that line numbers are valid.
 
     Example:
         >>> has_lines("tea.md"), has_lines("tea.csv")
@@ -282,7 +286,7 @@ _MAX_UNKNOWN = 2_000_000  # bytes of a file with an unsupported suffix
 
 
 def _reads_as_text(path: Path) -> bool:
-    """Return whether a file with an unsupported suffix is UTF-8 text, and not a key."""
+    """Return whether a file with an unsupported suffix is UTF-8 text but not a key."""
     names = {path.suffix.lower(), path.name.lower()}
     is_plugins = path.suffix.lower()[1:] in plugins(READERS)  # of a reader that can't be loaded
     if is_plugins or names & _NOT_TO_READ or path.stat().st_size > _MAX_UNKNOWN:
@@ -303,10 +307,10 @@ _HEAD = 2048  # bytes that show the format
 
 
 def format_of(path: Path) -> FileFormat | None:
-    """Return the format of a file, None if it is unknown.
+    """Return the format of a file, or None if it is unknown.
 
-    The first bytes are checked before the name. A text has the format of its name, or is plain
-    text if the name is unknown and the encoding is UTF-8.
+    The first bytes are checked before the name. The name determines the format of a text. If the
+    name is unknown, UTF-8 text is plain text.
 
     Raises:
         ReadError: If the file is empty, or does not have the format of its suffix.
@@ -342,7 +346,7 @@ class RegisteredReader:
     Attributes:
         pattern: The pattern of file names.
         read: Reads a file.
-        isolated: Whether the reader runs in another process. If None, it does so where possible.
+        isolated: Whether the reader runs in another process. If None, it does if possible.
     """
 
     pattern: str
@@ -354,7 +358,7 @@ class RegisteredReader:
         return source.records(self.read(source.path))
 
     def pickled(self) -> bytes | None:
-        """Return the pickled reader for another process, None if it runs in this process.
+        """Return the pickled reader for another process, or None if it runs in this process.
 
         Raises:
             TypeError: If the reader can't be pickled, but ``isolated`` is True.
@@ -389,19 +393,20 @@ _READERS: dict[str, RegisteredReader] = {}
 
 
 def register_reader(pattern: str, reader: object, *, isolated: bool | None = None) -> None:
-    """Register a reader by file name. It replaces other readers for these files.
+    """Register a reader by file name. It replaces other readers for the same files.
 
-    The last registered reader comes first. Its errors become ``ReadError`` with the path. A
-    reader that can be pickled, such as a function of a module, runs in another process with the
-    limits of ``ReadOptions``. Otherwise (a lambda, an object of the main program, an object with
-    a lock) it runs in this process without limits, and a warning is logged once.
+    The last registered reader has priority. Its errors become ``ReadError`` with the path. A reader
+    that can be pickled, such as a module's function, runs in another process with the limits of
+    ``ReadOptions``. Any other reader (a lambda, an object of the main program, an object with a
+    lock) runs in this process without limits, and a warning is logged once.
 
     Args:
-        pattern: A suffix, a pattern or a file name, such as ``".msg"``, ``"mail-*.txt"``.
+        pattern: A suffix, a pattern or a file name, such as ``".msg"`` or ``"mail-*.txt"``.
         reader: A function from a path to a text or documents, a LangChain loader (the class, or a
             function that returns a loader), or a LlamaIndex reader (the class or an instance).
-        isolated: If True, raise if the reader can't run in another process. If False, run it in
-            this process, for example if it keeps state. Defaults to another process if possible.
+        isolated: If True, an error is raised if the reader can't run in another process. If False,
+            it runs in this process, for example because it keeps state. Defaults to another process
+            if possible.
 
     Raises:
         ValueError: If the pattern has no dot and no wildcard.

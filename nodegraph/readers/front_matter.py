@@ -17,7 +17,7 @@ _MAX_SIZE = 20_000  # characters of a block
 
 _MAX_FIELDS = 100
 
-_MAX_ALIASES = 20  # of YAML, whose values may be copied by each alias
+_MAX_ALIASES = 20  # in YAML, since each alias may copy values
 
 # Fields that describe the file or a place in it.
 _RESERVED = frozenset(
@@ -27,10 +27,10 @@ _RESERVED = frozenset(
 
 
 def front_matter(source: SourceFile, text: str) -> dict[str, Any]:
-    """Return the fields at the beginning of a Markdown text. Inner fields have dotted names.
+    """Return the fields at the beginning of a Markdown text. Nested fields get dotted names.
 
-    Dates become ISO texts: ``date: 2024-05-01`` is the field ``date`` with ``"2024-05-01"``. Blocks
-    that are too large or invalid are noted, and remain text.
+    Dates become ISO strings: ``date: 2024-05-01`` sets the field ``date`` to ``"2024-05-01"``.
+    Blocks that are too large or invalid are noted and remain text.
     """
     block = front_matter_of(text)
     if block is None or not block["body"].strip():
@@ -41,7 +41,7 @@ def front_matter(source: SourceFile, text: str) -> dict[str, Any]:
         return {}
     try:
         value = parse(block["body"])
-    except Exception as error:  # of the parser: invalid values have errors of many types
+    except Exception as error:  # the parser raises errors of many types for invalid values
         place = getattr(getattr(error, "problem_mark", None), "line", -1) + 2
         source.note(f"front matter that is not {kind}, read as text only", f"line {place}")
         return {}
@@ -102,7 +102,7 @@ def _fields(value: Mapping[Any, Any], above: str = "") -> Iterator[tuple[str, An
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it."""
+    """Return a value in the form that JSON supports."""
     if isinstance(value, date | datetime | time):
         return value.isoformat()
     if isinstance(value, list | tuple | set):

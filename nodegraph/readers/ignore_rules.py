@@ -38,7 +38,7 @@ class _PatternToken(NamedTuple):
     """A part of a pattern: a star, a slash, or one character.
 
     Attributes:
-        literal: The character, a star or a slash. Empty for a character class.
+        literal: The character, a star or a slash. It is empty for a character class.
         regex: The regular expression of a character class, or of an escaped character.
     """
 
@@ -58,13 +58,13 @@ class _FixedPart:
             self._regex = re.compile("".join(parts), re.DOTALL)
 
     def is_at(self, name: str, start: int) -> bool:
-        """Return whether the chunk is at a position of a name."""
+        """Return whether the characters are at a position in a name."""
         if self._regex is None:
             return name.startswith(self._text, start)
         return self._regex.match(name, start) is not None
 
     def end_after(self, name: str, start: int) -> int:
-        """Return the end of the first match from a position, -1 without a match."""
+        """Return the end of the first match from a position, or -1 if there is no match."""
         if self._regex is None:
             found = name.find(self._text, start)
             return found + self.width if found >= 0 else -1
@@ -75,8 +75,8 @@ class _FixedPart:
 class _PathSegment:
     """The part of a pattern between two slashes.
 
-    The first match of each chunk is enough, since a star may match anything after it. The time is
-    therefore linear in the number of stars.
+    The first match of each fixed part is enough, since the star after it may match anything. The
+    time is therefore linear in the number of stars.
     """
 
     def __init__(self, tokens: Sequence[_PatternToken]) -> None:
@@ -146,7 +146,7 @@ class _IgnoreRule:
 class IgnoreRules:
     """The patterns of one ignore file. The last pattern that matches a path decides.
 
-    The time of a match is bounded for all patterns, since an ignore file may come from a stranger.
+    The time per match is bounded for all patterns, since an ignore file may come from a stranger.
     See https://git-scm.com/docs/gitignore.
 
     Args:
@@ -166,7 +166,7 @@ class IgnoreRules:
         self._rules = [rule for rule in reversed(rules) if rule is not None]
 
     def verdict(self, parts: Sequence[str], is_folder: bool) -> bool | None:
-        """Return whether a path is ignored; None if no pattern matches.
+        """Return whether a path is ignored, or None if no pattern matches.
 
         Args:
             parts: The names of the folders below the folder of the file, and of the entry.
@@ -179,7 +179,7 @@ class IgnoreRules:
 
 
 def _rule(line: str) -> _IgnoreRule | None:
-    """Parse a line. Return None for a comment and an empty line."""
+    """Parse a line. Return None for comments and empty lines."""
     line = _without_end(line)
     if not line or line.startswith("#"):
         return None

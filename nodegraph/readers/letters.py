@@ -1,8 +1,8 @@
-"""Rank encodings by the letters that the bytes of a text would be.
+"""Rank encodings by the letters that they would give a text.
 
-``letters.npz`` has the frequencies of characters, and of pairs of letters, in 40 languages. They
-derive from lingua (https://github.com/pemistahl/lingua-py, Apache License 2.0);
-``benchmarks/train_encodings.py`` writes the file, ``benchmarks/encodings.py`` measures it.
+``letters.npz`` contains the frequencies of characters and letter pairs in 40 languages. They derive
+from lingua (https://github.com/pemistahl/lingua-py, Apache License 2.0). The file is written by
+``benchmarks/train_encodings.py`` and evaluated by ``benchmarks/encodings.py``.
 
 The cost of an encoding is the negative logarithm of the probability of its text in the most
 probable language.
@@ -78,11 +78,11 @@ _JAPANESE = ("cp932", "euc_jp")
 _RARE = frozenset("cp737 cp775 cp857 cp862 euc_jp iso8859-15 mac-cyrillic mac-roman".split())
 
 _STEP = 8  # as in the training script
-_SIGN = 5.0  # the cost of a quotation mark, a dash and other usual signs
+_SIGN = 5.0  # the cost of quotation marks, dashes and other common signs
 _OTHER = 12.0  # the cost of a letter that the language does not have
 _ODD_CASE = 4.0  # a capital after a small letter
-_SIGN_IN_WORD = 2.0  # a sign beside a letter
-_MIXED_WORD = 6.0  # a Latin letter beside a letter of another alphabet
+_SIGN_IN_WORD = 2.0  # a sign next to a letter
+_MIXED_WORD = 6.0  # a Latin letter next to a letter of a different alphabet
 _UNKNOWN = 16.0  # a character that the language does not have
 _WITHOUT_KANA = 4.0
 _RARE_CODEC = 4.0
@@ -92,11 +92,11 @@ _SIGNS = frozenset("“”‘’‚„«»–—…•·§©®°€£¿¡№、�
 
 
 def ranked(sample: bytes, usual: str = "") -> list[str]:
-    """Return the encodings in which a text is a probable text, the most probable first.
+    """Return the encodings that make a text probable, the most probable first.
 
     Args:
         sample: The first kilobytes of the text. Its last character may be incomplete.
-        usual: The usual encoding of the folder, which has precedence among similar encodings.
+        usual: The usual encoding of the folder, which is preferred among similar encodings.
     """
     pairs = _Pairs.of(sample)
     costs = {codec: pairs.cost(codec) for codec in ALPHABETS}
@@ -111,7 +111,7 @@ def ranked(sample: bytes, usual: str = "") -> list[str]:
 
 
 class _Pairs(NamedTuple):
-    """The different pairs of bytes of a text, and how often each pair occurs."""
+    """The distinct byte pairs of a text, and how often each occurs."""
 
     first: Places
     second: Places
@@ -139,7 +139,7 @@ class _Pairs(NamedTuple):
         return cost + float((self._costs(codec) @ self.counts).min())
 
     def _costs(self, codec: str) -> Costs:
-        """Return the costs of the pairs. A row per language of the encoding."""
+        """Return the costs of the pairs, one row per language of the encoding."""
         letters = _letters_of(codec)
         costs = _pair_costs()[
             letters.languages[:, None],
@@ -182,7 +182,7 @@ def _languages() -> list[str]:
 
 @cache
 def _pair_costs() -> Costs:
-    """Return the costs of pairs of letters, by language. Letter 0 is any other character."""
+    """Return the costs of letter pairs, by language. Letter 0 is any other character."""
     import numpy as np
 
     tables = [_arrays()[name] for name in _languages()]
@@ -194,7 +194,7 @@ def _pair_costs() -> Costs:
 
 
 class _Page(NamedTuple):
-    """What the 256 bytes of an encoding are."""
+    """The meaning of the 256 bytes in an encoding."""
 
     text: str
     is_invalid: Flags
@@ -220,14 +220,14 @@ def _page(codec: str) -> _Page:
 
 
 def _is_sign(character: str) -> bool:
-    """Return whether a character is a sign beyond ASCII that does not stand inside words."""
+    """Return whether a character is a sign beyond ASCII that does not occur inside words."""
     if character.isascii() or character.isalpha() or character == "’":
         return False
     return not unicodedata.category(character).startswith("M")
 
 
 class _Letters(NamedTuple):
-    """The letters of the languages of an encoding: a row per language, a column per byte."""
+    """The letters in the languages of an encoding: one row per language, one column per byte."""
 
     languages: Places
     """The tables of the languages."""
@@ -252,7 +252,7 @@ def _letters_of(codec: str) -> _Letters:
 
 
 def _places(language: str, text: str) -> list[int]:
-    """Return the row of each letter of a text in the table of a language, or 0 for others."""
+    """Return each character's row in the table of a language, or 0 if it is not a letter there."""
     place = {letter: at for at, letter in enumerate(_alphabets()[language], 1)}
     return [place.get(character.lower(), 0) for character in text]
 
@@ -266,7 +266,7 @@ def _sign_cost(character: str, other: float = _OTHER) -> float:
 
 @cache
 def _ascii_costs() -> Costs:
-    """Return the mean costs of pairs of ASCII in languages of Latin letters."""
+    """Return the mean costs of ASCII pairs in languages with Latin letters."""
     import numpy as np
 
     text = "".join([chr(byte) for byte in range(128)])

@@ -33,7 +33,7 @@ def describe_skipped(failures: Iterable[Failure], remedies: Mapping[str, str] = 
 
     Args:
         failures: The failures, as in ``NodeGraph.failures``.
-        remedies: The remedies by the start of a kind.
+        remedies: The remedies, by the beginning of the kind.
 
     Example:
         >>> error = ReadError("no parser", 'in need of pip install "nodekin[files]"')

@@ -1,1 +1,1 @@
-"""Transforms that cut texts: sentences, chunks, headings, with their places."""
+"""Transforms that split texts into sentences, chunks or sections, with their positions."""

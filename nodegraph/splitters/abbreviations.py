@@ -10,7 +10,7 @@ from pathlib import Path
 from ..lazy_names import lazy_pattern
 from .chunking import UNSPACED
 
-# Points and signs of Hebrew, Arabic and the scripts of India. Regular expressions exclude them.
+# Points and signs of Hebrew, Arabic and Indian scripts. ``\w`` does not match them.
 _SIGNS = "\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0980-\u0dff"
 
 # The last word, in reversed text.
@@ -20,12 +20,12 @@ _FIRST_WORD = re.compile(r"[\s\"'“‘„«»([（「『]*([^\W\d_]+)(?!\w|(?<=
 
 _OPENERS = " \t\n\r\"'“‘„([（「『"
 
-_WINDOW = 24  # characters before a full stop that may decide
+_WINDOW = 24  # characters before a full stop that are considered
 
-_HINT_WINDOW = 100  # characters around a full stop that show the language
+_HINT_WINDOW = 100  # characters around a full stop that indicate the language
 
-# Languages that write ordinals with a full stop: Turkish and Hungarian, and Czech and German,
-# which do before capital letters only in names of rulers.
+# Languages that write ordinals with a full stop: Turkish, Hungarian, Czech and German. In Czech and
+# German, a capital letter follows only in the names of rulers.
 _WITH_ORDINALS = re.compile("[ığşİŞĞőűŐŰ]")
 
 _WITH_RULERS = re.compile(
@@ -154,7 +154,7 @@ class FullStop:
 
     @property
     def starts_sentence(self) -> bool:
-        """Whether a usual first word of sentences follows, with a capital letter."""
+        """Whether a capitalized word follows that often begins sentences."""
         match = _FIRST_WORD.match(self.text, self.end)
         if match is None or match[1][0].islower():
             return False
@@ -197,7 +197,7 @@ class FullStop:
         return previous.word.isdigit() or previous.ends_sentence()
 
     def _is_initial(self) -> bool:
-        """Return whether the word is an initial of a name, or an abbreviation of a few letters."""
+        """Return whether the word is the initial of a name, or a short abbreviation."""
         word = self.word
         if word in ("r", "w") and self._follows_number:  # Polish: 1990 r.
             return False
@@ -221,7 +221,7 @@ class FullStop:
 
     @property
     def _is_spelled(self) -> bool:
-        """Whether the word is the last letter of a spelled name: BBC in Arabic."""
+        """Whether the word is the last letter of a spelled-out name, such as BBC in Arabic."""
         return any(name in _LETTER_NAMES for name in self._before.split()[-1:])
 
     def _is_indic_initial(self) -> bool:

@@ -102,7 +102,7 @@ def _cut_anywhere(span: Span, size: int, measure: Measure) -> list[Span]:
 
 
 def _prefix_length(start: int, end: int, size: int, measure: Measure, guess: int) -> int:
-    """Return the number of characters that fit, at least 1. The measure must be monotonic."""
+    """Return the number of characters that fit, but at least 1. The measure must be monotonic."""
 
     def length_of(count: int) -> int:
         return measure(start, start + count)
@@ -122,9 +122,9 @@ def _prefix_length(start: int, end: int, size: int, measure: Measure, guess: int
 def pack(text: str, parts: Sequence[Span], size: int, overlap: int, measure: Measure) -> list[Span]:
     """Join adjacent parts into chunks of at most ``size``, without surrounding white space.
 
-    Each chunk repeats whole parts from the end of the previous chunk, of at most ``overlap``
-    together, and has at least one new part. The limit applies to the text of the chunk, which may
-    be longer than the sum of its parts.
+    Each chunk repeats whole parts from the end of the previous chunk, whose total length is at most
+    ``overlap``, and contains at least one new part. The limit applies to the text of the chunk,
+    which may be longer than the sum of its parts.
     """
     stripped = [strip_span(text, part) for part in parts]
     filled = [part for part in stripped if part[0] < part[1]]
@@ -134,7 +134,7 @@ def pack(text: str, parts: Sequence[Span], size: int, overlap: int, measure: Mea
 class _Packer:
     """Packs parts into chunks.
 
-    A chunk is given by its first part and the part after its last.
+    A chunk is given by its first part and the part after its last part.
     """
 
     def __init__(self, parts: Sequence[Span], size: int, overlap: int, measure: Measure) -> None:
@@ -191,12 +191,12 @@ class _Packer:
 
 
 def locate(parts: Sequence[str], text: str) -> list[Span | None]:
-    """Find each part in the text, in order. None means that the part is not in the text.
+    """Find each part in the text, in order. The span of a part that is not in the text is None.
 
-    A part is searched from the end of the previous part, then from its start (chunks may
-    overlap), then in the whole text (a transform may reorder). Spans are exact:
-    ``text[start:end] == part``. The total search for missing parts is limited to a few scans of
-    the text.
+    The search for a part begins at the end of the previous part, then at its start (chunks may
+    overlap), then at the start of the text (a transform may change the order). Spans are exact:
+    ``text[start:end] == part``. All searches for missing parts together are limited to a few scans
+    of the text.
 
     Example:
         >>> locate(["a b", "b c", "new"], "a b c")
@@ -245,7 +245,7 @@ IDEOGRAPHS = (
 
 UNSPACED = ALPHABETS + IDEOGRAPHS
 
-# A run of characters that are one token each, or another token.
+# A run of characters that are one token each, or a token of any other kind.
 _TOKENS = lazy_pattern(rf"([{UNSPACED}]+)|[^\W\d_{UNSPACED}]{{1,6}}|\d{{1,3}}|[^\w\s]|_+")
 
 _KIND = lazy_pattern(rf"([{UNSPACED}])|([^\W\d_])|(\d)|([^\w\s])|(_)")
@@ -258,27 +258,27 @@ _LENGTHS = (1, 1, 6, 3, 1, 1 << 30)  # maximum length of a token by kind
 
 _BLOCK = 1 << 16  # characters
 
-_COUNTED_DIRECTLY = 2_000  # characters of texts whose spans are counted faster without an array
+_COUNTED_DIRECTLY = 2_000  # characters; counting spans of shorter texts needs no array
 
 
 def count_tokens(text: str) -> int:
     """Estimate the number of tokens of a text.
 
-    Characters of scripts without spaces, pieces of words and numbers, and punctuation marks are
-    tokens. Tokenizers differ from the estimate by about 20 %. If the exact number matters, use
-    the model's tokenizer as ``length`` of a splitter.
+    Each character of a script without spaces, each piece of a word or number, and each punctuation
+    mark counts as a token. Tokenizers differ from the estimate by about 20 %. If the exact number
+    matters, use the model's tokenizer as the ``length`` of a splitter.
 
     Args:
         text: The text.
 
     Returns:
-        The number of tokens. 0 for an empty text.
+        The number of tokens, which is 0 for an empty text.
 
     Example:
         >>> count_tokens("长江有多长？6300 kilometers")
         10
     """
-    runs = _TOKENS.findall(text)  # empty for a token of the other kinds
+    runs = _TOKENS.findall(text)  # empty for tokens of other kinds
     return len("".join(runs)) + runs.count("")
 
 
@@ -304,7 +304,7 @@ def tokens_before(text: str) -> npt.NDArray[np.int32]:
 
 @cache
 def _kinds_by_code() -> npt.NDArray[np.uint8]:
-    """Return the array of character kinds by code, filled on first use of a character."""
+    """Return the array of character kinds by code. It is filled when a character is first used."""
     import numpy as np
 
     return np.full(sys.maxunicode + 1, _UNKNOWN, np.uint8)
@@ -365,7 +365,7 @@ SEPARATORS = (
 
 @dataclass(frozen=True, slots=True)
 class RecursiveSplitter:
-    """A splitter at blank lines, then line breaks, sentences, clauses and words.
+    """A splitter that splits at blank lines, then at line breaks, sentences, clauses and words.
 
     Use it if paragraphs and sections matter more than chunks of equal size: a part is split at a
     weaker separator only if it is too long. Separators stay at the end of their part. White space
@@ -373,10 +373,10 @@ class RecursiveSplitter:
 
     Args:
         chunk_size: Maximum length of a chunk, in units of ``length``.
-        chunk_overlap: Maximum length of whole parts that a chunk repeats from the end of the
-            previous chunk. Only between parts of one separator.
-        separators: Regular expressions, strongest first. The default is for Chinese, English and
-            mixed text. Without a match, a text is split anywhere.
+        chunk_overlap: Maximum length of the whole parts that a chunk repeats from the end of the
+            previous chunk. Chunks made by different separators do not overlap.
+        separators: Regular expressions, strongest first. The default suits Chinese, English and
+            mixed text. A text without a match is split anywhere.
         length: A function from a text to its length. Defaults to an estimate of tokens
             (``count_tokens``). Use ``len`` for characters.
 

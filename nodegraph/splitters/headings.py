@@ -1,4 +1,4 @@
-"""Find the headings of texts in several markup languages, and split Markdown at headings."""
+"""Find headings in several markup languages, and split Markdown at headings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Heading = tuple[int, int, str]
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 
-# YAML between lines of hyphens, which begins with a field, or TOML between lines of plus signs.
+# YAML between lines of hyphens (it begins with a field), or TOML between lines of plus signs.
 _FRONT_MATTER = re.compile(
     r"(?:---(?=\s+(?:#.*\n\s*)*[^\s:#-][^:\n]*:\s)|\+\+\+)[ \t]*\r?\n(?P<body>(?:.*\n)*?)"
     r"(?:---|\+\+\+|\.\.\.)[ \t]*(?:\r?\n|\Z)"
@@ -74,7 +74,7 @@ class Section:
     Attributes:
         start: The start in characters.
         end: The end in characters, exclusive.
-        level: The level of the heading from 1. 0 before the first heading.
+        level: The level of the heading, from 1. It is 0 before the first heading.
         path: The headings from the top level to this heading.
     """
 
@@ -85,13 +85,13 @@ class Section:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """The metadata of nodes: ``heading``, ``headings``, ``level``."""
+        """The metadata of the node: ``heading``, ``headings``, ``level``."""
         heading = self.path[-1] if self.path else ""
         return {"heading": heading, "headings": list(self.path), "level": self.level}
 
 
 def sections_of(text: str, headings: Iterable[Heading]) -> Iterator[Section]:
-    """Yield the section before the first heading, possibly empty, and a section per heading."""
+    """Yield the possibly empty section before the first heading, then a section per heading."""
     starts = [(0, 0, ""), *headings]
     ends = [*(start for start, _, _ in starts[1:]), len(text)]
     path: list[tuple[int, str]] = []
@@ -162,7 +162,7 @@ def _closes(line: str, fence: str) -> bool:
 
 
 def rst_headings(text: str) -> Iterator[Heading]:
-    r"""Yield the headings of reStructuredText: underlined, or lines above and below.
+    r"""Yield the headings of reStructuredText, with a line below or with lines above and below.
 
     Example:
         >>> list(rst_headings("Tea\n===\n\nGreen\n-----\ntext"))
@@ -191,7 +191,7 @@ def rst_headings(text: str) -> Iterator[Heading]:
 def _marked_headings(
     text: str, heading: re.Pattern[str], fence: re.Pattern[str] | None = None
 ) -> Iterator[Heading]:
-    r"""Yield the lines that begin with a mark, whose length is the level, outside code blocks.
+    r"""Yield the lines outside code blocks that begin with a mark. Its length is the level.
 
     Example:
         >>> text = "= Tea\n\n----\n== no\n----\n== Green"
@@ -271,8 +271,8 @@ _WITHOUT = frozenset(
 def headings_in(text: str, file_name: str = "") -> Iterator[Heading]:
     r"""Yield the headings of a text, in the markup of the file name or in Markdown.
 
-    A line of more than ``MAX_HEADING`` characters is text, since each node below a heading has a
-    copy of it.
+    A line of more than ``MAX_HEADING`` characters counts as text, since each node below a heading
+    contains a copy of it.
 
     Example:
         >>> list(headings_in("# Tea", "a.md")), list(headings_in("# a comment", "a.py"))
@@ -290,18 +290,19 @@ def headings_in(text: str, file_name: str = "") -> Iterator[Heading]:
 class MarkdownSplitter:
     """A splitter of Markdown into sections, one node per heading.
 
-    Metadata: ``heading`` (of the section), ``headings`` (from the top level to the section) and
-    ``level`` (1 to 6, 0 before the first heading). Number signs in fenced code are not headings.
+    The metadata fields are ``heading`` (of the section), ``headings`` (from the top level to the
+    section) and ``level`` (1 to 6, or 0 before the first heading). Number signs in fenced code are
+    not headings.
 
     Args:
         max_level: Headings below this level do not start a section.
         chunk_size: Maximum length of a node. Longer sections are split by ``RecursiveSplitter``.
             If None, sections of any length stay whole.
-        chunk_overlap: The overlap of nodes of one section.
+        chunk_overlap: The overlap of nodes within a section.
         length: A function from a text to its length. Defaults to an estimate of tokens.
 
     Raises:
-        ValueError: If the level is not in 1 to 6, or a size is out of range.
+        ValueError: If the level is not from 1 to 6, or a size is out of range.
 
     Example:
         >>> for node in MarkdownSplitter()("# Tea\\nA drink.\\n## Green\\nUnfermented."):

@@ -53,15 +53,15 @@ class PassageSplitter:
     split at blank lines, lines and sentences, in this order. With the default no passage exceeds
     480 tokens, which fits embedding models with a window of 512.
 
-    Use passages as the text for a model, and search smaller nodes below (``split_sentences``).
-    Metadata: ``headings``, the headings above the whole passage, which are searched with the
-    text; ``page``, the first page; ``table_head``, the first row of a table that the passage
-    continues, which is searched and passed to models. The markup of headings depends on the file
-    name of the document.
+    Give passages to a model, and search smaller nodes below them (``split_sentences``). The
+    metadata field ``headings`` lists the headings above the whole passage, which are searched with
+    the text. ``page`` is the first page. If the passage continues a table, ``table_head`` is the
+    table's first row, which is searched and passed to models. The markup of headings depends on the
+    file name of the document.
 
     Args:
-        chunk_size: Maximum length of packed parts, in units of ``length``. Related blocks may
-            have one and a half times that length.
+        chunk_size: Maximum length of packed parts, in units of ``length``. Related blocks may be
+            one and a half times as long.
         headings: Whether to recognize headings such as ``# Tea``.
         length: A function from a text to its length. Defaults to an estimate of tokens.
 
@@ -104,7 +104,7 @@ class PassageSplitter:
 
         Args:
             text: The text.
-            name: The file name of its document, which determines the markup of headings.
+            name: The document's file name, which determines the markup of headings.
             has_pages: Whether the text is a whole document with pages.
         """
         headings = headings_in(text, name) if self.headings else ()
@@ -125,7 +125,7 @@ class PassageSplitter:
 
 
 def _table_head(text: str, tables: Sequence[Span], at: int) -> str:
-    """Return the first row of a table if the position is inside the table, else an empty string."""
+    """Return the first row of the table at a position, or an empty string if there is no table."""
     start = next((start for start, end in tables if start < at < end), None)
     if start is None:
         return ""
@@ -139,7 +139,7 @@ def _shared(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def _body(text: str, section: Section) -> int:
-    """Return the start of the text of a section, after its heading."""
+    """Return the start of a section's text, after its heading."""
     if not section.level:
         return section.start
     heading = _ATX_HEADING.match(text, section.start) or _TWO_LINES.match(text, section.start)
@@ -195,7 +195,7 @@ class _Cutter:
         Args:
             last: The last passage.
             following: The passage after it.
-            is_heading: Whether the last passage is a heading without a text.
+            is_heading: Whether the last passage is a heading without text.
             are_whole: Whether both passages are whole sections. Small sections are joined.
         """
         if is_heading and self.is_below_limit(last.start, following.end):
@@ -208,7 +208,7 @@ class _Cutter:
         return self.measure(last.start, following.end) <= self.size
 
     def _section_passages(self, section: Section) -> list[Section]:
-        """Return the passages of a section without subsections, with its heading."""
+        """Return the passages of a section with its heading, but without its subsections."""
         start, end = strip_span(self.text, (section.start, section.end))
         if start == end:
             return []
@@ -225,7 +225,7 @@ class _Cutter:
         return [Section(*span, 0, section.path) for span in spans]
 
     def _units(self, blocks: Sequence[Span], bonds: Sequence[int], strength: int = 1) -> list[Span]:
-        """Group blocks, split at the weakest bonds that result in small enough groups."""
+        """Group blocks. Groups are split at the weakest bonds until they are small enough."""
         units: list[Span] = []
         first = 0
         for after in range(1, len(blocks) + 1):
@@ -291,7 +291,7 @@ def _blocks(text: str, section: Section) -> Iterator[Span]:
 
 
 def _closes(line: str, mark: str, fence: str) -> bool:
-    """Return whether a line with a mark ends the code block of a fence."""
+    """Return whether a line with a mark ends the code block that a fence began."""
     return mark.startswith(fence) and not line.strip(" \t\r\n`~")
 
 

@@ -1,4 +1,4 @@
-"""nodekin's own splitters as functions of plain data, which other processes can call."""
+"""nodekin's own splitters as functions on plain data, which other processes can call."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ PlainSplitter: TypeAlias = Callable[[PlainText], list[Part]]
 
 
 def plain_text(node: Node) -> PlainText:
-    """Return what nodekin's splitters use of a node."""
+    """Return the parts of a node that nodekin's splitters use."""
     metadata = node.metadata
     has_pages = node.parent_id is None and "page_unit" in metadata
     return node.text, file_name_of(metadata) or "", has_pages
 
 
 def split_all(splitter: PlainSplitter, texts: Sequence[PlainText]) -> list[list[Part] | None]:
-    """Return the parts of texts. None for a text that the splitter raises for."""
+    """Return the parts of each text, or None if the splitter raises an error for it."""
     return [_parts_or_none(splitter, text) for text in texts]
 
 
 def plain_splitter(transform: object) -> PlainSplitter | None:
-    """Return a function that splits as a transform does. It can be pickled.
+    """Return a function that splits as a transform does and can be pickled.
 
-    None if the transform is not nodekin's own, or if a user has given it a function of lengths.
+    Return None if the transform is not nodekin's own, or if a user has set its length function.
     """
     if transform is split_sentences:
         return partial(_parts, sentence_spans)

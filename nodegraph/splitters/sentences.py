@@ -31,10 +31,10 @@ _SURE_ENDS = "。！？｡؟۔।॥།။។።։"
 
 _IS_UNSURE = frozenset(_SURE_ENDS).isdisjoint
 
-# „Ja.“ and »Ja.« end with opening marks of other languages, « Oui. » has a no-break space.
+# „Ja.“ and »Ja.« end with the opening marks of other languages. « Oui. » has a no-break space.
 _OTHER_CLOSER = r"(?:(?:(?<=[!?.])[“«]|[ \xa0\u202f]»)(?!\S))?"
 
-# Marks, also ". . .", with closing quotes and brackets and with references: "so.[1]".
+# Marks, including ". . .", with closing quotes and brackets and with references: "so.[1]".
 _CANDIDATE = lazy_pattern(
     rf"(?P<mark>[{_SURE_ENDS}!?….]+(?:[ \xa0]+[.…]+(?=[\s.…]|\Z))*)"
     rf"(?P<closers>[{_CLOSERS}]*{_OTHER_CLOSER}(?:\[\d+\])*[{_SURE_ENDS}]*)|\n\s*"
@@ -59,9 +59,9 @@ _THAI_SPACE = re.compile(rf"(?<=[{_THAI})\]”\"])[ \xa0]+(?=[{_THAI}(“\"])(?!
 
 _THAI_LETTER = re.compile(f"[{_THAI}]")
 
-_THAI_SENTENCE = 80  # minimum letters before a space that ends a sentence
+_THAI_SENTENCE = 80  # minimum number of letters before a space that ends a sentence
 
-# A line of a table or across the page, without words.
+# A table rule or a line across the page, without words.
 _RULE = re.compile(r"[\s|+:=*_~#-]{3,}").fullmatch
 
 # A quotation inside its sentence: 「…。」と言った, “…。”的说法.
@@ -72,9 +72,9 @@ def sentence_spans(text: str) -> list[Span]:
     """Return the start and end of each sentence, without surrounding white space.
 
     A sentence includes its end mark and closing quotation marks and brackets. Blank lines end a
-    sentence. Single line breaks end a sentence next to Chinese, Japanese or Korean, and before
-    list items and headings, but not in hard-wrapped English. Thai and Lao, which have no end
-    marks, are split at spaces, into pieces of 80 letters or more.
+    sentence. Single line breaks end a sentence next to Chinese, Japanese or Korean text, and before
+    list items and headings, but not in hard-wrapped English. Thai and Lao, which have no end marks,
+    are split at spaces into pieces of 80 letters or more.
     """
     return [span for span in _spans_with_rules(text) if not _RULE(text, *span)]
 
@@ -88,7 +88,7 @@ def _spans_with_rules(text: str) -> list[Span]:
 
 
 def split_sentences(text: str) -> list[str]:
-    """Split a text into sentences. Use as a node group's transform.
+    """Split a text into sentences. Use it as the transform of a node group.
 
     Example:
         >>> split_sentences("他问：“你好吗？”我说很好。Dr. Who paid $3.50. OK!")
@@ -104,8 +104,8 @@ def paragraph_spans(text: str) -> list[Span]:
     """Return the start and end of each paragraph, without surrounding white space.
 
     A Markdown heading belongs to the paragraph below it. Blank lines separate paragraphs. Single
-    line breaks separate paragraphs next to Chinese, Japanese or Korean, and in blocks with a line
-    of over 120 characters, which are not hard-wrapped.
+    line breaks separate paragraphs next to Chinese, Japanese or Korean text. They also do so in
+    blocks with a line of more than 120 characters, which are not hard-wrapped.
     """
     spans: list[Span] = []
     is_open = False
@@ -124,7 +124,7 @@ def block_spans(text: str) -> list[Span]:
 
 
 def split_paragraphs(text: str) -> list[str]:
-    """Split a text into paragraphs. Use as a node group's transform.
+    """Split a text into paragraphs. Use it as the transform of a node group.
 
     Example:
         >>> split_paragraphs("One line,\\nwrapped.\\n\\n第一段。\\n第二段。")
@@ -233,7 +233,7 @@ def _paragraph_ends(text: str) -> Iterable[int]:
 
 
 def _line_ends(block: str, at: int) -> Iterable[int]:
-    """Yield the line breaks that separate paragraphs in a block, given by its text and start."""
+    """Yield the line breaks that separate paragraphs in a block, which starts at ``at``."""
     lines = block.split("\n")
     is_unwrapped = any(len(line) > 120 for line in lines)
     for line, upcoming in pairwise(lines):
@@ -254,8 +254,8 @@ class SentenceSplitter:
 
     Args:
         chunk_size: Maximum length of a chunk, in units of ``length``.
-        chunk_overlap: Maximum length of whole sentences that a chunk repeats from the end of the
-            previous chunk.
+        chunk_overlap: Maximum length of the whole sentences that a chunk repeats from the end of
+            the previous chunk.
         length: A function from a text to its length. Defaults to an estimate of tokens
             (``count_tokens``). Use ``len`` for characters, or a tokenizer:
             ``lambda text: len(tokenizer.encode(text))``.

@@ -13,12 +13,12 @@ from .headings import TABLE, columns_of, headings_in, sections_of
 
 
 def split_sections(node: Node) -> list[Node]:
-    """Split a document into sections: a heading with the text up to the next heading.
+    """Split a document into sections. A section is a heading with the text up to the next heading.
 
-    Metadata: ``heading``; ``headings``, the path from the top heading down to this heading;
-    ``level``, 0 before the first heading; ``page``, for documents with pages. The markup of
-    headings depends on the file name: Markdown (and formats that are converted to Markdown),
-    reStructuredText, AsciiDoc, LaTeX, Org, TOML and INI. Source code is one section.
+    The metadata fields are ``heading``, ``headings`` (the path from the top heading to this
+    heading), ``level`` (0 before the first heading), and ``page`` if the document has pages. The
+    markup of headings depends on the file name: Markdown (and formats that are converted to
+    Markdown), reStructuredText, AsciiDoc, LaTeX, Org, TOML and INI. Source code is one section.
     """
     text = node.text
     sections: list[Node] = []
@@ -32,10 +32,10 @@ def split_sections(node: Node) -> list[Node]:
 
 
 def split_pages(node: Node) -> Iterator[Node]:
-    """Split a document at page breaks: into pages, slides, sheets, cells or chapters.
+    """Split a document at page breaks into pages, slides, sheets, cells or chapters.
 
-    Metadata: ``page``, from 1. A document without pages is one node without ``page``. Blank pages
-    are left out.
+    The metadata field ``page`` counts from 1. A document without pages becomes one node without
+    ``page``. Blank pages are left out.
     """
     text = node.text
     start = 0
@@ -51,8 +51,8 @@ def split_pages(node: Node) -> Iterator[Node]:
 def find_tables(node: Node) -> Iterator[Node]:
     """Yield the Markdown tables of a document.
 
-    Metadata: ``columns``, the cells of the first row; ``rows``, the number of rows below;
-    ``headings``; ``page``, for documents with pages.
+    The metadata fields are ``columns`` (the cells of the first row), ``rows`` (the number of rows
+    below it), ``headings``, and ``page`` if the document has pages.
     """
     sections = split_sections(node)
     for match in TABLE.finditer(node.text):
@@ -74,7 +74,8 @@ def find_tables(node: Node) -> Iterator[Node]:
 def find_symbols(node: Node) -> Iterator[Node]:
     """Yield the functions, classes and methods of source code. Other texts have no symbols.
 
-    Metadata: ``symbol`` (``Corpus.refresh``) and ``kind`` (``"method"``).
+    The metadata fields are ``symbol``, such as ``Corpus.refresh``, and ``kind``, such as
+    ``"method"``.
 
     Raises:
         ImportError: If the grammar of the language is not installed.
@@ -101,7 +102,7 @@ PREDEFINED_STRUCTURE: dict[str, Callable[[Node], Any]] = {
 
 
 def _page_metadata(node: Node, offset: int) -> dict[str, int]:
-    """Return the page number at an offset of a document. Empty without pages."""
+    """Return the page number at an offset of a document, or no field if it has no pages."""
     if "page_unit" not in node.metadata or node.parent_id is not None:
         return {}
     return {"page": node.text.count(PAGE_BREAK, 0, offset) + 1}
