@@ -102,7 +102,16 @@ _SYMBOLS = lazy_pattern(
 # Read at import, since the first search may be in an event loop.
 _MONTH_NAMES = Path(__file__).with_name("months.txt").read_text("utf-8").splitlines()[1:]
 
-_MONTHS = {name: month for month, line in enumerate(_MONTH_NAMES, 1) for name in line.split()}
+
+def _numbers_of_months(lines: list[str]) -> dict[str, int]:
+    """Return the number of each name of a month. Each line has the names of one month."""
+    numbers: dict[str, int] = {}
+    for number, line in enumerate(lines, 1):
+        numbers |= dict.fromkeys(line.split(), number)
+    return numbers
+
+
+_MONTHS = _numbers_of_months(_MONTH_NAMES)
 
 _NUMERIC_DATE = re.compile(
     r"[0-9](?<![0-9].)(?:[0-9]{3}([-/.]) ?[0-9]{1,2}\1 ?[0-9]{1,2}"
@@ -149,25 +158,27 @@ def identifiers(
         >>> [term for term, name in identifiers("version 3.1.0 of the wi-fi, 5 ghz, 1,500 ml")]
         ['3.1.0', 'wifi', '5ghz', '1500', '1500ml', '1.500']
     """
-    names, signs = _ANY_NAME, _ANY_SIGN
     if normal.isascii():
-        names, signs = _ASCII_NAME, _ASCII_SIGN
-    match_name = names.match
-    end = amount_end = 0
+        match_name = _ASCII_NAME.match
+        signs = _ASCII_SIGN
+    else:
+        match_name = _ANY_NAME.match
+        signs = _ANY_SIGN
+    end = 0  # of the last name
+    amount_end = 0
     for sign in signs.finditer(normal):
-        start = sign.start()
-        if start >= end and (not sign.lastindex or _has_letters(normal, *sign.span())):
-            first = start
-            while first > end and normal[first - 1] < _THAI and normal[first - 1].isalnum():
-                first -= 1
-            if match := match_name(normal, first):
-                name, end = match[0], match.end()
+        start, sign_end = sign.span()
+        if start >= end and (not sign.lastindex or _has_letters(normal, start, sign_end)):
+            match = match_name(normal, _start_of_name(normal, end, start))
+            if match:
+                name = match[0]
+                end = match.end()
                 for term in _name_terms(name):
                     yield term, name
         if not sign.lastindex:
             continue
-        digits = sign.end() - start
-        following = normal[sign.end()]
+        digits = sign_end - start
+        following = normal[sign_end]
         if digits < 4 and start >= amount_end and following in _AFTER_THOUSANDS:
             amount = _THOUSANDS.match(normal, start)
             if amount:
@@ -193,6 +204,14 @@ def identifiers(
             yield symbol, symbol
 
 
+def _start_of_name(normal: str, begin: int, sign: int) -> int:
+    """Return the first position, from ``begin``, of the letters and digits before a sign."""
+    start = sign
+    while start > begin and normal[start - 1] < _THAI and normal[start - 1].isalnum():
+        start -= 1
+    return start
+
+
 def _with_unit(match: re.Match[str]) -> Iterator[tuple[str, str]]:
     """Yield the spellings of a number with its unit."""
     symbol = _CURRENCIES.get(match[2], match[2])
@@ -204,7 +223,9 @@ def _with_unit(match: re.Match[str]) -> Iterator[tuple[str, str]]:
 
 def _has_letters(normal: str, start: int, end: int) -> bool:
     """Return whether letters adjoin a number. A single digit after letters does not count."""
-    return normal[end].isalnum() or (start < end - 1 and start > 0 and normal[start - 1].isalnum())
+    if normal[end].isalnum():
+        return True
+    return 0 < start < end - 1 and normal[start - 1].isalnum()
 
 
 @lru_cache(4096)  # names are repeated often
@@ -212,7 +233,8 @@ def _name_terms(name: str) -> tuple[str, ...]:
     terms: dict[str, None] = {}
     if _is_separated(name):
         pieces = [piece for piece in _OUTER.split(name) if _is_separated(piece)]
-        terms |= dict.fromkeys(map(_joined, [name, *pieces, *_NUMBERS.findall(name)]))
+        compounds = [name, *pieces, *_NUMBERS.findall(name)]
+        terms |= dict.fromkeys([_joined(compound) for compound in compounds])
     if _CODE_NUMBER.fullmatch(name):  # AK-12-345X is also written AK12345X
         terms[name.replace("-", "")] = None
     for word in _WORDS.findall(name):
@@ -236,9 +258,10 @@ def _joined(compound: str) -> str:
 def _dates(normal: str, start: int, digits: int) -> Iterator[tuple[str, str]]:
     """Yield the dates that begin with a number of some digits at ``start``."""
     yield from _numeric_date(normal, start)
-    match = _YEAR_FIRST.match(normal, start) if digits == 4 else None
-    if match and (month := _MONTHS.get(match[2])):
-        yield _date(match[1], month, int(match[3])), match[0]
+    if digits == 4:
+        match = _YEAR_FIRST.match(normal, start)
+        if match and (month := _MONTHS.get(match[2])):
+            yield _date(match[1], month, int(match[3])), match[0]
     if digits > 2:
         return
     match = _DAY_FIRST.match(normal, start)
@@ -272,12 +295,14 @@ def _spellings(written: str) -> list[str]:
 
 def _without_cents(number: str) -> str:
     """Remove ``.00`` from an amount."""
-    return number[:-3] if number.endswith(".00") and len(number) > 4 else number
+    if len(number) > 4:
+        return number.removesuffix(".00")
+    return number
 
 
 def _numeric_dates(written: str) -> Iterator[str]:
     """Return the dates of a date in numbers; two if the month may be first."""
-    first, second, last = map(int, _DIGITS.findall(written))
+    first, second, last = [int(digits) for digits in _DIGITS.findall(written)]
     if first > 31:  # the first number is the year
         if second <= 12:
             yield _date(first, second, last)
@@ -309,7 +334,9 @@ def is_common(term: str, name: str) -> bool:
 
     These are often in several passages, and not all of them are about the name.
     """
-    return bool(_DECIMAL.fullmatch(term) or (term != name and _ISO_DATE.fullmatch(term)))
+    if _DECIMAL.fullmatch(term):
+        return True
+    return term != name and is_date(term)
 
 
 # Begins with a character class, so that prose is skipped quickly.
@@ -341,8 +368,9 @@ _UNDERSCORE = re.compile(r"_(?<=[^\W_]_)[^\W_]")
 
 def _is_code(text: str) -> bool:
     """Return whether a text has signs of programs."""
-    has_sign = any([sign in text for sign in _SIGNS_OF_CODE])
-    return has_sign or ("_" in text and _UNDERSCORE.search(text) is not None)
+    if any([sign in text for sign in _SIGNS_OF_CODE]):
+        return True
+    return "_" in text and _UNDERSCORE.search(text) is not None
 
 
 def with_parts(text: str) -> str:
@@ -373,12 +401,15 @@ def _with_parts(name: str, is_code: bool) -> str:
 
 def _parts_of(name: str) -> list[str]:
     parts: list[str] = []
+    has_underscore = "_" in name
     for word in name.split("_"):
         subwords = _PART.findall(word)
         if len(subwords) > 1:  # the single letter of xAxis and iPhone is not a useful term
             stored = [part for part in subwords if len(part) > 1 or part.isdigit()]
             # As a query, the word is split only at capitals, and single letters are dropped.
-            is_part = "_" in name and (len(stored) < len(subwords) or not CAMEL.search(word))
-            subwords = [*stored, word] if is_part else stored
-        parts += subwords if len(subwords) > 1 or "_" in name else []
+            if has_underscore and (stored != subwords or not CAMEL.search(word)):
+                stored.append(word)
+            subwords = stored
+        if has_underscore or len(subwords) > 1:
+            parts += subwords
     return parts
