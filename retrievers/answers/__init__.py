@@ -1,1 +1,1 @@
-"""From a question to an answer with sources."""
+"""Query engines, which answer questions and cite their sources."""

@@ -1,4 +1,4 @@
-"""The answer of a query engine: text, sources, omitted results, notes, and its JSON form."""
+"""A query engine's answer: text, sources, omitted results, notes, and the JSON form."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ from ..results import ScoredNode
 from .qa import PresetAnswer
 
 OmissionReason = Literal["context_window", "contained", "duplicate", "empty"]
-"""The reason why a result is not in the prompts: no space in the context window, text contained in
-another result, text equal to another result, or no text."""
+"""The reason why a result is not in the prompts.
+
+The context window has no space, another result contains the text or has the same text, or there is
+no text.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +33,8 @@ class Source:
         text: The text in the prompt: the result's content, a part of the content, or the merged
             text of overlapping results.
         cited: Whether the answer cites the source.
-        title: The line above the text in the prompt: the document's title and headings, or the
-            file name.
+        title: The line above the text in the prompt: the document's title and headings, or the file
+            name.
         merged: Other results of the document that overlap with ``result``. ``text`` contains them.
         complete: Whether the prompts contain the whole text.
 
@@ -75,9 +78,12 @@ class OmittedResult:
 
 
 QuoteStatus = Literal["exact", "same_letters", "shortened", "other_source", "not_found"]
-"""The verdict on a quotation: literally in the cited source; in the cited source with other case,
-spaces or marks, or without whole sentences ("…"); without a part of a sentence ("…"); in another
-source; in no source."""
+"""The verdict on a quotation.
+
+The text is found literally in the cited source; with different case, spaces or marks, or with whole
+sentences omitted ("…"); with a part of a sentence omitted ("…"); in a different source; or in no
+source.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +96,12 @@ class CheckedQuote:
         end: The end in the answer's text.
         status: ``"exact"``, ``"same_letters"``, ``"shortened"``, ``"other_source"`` or
             ``"not_found"``. For a cited sentence without quotation marks, ``"not_found"`` only
-            means a paraphrase.
+            means that it paraphrases.
         quoted: Whether the text is in quotation marks or in a block quotation.
         cited: The numbers of the cited sources.
-        source: The number of the source with the text, or None if no source has it.
+        source: The number of the source that contains the text, or None if no source does.
         spans: The quoted parts of the documents: nodes with ``text``, ``document_id``, ``start``,
-            ``end``, ``place`` and ``pages``. A quotation with an ellipsis has several.
+            ``end``, ``place`` and ``pages``. A quotation with an ellipsis has several spans.
         nearest: The most similar sentence of the sources, if the quotation is not found.
 
     Example:
@@ -116,7 +122,7 @@ class CheckedQuote:
     nearest: Node | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return JSON values. A span has document_id, start, end, text, place and pages."""
+        """Return JSON values. A span has a document_id, start, end, text, place and pages."""
         return {field.name: _to_json(getattr(self, field.name)) for field in fields(self)}
 
 
@@ -125,20 +131,20 @@ class Answer:
     """The answer to a question, with its sources.
 
     Attributes:
-        text: The answer. Without an answer: a sentence for the user, "Nothing was found …".
-        question: The question of the user.
+        text: The answer. If there is none, a sentence for the user: "Nothing was found …".
+        question: The user's question.
         sources: The passages in the prompts, ordered by number.
         answered: False if the search found nothing, or if the passages do not contain the answer.
         preset: The question-answer pair of a preset answer. If None, the model answered.
         omitted: The search results that are not in the prompts, with reasons.
         notes: Messages about failures, omitted or truncated passages, and missing or invalid
             citations.
-        searched: The query of the search: the question, or the condensed question of a
-            conversation.
-        calls: The number of model calls of the engine. Calls of retrieval strategies do not count.
-        usage: The calls and tokens of language models, including the strategies of the retriever.
-        confidence: The model's confidence from 0 to 100, in the mode ``"map_rerank"``. None:
-            another mode, or an answer without a number.
+        searched: The search query: the question, or the condensed question of a conversation.
+        calls: The number of the engine's model calls. Calls by retrieval strategies do not count.
+        usage: The number of model calls and their tokens, including those of the retriever's
+            strategies.
+        confidence: The model's confidence from 0 to 100 in the mode ``"map_rerank"``. It is None in
+            other modes, or if the model gives no number.
         quotes: The quotations and cited sentences with their spans in the sources. Only
             ``check_quotes`` and ``QueryEngine(check="quotes")`` set them.
         top_k: The ``top_k`` of the search. ``QueryEngine.check_current`` searches with the same
@@ -198,7 +204,7 @@ class Answer:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Answer:
-        """Return the answer of ``to_dict``. Its nodes belong to no graph.
+        """Return the answer from the output of ``to_dict``. Its nodes belong to no graph.
 
         Example:
             >>> from nodekin.retrievers import ScoredNode
@@ -228,7 +234,7 @@ _NODE_FIELDS = ("text", "document_id", "start", "end", "id", "group")
 
 
 def _to_json(value: Any) -> Any:
-    """Return a value as JSON values: nodes and results without metadata and evidence."""
+    """Return a value as JSON values. Metadata and evidence are left out."""
     if isinstance(value, ScoredNode):
         node = {name: getattr(value.node, name) for name in _NODE_FIELDS}
         return {**node, "score": float(value.score), "place": value.place}
@@ -259,7 +265,7 @@ def _read(value: Any) -> Any:
 
 
 class AnswerError(ModelError):
-    """The model failed before or during its answer, or the search took too long.
+    """An error: the model failed before or during its answer, or the search took too long.
 
     Attributes:
         answer: The incomplete answer: sources, notes, and the text up to the failure.

@@ -1,4 +1,4 @@
-"""Conversations: parse a history, and condense a question into one without references."""
+"""Parse conversations, and condense a question into one that makes sense on its own."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _LABELS: Mapping[Language, Pair] = {"zh": ("用户：", "助手："), "en": ("Us
 
 
 async def condense(context: AnswerContext, pairs: Sequence[Pair]) -> str:
-    """Return the question, rewritten by the model so that it makes sense without the conversation.
+    """Let the model rewrite the question so that it makes sense without the conversation.
 
-    If the model fails, or the prompt has no space for the conversation, the question is unchanged.
-    Failures and omitted parts of the conversation are added to the notes.
+    If the model fails, or the prompt has no space for the conversation, the question stays
+    unchanged. Failures and omitted parts of the conversation are added to the notes.
     """
     question = context.question
     engine = context.engine
@@ -84,7 +84,7 @@ def parse_history(history: Iterable[Any] | None) -> list[Pair]:
     Args:
         history: Pairs of question and answer, or messages: ``{"role": ..., "content": ...}``, or
             objects with these attributes (LangChain: ``type`` instead of ``role``). Consecutive
-            messages of one role are joined. System and tool messages are ignored.
+            messages with the same role are joined. System and tool messages are ignored.
 
     Raises:
         TypeError: If the history is a single text, or an item is invalid.
@@ -140,7 +140,7 @@ def _message(item: Any) -> tuple[str, str]:
 def newest_pairs(
     pairs: Sequence[Pair], is_short: Callable[[Sequence[Pair]], bool]
 ) -> tuple[list[Pair], list[str]]:
-    """Return the newest pairs that are short enough, and notes on omitted pairs.
+    """Return as many of the newest pairs as fit, and notes on omitted pairs.
 
     If the newest pair is too long, its answer is truncated. If its question is too long, no pair
     is returned.
@@ -164,7 +164,7 @@ def newest_pairs(
 
 
 def format_history(pairs: Iterable[Pair], language: Language) -> str:
-    """Return a conversation in the form of a prompt."""
+    """Return a conversation in the form that prompts use."""
     lines: list[str] = []
     for pair in pairs:
         labeled = zip(_LABELS[language], pair, strict=True)

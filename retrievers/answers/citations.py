@@ -11,11 +11,11 @@ from .answer import Source
 
 _NUMBER = r"\d{1,3}"
 
-_SPACES = r"\s{0,9}"  # bounded, so that matching takes linear time
+_SPACES = r"\s{0,9}"  # the length is bounded, so that matching takes linear time
 
 _NOUN = r"(?:passages?|sources?|refs?\.?|documents?|资料|来源|段落|文献|片段|参考)"
 
-# Each text matches these patterns in one way only, since backtracking would take exponential time.
+# Each text matches these patterns in only one way, since backtracking would take exponential time.
 _FIRST = rf"\^?(?:{_NOUN}{_SPACES})?(?:#{_SPACES})?{_NUMBER}"
 
 _NEXT = rf"{_SPACES}(?:[,，、;；]|and\s|[和及与]){_SPACES}"
@@ -72,7 +72,7 @@ def cited_numbers(text: str) -> list[int]:
     return list(numbers)
 
 
-_LISTED = 8  # missing sources in a note
+_LISTED = 8  # maximum number of missing sources in a note
 
 UNCITED = {"en": "the answer cites no source", "zh": "回答没有标来源"}
 
@@ -80,7 +80,7 @@ UNCITED = {"en": "the answer cites no source", "zh": "回答没有标来源"}
 def flag_cited(
     sources: Sequence[Source], text: str, certain: Iterable[int] = ()
 ) -> tuple[list[Source], list[str]]:
-    """Return sources with ``cited`` set, and notes on citations without a source.
+    """Return sources with ``cited`` set, and notes on citations that have no source.
 
     Args:
         sources: The sources.

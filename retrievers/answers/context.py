@@ -1,4 +1,4 @@
-"""The state of one question: prompts, sources, notes and the text of the answer."""
+"""The state of one question: prompts, sources, notes and the answer's text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .sources import fitting_parts, format_sources
 T = TypeVar("T")
 
 _SUB_ANSWER_FIELDS = {"answer": "passages", "reduce": "partials"}
-"""The placeholder that is filled with the answers to sub-questions, by prompt."""
+"""The placeholder in each prompt that is filled with the answers to sub-questions."""
 
 _SUB_ANSWER_HEADING: Mapping[Language, str] = {
     "zh": "下面是事先根据资料对问题各部分作出的简短回答，供参考（引用时仍标资料编号）：",
@@ -36,28 +36,28 @@ _SUB_ANSWER_HEADING: Mapping[Language, str] = {
 
 @dataclass(slots=True)
 class AnswerContext:
-    """The state of one question, which the steps and modes share and fill.
+    """The state of one question, which the steps and modes share and extend.
 
     Attributes:
         engine: The engine with its settings.
         question: The question.
         language: The language of the prompts.
-        top_k: The number of results of the search. None means the retriever's own number.
+        top_k: The number of search results. If None, the retriever's own number.
         filters: The conditions of the search and of preset answers.
         min_score: Results with a lower score are ignored.
         notes: The notes of the answer.
-        searched: The searched query: the question, or the condensed question of a conversation.
+        searched: The search query: the question, or the condensed question of a conversation.
         candidates: The sources without numbers, best first.
         sources: The numbered passages in the prompts.
         omitted: The results that are not in the prompts.
         streamed: The streamed texts.
-        parser: Separates the answer's text from other parts of the model's output.
+        parser: The parser that separates the answer's text from other parts of the model's output.
         certain: Numbers of sources that the answer uses even without a citation.
         confidence: The model's confidence in the answer.
-        limits: Counts the model calls and limits their time.
+        limits: The object that counts the model calls and limits their time.
         answer: The complete answer.
         sub_answers: The answers to sub-questions, formatted for a prompt.
-        strategy_usage: The calls and tokens of the retriever's strategies.
+        strategy_usage: The number and tokens of model calls by the retriever's strategies.
     """
 
     engine: AnswerSettings
@@ -89,7 +89,7 @@ class AnswerContext:
         return prompt.fill(self.language, question=self.searched, **values)
 
     def use_sub_answers(self, parts: Sequence[SubResults]) -> None:
-        """Put the answers to sub-questions before the passages, in a quarter of the space.
+        """Put the answers to sub-questions before the passages, in up to a quarter of the space.
 
         The answers have no numbers, since only passages are cited.
         """
@@ -119,7 +119,7 @@ class AnswerContext:
         return self.engine.length(prompt) <= self.engine.prompt_limit
 
     def space(self, name: str) -> int:
-        """Return the maximum length of the passages in a prompt. Negative: no space."""
+        """Return the maximum length of the passages in a prompt. If negative, there is no space."""
         empty = self.passages_prompt(name, (), answer="")
         return self.engine.prompt_limit - self.engine.length(empty)
 
@@ -172,7 +172,7 @@ class AnswerContext:
     ) -> list[T | None]:
         """Run a function for each prompt in parallel.
 
-        A call whose model fails is noted, and its result is None.
+        If a model call fails, a note is added, and the result of the call is None.
 
         Raises:
             ModelError: If all parts fail.
@@ -200,7 +200,7 @@ class AnswerContext:
     def number_parts(self, has_space: Callable[[Source], bool]) -> list[Source]:
         """Number all candidates, and split their texts into parts that fit.
 
-        The parts of a source share its number. Sources without a fitting part are omitted.
+        The parts of a source share its number. Sources of which no part fits are omitted.
         """
         parts: list[Source] = []
         for candidate in self.candidates:
@@ -216,7 +216,7 @@ class AnswerContext:
     def build_answer(
         self, text: str, sources: Iterable[Source], answered: bool, notes: Iterable[str] = ()
     ) -> Answer:
-        """Return an answer with the recorded values, and a note on results without space."""
+        """Return an answer with the recorded values, and a note on results that did not fit."""
         all_notes = [*self.notes, *notes]
         if count := sum(omission.reason == "context_window" for omission in self.omitted):
             noun = "result was" if count == 1 else "results were"

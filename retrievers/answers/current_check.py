@@ -23,7 +23,7 @@ class SourceChanges:
     Attributes:
         changed: The cited sources whose text changed in the document.
         removed: The cited sources whose document was removed.
-        new: The results of a search now that the answer's search did not return.
+        new: The results of a new search that the answer's search did not return.
     """
 
     changed: tuple[Source, ...] = ()
@@ -40,7 +40,7 @@ def without_strategies(retriever: RetrieverProtocol) -> RetrieverProtocol:
     """Return a copy of a retriever that searches without a language model.
 
     Raises:
-        ValueError: If a retriever calls a model and is not a strategy around one retriever.
+        ValueError: If a retriever calls a model but is not a strategy around a single retriever.
     """
     inner = inner_retrievers(retriever)
     if getattr(retriever, "calls_model", False) or not (inner or _is_free(retriever)):
@@ -65,12 +65,12 @@ def compare_sources(
 
     Args:
         answer: The answer.
-        results: The results of the search now.
+        results: The results of the new search.
         retrievers: The retrievers of the answer. Documents outside their restrictions count as
             removed.
 
     Raises:
-        ValueError: If the retrievers search no graph.
+        ValueError: If the retrievers do not search a graph.
     """
     parts: list[object] = []
     for retriever in retrievers:
@@ -93,7 +93,7 @@ def compare_sources(
 def _documents_now(
     answer: Answer, retrievers: Sequence[object]
 ) -> dict[str, tuple[NodeGraph, Node]]:
-    """Return the documents of the cited sources that exist and are allowed, by their ids."""
+    """Return the cited sources' documents that still exist and are allowed, by id."""
     restrictions = [_restriction(retriever) for retriever in retrievers]
     allowed = parse_filters(all_of(RESTRICTION.get(), *restrictions))
     ids: dict[str, None] = {}
@@ -121,12 +121,12 @@ def _restriction(item: object) -> Filters | None:
 
 
 def _key(result: ScoredNode) -> tuple[str, str]:
-    """Return a key that stays equal if a text moves in its document."""
+    """Return a key that does not change if a text moves within its document."""
     return result.node.document_id, result.node.text
 
 
 def _exists(node: Node, graph: NodeGraph, document: Node) -> bool:
-    """Return whether the text of a node still exists: in its document, or as a generated node."""
+    """Return whether a node's text still exists, in its document or as a generated node."""
     if node.group == ROOT or node.start is not None:
         return node.text in document.text
     return any(other.text == node.text for other in graph.reader.existing_nodes([node.id]))

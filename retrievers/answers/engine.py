@@ -1,4 +1,4 @@
-"""A query engine: questions in, answers with sources out, complete or streamed."""
+"""A query engine, which answers questions with sources, completely or as a stream."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 DEFAULT_WINDOW = 16_000
-"""Tokens of a prompt and its answer, for models with an unknown context window."""
+"""The number of tokens of a prompt and its answer if a model's context window is unknown."""
 
 
 def window_of(llm: LLM) -> int:
@@ -77,36 +77,37 @@ class QueryEngine(PromptMixin):
 
     Modes:
 
-    - ``"stuff"``: one call with all passages that fit. Suits most questions.
-    - ``"refine"``: one call with the first passages that fit, then calls that improve the answer
-      with the next passages. Suits answers from many long passages. Calls are sequential.
+    - ``"stuff"``: one call with all passages that fit. This suits most questions.
+    - ``"refine"``: one call with the first passages that fit, then sequential calls that improve
+      the answer with the next passages. This suits answers from many long passages.
     - ``"map_reduce"``: one call per passage in parallel, then one call that combines the partial
-      answers. Faster than ``"refine"``, but with more calls.
+      answers. This is faster than ``"refine"``, but needs more calls.
     - ``"map_rerank"``: one call per passage in parallel. The answer with the highest confidence is
-      returned. Suits questions that a single passage answers.
+      returned. This suits questions that a single passage answers.
 
     Args:
-        retriever: A retriever, including strategies, or a graph: its default search.
+        retriever: A retriever, including strategies, or a graph, whose default search is used.
         llm: The language model, in any form that ``LLM`` accepts.
         mode: The mode.
-        qa: Question-answer pairs. A question of a pair is answered without a model call.
+        qa: Question-answer pairs. A question that occurs in a pair is answered without a model
+            call.
         prompts: Prompts by name that replace the prompts in ``engine.prompts``: ``"answer"``
             (stuff, first call of refine), ``"refine"``, ``"partial"`` and ``"reduce"``
-            (map_reduce), ``"rank"`` (map_rerank), ``"condense"``, and the text for users,
-            ``"not_found"``. Values are texts, or texts by language. A custom prompt should ask for
-            the marker NO_ANSWER (or 无答案), which sets ``Answer.answered``.
-        top_k: The number of results. None means the retriever's own number.
+            (map_reduce), ``"rank"`` (map_rerank) and ``"condense"``. ``"not_found"`` is the text
+            that users see if nothing is found. Values are texts, or texts by language. A custom
+            prompt should ask for the marker NO_ANSWER (or 无答案), which sets ``Answer.answered``.
+        top_k: The number of results. If None, the retriever's own number.
         max_tokens: Maximum number of tokens of the passages in a prompt; see ``BudgetResults``.
-            None: 1,600 tokens for the default search without ``top_k``, otherwise the space in the
-            context window.
+            If None, 1,600 tokens for the default search without ``top_k``, otherwise the space in
+            the context window.
         min_score: Results with a lower score are ignored. If no result remains, the model is not
             called, and the answer says that nothing was found. Scores of the default search are
-            between 0 and 1; start with 0.4 (docs/scores.md). If None, all results are used.
+            between 0 and 1. A good start is 0.4 (docs/scores.md). If None, all results are used.
         check: ``"quotes"`` checks the quotations and cited sentences of each answer, without a
             model call, and sets ``Answer.quotes`` and ``Answer.notes``. See ``check_quotes``.
-        context_window: Maximum length of a prompt and its answer, in the unit of ``length``. None:
-            the model's context window, or 16,000 tokens if the window is unknown. Results without
-            space are in ``Answer.omitted``, and ``Answer.notes`` has their number.
+        context_window: Maximum length of a prompt and its answer, in the unit of ``length``. If
+            None, the model's context window, or 16,000 tokens if the window is unknown. Results
+            that do not fit are in ``Answer.omitted``, and ``Answer.notes`` gives their number.
         num_output: The part of the context window that is reserved for the answer.
         history_window: Maximum length of the conversation in the prompt that condenses a question.
             The oldest pairs are left out.
@@ -116,8 +117,8 @@ class QueryEngine(PromptMixin):
             language.
         timeout: Seconds per model call. If None, the model's client decides.
         total_timeout: Seconds per question, including the search. For a stream, the time starts
-            with the first text. When the time is over, the answer so far is returned with a note.
-            Without an answer so far, and for a longer search, ``AnswerError`` is raised.
+            when the first text is read. When the time is over, the answer so far is returned with a
+            note. If there is no answer yet, or the search takes longer, ``AnswerError`` is raised.
 
     Raises:
         TypeError: If an argument has the wrong type.
@@ -225,7 +226,7 @@ class QueryEngine(PromptMixin):
             history: The earlier conversation, oldest first: pairs ``(question, answer)``, or
                 messages ``{"role": "user", "content": ...}``. The model rewrites the question so
                 that it makes sense without the conversation.
-            top_k: The number of results. None means the engine's number.
+            top_k: The number of results. If None, the engine's number.
             filters: Conditions on metadata, for the retriever and for preset answers.
 
         Raises:
@@ -255,11 +256,11 @@ class QueryEngine(PromptMixin):
         top_k: int | None = None,
         filters: Filters | None = None,
     ) -> AnswerStream:
-        """Return an iterator over the answer's text. Arguments: see ``query``.
+        """Return an iterator over the answer's text. The arguments are those of ``query``.
 
-        ``astream`` is the same method, for ``async for``. The last model call is streamed. A
-        preset answer and the answer of ``"map_rerank"`` are one part. If the model fails in the
-        middle, the stream raises ``AnswerError``, and ``stream.answer`` has the text up to the
+        ``astream`` is the same method, for ``async for``. The last model call is streamed. A preset
+        answer and an answer in the mode ``"map_rerank"`` arrive in one part. If the model fails
+        midway, the stream raises ``AnswerError``, and ``stream.answer`` contains the text up to the
         failure.
         """
         return AnswerStream(*self._plan(question, history, top_k, filters))
@@ -278,13 +279,13 @@ class QueryEngine(PromptMixin):
 
         Cited texts are compared with their documents. A text that only moved is unchanged. One
         search with the answer's query, ``top_k``, ``filters`` and ``min_score`` finds new results.
-        This search uses a strategy's inner retriever. Preset answers need no search.
+        For a strategy, this search uses the inner retriever. Preset answers need no search.
 
         Args:
             answer: An answer of this engine, possibly from ``Answer.from_dict``.
 
         Raises:
-            ValueError: If the retriever searches no graph, or needs a language model.
+            ValueError: If the retriever does not search a graph, or needs a language model.
 
         Example:
             >>> from nodekin.nodegraph import Document, NodeGraph

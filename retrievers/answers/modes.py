@@ -26,7 +26,7 @@ from .sources import cut, shorten
 async def stuff(context: AnswerContext) -> FinalAnswer:
     """Answer from the best passages that fit, in one model call.
 
-    A passage without space is omitted, but shorter passages after it may fit. A passage that is
+    A passage that does not fit is omitted, but shorter passages after it may fit. A passage that is
     too long for any prompt is truncated around its best match.
     """
     prompt = await work(_pack_sources, context)
@@ -61,7 +61,7 @@ def _pack_sources(context: AnswerContext) -> str:
 async def refine(context: AnswerContext) -> FinalAnswer:
     """Answer from the first passages that fit, then improve the answer with the next passages.
 
-    After a failed call, a note is added and the next passages follow.
+    If a call fails, a note is added, and the next passages are tried.
 
     Raises:
         ModelError: If all calls fail, or if the last call fails after a part of its answer was
@@ -92,7 +92,7 @@ async def refine(context: AnswerContext) -> FinalAnswer:
 
 
 def _parts_to_refine(context: AnswerContext) -> list[Source]:
-    """Return all passages in parts that fit, with a third of the space for an earlier answer."""
+    """Return all passages in parts that fit, leaving a third of the space for an earlier answer."""
     engine = context.engine
     limit = engine.prompt_limit - max(0, context.space("refine")) // 3
 
@@ -134,8 +134,9 @@ def _pack_parts(
 async def map_reduce(context: AnswerContext) -> FinalAnswer:
     """Answer from each passage separately, and combine the partial answers.
 
-    Partial answers that do not fit into one prompt are combined in groups first. A single partial
-    answer is the answer. If the model cannot combine them, the answer contains all of them.
+    Partial answers that do not fit into one prompt are first combined in groups. A single partial
+    answer becomes the answer. If the model cannot combine the partial answers, the answer contains
+    all of them.
 
     Raises:
         ModelError: If all calls for passages fail, or the last call fails after a part of its
@@ -170,18 +171,18 @@ def _single_prompts(context: AnswerContext, name: str) -> tuple[list[Source], li
 async def _ask_all(
     context: AnswerContext, prompts: Iterable[str], names: Sequence[str]
 ) -> list[str]:
-    """Return the answers to several prompts, in parallel. Failures are noted."""
+    """Ask several prompts in parallel, and return the answers. Failures become notes."""
     answers = await context.gather(context.ask, prompts, names)
     return [answer.text for answer in answers if answer is not None and answer.answered]
 
 
 def _may_join(context: AnswerContext, texts: Sequence[str]) -> bool:
-    """Return whether partial answers can be in one prompt. Two answers always can."""
+    """Return whether partial answers may share a prompt. Two answers always may."""
     return len(texts) == 2 or context.is_short(_reduce_prompt(context, texts))
 
 
 def _group_partials(context: AnswerContext, partials: Sequence[str]) -> list[list[str]]:
-    """Return partial answers in groups that fit into a prompt. The last may be a single answer."""
+    """Return partial answers in groups that fit into a prompt. The last group may be one answer."""
 
     def has_space_twice(text: str) -> bool:
         return context.is_short(_reduce_prompt(context, [text, text]))
@@ -220,8 +221,8 @@ RankedAnswer = tuple[FinalAnswer, float | None]
 async def map_rerank(context: AnswerContext) -> FinalAnswer:
     """Answer from each passage separately, and choose the answer with the highest confidence.
 
-    Of equal answers, the answer from the better passage wins. Answers without a confidence rank
-    last.
+    If the confidence is equal, the answer from the better passage wins. Answers without a
+    confidence rank last.
 
     Raises:
         ModelError: If all calls fail.
@@ -256,7 +257,7 @@ async def map_rerank(context: AnswerContext) -> FinalAnswer:
 
 
 def parse_ranked_answer(answer: str) -> RankedAnswer:
-    """Parse an answer and its confidence, in JSON or in lines.
+    """Parse an answer and its confidence from JSON or from lines.
 
     Raises:
         ValueError: If the answer is empty.

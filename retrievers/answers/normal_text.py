@@ -1,4 +1,4 @@
-"""The normal form of texts, in which quotations are searched."""
+"""The normal form of texts, in which quotations are searched for."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REMOVED = re.compile(f"[{_INVISIBLE}]+")
 
 _COMBINING = "\u0300-\u036f\u0653-\u0655\u3099\u309a"
 
-_RAISED = "²³¹⁰⁴-⁹₀-₉"  # superscripts and subscripts, which do not continue a number
+_RAISED = "²³¹⁰⁴-⁹₀-₉"  # superscripts and subscripts do not continue a number
 
 _LETTER = rf"[^\W\d_{UNSPACED}]"
 
@@ -58,7 +58,7 @@ _MULTIPLIERS = "十百千万亿萬億拾佰仟"
 
 NUMERALS = f"〇零一二三四五六七八九两兩壹贰叁肆伍陆柒捌玖{_MULTIPLIERS}"
 
-# With its sign, groups of three digits ("10 000"), decimals or a fraction.
+# A number with its sign, groups of three digits ("10 000"), decimals or a fraction.
 NUMBER = (
     rf"(?:(?<![^\W{UNSPACED}])(?<!\d[{UNSPACED}])(?<![).])[-+−－–±.]|百分之)?"
     r"(?:(?<!\d)\d{1,3}(?:[ \u00a0\u2009\u202f'’]\d{3})+(?!\d)(?:[.,]\d+)?"
@@ -79,7 +79,7 @@ def _normal(unit: str) -> str:
 
 
 class NormalText:
-    """A text with its normal form, and the mapping from positions in the form to the text.
+    """A text, its normal form, and the mapping from positions in this form to the text.
 
     The normal form ignores case, width, and the kinds of quotation marks and dashes. Superscript
     digits become plain digits, except after a digit ("10⁶"). White space between words becomes one
@@ -120,12 +120,12 @@ class NormalText:
 
     @cached_property
     def terms(self) -> frozenset[str]:
-        """The words, and the pairs of Chinese characters."""
+        """The words and the pairs of Chinese characters."""
         tokens = TOKEN.findall(self.normalized)
         pairs = [first + second for first, second in pairwise(tokens)]
         unspaced = [pair for pair in pairs if len(pair) == 2 and is_unspaced(pair)]
         return frozenset([*(token for token in tokens if len(token) > 1), *unspaced])
 
     def span(self, start: int, stop: int) -> tuple[int, int]:
-        """Return the span in the text of a non-empty part of the normal form."""
+        """Return the span of the text that a non-empty part of the normal form comes from."""
         return self._spans[start][0], self._spans[stop - 1][1]

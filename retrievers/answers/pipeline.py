@@ -1,4 +1,4 @@
-"""The steps from a question to an answer: preset answers, condense, retrieve, ask, cite."""
+"""The steps from a question to an answer: condensing, retrieval, model call, citations."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def answer_question(context: AnswerContext, pairs: Sequence[Pair]) -> Answ
     """Return the answer to a question.
 
     Args:
-        context: The state of the question. A stream reads its fields while they are filled.
+        context: The state of the question. A stream reads its fields while the steps fill them.
         pairs: The earlier conversation.
 
     Raises:
@@ -76,7 +76,7 @@ async def _steps(context: AnswerContext, pairs: Sequence[Pair]) -> Answer:
             return preset
         results = await answer_results(context, context.engine.retriever)
     if results and context.engine.language is None:
-        # For a question without words, the corpus decides.
+        # If a question has no words, the corpus decides.
         context.language = language_of(question, language_of(results[0].node.text))
     context.notes += _variant_notes(results)
     names = PASSAGE_PROMPTS[context.engine.mode]
@@ -98,7 +98,7 @@ async def _steps(context: AnswerContext, pairs: Sequence[Pair]) -> Answer:
 async def answer_results(
     context: AnswerContext, retriever: RetrieverProtocol
 ) -> Sequence[ScoredNode]:
-    """Return the results for an answer."""
+    """Return the search results for an answer."""
     with start_span("retrieve", queries=[context.searched]) as span:
         observer = OutcomeObserver()
         with observe(observer):
@@ -139,7 +139,7 @@ async def _retrieved(context: AnswerContext, retriever: RetrieverProtocol) -> Re
 
 
 def _variant_notes(results: Iterable[ScoredNode]) -> Iterable[str]:
-    """Return the different notes on the variants of the question that found results."""
+    """Return the distinct notes on the variants of the question that found results."""
     notes: dict[str, None] = {}
     for result in results:
         for match in result.evidence:

@@ -26,7 +26,7 @@ from ..validation import check_number, check_top_k
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_CANDIDATES = 10  # results of a search for a preset answer
+_CANDIDATES = 10  # results of the search for a preset answer
 
 _EXACT = "exact match"
 
@@ -41,7 +41,7 @@ class PresetAnswer:
         question: The question of the pair.
         answer: The answer of the pair.
         score: Similarity of the question and the query, at most 1.
-        exact: Whether both are equal except for case, spaces and punctuation.
+        exact: Whether the question and the query are equal except for case, spaces and punctuation.
         result: The node of the pair, with evidence.
     """
 
@@ -55,28 +55,32 @@ class PresetAnswer:
 class QaRetriever(BaseRetriever):
     """A retriever of question-answer pairs, which also returns preset answers.
 
-    The group is made by ``LLMExtractor(llm, "qa")``, or its nodes have a question as the text and
-    an answer in ``metadata["answer"]``. Without this field, a content that differs from the text
-    is the answer.
+    The group is made by ``LLMExtractor(llm, "qa")``, or the text of its nodes is a question, and
+    the answer is in ``metadata["answer"]``. Without this field, the content is the answer if it
+    differs from the text.
 
-    - ``retrieve`` returns pairs like any retriever. Their content has question and answer.
-    - ``answer`` returns the answer to an equal question (except for case, spaces and punctuation;
-      no model is called), or to a question with a similarity of ``min_score`` or more.
+    - ``retrieve`` returns pairs like any retriever. Their content contains the question and the
+      answer.
+    - ``answer`` returns the answer to the same question (apart from case, spaces and punctuation;
+      no model is called), or to a question whose similarity is at least ``min_score``.
     - ``recommend`` returns similar questions with a lower similarity.
 
     Args:
         graph: A node graph, or several graphs that are searched as one.
         group: The group of pairs.
-        similarity: See ``Retriever``. Defaults to ``"bm25"``, with ``embed_keys`` to ``"cosine"``.
-        min_score: Minimum similarity of a query and a question for a preset answer. For
-            embeddings the cosine: 0.9 suits models with widely spread cosines; for models that
-            give 0.8 to unrelated texts (E5), use 0.97 or more. For other similarities Dice's
-            coefficient of the terms, including question words. Above 1: equal questions only.
+        similarity: See ``Retriever``. Defaults to ``"bm25"``, or to ``"cosine"`` with
+            ``embed_keys``.
+        min_score: Minimum similarity of a query and a question for a preset answer. For embeddings,
+            this is the cosine: 0.9 suits models with widely spread cosines. For models that give
+            unrelated texts 0.8 (E5), use 0.97 or more. For other similarities, it is Dice's
+            coefficient of the terms, including question words. A value above 1 accepts only equal
+            questions.
         top_k: The number of pairs that ``retrieve`` returns.
         embed_keys: The embeddings to search. See ``Retriever``.
-        filters: Conditions on metadata, for all three methods.
-        output_format: The results of a call: None (scored nodes), ``"content"`` or ``"dict"``.
-        join: Join contents to one text: True with line breaks, or the separator.
+        filters: Conditions on metadata, which apply to all three methods.
+        output_format: The format of a call's results: None (scored nodes), ``"content"`` or
+            ``"dict"``.
+        join: The separator that joins contents into one text, or True for line breaks.
 
     Raises:
         UnknownGroupError: If a graph has no such group.
@@ -84,7 +88,8 @@ class QaRetriever(BaseRetriever):
         ValueError: If a name is unknown, or a number is out of range.
 
     Source:
-        QAnything answers from a pair at 0.9 and above, and from an exact match without a model.
+        QAnything answers from a pair with a similarity of at least 0.9, and from an exact match
+        without calling a model.
 
     Example:
         >>> from nodekin.nodegraph import Node, NodeGraph
@@ -164,7 +169,7 @@ class QaRetriever(BaseRetriever):
     def recommend(
         self, query: str, top_k: int = 3, *, filters: Filters | None = None
     ) -> list[ScoredNode]:
-        """Return unique similar questions, with a similarity below ``min_score``.
+        """Return unique similar questions whose similarity is below ``min_score``.
 
         Args:
             query: The question.
@@ -185,7 +190,7 @@ class QaRetriever(BaseRetriever):
                 rated = self._with_similarity(query, results)
                 pairs = [(r, s) for r, s in rated if s >= self.min_score and answer_of(r.node)]
                 if pairs:
-                    best, score = max(pairs, key=itemgetter(1))  # on ties, the first pair
+                    best, score = max(pairs, key=itemgetter(1))  # the first pair wins ties
                     pair = replace(with_answer(best), score=score)
                     said = answer_of(best.node)
                     preset = PresetAnswer(best.node.text, said or "", score, False, pair)
@@ -226,7 +231,7 @@ class QaRetriever(BaseRetriever):
     def _with_similarity(
         self, query: str, results: Iterable[ScoredNode]
     ) -> Iterable[tuple[ScoredNode, float]]:
-        """Return the results with the similarity of their question and the query."""
+        """Return the results with the similarity of their question to the query."""
         if self.inner.similarity.mode == "embedding":
             return [(result, result.score) for result in results]
         analyze = getattr(self.inner.similarity, "analyzer", None) or TextAnalyzer()
@@ -235,7 +240,7 @@ class QaRetriever(BaseRetriever):
 
 
 def overlap(several: Iterable[str], others: Iterable[str]) -> float:
-    """Return Dice's coefficient of two bags of terms: twice the common terms, by all terms.
+    """Return Dice's coefficient of two bags of terms: twice the common terms over all terms.
 
     Example:
         >>> overlap(["what", "is", "tea"], ["what", "is", "ice"])
@@ -263,7 +268,7 @@ def answer_of(node: Node) -> str | None:
 
 
 def with_answer(result: ScoredNode) -> ScoredNode:
-    """Return a result whose content has the question and the answer."""
+    """Return a result whose content is the question and the answer."""
     node = result.node
     answer = answer_of(node)
     if answer is None or node.content != node.text:

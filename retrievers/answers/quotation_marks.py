@@ -33,7 +33,7 @@ QUOTATION = re.compile(
     rf"|(?<!{_LATIN})»((?:{_SAME_PARAGRAPH}[^«»])+)«(?!{_LATIN})"
     rf'|(?<!{_LATIN})"(?=\S)((?:{_SAME_PARAGRAPH}[^"])+)(?<=\S)"(?!{_LATIN})'
     rf"|(?<!{_LATIN})‘{_NO_ELISION}((?:{_SAME_PARAGRAPH}[^‘’]|{_APOSTROPHE})+)’(?!{_LATIN})"
-    # Marks of two kinds around one quotation.
+    # Two kinds of marks around one quotation.
     rf"|[“„‟]((?:{_SAME_PARAGRAPH}[^“”„‟\"＂])+)[\"＂]"
     rf'|(?<!{_LATIN})["＂](?=\S)((?:{_SAME_PARAGRAPH}[^"“”＂])+)(?<=\S)[”“＂](?!{_LATIN})'
     rf"|(?<!{_LATIN})”(?=\S)((?:{_SAME_PARAGRAPH}[^“”])+)(?<=\S)”(?!{_LATIN})"
@@ -42,7 +42,7 @@ QUOTATION = re.compile(
     rf"|‚((?:{_SAME_PARAGRAPH}[^‚‘’]|’(?={_LATIN}))+)[‘’](?!{_LATIN})"
     rf"|(?<!{_LATIN})'(?=\S){_NO_ELISION}((?:{_SAME_PARAGRAPH}[^']|{_APOSTROPHE}){{3,}})"
     rf"(?<=\S)'(?!{_LATIN})"
-    # Wide marks, and the marks of typesetting and HTML.
+    # Wide marks, and marks from typesetting and HTML.
     rf"|＇((?:{_SAME_PARAGRAPH}[^＇])+)＇|｢((?:{_SAME_PARAGRAPH}[^｢｣])+)｣"
     rf"|〝((?:{_SAME_PARAGRAPH}[^〝〞〟])+)[〞〟]|``((?:{_SAME_PARAGRAPH}[^`'])+)''"
     rf"|<q>((?:{_SAME_PARAGRAPH}[^<])+)</q>|&quot;((?:{_SAME_PARAGRAPH}[^&])+)&quot;"

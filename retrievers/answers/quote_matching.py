@@ -18,7 +18,7 @@ ELISION = re.compile(r"[\[(（［【]?\s?(?:\.{3,}|\.(?:\s\.){2,}|…+|⋯+)\s?[
 
 _MAX_ELIDED = 2_000  # characters of an elision
 
-_MIN_PART = 8  # half words or Chinese characters of a part in another sentence
+_MIN_PART = 8  # minimum ``_units`` of a part in a different sentence
 
 _MIN_SHARE = 0.4  # minimum share of a quotation's words in the nearest sentence
 
@@ -42,12 +42,13 @@ class QuoteMatch:
     """The text and the spans of a quotation.
 
     Attributes:
-        text: The index of the text with the quotation.
+        text: The index of the text that contains the quotation.
         exact: Whether the text contains the quotation literally. Otherwise case, width, spaces,
-            quotation marks, hyphens or outer punctuation differ, or the quotation has an ellipsis.
+            quotation marks, hyphens or outer punctuation differ, or the quotation contains an
+            ellipsis.
         spans: One span, or one span per part of a quotation with ellipses.
         shortened: Whether an ellipsis leaves out a part of a sentence. The part may be a negation
-            or a unit, so a reader has to compare the quotation with the text.
+            or a unit, so the quotation must be compared with the text.
     """
 
     text: int
@@ -82,7 +83,7 @@ class QuoteIndex:
         self._normal: dict[int, NormalText] = {}
 
     def find(self, quote: str, first: Iterable[int] = ()) -> QuoteMatch | None:
-        """Return the text and the spans of a quotation, or None if no text has its words.
+        """Return the text and the spans of a quotation, or None if no text contains its words.
 
         Args:
             quote: The quotation without quotation marks.
@@ -114,9 +115,9 @@ class QuoteIndex:
     def nearest(self, quote: str) -> tuple[int, Span] | None:
         """Return the index of a text and the span of its sentence that is most similar.
 
-        The text with most words of the quotation is chosen first, then the sentence. Of equal
-        sentences, the shortest is returned. None means that no sentence has enough words of the
-        quotation.
+        The text with the most words of the quotation is chosen first, then the sentence. Among
+        equal sentences, the shortest is returned. None means that no sentence contains enough words
+        of the quotation.
         """
         terms = NormalText(quote).terms
         shared = [len(terms & self._normal_text(at).terms) for at in range(len(self.texts))]
@@ -145,7 +146,7 @@ def _inner_form(text: str) -> str:
 
 
 def _units(part: str) -> int:
-    """Return the size of a part in half words or Chinese characters."""
+    """Return the size of a part. A word counts 2, and a Chinese character counts 1."""
     return sum(len(token) if is_unspaced(token) else 2 for token in TOKEN.findall(part))
 
 
@@ -158,7 +159,7 @@ def _inner(text: str) -> str:
 
 
 def _occurrences(part: str, text: str, start: int = 0) -> Iterator[Span]:
-    """Yield the spans of a part in a text, from an offset on."""
+    """Yield the spans of a part in a text, starting from an offset."""
     if not part:
         return
     at = text.find(part, start)
@@ -208,7 +209,7 @@ def _cuts_number(text: str, at: int) -> bool:
 def _find_in_order(parts: Sequence[str], source: NormalText) -> list[Span]:
     """Return the spans of the parts around ellipses, in order.
 
-    The result is empty if a part is missing, or if the gaps are unfair.
+    The result is empty if a part is missing, or if a gap is not acceptable (``_is_fair``).
     """
     missing = [part for part in parts if part not in source.normalized]
     if missing or len(parts) < 2:
@@ -236,7 +237,7 @@ def _find_in_order(parts: Sequence[str], source: NormalText) -> list[Span]:
 def _is_fair(before: str, elided: str, behind: str) -> bool:
     """Return whether an ellipsis may leave out a text between two parts.
 
-    Short parts occur anywhere, so they must be in one sentence.
+    Short parts occur anywhere, so both parts must then be in one sentence.
     """
     sentences = sentence_spans(elided)
     if len(sentences) < 2:

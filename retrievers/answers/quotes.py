@@ -38,12 +38,12 @@ _NO_CLAIM = re.compile(r"\s*(?:#|\||>)|.*[:：?？][*_\"”」]{0,4}\Z", re.S)
 
 
 def check_quotes(answer: Any, evidence: Iterable[Any] | None = None) -> Answer:
-    """Find the quotations and cited sentences of an answer in its sources, without a model.
+    """Find an answer's quotations and cited sentences in its sources, without a model.
 
-    A quotation with another number, or without a negation of the source, is not found. Wrong
+    A quotation is not found if a number differs from the source, or a negation is missing. Wrong
     quotations, sentences without a citation, and citations of missing sources become notes.
 
-    ``QueryEngine(check="quotes")`` calls this function for each answer. It is also a step of a
+    ``QueryEngine(check="quotes")`` calls this function for each answer. It can also be a step of a
     LangChain chain (``chain | check_quotes``).
 
     Args:
@@ -112,7 +112,7 @@ def _checked(statement: CheckedQuote, index: QuoteIndex, sources: Sequence[Sourc
 
 
 def _span_node(source: Source, span: Span) -> Node:
-    """Return a part of a source as a node with its position in the document."""
+    """Return a part of a source as a node with a position in the document."""
     node = source.result.node
     text = source.text[slice(*span)]
     first = _start_of(source)
@@ -176,7 +176,7 @@ def _uncited_note(sentences: Sequence[str], language: Language) -> str:
 def find_statements(text: str) -> tuple[list[CheckedQuote], list[Span], str]:
     """Return the unchecked quotations and cited sentences, all sentences, and the text to search.
 
-    Code and block quotations are blank in the text to search.
+    Code and block quotations are blanked in the text to search.
 
     Example:
         >>> statements, _, _ = find_statements("He says “no” [1]. She agrees. [2] It rains.")
@@ -197,7 +197,7 @@ def find_statements(text: str) -> tuple[list[CheckedQuote], list[Span], str]:
 
 
 def _blanked(code: re.Match[str]) -> str:
-    """Return spaces of the same length, with the line breaks."""
+    """Return spaces of the same length. Line breaks are kept."""
     return re.sub(r"[^\n]", " ", code[0])
 
 
@@ -207,14 +207,14 @@ def _without_lines(block: re.Match[str]) -> str:
 
 
 class _Quotation(NamedTuple):
-    """The span of a quotation with its marks, and the span between the marks."""
+    """The spans of a quotation, with its marks and without them."""
 
     outer: Span
     inner: Span
 
 
 def _find_quotations(masked: str) -> list[_Quotation]:
-    """Return the quotations with words, in order."""
+    """Return the quotations that contain words, in order."""
     quotations: list[_Quotation] = []
     for match in QUOTATION.finditer(masked):
         group = match.lastindex or 0
@@ -248,7 +248,7 @@ def _sentence_statements(
 def _block_statements(
     text: str, masked: str, sentences: Sequence[Span], blocks: Sequence[Span]
 ) -> Iterator[CheckedQuote]:
-    """Yield the block quotations, which the sentence before them may cite."""
+    """Yield the block quotations. Their citation may be in the sentence before them."""
     for start, stop in blocks:
         block = _ATTRIBUTION.sub("", _BLOCK_MARK.sub("", text[start:stop])).strip()
         plain = _CITED.sub("", block).strip()
@@ -259,7 +259,7 @@ def _block_statements(
 
 
 def _find_sentences(masked: str, quotations: Sequence[_Quotation]) -> list[Span]:
-    """Return the sentences with the citations after them. Quotations are not split."""
+    """Return the sentences, each with the citations after it. Quotations are not split."""
     starts = [quotation.outer[0] for quotation in quotations]
     sentences: list[Span] = []
     for start, stop in sentence_spans(masked):
@@ -286,7 +286,7 @@ def _uncited(text: str, masked: str, sentences: Iterable[Span]) -> list[str]:
     """Return the sentences without a citation, except headings, tables and questions."""
     uncited = []
     for start, stop in sentences:
-        sentence = masked[start:stop]  # code is blank here, but not in the note
+        sentence = masked[start:stop]  # code is blanked here, but not in the note
         is_claim = not _NO_CLAIM.match(sentence) and not CITATION.search(sentence)
         if is_claim and len(re.findall(rf"[{UNSPACED}]|\w+", sentence)) > 1:
             uncited.append(_ITEM.sub("", text[start:stop]).strip())
@@ -294,7 +294,7 @@ def _uncited(text: str, masked: str, sentences: Iterable[Span]) -> list[str]:
 
 
 def draft_quotes(text: str) -> list[str]:
-    """Return the quotations of a draft. Without quotations: the sentences without citations.
+    """Return the quotations in a draft, or else its sentences without their citations.
 
     Example:
         >>> draft_quotes("He says “no” [1]."), draft_quotes("It rains. [1]")
@@ -310,7 +310,7 @@ _LEADING_WORDS = re.compile(rf"[^\[【［]*?(?:(?i:{CITATION.pattern})\s*)+")
 
 
 def _start_of(source: Source) -> int | None:
-    """Return the start of a source's text in its document. None means unknown."""
+    """Return the start of a source's text in its document, or None if it is unknown."""
     nodes = [result.node for result in source.results]
     starts = [0 if node.group == ROOT else node.start for node in nodes]
     known = [start for start in starts if start is not None]

@@ -1,4 +1,4 @@
-"""Merge, title, number and cut the passages for a prompt."""
+"""Merge, title, number and truncate the passages for a prompt."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ _MAX_TITLE = 120  # characters
 
 
 def passage_title(node: Node) -> str:
-    """Return the title of a node's passage: title, headings and page, or the name of the file.
+    """Return a title for a node's passage: title, headings and page, or the file name.
 
-    Metadata of LangChain's and LlamaIndex's loaders and splitters is supported: ``source`` (a path
-    or an address), ``file_path``, ``Header 1``. A heading at the start of the passage is left out.
+    Metadata from the loaders and splitters of LangChain and LlamaIndex is supported: ``source`` (a
+    path or an address), ``file_path``, ``Header 1``. A heading at the start of the passage is left
+    out.
 
     Example:
         >>> passage_title(Node("Unfermented.", {"title": "Tea", "headings": ["Sorts", "Green"]}))
@@ -47,7 +48,7 @@ def passage_title(node: Node) -> str:
 
 
 def format_sources(sources: Iterable[Source]) -> QuotedText:
-    """Return passages in the form of a prompt.
+    """Return passages in the form that prompts use.
 
     Example:
         >>> from nodekin.retrievers import ScoredNode
@@ -85,7 +86,7 @@ def _part_fits(has_space: Callable[[Source], bool], source: Source, text: str) -
 
 
 def _match_offset(source: Source) -> int:
-    """Return the offset of the best match in a source's text. 0 means unknown."""
+    """Return the offset of the best match in a source's text, or 0 if it is unknown."""
     nodes = [result.node for result in source.results]
     starts = [node.start for node in nodes if node.start is not None]
     match = source.result.best_match
@@ -101,11 +102,11 @@ def merge_results(
     """Return the sources of results, best first, and the results without new text.
 
     Overlapping spans of a document become one source at the rank of the best result, if a prompt
-    has space for the source. Results without text, and results whose text equals a better result
-    or is contained in a better result, are omitted.
+    has space for the source. A result is omitted if it has no text, or if its text equals the text
+    of a better result or is contained in it.
 
     Args:
-        results: Best first.
+        results: The results, best first.
         has_space: Whether a prompt has space for a source.
     """
     omitted: list[OmittedResult] = []
@@ -141,9 +142,9 @@ PlacedSource = tuple[Source, tuple[int, str, int, int] | None]
 def _union_with_another(
     placed: Sequence[PlacedSource], at: int, has_space: Callable[[Source], bool]
 ) -> tuple[int, int, PlacedSource] | None:
-    """Return the ranks of two overlapping sources, and their union, if a prompt has space for it.
+    """Return the ranks of two overlapping sources and their union, if a prompt has space for it.
 
-    The union has the result of the better source.
+    The union keeps the result of the better source.
     """
     for other in range(len(placed)):
         better, worse = sorted((at, other))
@@ -162,7 +163,7 @@ def _union_with_another(
 
 
 def _place_of(node: Node) -> tuple[int, str, int, int] | None:
-    """Return the place of a node. None means that its content is not a part of a document."""
+    """Return the place of a node, or None if its content is not a part of a document."""
     if node.start is None or node.end is None or not node.document_id:
         return None
     is_span = node.content == node.text and node.end - node.start == len(node.text)
@@ -172,7 +173,7 @@ def _place_of(node: Node) -> tuple[int, str, int, int] | None:
 
 
 LengthCheck = Callable[[str], bool]
-"""Returns whether a text is short enough."""
+"""A function that returns whether a text is short enough."""
 
 
 def cut(text: str, is_short: LengthCheck, at: int = 0) -> str:
@@ -210,7 +211,7 @@ def cut(text: str, is_short: LengthCheck, at: int = 0) -> str:
 
 
 def split(text: str, is_short: LengthCheck) -> list[str]:
-    """Split a text into parts that are short enough, if possible at the ends of sentences.
+    """Split a text into parts that are short enough, at sentence ends if possible.
 
     The parts contain the whole text except white space between them. They end early if a single
     character is too long.
@@ -227,13 +228,13 @@ def split(text: str, is_short: LengthCheck) -> list[str]:
 
 
 def _beginning(text: str, is_short: LengthCheck) -> str:
-    """Return the beginning of a sentence, if possible up to the end of a word."""
+    """Return the beginning of a sentence, up to the end of a word if possible."""
     length = _largest(lambda n: is_short(text[:n]), len(text))
     if not length or not is_short(text[:length]):
         return ""
     for end in range(length, max(length // 2, length - 40), -1):
         if text[end - 1 : end + 1].isascii() and text[end - 1 : end + 1].isalnum():
-            continue  # inside a word of letters
+            continue  # inside a word
         if is_short(text[:end].rstrip()) and text[:end].strip():
             return text[:end].rstrip()
     return text[:length]

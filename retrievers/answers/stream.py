@@ -29,9 +29,10 @@ class AnswerStream(Iterator[str], AsyncIterator[str]):
 
     @property
     def answer(self) -> Answer:
-        """The answer. Before the end, and after a failure, the answer so far.
+        """The answer. Before the end and after a failure, this is the answer so far.
 
-        ``sources`` is complete with the first text. ``cited`` of a source is set at the end.
+        ``sources`` is complete when the first text arrives. ``cited`` is set for each source at the
+        end.
         """
         return self._context.current_answer()
 

@@ -24,7 +24,7 @@ from ..indexes.array_files import Arrays, checked
 from ..indexes.synced_index import SyncedIndex
 from .link_names import Run, names_in, runs_of
 
-_MIN_PASSAGES = 2  # minimum number of passages of an entity that is no title
+_MIN_PASSAGES = 2  # minimum number of passages of an entity that is not a title
 
 MAX_PASSAGES_PER_ENTITY = 100
 """Names that more passages mention are not entities."""

@@ -1,4 +1,4 @@
-"""Rerank results with a cross-encoder: a model that scores pairs of a query and a passage."""
+"""Rerank results with a cross-encoder, a model that scores pairs of a query and a passage."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from ..validation import parameters_of
 
 _PAIR_METHODS = ("predict", "score", "compute_score")  # of sentence-transformers and others
 
-_LOCKS: dict[int, threading.RLock] = {}  # by the ids of models
+_LOCKS: dict[int, threading.RLock] = {}  # by model id
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +43,12 @@ class CrossEncoder:
     """The functions and limits of a cross-encoder.
 
     Attributes:
-        score: Scores passages for a query: one number per passage, higher is better.
+        score: A function that scores passages for a query: one number per passage, higher is
+            better.
         ascore: Async version of ``score``. If None, ``score`` runs in a thread.
         max_tokens: Maximum number of tokens of a pair. None means unknown.
-        lengths: Counts the tokens of texts with the model's tokenizer. None means no tokenizer.
+        lengths: A function that counts the tokens of texts with the model's tokenizer. None means
+            no tokenizer.
         special_tokens: Number of tokens that the model adds to a pair.
     """
 
@@ -63,10 +65,10 @@ def as_cross_encoder(model: Any) -> CrossEncoder:
     A model is one of:
 
     - an object with ``rerank(query, texts)`` that returns scores, and optionally the async version
-      ``arerank``: for example ``RerankEndpoint`` of nodekin.adapters or a model of fastembed
-    - an object with a method for pairs of query and passage: ``predict(pairs)`` of
-      sentence-transformers, ``score(pairs)`` of LangChain or ``compute_score(pairs)`` of
-      FlagEmbedding
+      ``arerank``: for example ``RerankEndpoint`` from nodekin.adapters or a fastembed model
+    - an object with a method for pairs of a query and a passage: ``predict(pairs)``
+      (sentence-transformers), ``score(pairs)`` (LangChain) or ``compute_score(pairs)``
+      (FlagEmbedding)
     - a function from a query and a list of passages to their scores
 
     Raises:
@@ -102,7 +104,7 @@ def as_cross_encoder(model: Any) -> CrossEncoder:
 
 
 def _pair_model(model: Any, method: str) -> CrossEncoder:
-    """Return a model for pairs as a cross-encoder, with its limit and tokenizer if available."""
+    """Return a pair model as a cross-encoder, with its limit and tokenizer if available."""
     names = ("max_seq_length", "max_length")  # ``max_length`` before version 6
     limits = [getattr(model, name, None) for name in names]
     limit = next((n for n in limits if type(n) is int and n <= 1_000_000), None)
@@ -184,16 +186,16 @@ def _as_float(value: Any) -> float:
 def passage_windows(text: str, limit: int, overlap: int, measure: Measure) -> list[Span]:
     """Return the spans (start, end) of the windows of a text that is longer than the limit.
 
-    A window consists of whole sentences. A sentence longer than the limit is split at clauses, then
-    at words, then at any character, into parts no longer than the overlap. White space at the ends
-    of a window is left out.
+    A window consists of whole sentences. A sentence that is longer than the limit is split at
+    clauses, words or, failing that, any character, into parts that are no longer than the overlap.
+    White space at the ends of a window is left out.
 
     Args:
         text: The passage.
-        limit: Maximum length of a window. A single character may be longer.
+        limit: Maximum length of a window, unless a single character is longer.
         overlap: Maximum length of the text shared by two adjacent windows, in whole sentences or
             parts of long sentences.
-        measure: Measures a span of the text. The length should grow with the span.
+        measure: A function that measures a span of the text. The length should grow with the span.
     """
     parts: list[Span] = []
     for sentence in sentence_spans(text):
@@ -208,7 +210,7 @@ _BREAK = re.compile(r"\n+| > ")  # between fields, and between headings
 
 _CHARACTERS = 32  # per token of the limit; longer texts are split before they are tokenized
 
-_ESTIMATED_LIMIT = 400  # a model limit of 512 tokens, less a fifth for the error of estimates
+_ESTIMATED_LIMIT = 400  # a model limit of 512 tokens, minus a fifth for estimation errors
 
 
 class CrossEncoderReranker:
@@ -220,16 +222,17 @@ class CrossEncoderReranker:
     (Dai and Callan, "Deeper text understanding for IR with contextual neural language modeling",
     2019). Windows share two sevenths of their tokens, at most 80, as in QAnything.
 
-    The model reads the ``searched_text`` of nodes. Fields and headings are repeated in every window
-    and take at most a quarter of ``max_tokens``. If they are longer, the first are left out.
+    The model reads the ``searched_text`` of nodes. Fields and headings are repeated in every
+    window. They take at most a quarter of ``max_tokens``. If they are longer, the first of them are
+    left out.
 
     Args:
-        model: A cross-encoder of sentence-transformers, a function from a query and texts to
-            scores, or the address of an endpoint.
+        model: A sentence-transformers cross-encoder, a function from a query and texts to scores,
+            or the address of an endpoint.
         max_tokens: Maximum number of tokens of a query and a passage. Defaults to the model's
             limit. If the limit is unknown or ``length`` is given, the default is 400.
-        length: Counts the tokens of a text. Defaults to the model's tokenizer if it has one, else
-            to an estimate.
+        length: A function that counts the tokens of a text. Defaults to the model's tokenizer if
+            there is one, otherwise to an estimate.
 
     Raises:
         TypeError: If the model is invalid or an argument has the wrong type.
@@ -345,7 +348,7 @@ class CrossEncoderReranker:
     def _counter(self, texts: Sequence[str]) -> Length:
         """Return a token counter. The model's tokenizer counts the given texts in one call.
 
-        The tokenizer does not read a text that is far above the limit.
+        Texts that are far above the limit are not passed to the tokenizer.
         """
         if self.length is not None:
             return self.length

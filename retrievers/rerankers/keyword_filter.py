@@ -1,4 +1,4 @@
-"""Filters of results: by keywords and near-duplicates."""
+"""Filters that select results by keywords, or remove near-duplicates."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ _ANALYZER = TextAnalyzer()
 
 
 class KeywordFilter:
-    """A filter that keeps results with all required keywords and no excluded keyword.
+    """A filter that keeps results that contain all required keywords and no excluded keyword.
 
-    Scores and order do not change. Chinese, Japanese and other scripts without spaces match
-    anywhere in the text. Words match as whole words. Case and the endings of the text's language
-    are ignored: ``river`` matches ``Rivers``, but not ``driver``. Several words must be adjacent. A
-    keyword of both kinds (``iPhone手机``) matches if all its parts match.
+    Scores and order do not change. Keywords in Chinese, Japanese and other scripts without spaces
+    match anywhere in the text. Other keywords match only whole words. Case and the word endings of
+    the text's language are ignored: ``river`` matches ``Rivers``, but not ``driver``. The words of
+    a keyword must be adjacent in the text. A mixed keyword (``iPhone手机``) matches if all its parts
+    match.
 
     Args:
         required: Keywords that a result must contain.
@@ -64,7 +65,7 @@ class KeywordFilter:
         return f"KeywordFilter({self.required!r}, {self.excluded!r})"
 
     def rerank(self, results: Sequence[ScoredNode], query: str) -> Results:
-        """Return the matching results, unchanged. The query is not used."""
+        """Return the matching results unchanged. The query is not used."""
         return [result for result in results if self._passes(result.node.text)]
 
     def _passes(self, text: str) -> bool:
@@ -87,13 +88,13 @@ def _parts(keyword: str, analyze: TextAnalyzer) -> tuple[list[str], list[str]]:
     runs = _UNSPACED_RUN.findall(normalized)
     parts = [analyze.words(part) for part in _UNSPACED_RUN.split(normalized)]
     phrases = [_joined(words) for words in parts if words]
-    if not runs and not phrases:  # symbols only, such as an arrow or a currency sign
+    if not runs and not phrases:  # only symbols, such as an arrow or a currency sign
         runs = [normalized.strip()]
     return runs, phrases
 
 
 def _joined(words: Sequence[str]) -> str:
-    """Join words to a text that contains the text of each run of its words."""
+    """Join words into a text in which adjacent words can be found as a substring."""
     return "".join([f"\0{word}\0" for word in words])
 
 
@@ -115,18 +116,19 @@ _SHINGLE = 5  # characters
 
 
 class NearDuplicateFilter:
-    """A filter that merges near-duplicate results: the first is kept, with the evidence of all.
+    """A filter that merges near-duplicate results into the first, which gets their evidence.
 
     Copies of a page, versions of a contract and boilerplate can fill ``top_k``. Scores and order do
     not change. A ``RerankRetriever`` retrieves more candidates until ``top_k`` different results
-    are found. A result is compared with the kept results before it.
+    are found. A result is compared with the results that were kept before it.
 
-    Texts are compared by their shingles, all runs of five letters, without case, width and white
-    space, in any language (Broder, "On the resemblance and containment of documents", 1997).
+    Texts are compared by their shingles, which are all runs of five letters. Case, width and white
+    space are ignored. This works in any language (Broder, "On the resemblance and containment of
+    documents", 1997).
 
     Args:
         threshold: Minimum Jaccard similarity of the shingles of duplicates, from 0 to 1. Two
-            versions of a text with one word in ten changed share 0.6 to 0.7 of their shingles.
+            versions of a text that differ in one word in ten share 0.6 to 0.7 of their shingles.
             Below 0.5, pages with a common template count as duplicates.
 
     Raises:
@@ -179,6 +181,6 @@ class NearDuplicateFilter:
 
 
 def _shingles(text: str) -> set[str]:
-    """Return the shingles of a text, without case, width and white space."""
+    """Return the shingles of a text, ignoring case, width and white space."""
     letters = "".join(unicodedata.normalize("NFKC", text).casefold().split())
     return {letters[at : at + _SHINGLE] for at in range(max(1, len(letters) - _SHINGLE + 1))}

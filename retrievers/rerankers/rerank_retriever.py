@@ -37,10 +37,10 @@ class RerankRetriever(BaseRetriever):
     If the reranker fails, the results keep the retriever's order, and the ``similarity`` of their
     first evidence starts with ``"rerank failed"``.
 
-    A ``KeywordFilter``, or another reranker with ``is_filter``, may leave fewer than ``top_k``
-    results. Then more candidates are retrieved, until ``top_k`` results are found or the candidates
-    end. Model calls are not repeated by default: another reranker, or a retriever with a model in
-    ``inner``, may leave fewer results. ``max_fetch_k`` permits more candidates.
+    A ``KeywordFilter``, or any other reranker with ``is_filter``, may leave fewer than ``top_k``
+    results. More candidates are then retrieved, until ``top_k`` results are found or no candidates
+    are left. Model calls are not repeated by default: if the reranker or ``inner`` uses a model,
+    fewer results may be returned. ``max_fetch_k`` permits more candidates.
 
     Args:
         inner: Any retriever, such as a fusion.
@@ -49,13 +49,14 @@ class RerankRetriever(BaseRetriever):
         fetch_k: Number of candidates from the inner retriever, at least ``top_k``. Defaults to four
             times ``top_k``.
         max_fetch_k: Maximum number of candidates if fewer than ``top_k`` results remain. Each
-            further attempt retrieves four times as many candidates. None means no limit for a
-            filter over an ``inner`` without model calls, otherwise ``fetch_k``.
-        on_error: If the reranker fails, ``"keep"`` the retriever's order or ``"raise"`` the error.
-        output_format: The format of results of a call: None (scored nodes), ``"content"`` or
+            further attempt retrieves four times as many candidates. If None, there is no limit for
+            a filter whose ``inner`` calls no model. Otherwise the limit is ``fetch_k``.
+        on_error: The reaction to a failed reranker: ``"keep"`` the retriever's order, or
+            ``"raise"`` the error.
+        output_format: The format of a call's results: None (scored nodes), ``"content"`` or
             ``"dict"``.
-        join: Whether to join contents to one text: True for line breaks, or a separator.
-        **settings: Settings of a reranker that is given by name: ``model=...``.
+        join: The separator that joins contents into one text, or True for line breaks.
+        **settings: Settings of a reranker that is given by name, such as ``model=...``.
 
     Raises:
         TypeError: If the retriever or the reranker is invalid.
@@ -137,7 +138,7 @@ class RerankRetriever(BaseRetriever):
         return self.reranker.is_filter and super().is_free
 
     def _may_lead_on(self, results: Results, candidates: Results) -> bool:
-        """Return whether the filter's score cuts can keep further candidates."""
+        """Return whether further candidates could pass the filter's score limits."""
         reranker = self.reranker
         if not candidates or not reranker.is_filter:
             return bool(candidates)
@@ -145,7 +146,7 @@ class RerankRetriever(BaseRetriever):
         return last in cut_scores([*results, last], reranker.min_score, reranker.relative_cut)
 
     async def _rerank(self, candidates: Results, query: str) -> Results:
-        """Return reranked candidates. On failure, keep the order and add evidence of the error."""
+        """Return reranked candidates. After a failure, keep the order and record the error."""
         if not query.strip() and not self.reranker.is_filter:  # nothing to compare
             return candidates
         try:

@@ -31,12 +31,12 @@ from .keyword_filter import KeywordFilter, NearDuplicateFilter
 
 @dataclass(frozen=True)
 class FunctionReranker:
-    """A reranker from a function. See ``register_reranker`` for its arguments and return values.
+    """A reranker that calls a function. ``register_reranker`` describes the function.
 
     Args:
-        function: Takes nodes, the query and the settings.
+        function: A function of nodes, the query and the settings.
         batch: Whether the function takes all nodes in one call.
-        name: The name in evidence.
+        name: The reranker's name in evidence.
         settings: Further arguments of the function.
 
     Raises:
@@ -144,22 +144,22 @@ def _is_score(value: object) -> bool:
 
 
 class Reranker:
-    """A reranker or filter of results: ``reranker(results, query)``.
+    """A reranker or filter that is called as ``reranker(results, query)``.
 
     Use ``RerankRetriever`` to apply a reranker to a retriever.
 
     Args:
-        reranker: A name (``"ModuleReranker"`` for ``CrossEncoderReranker``, ``"KeywordFilter"``,
-            ``"NearDuplicateFilter"`` or the name of a function with ``@register_reranker``), such
-            a function, or an object with ``rerank``.
+        reranker: A name, a function with ``@register_reranker``, or an object with ``rerank``. A
+            name is ``"ModuleReranker"`` for ``CrossEncoderReranker``, ``"KeywordFilter"``,
+            ``"NearDuplicateFilter"`` or the name of such a function.
         top_k: Maximum number of results. None means all results.
-        min_score: Drops results with lower scores. If no result is left, the best score is logged
-            once.
-        relative_cut: Drops results with less than this share of the top score.
-        output_format: The format of results of a call: None (scored nodes), ``"content"`` or
+        min_score: Results with a lower score are dropped. If no result is left, the best score is
+            logged once.
+        relative_cut: Results with less than this share of the top score are dropped.
+        output_format: The format of a call's results: None (scored nodes), ``"content"`` or
             ``"dict"``.
-        join: Whether to join contents to one text: True for line breaks, or a separator.
-        **settings: Settings of a named reranker or a function: ``model=...``,
+        join: The separator that joins contents into one text, or True for line breaks.
+        **settings: Settings of a named reranker or a function, such as ``model=...`` or
             ``required=[...]``.
 
     Raises:
@@ -202,7 +202,7 @@ class Reranker:
 
     @property
     def is_filter(self) -> bool:
-        """Whether reranking calls no model, and later results do not influence earlier results."""
+        """Whether reranking calls no model, and later results do not affect earlier ones."""
         return getattr(self.reranker, "is_filter", False) is True
 
     def __repr__(self) -> str:
@@ -221,7 +221,7 @@ class Reranker:
         """Return the selected results, best first. Ties keep their order.
 
         Args:
-            results: The results to rerank. Without results, no model is called.
+            results: The results to rerank. If there are none, no model is called.
             query: The query of the results.
             top_k: Overrides the reranker's ``top_k``.
 
@@ -237,7 +237,7 @@ class Reranker:
     ) -> Results:
         """Async version of ``rerank``.
 
-        It awaits the reranker's ``arerank`` if available, else it runs ``rerank`` in a thread.
+        It awaits the reranker's ``arerank`` if available. Otherwise ``rerank`` runs in a thread.
         """
         return await arun(lambda: self.plan(results, query, top_k=top_k))
 
@@ -306,15 +306,15 @@ def register_reranker(
     """Register a function as a reranker. An existing reranker with this name is replaced.
 
     ``Reranker("its_name")`` and ``Reranker(function)`` both use the function. Its first argument is
-    a node, or with ``batch=True`` the list of all nodes. The query is passed to an argument
-    ``query``, to ``**kwargs``, or to a required second argument. A function without these does not
-    receive the query. The settings of the reranker are further arguments.
+    a node, or the list of all nodes if ``batch=True``. The query is passed as the argument
+    ``query``, in ``**kwargs``, or as a required second argument. A function without any of these
+    does not receive the query. The reranker's settings are passed as further arguments.
 
-    Called with one node, the function returns a score, or it filters: the node or True keeps the
-    result and its score. None and False drop the result. If some results get a score, only None
-    drops a result. Called with all nodes, the function returns scores in the given order (None
-    drops a result), (node, score) pairs, or nodes in their new order with the scores 1, 1/2, 1/3
-    and so on. Missing nodes are dropped.
+    A function of one node returns a score, or it filters: the node or True keeps the result and its
+    score, while None and False drop the result. If some results get a score, only None drops a
+    result. A function of all nodes returns scores in the given order (None drops a result), (node,
+    score) pairs, or nodes in their new order, which get the scores 1, 1/2, 1/3 and so on. Missing
+    nodes are dropped.
 
     Args:
         function: The function, if the decorator has no arguments.
