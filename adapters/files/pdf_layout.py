@@ -48,7 +48,7 @@ _LIGATURE = re.compile(f"[\ufb00-\ufb06]|{_FILLER}")
 # One class of characters is faster than alternatives.
 _SPECIAL = re.compile(f"[{_BULLETS}\ufb00-\ufb06{_FILLER}{''.join(map(chr, RAISED.values()))}]")
 
-# Lines that start a new block: captions, numbered headings, and numbers alone.
+# Lines that start a new block: captions, numbered headings, and lines with only a number.
 _NEW_START = re.compile(r"(?i:fig(?:ure|\.)|tab(?:le|\.))\s*\d|\d[\d.]*(?:\s+[^a-z]|\s*\Z)")
 
 # The dots between an entry and its page number in a table of contents.
@@ -64,12 +64,12 @@ TableRow = Sequence[tuple[str, Rectangle]]
 
 
 class TextLine(NamedTuple):
-    """A line with its position and size in points. Zeros: unknown.
+    """A line with its position and size in points. If they are unknown, they are 0.
 
-    ``start`` is the index of its first character. ``baseline`` grows upwards. A table is one line
-    with rows and no text. A line that is rotated downwards (``turn`` 1) or upwards (-1) has the
-    position of a rotated page. Only lines that may be numbered headings are examined for bold
-    letters. ``page`` is the index of the page.
+    ``start`` is the index of the line's first character. ``baseline`` grows upwards. A table is
+    represented by one line with rows but no text. A line that is rotated downwards (``turn`` 1) or
+    upwards (-1) has the position of a rotated page. Only lines that may be numbered headings are
+    examined for bold letters. ``page`` is the index of the page.
     """
 
     text: str
@@ -96,7 +96,7 @@ class TextLine(NamedTuple):
 
     @property
     def is_placed(self) -> bool:
-        """Whether the position is available."""
+        """Whether the position of the line is known."""
         return self.x1 > self.x0 and self.size > 0
 
 
@@ -110,7 +110,7 @@ def lines_of_text(text: str, page: int = 0) -> list[TextLine]:
 
 
 def normalized(text: str) -> str:
-    """Replace variants by usual characters. The result has one character per UTF-16 unit.
+    """Replace variants with usual characters. The result has one character per UTF-16 unit.
 
     PDFium counts these units. A character with two units is followed by a filler.
 
@@ -146,12 +146,12 @@ def garbage_share(text: str) -> float:
 
 
 def with_parts_joined(lines: Lines) -> Lines:
-    """Join the parts of lines, which PDFium splits at superscripts and subscripts."""
+    """Join the parts of lines that PDFium has split at superscripts and subscripts."""
     result: list[TextLine] = []
     above = 0.0
     size = 0.0
     for line in lines:
-        is_near = abs(above - line.baseline) < max(size, line.size)  # most lines are not
+        is_near = abs(above - line.baseline) < max(size, line.size)  # most lines are not near
         if is_near and result and _is_part(result[-1], line):
             line = _joined_part(result.pop(), line)
         result.append(line)
@@ -169,7 +169,7 @@ def _is_part(first: TextLine, line: TextLine) -> bool:
         return False
     size = max(first.size, line.size)
     smaller = min(first.size, line.size)
-    farthest = 0.6 if smaller > 0.6 * size else 0.85  # a sign of a sign is higher
+    farthest = 0.6 if smaller > 0.6 * size else 0.85  # a superscript of a superscript is higher
     gap = line.x0 - first.x1
     if abs(first.baseline - line.baseline) >= farthest * size or gap > 0.9 * size:
         return False
@@ -178,7 +178,7 @@ def _is_part(first: TextLine, line: TextLine) -> bool:
     return smaller < _SCRIPT_SIZE * size and first.x0 + 0.3 * size < line.x0
 
 
-_SCRIPT_SIZE = 0.85  # a sign that is raised or lowered has smaller letters
+_SCRIPT_SIZE = 0.85  # a superscript or a subscript has smaller letters
 
 
 def _joined_part(first: TextLine, line: TextLine) -> TextLine:
@@ -209,7 +209,7 @@ _PAGE_NUMBER = re.compile(
     r"[\W_]*(?:page|p\.|seite|第)?\s*\d{1,5}\s*(?:(?:of|von|/|共)\s*\d{1,5})?\s*[页頁]?[\W_]*", re.I
 )
 
-_MAX_HEADER = 400  # characters of a line that may be a header with the number of its page
+_MAX_HEADER = 400  # maximum number of characters in a header with a page number
 
 
 def _is_page_number(text: str) -> bool:
@@ -227,7 +227,7 @@ _Margins = Mapping[int, Sequence[tuple[int, str]]]
 
 
 def _height(line: TextLine) -> int:
-    """Return the rounded height of a line. Equal headers have equal heights."""
+    """Return the rounded height of a line on its page. Equal headers have equal heights."""
     return round(line.baseline / 4)
 
 
@@ -236,10 +236,10 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
 
     If the first page contains a header elsewhere, such as a title, no occurrence is kept.
 
-    A header or footer is separated from the text. It is at one height on more than half of all
-    pages, or of all left or all right pages, and on at least three pages if available. Its text is
-    constant, or contains a page number, or consists of headings of the text. A page number may be
-    alone at another height.
+    A header or footer is separated from the text. It is at the same height on more than half of all
+    pages, or of all left or all right pages, and on at least three pages if there are three. Its
+    text is constant, contains a page number, or consists of headings of the text. Page numbers that
+    stand alone may be at different heights.
     """
     margins: dict[int, list[tuple[int, str]]] = {}
     found: dict[tuple[int, str], list[int]] = {}
@@ -282,7 +282,7 @@ class _RunningHeads:
             self._body_size = max(sizes, key=sizes.__getitem__, default=0.0)
 
     def without(self, lines: Lines, page: int) -> Iterator[TextLine]:
-        """Yield the lines of a page that are no headers, and first headers in the text's size."""
+        """Yield the lines of a page without headers. A first header is kept, in the text's size."""
         for line in lines:
             height = _height(line)
             if height not in self._margins:
@@ -310,7 +310,7 @@ class _RunningHeads:
 
 
 def _running_titles(pages: Sequence[Lines], margins: _Margins) -> dict[int, set[str]]:
-    """Return the headers, by height, that consist of one or two headings of the text."""
+    """Return the headers that consist of one or two headings of the text, by height."""
     likely: dict[int, set[str]] = {}
     for height, on in margins.items():
         if _is_on_most([page for page, _ in on], len(pages)):
@@ -346,7 +346,7 @@ _ANYWHERE = -10_000
 def _counted(text: str, page: int) -> Iterator[tuple[int, str]]:
     """Yield the numbers of a header that may count pages: alone, or at its edges.
 
-    They are distances from the number of the page, from 0.
+    Each number is yielded as its distance from the page's index, which starts at 0.
     """
     if len(text) > _MAX_HEADER:
         return
@@ -358,9 +358,9 @@ def _counted(text: str, page: int) -> Iterator[tuple[int, str]]:
 def _keys(text: str, page: int) -> Iterator[str]:
     """Yield the text of a header, and its text for each number that may count pages.
 
-    The number is replaced by its distance from the page, from 0. ``Invoice 1001`` and ``Question
-    1`` don't count pages: the line must have another number, or more than three words (more than
-    five Chinese characters).
+    The number is replaced by its distance from the page's index, which starts at 0. ``Invoice
+    1001`` and ``Question 1`` don't count pages. Therefore, the line must contain another number, or
+    more than three words (or five Chinese characters).
     """
     yield text
     if len(text) > _MAX_HEADER:
@@ -378,7 +378,7 @@ def _keys(text: str, page: int) -> Iterator[str]:
 
 
 def _is_on_most(numbers: Sequence[int], count: int) -> bool:
-    """Return whether most pages, or most left or right pages, are in a list of page numbers."""
+    """Return whether a list of page numbers contains most pages, or most left or right pages."""
     on = set(numbers)
     is_one_side = len({number % 2 for number in on}) == 1
     least = max(2, min(3, (count + 1) // 2))
@@ -405,7 +405,7 @@ def _margin_lines(lines: Lines, pitch: float) -> Iterator[TextLine]:
 
 
 def _line_pitch(pages: Sequence[Lines]) -> float:
-    """Return the most frequent distance of lines, relative to the size of letters.
+    """Return the most frequent distance between lines, relative to the size of letters.
 
     If the file has many pages, some pages are sampled.
     """
@@ -425,14 +425,14 @@ _Part = tuple[str, int, float, float, float, float, bool]
 def pages_as_text(
     pages: Sequence[Lines], outline: Iterable[tuple[int, int, str]]
 ) -> tuple[str, Any]:
-    """Return the text of pages as paragraphs and Markdown headings, and the places of its parts.
+    """Return the text of pages as paragraphs and Markdown headings, with the places of its parts.
 
     A paragraph continues in the next column or on the next page if its last line is full and does
-    not end a sentence. There is one page break between pages.
+    not end a sentence. Pages are separated by one page break.
 
     Args:
         pages: The lines of each page.
-        outline: The outline of the file: page (from 0), level (from 1), title.
+        outline: The outline of the file: the page (from 0), level (from 1) and title of each entry.
 
     Returns:
         The text, and an array with a column for each line or cell: start, end, page, left, bottom,
@@ -466,7 +466,7 @@ def _unplaced(text: str) -> _Part:
 
 
 def _block_parts(lines: Lines, level: int) -> Iterator[_Part]:
-    """Yield the parts of a block's text, with their places."""
+    """Yield the parts of a block's text with their places."""
     if lines[0].rows:
         yield from _table_parts(lines)
         return
@@ -483,7 +483,7 @@ def _block_parts(lines: Lines, level: int) -> Iterator[_Part]:
 
 
 def _table_parts(tables: Lines) -> Iterator[_Part]:
-    """Yield the rows of a table and its continuations, with the places of the cells.
+    """Yield the rows of a table and of its continuations, with the places of the cells.
 
     If the header is repeated on other pages, it is left out.
     """
@@ -512,9 +512,9 @@ def _has_leader(text: str) -> bool:
 
 
 def as_markdown(text: str, *, bullets: bool = True) -> str:
-    """Replace ligatures by letters, raised digits by powers and note marks, and bullets.
+    """Replace ligatures with letters, raised digits with powers and note marks, and bullets.
 
-    The dots of an entry in a table of contents are shortened to four, which don't end a sentence.
+    In a table of contents, rows of dots are shortened to four dots, which don't end a sentence.
 
     Example:
         >>> as_markdown("1.2 Tea . . . . . . . . . 12")
@@ -529,7 +529,7 @@ def as_markdown(text: str, *, bullets: bool = True) -> str:
 
 
 def joined(texts: Sequence[str]) -> str:
-    """Join lines, with a space between words of scripts with spaces."""
+    """Join lines. In scripts that use spaces, add a space between words."""
     with_breaks = [_with_break(text, following) for text, following in pairwise(texts)]
     return "".join([*with_breaks, texts[-1]])
 
@@ -553,7 +553,8 @@ def _blocks(
     """Yield the headings, paragraphs and tables.
 
     Yields:
-        The first line, the end, and the level: 0 for a paragraph or a table, from 1 for a heading.
+        The first line, the end, and the level, which is 0 for a paragraph or a table and 1 or more
+        for a heading.
     """
     at = 0
     while at < len(lines):
@@ -581,7 +582,7 @@ def _blocks(
 
 
 def _continues_below(first: TextLine, line: TextLine, following: TextLine, edge: float) -> bool:
-    """Return whether the line below a line continues the block that begins with ``first``."""
+    """Return whether the next line below continues the block that begins with ``first``."""
     return _is_full(line, following, edge) and not _begins_item(first, line, following)
 
 
@@ -599,9 +600,9 @@ def _begins_item(first: TextLine, line: TextLine, following: TextLine) -> bool:
 
 
 def _columns(lines: Lines, pitch: float) -> tuple[list[bool], list[float]]:
-    """Return for each line whether it is close below the line before it, in letters of its size.
+    """Return whether each line is close below the previous line, and the right edges of columns.
 
-    The second list has the right edge of the column of each line.
+    A close line has letters of the same size. There is one right edge for each line.
     """
     if not lines:
         return [], []
@@ -625,7 +626,7 @@ def _columns(lines: Lines, pitch: float) -> tuple[list[bool], list[float]]:
 
 
 def _is_full(line: TextLine, following: TextLine, edge: float) -> bool:
-    """Return whether the next line's first word did not fit at the end of a line."""
+    """Return whether a line had no room for the next line's first word."""
     text, _, x0, x1, _, size, *_ = line
     if x1 <= x0 or size <= 0:
         return True
@@ -673,7 +674,7 @@ def _continues_elsewhere(line: TextLine, following: TextLine, edge: float) -> bo
 
 
 def _have_same_columns(row: TableRow, other: TableRow) -> bool:
-    """Return whether two rows begin at the same place and have equally many cells."""
+    """Return whether two rows begin at the same position and have the same number of cells."""
     _, (left, *_) = row[0]
     _, (other_left, *_) = other[0]
     is_aligned = abs(left - other_left) <= 3
@@ -683,7 +684,7 @@ def _have_same_columns(row: TableRow, other: TableRow) -> bool:
 def _headings(
     lines: Lines, is_below: Sequence[bool], outline: Iterable[tuple[int, int, str]]
 ) -> _Headings:
-    """Return the headings by the outline of the file, or by their sizes and numbers."""
+    """Find the headings using the file's outline, or otherwise their sizes and numbers."""
     titles: dict[int, dict[str, int]] = {}
     for page, depth, title in outline:
         if squeezed := _squeezed(title):
@@ -707,7 +708,7 @@ def _may_be_title(text: str) -> bool:
     return has_letters and len(text) <= 150
 
 
-# The squeezed number of a heading, which the outline may omit.
+# The number of a heading without spaces. The outline may omit the number.
 _TITLE_NUMBER = re.compile(
     r"(?:(?:chapter|appendix|part|section)?(?:\d+|[a-z])(?:\.\d+)*[.:]?"
     r"|第[\d〇一二三四五六七八九十百]+[章节節回部篇編编卷条條])?"
@@ -715,7 +716,7 @@ _TITLE_NUMBER = re.compile(
 
 
 def _headings_by_title(lines: Lines, titles: Mapping[int, Mapping[str, int]]) -> _Headings:
-    """Return the headings of up to three lines that are titles of the outline."""
+    """Return the headings that are titles in the outline. They have up to three lines."""
     found: _Headings = {}
     ends: dict[int, set[str]] = {}
     for page, of_page in titles.items():
@@ -735,7 +736,7 @@ def _headings_by_title(lines: Lines, titles: Mapping[int, Mapping[str, int]]) ->
 
 
 def _heading_height(lines: Lines, at: int) -> int:
-    """Return the number of lines of a heading, by their size: up to three."""
+    """Return how many lines a heading has, up to three, judging by their size."""
     first = lines[at]
     for count, line in enumerate(lines[at + 1 : at + 3], 1):
         is_near = 0 < first.baseline - line.baseline < 2 * first.size * count
@@ -749,7 +750,7 @@ HEADING_NUMBER = re.compile(
     rf"(\d{{1,2}}(?:\.\d{{1,2}}){{0,3}})(\.?)(?:\s+(?=[^\W\d_]{{2}}|[{_UNSPACED}])|(?=[{_UNSPACED}]))"
 )
 
-_NO_TITLE = re.compile(r"\d\Z|[\\{}=]")  # from a table of contents, or code
+_NO_TITLE = re.compile(r"\d\Z|[\\{}=]")  # it belongs to a table of contents, or to code
 
 
 def _numbered_headings(
@@ -757,8 +758,8 @@ def _numbered_headings(
 ) -> _Headings:
     """Return the numbered headings, if the file has at least three.
 
-    Numbered headings have space above or bold letters, and consecutive numbers (1, 1.1, 1.2, 2),
-    where one may be missing.
+    Numbered headings have bold letters or space above them. Their numbers are consecutive (1, 1.1,
+    1.2, 2), but single numbers may be missing.
     """
     found = [
         (number, at)
@@ -780,7 +781,7 @@ def _numbered_headings(
 
 
 def _is_next(number: tuple[int, ...], last: tuple[int, ...]) -> bool:
-    """Return whether a number may follow another number, with at most one heading between."""
+    """Return whether a number may follow another one, with at most one heading between."""
     *common, end = number
     depth = len(common)
     is_near = depth < len(last) and 0 < end - last[depth] < 3
@@ -790,7 +791,7 @@ def _is_next(number: tuple[int, ...], last: tuple[int, ...]) -> bool:
 def _heading_number(
     lines: Lines, at: int, is_below: Sequence[bool], levels: Mapping[float, int]
 ) -> tuple[int, ...]:
-    """Return the number of a line that may be a heading, or an empty text for other lines."""
+    """Return the number of a line that may be a heading, or an empty tuple for other lines."""
     line = lines[at]
     match = HEADING_NUMBER.match(line.text)
     if not match or len(line.text) > 80 or _NO_TITLE.search(line.text):
@@ -818,7 +819,7 @@ def _rounded(size: float) -> float:
 
 
 def _sizes(lines: Iterable[TextLine]) -> Counter[float]:
-    """Return the number of characters by rounded size. Zero means unknown."""
+    """Return the number of characters by rounded size. An unknown size is 0."""
     by_size: dict[float, int] = {}
     for line in lines:
         by_size[line.size] = by_size.get(line.size, 0) + len(line.text)
@@ -829,7 +830,7 @@ def _sizes(lines: Iterable[TextLine]) -> Counter[float]:
 
 
 def _levels_by_size(lines: Lines) -> dict[float, int]:
-    """Return the heading levels of rounded sizes that are rare and larger than the text."""
+    """Return the heading levels of those rounded sizes that are rare and larger than the text."""
     characters = _sizes(lines)
     rare = characters.total() * 0.15
     body = max(characters, key=characters.__getitem__, default=0.0)
@@ -838,9 +839,9 @@ def _levels_by_size(lines: Lines) -> dict[float, int]:
 
 
 def _sizes_of_authors(lines: Lines, levels: Mapping[float, int]) -> set[float]:
-    """Return the sizes that only lines between the title and the text have, such as authors.
+    """Return the sizes that occur only between the title and the text, such as in author names.
 
-    The file must have headings of another size after these lines.
+    After these lines, the file must contain headings of a different size.
     """
     body_start = next(
         (at for at, line in enumerate(lines) if line.size and _rounded(line.size) not in levels),
@@ -851,7 +852,7 @@ def _sizes_of_authors(lines: Lines, levels: Mapping[float, int]) -> set[float]:
     title = max(levels)
     sizes = {line.size for line in lines[body_start:]}
     later = {_rounded(size) for size in sizes} & levels.keys()
-    last = _rounded(lines[max(0, body_start - 1)].size)  # may be the heading of the text
+    last = _rounded(lines[max(0, body_start - 1)].size)  # it may be the heading of the text
     above = {_rounded(line.size) for line in lines[:body_start] if line.size}
     return above - later - {title, last} if later or last != title else set()
 
@@ -868,7 +869,7 @@ _LONGEST_WORD = 60
 def _hyphens_resolved(text: str) -> tuple[str, list[int]]:
     """Join words split at line ends, according to their other occurrences.
 
-    The offsets of removed hyphens are returned.
+    Also return the offsets of removed hyphens.
     """
     if HYPHEN not in text:
         return text, []
@@ -892,9 +893,10 @@ def _found(match: re.Match[str] | None) -> str:
 
 
 def _words(text: str) -> set[str]:
-    """Return the words of a text, except for those that are split at line ends.
+    """Return the words of a text, except for words that are split at line ends.
 
-    The parts of "low-cost" and "high-dose" are words, which show that "low-dose" has a hyphen.
+    The parts of hyphenated words count as words: "low-cost" and "high-dose" show that "low-dose"
+    has a hyphen.
     """
     found = set(text.split())
     plain = {word for word in found if word.isalnum()}

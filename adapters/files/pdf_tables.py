@@ -1,4 +1,4 @@
-"""Find ruled tables of a PDF page: tables whose cells are between drawn lines."""
+"""Find the ruled tables on a PDF page, whose cells are between drawn lines."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from .pdf_lines import Ruler
 with parser("pypdfium2"):
     from pypdfium2 import raw
 
-_NEAR = 3.0  # points between rules that count as one rule
+_NEAR = 3.0  # distance in points below which two rules count as one
 
 _MIN_WIDTH = 30.0  # points; rules of fractions and underscores are shorter than a table
 
-_MIN_RULES = 3  # minimum of a table without vertical rules: above and below its header, below it
+_MIN_RULES = 3  # of a table without vertical rules: above and below the header, and at the end
 
-_MAX_RULES = 300  # maximum per direction; drawings have more
+_MAX_RULES = 300  # maximum number of rules per direction; drawings have more
 
-_MAX_CELL = 30  # mean characters of a cell between gaps; columns of prose have more
+_MAX_CELL = 30  # mean number of characters in a cell between gaps; columns of prose have more
 
 _WORD = re.compile(r"\S+")
 
@@ -36,11 +36,11 @@ _count_segments = direct(raw.FPDFPath_CountSegments)
 
 
 def with_tables(objects: PageObjects, ruler: Ruler, lines: Lines) -> Lines:
-    """Replace the lines of each ruled table by one line with its rows.
+    """Replace the lines of each ruled table with one line that contains its rows.
 
     A table has at least two rows and two columns between drawn lines, or at least three rules of
-    equal width and columns between gaps. Each text in it is included once. If a line of text
-    crosses its border, the lines are unchanged.
+    equal width with columns between gaps. Each text in a table is included once. If a line of text
+    crosses the table's border, the lines are unchanged.
     """
     horizontal, vertical = _rules(objects)
     may_be_ruled = horizontal and vertical
@@ -75,7 +75,7 @@ _Words = Callable[[TextLine], Sequence[_Word]]
 
 
 class _Rule(NamedTuple):
-    """A straight line: its position across its direction, its start and its end."""
+    """A straight line, given by its position across its direction, its start and its end."""
 
     at: float
     start: float
@@ -166,7 +166,7 @@ def _grids(horizontal: Sequence[_Rule], vertical: Sequence[_Rule]) -> Iterator[_
 
 
 def _positions(rules: Sequence[_Rule], across: Sequence[_Rule]) -> list[float]:
-    """Return the positions of rules, and the outer ends of the crossing rules."""
+    """Return the positions of rules, and the outermost ends of the crossing rules."""
     positions = [rule.at for rule in rules]
     if across:
         positions += (min(rule.start for rule in across), max(rule.end for rule in across))
@@ -174,7 +174,7 @@ def _positions(rules: Sequence[_Rule], across: Sequence[_Rule]) -> list[float]:
 
 
 def _distinct(positions: Iterable[float]) -> list[float]:
-    """Return sorted positions without positions that are near the one before."""
+    """Return sorted positions, except for those that are close to the previous one."""
     distinct: list[float] = []
     for at in sorted(positions):
         if not distinct or at - distinct[-1] > _NEAR:
@@ -185,7 +185,7 @@ def _distinct(positions: Iterable[float]) -> list[float]:
 def _open_grids(
     horizontal: Sequence[_Rule], vertical: Sequence[_Rule], lines: Lines, words: _Words
 ) -> Iterator[_Grid]:
-    """Yield tables with rules above, below the header, and below, but without vertical rules."""
+    """Yield tables without vertical rules: with rules above, below the header, and at the end."""
     by_ends: dict[tuple[int, int], list[_Rule]] = {}
     for rule in reversed(horizontal):  # from the top of the page
         is_wide = rule.end - rule.start > _MIN_WIDTH
@@ -208,14 +208,14 @@ def _open_grids(
 
 
 def _open_grid(rules: Sequence[_Rule], bands: Sequence[Lines], words: _Words) -> Iterator[_Grid]:
-    """Yield the table between rules, from top to bottom, unless its columns are prose."""
+    """Yield the table between rules, which go from top to bottom, unless its columns are prose."""
     top, left, right = rules[0]
     bottom = rules[-1].at
     inside = [*chain(*bands)]
     body = sorted(chain(*bands[1:]), key=lambda line: -line.baseline)
     gaps = _gaps(inside, words)
     gaps_of_body = _gaps(body, words)
-    if len(gaps) != len(gaps_of_body):  # a cell of the header spans columns
+    if len(gaps) != len(gaps_of_body):  # a header cell spans columns
         gaps = gaps_of_body
     columns = [left, *gaps, right]
     rows = [top, rules[1].at]
@@ -232,7 +232,7 @@ def _open_grid(rules: Sequence[_Rule], bands: Sequence[Lines], words: _Words) ->
 
 
 def _gaps(lines: Lines, words: _Words) -> list[float]:
-    """Return the middles of the gaps between the words of all lines."""
+    """Return the centers of the gaps that all lines have between words."""
     gaps: list[float] = []
     edge = inf
     width = 0.6 * lines[len(lines) // 2].size if lines else 0
@@ -246,7 +246,7 @@ def _gaps(lines: Lines, words: _Words) -> list[float]:
 
 
 def _within(lines: Lines, left: float, right: float, bottom: float, top: float) -> list[TextLine]:
-    """Return the lines whose baselines are in a rectangle, also in part."""
+    """Return the lines whose baselines are at least partly in a rectangle."""
     return [
         line
         for line in lines
@@ -255,7 +255,7 @@ def _within(lines: Lines, left: float, right: float, bottom: float, top: float) 
 
 
 def _lines_inside(grid: _Grid, lines: Lines) -> list[TextLine]:
-    """Return the lines inside a grid. Empty if a line crosses the border."""
+    """Return the lines inside a grid, or an empty list if a line crosses the border."""
     left = grid.columns[0] - _NEAR
     right = grid.columns[-1] + _NEAR
     inside = _within(lines, left, right, grid.rows[-1], grid.rows[0])
@@ -268,7 +268,7 @@ _CellLines = Sequence[tuple[float, str]]
 
 
 def _rows(grid: _Grid, lines: Lines, words: _Words) -> list[TableRow]:
-    """Return the rows of a grid. Empty if the grid is not a table."""
+    """Return the rows of a grid, or an empty list if the grid is not a table."""
     texts: dict[int, dict[int, list[tuple[float, str]]]] = {}  # by row and column
     for line in lines:
         for (row, column), text in _parts(line, grid, words):
@@ -301,7 +301,7 @@ def _row(
 
 
 def _count_rows(cells: Sequence[_CellLines]) -> int:
-    """Return the number of rows between two rules: all cells have lines at equal heights."""
+    """Return the number of rows between two rules: 1 if the cells' lines differ in height."""
     has_equal_lengths = len({len(cell) for cell in cells}) == 1
     if len(cells) < 2 or not has_equal_lengths:
         return 1
@@ -314,7 +314,7 @@ def _count_rows(cells: Sequence[_CellLines]) -> int:
 def _parts(line: TextLine, grid: _Grid, words: _Words) -> Iterator[tuple[tuple[int, int], str]]:
     """Yield the cells (row, column) that a line crosses, with the text in each cell.
 
-    For merged cells, yield the first cell, to the left and above.
+    For merged cells, yield the upper left cell.
     """
     parts: list[tuple[tuple[int, int], int]] = []
     for left, _, start in words(line):
@@ -336,7 +336,7 @@ def _parts(line: TextLine, grid: _Grid, words: _Words) -> Iterator[tuple[tuple[i
 
 
 def _is_ruled(rules: Sequence[_Rule], at: float, position: float) -> bool:
-    """Return whether any of these sorted rules is at a position."""
+    """Return whether one of these sorted rules crosses a position."""
     first = bisect_left(rules, (at - _NEAR,))
     end = bisect_right(rules, (at + _NEAR, inf))
     return any(x.start - _NEAR <= position <= x.end + _NEAR for x in rules[first:end])

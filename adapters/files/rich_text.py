@@ -1,4 +1,4 @@
-"""Rewrite rich text, so that the library reads scripts, struck text, labels and running heads."""
+"""Rewrite rich text so that the library reads scripts, struck text, labels and running heads."""
 
 from __future__ import annotations
 
@@ -15,17 +15,13 @@ _NUMBER = r"(?=(?:\\[a-z]+-?\d*){0,9}\s\d)"  # after the other properties of its
 _DELETED = r"(?<!\\)\{(?:\\(?!deleted)[a-z]+-?\d*\s?)*\\deleted\b(?:[^{}\\]|\\(?!deleted0).)*\}"
 
 _RTF_MARKS = (
-    (r"\\i(?![a-z])", r"\\shad"),  # an effect that changes nothing
-    (r"\\striked?1?(?![a-z\d])", r"\\strike\\i"),
-    (r"\\striked?0", r"\\strike0\\i0"),
-    (r"\\super(?![a-z])", r"\\strike"),
-    (r"\\sub(?![a-z])", r"\\i"),
-    (rf"\\up[1-9]\d*{_NUMBER}", r"\\strike"),
-    (rf"\\dn[1-9]\d*{_NUMBER}", r"\\i"),
-    (r"\\(?:nosupersub(?![a-z\d])|(?:up|dn)0)", r"\\strike0\\i0"),
-    (_DELETED, ""),
-    (r"\{\\listtext(?![a-z])(?:\\pard|\\plain|\s)*([^{}]*)\}", r"{\\u57397?\1\\u57398?}"),
-    (r"\{\\(header|footer)[lrf]?(?![a-z])", rf"{{\\footnote\\u{ord(HEAD_MARK)}?\1 "),
+    (r"\\i(?![a-z])", r"\\shad"),  # an effect that has no influence on the text
+    (r"\\striked?1?(?![a-z\d])", r"\\strike\\i"), (r"\\striked?0", r"\\strike0\\i0"),
+    (r"\\super(?![a-z])", r"\\strike"), (r"\\sub(?![a-z])", r"\\i"), (rf"\\up[1-9]\d*{_NUMBER}",
+    r"\\strike"), (rf"\\dn[1-9]\d*{_NUMBER}", r"\\i"), (r"\\(?:nosupersub(?![a-z\d])|(?:up|dn)0)",
+    r"\\strike0\\i0"), (_DELETED, ""), (r"\{\\listtext(?![a-z])(?:\\pard|\\plain|\s)*([^{}]*)\}",
+    r"{\\u57397?\1\\u57398?}"), (r"\{\\(header|footer)[lrf]?(?![a-z])",
+    rf"{{\\footnote\\u{ord(HEAD_MARK)}?\1 "),
 )
 """Patterns of a rich text and their replacements: scripts, labels of items, running heads."""
 
@@ -43,7 +39,7 @@ _RTF_BRACE = re.compile(r"\\.|([{}])", re.S)
 
 
 def rewritten_rich_text(source: SourceFile) -> bytes:
-    """Return a rich text that the library can read. Note what is left out."""
+    """Return rich text that the library can read. Note what is left out."""
     data = source.path.read_bytes().decode("latin-1")
     depth = 0
     for brace in _RTF_BRACE.findall(data.rstrip("\0\r\n ")):

@@ -20,13 +20,13 @@ Position = tuple[int, int]
 
 
 class CellStyle(NamedTuple):
-    """How the cells of a style are displayed."""
+    """How cells with a certain style are displayed."""
 
     code: str = GENERAL
     is_struck: bool = False
 
     def marked(self, text: str) -> str:
-        """Return a displayed text, with marks if the style strikes it through."""
+        """Return displayed text, with marks if the style strikes it through."""
         if self.is_struck and "~~" not in text:
             return struck(text)
         return text
@@ -37,12 +37,13 @@ PLAIN = CellStyle()
 
 @dataclass(frozen=True, slots=True)
 class SheetCells:
-    """The cells of a sheet that are displayed otherwise than by their values.
+    """The cells of a sheet whose displayed text differs from their value.
 
     Attributes:
         texts: The displayed texts of cells.
-        styles: The styles of cells with a text.
-        strings: The texts of strings with scripts or struck runs, by the same texts without marks.
+        styles: The styles of cells that contain text.
+        strings: The texts of strings with scripts or struck runs. The keys are the same texts
+            without marks.
     """
 
     texts: dict[Position, str] = field(default_factory=dict)
@@ -50,7 +51,7 @@ class SheetCells:
     strings: dict[str, str] = field(default_factory=dict)
 
     def shown_text(self, position: Position, text: str) -> str:
-        """Return the displayed text of a cell with a string."""
+        """Return the displayed text of a cell that contains a string."""
         text = self.strings.get(text, text)
         style = self.styles.get(position)
         if style is None:
@@ -59,11 +60,11 @@ class SheetCells:
 
 
 class Workbook(NamedTuple):
-    """The parts of an XLSX file that all of its sheets use.
+    """The parts of an XLSX file that all its sheets share.
 
     Attributes:
-        styles: The styles by their numbers. Cells without a number have the first style.
-        strings: The strings with scripts or struck runs, by their numbers.
+        styles: The styles by number. Cells without a number have the first style.
+        strings: The strings with scripts or struck runs, by number.
         starts_1904: Whether the days are counted from 1904.
     """
 
@@ -82,7 +83,7 @@ def read_workbook(archive: zipfile.ZipFile) -> Workbook:
 
 
 def is_on(value: str | None) -> bool:
-    """Return whether an attribute of XML is true. A missing attribute is false."""
+    """Return whether an XML attribute is true. A missing attribute is false."""
     return value in ("1", "true", "on")
 
 
@@ -134,7 +135,7 @@ def _has_marks(string: Any) -> bool:
 
 
 def _marked(string: Any) -> str:
-    """Return a string of several runs with its scripts and struck runs as text."""
+    """Return a string that consists of several runs, with scripts and struck runs as text."""
     runs: list[TextRun] = []
     for part in string:
         height = next(named(part, "vertAlign"), part).get("val")
@@ -161,7 +162,7 @@ _COLUMN = re.compile(rb"<col\b[^<>]*>")
 
 
 def sheet_xml(archive: zipfile.ZipFile, name: str) -> bytes:
-    """Return the XML of a sheet, without the prefix of its names."""
+    """Return the XML of a sheet, without the prefix of element names."""
     data = archive.read(name)
     prefix = re.search(rb"<(\w+:)worksheet\b", data[:_START])
     if prefix is None:
@@ -169,11 +170,13 @@ def sheet_xml(archive: zipfile.ZipFile, name: str) -> bytes:
     return data.replace(b"<" + prefix[1], b"<").replace(b"</" + prefix[1], b"</")
 
 
-_START = 2_000  # bytes in which the first element begins
+_START = 2_000  # number of bytes within which the first element begins
 
 
 def read_cells(data: bytes, name: str, workbook: Workbook, source: SourceFile) -> SheetCells:
-    """Read the cells of a sheet that need more than their values. Note hidden rows and columns.
+    """Read the cells of a sheet that are not displayed as their values.
+
+    Hidden rows and columns are noted.
 
     Args:
         data: The XML of the sheet, without a prefix.
@@ -189,7 +192,7 @@ def read_cells(data: bytes, name: str, workbook: Workbook, source: SourceFile) -
         for column, style, kind, value in _filled_cells(data, row):
             form = workbook.styles.get(style, PLAIN)
             if form is PLAIN and len(value) < _MANY_DIGITS and not workbook.strings:
-                continue  # the value of the library is enough for most cells
+                continue  # for most cells, the library's value is sufficient
             _read_cell(cells, (row.number, column), form, kind, value, workbook)
         last_column = max(last_column, column)
         if row.is_hidden and column >= 0:
@@ -201,7 +204,7 @@ def read_cells(data: bytes, name: str, workbook: Workbook, source: SourceFile) -
 
 
 def note_hidden(source: SourceFile, name: str, rows: Sequence[int], columns: Sequence[int]) -> None:
-    """Note the hidden rows and columns of a sheet, given by name."""
+    """Note the hidden rows and columns of the sheet with this name."""
     if rows:
         source.note("hidden rows read", f"{name}, row {rows[0] + 1}", len(rows))
     if columns:
@@ -209,7 +212,7 @@ def note_hidden(source: SourceFile, name: str, rows: Sequence[int], columns: Seq
         source.note("hidden columns read", place, len(columns))
 
 
-_MANY_DIGITS = 15  # the library reads numbers with fewer digits exactly
+_MANY_DIGITS = 15  # with fewer digits, the library reads numbers exactly
 
 
 def _read_cell(
@@ -220,7 +223,7 @@ def _read_cell(
     value: bytes,
     workbook: Workbook,
 ) -> None:
-    """Store the displayed text of a cell, or the style of a text."""
+    """Store the displayed text of a cell, or the cell's style if it contains a string."""
     text: str | None = None
     if kind in (b"", b"n"):
         is_exact = len(value) < _MANY_DIGITS or not value.isdigit()
@@ -237,7 +240,7 @@ def _read_cell(
 
 
 class _SheetRow(NamedTuple):
-    """A row: its number, from 0, and the place of its cells in the XML."""
+    """A row: its number, starting at 0, and the place of its cells in the XML."""
 
     number: int
     is_hidden: bool
@@ -274,7 +277,7 @@ _NO_ATTRIBUTES = (b"", b"/", b" ", b" /")
 
 
 def _sheet_strings(data: bytes) -> dict[str, str]:
-    """Return the marked texts of the strings in the sheet itself, by their plain texts."""
+    """Return the marked texts of the strings stored in the sheet itself, by their plain texts."""
     if not _may_have_marks(data):
         return {}
     root = ElementTree.fromstring(data)
@@ -283,13 +286,13 @@ def _sheet_strings(data: bytes) -> dict[str, str]:
 
 
 def _attributes(text: bytes) -> dict[str, str]:
-    """Return the attributes of a row, a column or a cell."""
+    """Return the attributes of a row, column or cell."""
     found = _ATTRIBUTE.findall(text)
     return {name.decode(): value.decode("utf-8", "replace") for name, value in found}
 
 
 def _is_hidden(attributes: Mapping[str, str], size: str) -> bool:
-    """Return whether a row or a column is hidden, or has no size."""
+    """Return whether a row or column is hidden or has no size."""
     is_flat = re.fullmatch(r"0(?:\.0*)?", attributes.get(size, "")) is not None
     return is_flat or is_on(attributes.get("hidden"))
 
@@ -308,7 +311,7 @@ _MAX_COLUMNS = 16_384
 
 @lru_cache(maxsize=2_000)
 def _column(letters: bytes) -> int:
-    """Return the number of a column, from 0, by its letters."""
+    """Return the number of a column, starting at 0, from its letters."""
     number = 0
     for letter in letters.upper():
         number = number * 26 + letter - ord("A") + 1
@@ -316,7 +319,7 @@ def _column(letters: bytes) -> int:
 
 
 def column_letters(number: int) -> str:
-    """Return the letters of a column, from 0.
+    """Return the letters of a column. The first column is 0.
 
     Example:
         >>> column_letters(0), column_letters(27)

@@ -82,8 +82,8 @@ class _Parts:
 
     Attributes:
         cells: The displayed texts of cells by sheet.
-        drawn: Charts, text boxes, headers and footers by sheet.
-        merged: The first and the last cell (row, column) of merged cells by OpenDocument sheet.
+        drawn: The charts, text boxes, headers and footers by sheet.
+        merged: The first and the last cell (row, column) of merged cells, by OpenDocument sheet.
     """
 
     cells: dict[str, SheetCells] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class _Parts:
 
 
 def _show(rows: list[list[Any]], cells: SheetCells, first_row: int, first_column: int) -> int:
-    """Replace values by what is displayed. Return the number of values that are not displayed."""
+    """Replace values with what is displayed. Return the number of values that are not displayed."""
     hidden = 0
     texts = cells.texts
     for row, values in enumerate(rows, start=first_row):
@@ -129,7 +129,7 @@ _OLD_SHEET = b"\x09\x08\x10\0\0\x06\x10\0"  # the start of a sheet
 
 
 def _note_unread(source: SourceFile, names: Sequence[str]) -> None:
-    """Note what is not read of a workbook of Excel 97 to 2003. Its sheets are given by name."""
+    """Note what is not read in an Excel 97 to 2003 workbook whose sheets have these names."""
     data = source.path.read_bytes()
     source.note(_FORMATS, "the workbook")
     for kind, record in _OLD_RECORDS.items():
@@ -155,7 +155,7 @@ def _read_parts(archive: zipfile.ZipFile, source: SourceFile, parts: _Parts) -> 
             parts.drawn[name] = [block.replace("|", "\\|") for block in blocks]
 
 
-# The XML of a large sheet without these would need much memory.
+# The XML is parsed only if it contains one of these, since a large sheet takes up much memory.
 _OPEN_FEATURES = (b"-spanned", b":annotation", b"draw:object", b"draw:image", b'"error"')
 
 
@@ -193,7 +193,7 @@ def _merged_cells(table: Element) -> Iterator[tuple[tuple[int, int], tuple[int, 
 def _repeat_merged(
     rows: list[list[Any]], ranges: Iterable[Any], first_row: int, first_column: int
 ) -> None:
-    """Repeat the values of merged cells, except for titles over the whole width."""
+    """Repeat the values of merged cells, except for titles that span the whole width."""
     for (top, left), (bottom, right) in ranges:
         top -= first_row
         left -= first_column
@@ -220,7 +220,7 @@ _WITHOUT_VALUE = re.compile(rb"(?:</f>|<f[^>]*/>)(?:<v\s*/>|<v></v>)?</c>")
 
 
 def _note_values(data: bytes, name: str, source: SourceFile) -> None:
-    """Note the missing values of a sheet, given by XML and name."""
+    """Note the missing values of a sheet, given its XML and name."""
     if empty := len(_WITHOUT_VALUE.findall(data)):
         source.note("formulas without a stored value", name, empty)
     if errors := len(_ERROR.findall(data)):
@@ -228,7 +228,7 @@ def _note_values(data: bytes, name: str, source: SourceFile) -> None:
 
 
 def _drawn(archive: zipfile.ZipFile, part: str, name: str, source: SourceFile) -> Iterator[str]:
-    """Yield the charts and text boxes of a sheet, given by part and name."""
+    """Yield the charts and text boxes of a sheet, given its part and name."""
     for relation in relations(archive, part).values():
         if relation.kind not in ("comments", "drawing"):
             continue
@@ -251,7 +251,7 @@ def _heads(data: bytes) -> list[str]:
 
 
 def _displayed(value: object) -> object:
-    """Return the displayed value: whole numbers, dates without midnight, TRUE and FALSE."""
+    """Return the displayed value. Show whole numbers, dates without midnight, and TRUE or FALSE."""
     if isinstance(value, bool):
         return str(value).upper()
     if isinstance(value, float):

@@ -1,4 +1,4 @@
-"""Find the functions, classes and methods of programs with syntax trees."""
+"""Find the functions, classes and methods in programs using syntax trees."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...nodegraph.search_text import MAX_HEADING
 
 
 def _by_word(words: Mapping[str, str]) -> dict[str, str]:
-    """Return the names of lists of words, by each word."""
+    """Return a mapping from each word to the name of its list."""
     by_word: dict[str, str] = {}
     for name, listed in words.items():
         by_word.update(dict.fromkeys(listed.split(), name))
@@ -83,7 +83,7 @@ def symbols_in(text: str, file_name: str) -> tuple[Symbol, ...]:
 
 
 def _character_offsets(data: bytes, limits: Iterable[int]) -> dict[int, int]:
-    """Return the offsets in characters of offsets in bytes."""
+    """Convert byte offsets to character offsets."""
     offsets: dict[int, int] = {}
     at = 0
     characters = 0
@@ -130,7 +130,7 @@ def _walk(root: Any) -> Iterator[Symbol]:
             if kind == "function" and scope.has_methods:
                 kind = "method"
             full = f"{scope.name}.{name}" if scope.name else name
-            full = full[-MAX_HEADING:]  # each inner symbol has a copy
+            full = full[-MAX_HEADING:]  # each inner symbol contains a copy
             outer = node
             while outer.parent is not None and _wraps(outer.parent):
                 outer = outer.parent
@@ -151,7 +151,7 @@ def _wraps(node: Any) -> bool:
 
 
 def _symbol(node: Any) -> tuple[str, str]:
-    """Return the kind and the name of a node's definition. Empty texts: no definition."""
+    """Return the kind and the name of a node's definition. If there is none, both are empty."""
     kind = _KINDS.get(node.type, "")
     if not kind or not node.is_named:
         return "", ""
