@@ -16,12 +16,16 @@ _DELETED = r"(?<!\\)\{(?:\\(?!deleted)[a-z]+-?\d*\s?)*\\deleted\b(?:[^{}\\]|\\(?
 
 _RTF_MARKS = (
     (r"\\i(?![a-z])", r"\\shad"),  # an effect that has no influence on the text
-    (r"\\striked?1?(?![a-z\d])", r"\\strike\\i"), (r"\\striked?0", r"\\strike0\\i0"),
-    (r"\\super(?![a-z])", r"\\strike"), (r"\\sub(?![a-z])", r"\\i"), (rf"\\up[1-9]\d*{_NUMBER}",
-    r"\\strike"), (rf"\\dn[1-9]\d*{_NUMBER}", r"\\i"), (r"\\(?:nosupersub(?![a-z\d])|(?:up|dn)0)",
-    r"\\strike0\\i0"), (_DELETED, ""), (r"\{\\listtext(?![a-z])(?:\\pard|\\plain|\s)*([^{}]*)\}",
-    r"{\\u57397?\1\\u57398?}"), (r"\{\\(header|footer)[lrf]?(?![a-z])",
-    rf"{{\\footnote\\u{ord(HEAD_MARK)}?\1 "),
+    (r"\\striked?1?(?![a-z\d])", r"\\strike\\i"),
+    (r"\\striked?0", r"\\strike0\\i0"),
+    (r"\\super(?![a-z])", r"\\strike"),
+    (r"\\sub(?![a-z])", r"\\i"),
+    (rf"\\up[1-9]\d*{_NUMBER}", r"\\strike"),
+    (rf"\\dn[1-9]\d*{_NUMBER}", r"\\i"),
+    (r"\\(?:nosupersub(?![a-z\d])|(?:up|dn)0)", r"\\strike0\\i0"),
+    (_DELETED, ""),
+    (r"\{\\listtext(?![a-z])(?:\\pard|\\plain|\s)*([^{}]*)\}", r"{\\u57397?\1\\u57398?}"),
+    (r"\{\\(header|footer)[lrf]?(?![a-z])", rf"{{\\footnote\\u{ord(HEAD_MARK)}?\1 "),
 )
 """Patterns of a rich text and their replacements: scripts, labels of items, running heads."""
 
