@@ -1,7 +1,7 @@
 """Shared parts of the benchmarks: data, systems, models, clocks, tables.
 
-``python benchmarks/harness.py`` writes README.md from the saved tables: with ``--save``, a script
-saves its tables in ``results/``.
+``python benchmarks/harness.py`` writes README.md and the table of docs/scale.md from the saved
+tables: with ``--save``, a script saves its tables in ``results/``.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from nodekin.retrievers import evaluation  # names are imported on first use
 os.environ.setdefault("TQDM_DISABLE", "1")  # the peers' progress bars
 
 HERE = Path(__file__).resolve().parent
+SCALE_PAGE = HERE.parent / "docs" / "scale.md"
 DEFAULT_DATA = Path(os.environ.get("NODEKIN_DATA") or "data")
 
 Vectors = npt.NDArray[np.float32]
@@ -600,8 +601,22 @@ def jieba_words(text: str) -> list[str]:
 # Tables and their page
 
 
-def show(title: str, header: Sequence[str], rows: Iterable[Sequence[str]], note: str = "") -> None:
-    """Print a Markdown table; with ``--save``, also save it and its note for the README."""
+def show(
+    title: str,
+    header: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    note: str = "",
+    script: str | None = None,
+) -> None:
+    """Print a Markdown table; with ``--save``, also save it and its note for its page.
+
+    Args:
+        title: The title of the table.
+        header: The names of the columns.
+        rows: The rows, printed when they are measured.
+        note: A text for the page.
+        script: The name of the result file. If None, it is the name of the running script.
+    """
     lines = []
     print(f"\n### {title}\n", flush=True)
     for row in (header, ["---"] * len(header)):
@@ -610,7 +625,7 @@ def show(title: str, header: Sequence[str], rows: Iterable[Sequence[str]], note:
         print("| " + " | ".join(row) + " |", flush=True)
         lines.append([*row])
     if "--save" in sys.argv:
-        save(Path(sys.argv[0]).stem, title, header, lines, note)
+        save(script or Path(sys.argv[0]).stem, title, header, lines, note)
 
 
 def save(
@@ -637,16 +652,30 @@ def page() -> str:
     parts = [(HERE / "results" / "head.md").read_text(encoding="utf-8").strip()]
     for path in sorted(HERE.glob("*.py"), key=lambda path: (path.stem != "quality", path.stem)):
         result = HERE / "results" / f"{path.stem}.json"
-        if not result.exists():
+        if not result.exists() or path.stem == "scale":  # docs/scale.md has its table
             continue
         for table in json.loads(result.read_text(encoding="utf-8")):
             parts.append(f"## {table['title']}")
             source = f"`{path.name}`, {table['measured']}."
             parts.append(" ".join(filter(None, [source, table.get("note")])))
-            rows = [table["header"], ["---"] * len(table["header"]), *table["rows"]]
-            parts.append("\n".join("| " + " | ".join(row) + " |" for row in rows))
+            parts.append(markdown(table))
     return "\n\n".join(parts) + "\n"
+
+
+def markdown(table: Mapping[str, Any]) -> str:
+    """Return a saved table as Markdown."""
+    rows = [table["header"], ["---"] * len(table["header"]), *table["rows"]]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def scale_page() -> str:
+    """Return docs/scale.md with the saved table of the scale benchmark."""
+    text = SCALE_PAGE.read_text(encoding="utf-8")
+    (table,) = json.loads((HERE / "results" / "scale.json").read_text(encoding="utf-8"))
+    start = re.escape(" | ".join(table["header"][:2]))
+    return re.sub(rf"^\| {start} \|.*\n(?:\|.*\n)+", markdown(table) + "\n", text, flags=re.M)
 
 
 if __name__ == "__main__":
     (HERE / "README.md").write_text(page(), encoding="utf-8")
+    SCALE_PAGE.write_text(scale_page(), encoding="utf-8")

@@ -469,7 +469,15 @@ def main() -> None:
     parser.add_argument("--languages", nargs="+", default=["Chinese", "English"])
     parser.add_argument("--only", choices=["as-it-comes", "same-terms", "default"], help="one part")
     parser.add_argument("--top-k", type=int, default=10)
+    parser.add_argument("--scale", action="store_true", help="large graphs in a file (scale.py)")
+    parser.add_argument("--lines", type=int, default=1_000_000, help="of --scale")
+    parser.add_argument("--passages", type=int, default=300_000, help="of --scale")
     options = parser.parse_args()
+    if options.scale:
+        from scale import show_scale  # which imports the texts of this module
+
+        show_scale(options.data, options.languages, options.lines, options.passages)
+        return
     if options.only in (None, "default"):
         the_default(options.data, options.sizes, options.languages)
     for size in options.sizes if options.only != "default" else ():
