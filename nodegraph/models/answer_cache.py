@@ -39,7 +39,7 @@ class AnswerCache:
         self._asking: WeakValueDictionary[str, Any] = WeakValueDictionary()
 
     def ask(self, key: str, call: Callable[[], Any]) -> Any:
-        """Return the stored answer, or call the model and store its answer, any JSON value."""
+        """Return the stored answer, or call the model and store its answer as a JSON value."""
         with self._lock:
             asking = self._asking.setdefault(key, fork_safe_lock())
         with asking:
@@ -60,18 +60,18 @@ class AnswerCache:
         return answer
 
     def clear(self) -> None:
-        """Delete all stored answers, of all models."""
+        """Delete the stored answers of all models."""
         self.store.values.delete(_KIND)
 
     def close(self) -> None:
-        """Close the file, unless a store was given. The next use opens the file again."""
+        """Close the file, unless a store was given. The next use opens it again."""
         if self._closes_store:
             self.store.close()
 
     def _get(self, key: str) -> bytes | None:
         """Return a stored answer as JSON, and count it.
 
-        None is no stored answer, unlike ``b"null"``.
+        None means that no answer is stored. The stored answer None is ``b"null"``.
         """
         stored = self.store.values.get(_KIND, [key]).get(key)
         with self._lock:
@@ -91,7 +91,7 @@ def answer_key(model: str, prompt: str, schema: Mapping[str, Any] | None = None)
 
 
 def _cached_text(answer: Any) -> ModelText:
-    """Return an answer with its usage. A stored answer costs nothing."""
+    """Return an answer with its usage. A stored answer uses no tokens."""
     if isinstance(answer, ModelText):
         return answer
     return ModelText(str(answer), CACHED)
@@ -100,10 +100,10 @@ def _cached_text(answer: Any) -> ModelText:
 class CachedLLM(AnswerCache):
     """A language model with a cache of answers, in memory or in a file.
 
-    It can be used like any model. Threads with the same prompt share a call of the model.
-    The key of an answer is the model's name, the prompt and the schema. If the name does not
-    include the model's settings, choose a name that does: ``LLM(model, "name")``. Failures are not
-    stored. A streamed answer is one part.
+    It can be used like any model. Threads with the same prompt share one model call. The key of an
+    answer is the model's name, the prompt and the schema. If the name does not include the model's
+    settings, choose a name that does: ``LLM(model, "name")``. Failures are not stored. An answer is
+    streamed in one part.
 
     Args:
         llm: The model, in any form that ``LLM`` accepts.

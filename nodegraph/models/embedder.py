@@ -1,4 +1,4 @@
-"""Adapt embedding models of all frameworks, and check their vectors."""
+"""Adapt embedding models from all frameworks, and check their vectors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _FRAMEWORKS = (
 )
 """Methods for passages and queries."""
 
-_BATCH_CHARACTERS = 1 << 18  # a batch of long texts has fewer texts
+_BATCH_CHARACTERS = 1 << 18  # a batch of long texts contains fewer texts
 
 
 def _adapted(model: Any) -> dict[str, Any]:
@@ -97,17 +97,17 @@ async def _concurrently(call: Callable[[str], Awaitable[Any]], texts: Iterable[s
 
 
 def check_vectors(output: Any, texts: Sequence[object], name: str) -> Vectors:
-    """Return a model's output as a new array, (texts, dimension) float32.
+    """Return a model's output as a new float32 array of shape (texts, dimension).
 
     A vector with NaN or infinite numbers is replaced by zeros.
 
     Args:
-        output: An array, a tensor of torch on any device, or an iterable of vectors.
+        output: An array, a torch tensor on any device, or an iterable of vectors.
         texts: The embedded texts.
         name: The model's name, for errors.
 
     Raises:
-        EmbeddingError: If the output is not one vector per text, all with one dimension.
+        EmbeddingError: If the output does not have one vector per text, all of the same dimension.
 
     Example:
         >>> check_vectors([[1, 0], [0, 1]], ["a", "b"], "model").shape
@@ -160,25 +160,26 @@ class Embedder:
     ``NodeGraph`` also accepts a bare model. Use ``Embedder`` to embed queries differently, to name
     the model, or to set the batch size.
 
-    Models get passages sorted by length, since a batch is padded to its longest text. A
-    sentence-transformers model gets batches that suit its device.
+    Passages are sorted by length before they are passed to the model, since a batch is padded to
+    its longest text. Batches for a sentence-transformers model suit its device.
 
     Args:
         embed: A function from a list of texts to vectors (texts, dimension), a LangChain,
-            LlamaIndex or sentence-transformers model, or an object with ``embed``. A model
-            supplies ``embed_queries`` and ``aembed_queries`` if it has them.
+            LlamaIndex or sentence-transformers model, or an object with ``embed``. If the model has
+            its own query functions, they are used as ``embed_queries`` and ``aembed_queries``.
         name: The cache key of the vectors. A model with different vectors needs a different name.
-            Required for a function if the graph is stored in a file. Defaults to the model's
-            name, or its class, model name and settings. Set a name if these do not change with
-            the vectors: edited model code, or a server that may load another model.
-        embed_queries: The function for queries. None means ``embed``.
-        aembed_queries: The async function for queries. None means a thread.
+            It is required for a function if the graph is stored in a file. Defaults to the model's
+            name, or to its class, model name and settings. Set a name if the vectors can change
+            while these stay the same, for example because the model's code was edited or a server
+            loaded a different model.
+        embed_queries: The function for queries. Defaults to ``embed``.
+        aembed_queries: The async function for queries. If None, a thread is used.
         batch_size: Maximum number of texts per call. Batches of very long texts are smaller.
         num_workers: Number of concurrent calls for passages, in threads. Use 4 to 16 for a model
-            server. With 0 or 1, calls follow each other.
+            server. With 0 or 1, there is one call at a time.
 
     Raises:
-        TypeError: If the model is not supported, or an argument has a wrong type.
+        TypeError: If the model is not supported, or an argument has the wrong type.
         ValueError: If the batch size is below 1.
 
     Example:
@@ -202,7 +203,7 @@ class Embedder:
         functions = _adapted(self.embed)
         check_integer(self.batch_size, "batch_size", 1)
         check_integer(self.num_workers, "num_workers", 0)
-        if self.embed_queries is not None:  # differs from the model's async function
+        if self.embed_queries is not None:  # the model's async function may differ from it
             functions["aembed_queries"] = None
         own = {"embed_queries": self.embed_queries, "aembed_queries": self.aembed_queries}
         functions |= {name: given for name, given in own.items() if given is not None}
@@ -218,7 +219,7 @@ class Embedder:
         return [[keys[at] for at in batch] for batch in batches]
 
     def own_batches(self, texts: Mapping[str, str]) -> Iterator[tuple[list[str], Vectors]]:
-        """Yield keys and vectors in the batches of a model that chooses them, else nothing.
+        """Yield keys and vectors in batches, if the model chooses its own batches.
 
         Raises:
             EmbeddingError: If the model fails or returns invalid vectors.
@@ -230,7 +231,7 @@ class Embedder:
                 yield [keys[at] for at in batch], check_vectors(vectors, batch, self.name)
 
     def passages(self, texts: Sequence[str]) -> Vectors:
-        """Embed passages: (texts, dimension) float32. An unusable vector becomes zeros.
+        """Embed passages as a float32 array (texts, dimension). An unusable vector becomes zeros.
 
         Raises:
             EmbeddingError: If the model fails or returns invalid vectors.
@@ -240,7 +241,7 @@ class Embedder:
         return check_vectors(vectors, texts, self.name)
 
     def queries(self, texts: Sequence[str]) -> Vectors:
-        """Embed queries: (texts, dimension) float32.
+        """Embed queries as a float32 array (texts, dimension).
 
         Raises:
             EmbeddingError: If the model fails or returns unusable vectors.
@@ -258,7 +259,7 @@ class Embedder:
         return self._usable(vectors, texts)
 
     def _usable(self, output: Any, texts: Sequence[str]) -> Vectors:
-        """Return a model's output as vectors of queries, none of them zero."""
+        """Return a model's output as query vectors. None of them may be zero."""
         vectors = check_vectors(output, texts, self.name)
         unusable = ~vectors.any(axis=1)
         if unusable.any():
@@ -271,7 +272,7 @@ class Embedder:
 
     @contextmanager
     def _failing(self, texts: Sequence[str]) -> Iterator[None]:
-        """Convert errors to ``EmbeddingError`` with the model's name and a text."""
+        """Convert errors to an ``EmbeddingError`` that contains the model's name and a text."""
         try:
             yield
         except EmbeddingError:
@@ -286,7 +287,7 @@ class Embedder:
 
 
 def as_embedder(model: object) -> Embedder:
-    """Return a model of any supported kind, or the model with a name, as an ``Embedder``.
+    """Convert a model of any supported kind, or a model's name, to an ``Embedder``.
 
     Args:
         model: A function or model that ``Embedder`` accepts, an ``Embedder`` (returned unchanged),
@@ -314,10 +315,10 @@ def as_embedders(embed: object, *, stored: bool = False) -> dict[str, Embedder]:
 
     Args:
         embed: A model, or a mapping of models by key.
-        stored: Whether the vectors are stored in a file, so that functions need names.
+        stored: Whether the vectors are stored in a file. Functions then need names.
 
     Raises:
-        TypeError: If a model is not supported, or a key is not a text.
+        TypeError: If a model is not supported, or a key is not a string.
         ValueError: If a function has no name and needs one.
     """
     if embed is None:

@@ -43,14 +43,14 @@ _KIND = "embedding "
 
 _PAGE = 900  # vectors in memory per read of the store
 
-_LONG = 256  # texts for which a progress bar is drawn, and pages are not cached
+_LONG = 256  # minimum number of texts to draw a progress bar and not to cache pages
 
 
 class EmbeddingCache:
     """The embedding models of a graph, with a cache of passage vectors and recent query vectors.
 
-    Missing vectors of passages are computed, and stored after each batch. A vector of zeros marks
-    a text without a usable vector.
+    Missing passage vectors are computed, and stored after each batch. A vector of zeros marks a
+    text without a usable vector.
 
     Args:
         store: The store that contains the vectors.
@@ -64,14 +64,14 @@ class EmbeddingCache:
         self._store = store
         self.embedders = dict(embedders)
         self._progress = progress
-        # By model name, since two keys may have one model.
+        # By model name, since two keys may share a model.
         self._embedding = {embedder.name: fork_safe_lock() for embedder in embedders.values()}
         self._lock = threading.Lock()
         self._query_vectors: OrderedDict[tuple[str, str], Vector] = OrderedDict()
         self._asking: WeakValueDictionary[tuple[str, ...], Any] = WeakValueDictionary()
 
     def embedder(self, key: str) -> Embedder:
-        """Return the model of a key.
+        """Return the model for a key.
 
         Raises:
             LookupError: If the key is unknown.
@@ -85,11 +85,11 @@ class EmbeddingCache:
         return self.embedders[key]
 
     def key(self, key: str | None) -> str:
-        """Return the key, or the only key if None is given.
+        """Return the key. If it is None, return the only key.
 
         Raises:
-            LookupError: If the key is unknown, or None is given and the graph has several models
-                or no model.
+            LookupError: If the key is unknown, or if it is None and the graph does not have exactly
+                one model.
         """
         if key is None and len(self.embedders) > 1:
             raise LookupError(
@@ -109,7 +109,7 @@ class EmbeddingCache:
             self._store.values.delete(kind, self._store.values.get(kind).keys() - used)
 
     def vectors(self, texts: Sequence[str], key: str, what: str = "texts") -> Vectors:
-        """Return the vectors of passages, (texts, dimension) float32. Missing vectors are computed.
+        """Return passage vectors as float32 (texts, dimension). Missing vectors are computed.
 
         The array is read-only. A text without a usable vector has a vector of zeros.
 
@@ -135,7 +135,7 @@ class EmbeddingCache:
             texts: The passages.
             key: The embedding.
             label: The label of the progress bar, such as the group.
-            executor: Runs the model. None means this process.
+            executor: Runs the model. If None, it runs in this process.
 
         Raises:
             LookupError: If the key is unknown.
@@ -183,11 +183,11 @@ class EmbeddingCache:
         return self._missing(self.embedder(key), dict.fromkeys(digests, "")).keys()
 
     def put(self, texts: Sequence[str], vectors: Sequence[Any], key: str | None = None) -> None:
-        """Store vectors of passages, (texts, dimension), that the model computed elsewhere.
+        """Store passage vectors, (texts, dimension), that the model computed elsewhere.
 
         Raises:
             LookupError: If the key is unknown.
-            EmbeddingError: If the vectors are invalid or have a wrong dimension.
+            EmbeddingError: If the vectors are invalid or have the wrong dimension.
         """
         embedder = self.embedder(self.key(key))
         if texts:
@@ -195,7 +195,7 @@ class EmbeddingCache:
             _warn(embedder, self._put(embedder, {digest(text): text for text in texts}, checked))
 
     def _streaming(self, count: int) -> AbstractContextManager[None]:
-        """Return a block that reads or writes a number of vectors, which need no cache of pages."""
+        """Return a context in which many vectors are read or written without caching pages."""
         return self._store.database.streaming() if count >= _LONG else nullcontext()
 
     def _missing(self, embedder: Embedder, texts: Mapping[str, str]) -> dict[str, str]:
@@ -207,7 +207,7 @@ class EmbeddingCache:
         return missing
 
     def _read(self, embedder: Embedder, digests: Sequence[str]) -> Vectors | None:
-        """Return stored vectors, None if one is missing."""
+        """Return stored vectors, or None if any of them is missing."""
         import numpy as np
 
         vectors = np.zeros((0, 0 if digests else self._dimension(embedder)), np.float32)
@@ -229,7 +229,7 @@ class EmbeddingCache:
         return vectors
 
     def _put(self, embedder: Embedder, texts: Mapping[str, str], vectors: Vectors) -> list[str]:
-        """Store vectors of texts by digest. Return the texts without a usable vector."""
+        """Store the texts' vectors by digest. Return the texts without a usable vector."""
         self._check_dimension(embedder, vectors)
         new = {n: v.astype("<f4").tobytes() for n, v in zip(texts, vectors, strict=True)}
         self._store.values.put(_kind(embedder), new, derived=True)
@@ -237,7 +237,7 @@ class EmbeddingCache:
         return [text for text, row in rows if not row.any()]
 
     def _dimension(self, embedder: Embedder) -> int:
-        """Return the dimension of the vectors stored under the model's name, 0 without any."""
+        """Return the dimension of the model's stored vectors, or 0 if there are none."""
         stored = self._store.values.get(_kind(embedder), limit=1)
         return next((len(vector) // 4 for vector in stored.values()), 0)
 
@@ -245,7 +245,7 @@ class EmbeddingCache:
         """Check the dimension of new vectors.
 
         Raises:
-            VectorLengthError: If vectors stored under the model's name have another dimension.
+            VectorLengthError: If vectors stored under the model's name have a different dimension.
         """
         expected = self._dimension(embedder)
         dimension = vectors.shape[1]
@@ -257,7 +257,7 @@ class EmbeddingCache:
             )
 
     def query_vectors(self, queries: Sequence[str], key: str) -> Vectors:
-        """Return the vectors of queries, (queries, dimension) float32.
+        """Return query vectors as float32 (queries, dimension).
 
         Raises:
             LookupError: If the key is unknown.
@@ -268,7 +268,7 @@ class EmbeddingCache:
         missing = (key, *sorted(query for batch in batches for query in batch))
         with self._lock:
             asking = self._asking.setdefault(missing, fork_safe_lock())
-        with asking:  # threads with the same queries share a call
+        with asking:  # threads with the same queries share one call
             vectors, batches = self._cached(queries, key)
             for batch in batches:
                 vectors |= self._checked(batch, key, embedder.queries(batch))
@@ -289,7 +289,7 @@ class EmbeddingCache:
     def _cached(
         self, queries: Iterable[str], key: str
     ) -> tuple[dict[str, Vector], list[list[str]]]:
-        """Return the cached vectors of queries, and the other queries in batches."""
+        """Return the cached query vectors, and the remaining queries in batches."""
         cached: dict[str, Vector] = {}
         missing: list[str] = []
         with self._lock:

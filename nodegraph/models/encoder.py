@@ -27,9 +27,9 @@ _PROMPTS = {"encode_document": ("document", "passage", "corpus"), "encode_query"
 class Encoder:
     """A sentence-transformers model, with separate settings for passages and queries.
 
-    ``encode`` is called by one thread at a time, since tokenizers do not support concurrent
-    calls. The plugin ``vectors`` computes standard models without ``encode``, in batches of
-    similar lengths and by several threads. The vectors differ by rounding only.
+    Only one thread at a time calls ``encode``, since tokenizers do not support concurrent calls.
+    The plugin ``vectors`` runs standard models without ``encode``, in batches of similar lengths
+    and in several threads. Its vectors differ only by rounding.
 
     Args:
         model: The model.
@@ -59,7 +59,7 @@ class Encoder:
     def embed_batches(
         self, texts: list[str], method: str = "encode_document"
     ) -> Iterator[Batch] | None:
-        """Return texts in batches, the longest first, None if ``batch_size`` decides.
+        """Return texts in batches, the longest first, or None if ``batch_size`` decides.
 
         Example:
             >>> Encoder(object()).embed_batches(["tea"]) is None
@@ -72,7 +72,7 @@ class Encoder:
         return batches
 
     def embed(self, texts: list[str], method: str = "encode_document") -> Any:
-        """Embed passages: (texts, dimension)."""
+        """Embed passages as an array (texts, dimension)."""
         if (computed := self.embed_batches(texts, method)) is not None:
             rows: dict[int, Any] = {}
             for batch, vectors in computed:
@@ -88,7 +88,7 @@ class Encoder:
             return call(texts, **arguments)
 
     def embed_queries(self, texts: list[str]) -> Any:
-        """Embed queries: (texts, dimension)."""
+        """Embed queries as an array (texts, dimension)."""
         return self.embed(texts, "encode_query")
 
 
@@ -97,8 +97,8 @@ def padded_batches(sizes: Sequence[int], budget: int, most: int | None = None) -
 
     Args:
         sizes: The size of each text.
-        budget: Maximum size of a batch, in which each text counts as much as the largest. A text
-            above the budget is a batch.
+        budget: Maximum size of a batch, in which each text counts as much as the largest one. A
+            text above the budget forms its own batch.
         most: Maximum number of texts in a batch.
 
     Example:

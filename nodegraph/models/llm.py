@@ -1,4 +1,4 @@
-"""Adapt language models of all frameworks, and call them."""
+"""Adapt language models from all frameworks, and call them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _adapted(model: Any) -> dict[str, Callable[..., Any]]:
     if has(model, "complete"):  # LlamaIndex and nodekin.adapters
         names = ((name, _LLAMA_INDEX.get(name, name)) for name in _CALLS)
         found = {n: attribute(model, theirs) or attribute(model, n) for n, theirs in names}
-        # With the tokens of the call, unlike the public results of ``OpenAIChat``.
+        # These results include the call's tokens, unlike the public results of ``OpenAIChat``.
         for name, with_usage in _WITH_USAGE.items():
             found[name] = attribute(model, with_usage) or found[name]
         return {name: call for name, call in found.items() if callable(call)}
@@ -68,7 +68,7 @@ def _adapted(model: Any) -> dict[str, Callable[..., Any]]:
 
 
 def _langchain(model: Any) -> dict[str, Callable[..., Any]]:
-    """Return the functions of a LangChain model. It takes a text, or messages of a chat prompt."""
+    """Return the functions of a LangChain model, for texts and for the messages of chat prompts."""
 
     def asks(call: Callable[..., Any]) -> Callable[[str], Any]:
         return lambda prompt: call(
@@ -77,7 +77,7 @@ def _langchain(model: Any) -> dict[str, Callable[..., Any]]:
 
     def by_schema(method: str, prompt: str, schema: Mapping[str, Any]) -> Any:
         titled = {"title": "answer", "description": "The answer.", **schema}
-        try:  # with the message, which has the token counts
+        try:  # including the message, which contains the token counts
             structured = model.with_structured_output(titled, include_raw=True)
         except (TypeError, NotImplementedError, ValueError):
             structured = model.with_structured_output(titled)
@@ -95,10 +95,10 @@ def _langchain(model: Any) -> dict[str, Callable[..., Any]]:
 
 
 def _text(answer: Any) -> str | None:
-    """Return the text of a text, a message or a completion, None if it has no text."""
+    """Return the text of a string, message or completion, or None if it has no text."""
     if answer is None or isinstance(answer, str):
         return answer
-    for name in ("text", "content"):  # without reasoning and tool calls
+    for name in ("text", "content"):  # reasoning and tool calls are left out
         if isinstance(value := _field(answer, name), str):
             return str(value)
     message = _field(answer, "message")
@@ -121,13 +121,13 @@ class LLM:
     Parameters for language models also accept bare models. Use ``LLM`` to name the model.
 
     Args:
-        model: A function from a prompt to an answer, also an async function, a LangChain or
-            LlamaIndex model, ``OpenAIChat``, or an object with ``complete`` and optionally
-            ``acomplete``, ``stream``, ``astream`` and ``complete_json``. Sync calls of an async
-            function run in a new event loop each time.
-        name: The cache key of answers, and the identity of the model in node groups: groups are
-            rebuilt if the name changes. Required for a function if answers are stored in a file.
-            Defaults to the model's name, or its class, model name and settings without keys,
+        model: A sync or async function from a prompt to an answer, a LangChain or LlamaIndex model,
+            ``OpenAIChat``, or an object with ``complete`` and optionally ``acomplete``, ``stream``,
+            ``astream`` and ``complete_json``. Each sync call of an async function runs in a new
+            event loop.
+        name: The cache key of answers, and the model's identity in node groups, which are rebuilt
+            if the name changes. It is required for a function if answers are stored in a file.
+            Defaults to the model's name, or to its class, model name and settings without keys,
             addresses and counters. Set a name if these do not distinguish two models.
 
     Raises:
@@ -164,12 +164,13 @@ class LLM:
         return "complete_json" in self._calls
 
     def complete(self, prompt: str, schema: Mapping[str, Any] | None = None) -> ModelText:
-        """Return the answer to a prompt, a string with its ``usage``.
+        """Return the answer to a prompt: a string with a ``usage`` attribute.
 
         Args:
             prompt: The prompt.
-            schema: JSON schema of the answer. The answer is JSON, possibly invalid, or the plain
-                answer if the model does not support the schema. None means the plain answer.
+            schema: JSON schema of the answer. The answer is then JSON, possibly invalid, or the
+                plain answer if the model does not support the schema. If None, the plain answer is
+                returned.
 
         Raises:
             ModelError: If the model fails, or its answer has no text.
@@ -198,7 +199,7 @@ class LLM:
     def stream(self, prompt: str) -> Iterator[str]:
         """Yield the parts of the answer, or the whole answer if the model does not stream.
 
-        If the model reports tokens, the last part has their ``usage``, and may be empty.
+        If the model reports tokens, the last part, which may be empty, contains their ``usage``.
 
         Raises:
             ModelError: If the model fails, possibly in the middle of the answer.
@@ -236,7 +237,7 @@ class LLM:
 
     @contextmanager
     def _failing(self, prompt: str) -> Iterator[None]:
-        """Convert errors to ``ModelError`` with the model's name and the prompt."""
+        """Convert errors to a ``ModelError`` that contains the model's name and the prompt."""
         try:
             yield
         except (ModelError, NotImplementedError):
@@ -244,7 +245,7 @@ class LLM:
         except Exception as error:
             # contextlib would treat a StopIteration as the end of this generator.
             cause = RuntimeError("the model ended") if isinstance(error, StopIteration) else error
-            # Clients have other timeout classes: APITimeoutError, ReadTimeout.
+            # Clients have their own timeout classes, such as APITimeoutError and ReadTimeout.
             late = isinstance(error, TimeoutError) or "Timeout" in type(error).__name__
             raise (ModelTimeoutError if late else ModelError)(
                 f"the language model {self.name!r} failed: {type(error).__name__}: {error} (on the "
@@ -253,12 +254,12 @@ class LLM:
 
 
 def as_llm(model: object, *, stored: str = "") -> LLM:
-    """Return a model of any supported kind, or the model with a name, as an ``LLM``.
+    """Convert a model of any supported kind, or a model's name, to an ``LLM``.
 
     Args:
         model: The model, or its name.
-        stored: If answers are stored in a file: the expression that stores them, with
-            ``{model}`` for the model. A function then needs a name.
+        stored: If answers are stored in a file, the expression that stores them, with ``{model}``
+            for the model. A function then needs a name.
 
     Raises:
         TypeError: If the model is not supported. The message contains the remedy.
@@ -284,7 +285,7 @@ def _checked_text(answer: Any) -> ModelText:
 
 
 def _has_message(value: Any) -> bool:
-    """Return whether a value is LangChain's answer with its message."""
+    """Return whether a value is a LangChain answer that contains the message."""
     return isinstance(value, Mapping) and value.keys() == {"raw", "parsed", "parsing_error"}
 
 
@@ -293,7 +294,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def _json_text(value: Any) -> ModelText:
-    """Return a value of JSON as a text."""
+    """Return a JSON value as text."""
     usage = usage_of(value) if isinstance(value, str) else UNREPORTED
     if _has_message(value):
         usage = usage_of(value["raw"])

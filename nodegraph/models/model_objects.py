@@ -1,4 +1,4 @@
-"""Helpers for model objects of all frameworks: names, methods, async calls."""
+"""Helpers for model objects from all frameworks: names, methods, async calls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 _MODEL = ("model", "model_name", "model_id", "model_name_or_path", "deployment")
 
-# Words in attribute names that do not affect the output: access, pace, logging.
+# Words in the names of attributes that do not affect the output: access, pace, logging.
 _IGNORED = frozenset(
     """key keys secret secrets token password credential credentials auth cert ssl
     client clients http https url uri base endpoint host hosts port proxy proxies header headers
@@ -35,13 +35,13 @@ _UNNAMED = "unnamed function "
 
 
 def model_name(model: Any) -> str:
-    """Return the name under which vectors and answers of a model are cached.
+    """Return the name under which a model's vectors and answers are cached.
 
-    The name is the model's ``name``, or its class, the model that it states and a fingerprint of
+    The name is the model's ``name``, or consists of its class, its model name and a fingerprint of
     its settings. Keys, server addresses, timeouts and batch sizes are not part of the fingerprint.
-    A sentence-transformers model is identified by its weights. Fields of a pydantic model count if
-    they differ from their default. The name of a plain function is
-    valid in this process only: see ``check_named``.
+    A sentence-transformers model is identified by its weights. Fields of a pydantic model are
+    included if they differ from their defaults. The name of a plain function is valid only in this
+    process (see ``check_named``).
 
     Example:
         >>> model_name(lambda texts: [[len(text), 1] for text in texts])[:25]
@@ -133,7 +133,7 @@ def _function_name(function: Any) -> str:
 
 
 def _stated_settings(value: Any) -> dict[str, Any]:
-    """Return the attributes of an object, without defaults of pydantic and computed values."""
+    """Return the attributes of an object, except pydantic defaults and computed values."""
     cls = type(value)
     settings = attributes(value)
     fields = getattr(cls, "model_fields", None)
@@ -152,7 +152,8 @@ def _is_ignored(name: str, value: Any) -> bool:
 def _weights(model: Any) -> list[Any]:
     """Describe a torch model by samples of its weights, its pooling and its passage prompts.
 
-    The folder is not used: it differs between machines, and may later contain another model.
+    The folder is not used, since it differs between machines and may later contain a different
+    model.
     """
     weights: list[Any] = []
     for _, parameter in model.named_parameters():
@@ -160,7 +161,7 @@ def _weights(model: Any) -> list[Any]:
         ends = [end.float().cpu().tolist() for end in (flat[:4], flat[-4:])]
         weights.append([tuple(parameter.shape), ends])
     modules = list(model) if hasattr(model, "__iter__") else []
-    if not weights:  # another engine has the weights: only the folder is available
+    if not weights:  # a different engine holds the weights, so only the folder is available
         config = getattr(getattr(next(iter(modules), None), "auto_model", None), "config", None)
         weights.append(str(getattr(config, "_name_or_path", "")))
     pooling = [[type(m).__name__, str(getattr(m, "pooling_mode", ""))] for m in modules]
@@ -231,10 +232,10 @@ def has(model: object, *methods: str) -> bool:
 
 
 def attribute(model: object, name: str) -> Any:
-    """Return an attribute of an object, None if it is missing.
+    """Return an attribute of an object, or None if it is missing.
 
-    Some models delegate attributes and raise other errors than AttributeError, such as
-    LangChain's ``with_fallbacks``, which raises NameError.
+    Some models delegate attributes and raise errors other than AttributeError. For example,
+    LangChain's ``with_fallbacks`` raises NameError.
     """
     try:
         return getattr(model, name, None)

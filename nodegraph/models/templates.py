@@ -32,7 +32,7 @@ _ALIASES = (
 class PromptTemplate(Protocol):
     """A prompt template of LangChain (``PromptTemplate``, ``ChatPromptTemplate``) or LlamaIndex.
 
-    Arguments named ``prompt`` accept it instead of a text.
+    Arguments named ``prompt`` accept such a template instead of a text.
 
     Example:
         >>> from langchain_core.prompts import PromptTemplate
@@ -48,10 +48,10 @@ class PromptTemplate(Protocol):
 
 
 class ChatPrompt(str):
-    """A prompt of several messages, usable as a text for models without messages.
+    """A prompt of several messages. Models without messages can use it as a string.
 
     Args:
-        messages: Pairs of a role (``"system"``, ``"user"``, ``"assistant"``) and a text.
+        messages: Pairs of a role (``"system"``, ``"user"`` or ``"assistant"``) and a text.
 
     Example:
         >>> prompt = ChatPrompt([("system", "Be brief."), ("user", "What is tea?")])
@@ -64,7 +64,7 @@ class ChatPrompt(str):
     messages: tuple[tuple[str, str], ...]
 
     def __new__(cls, messages: Sequence[tuple[str, str]]) -> ChatPrompt:
-        """Join the messages to a text."""
+        """Join the messages into a string."""
         # Roles are needed only in a conversation.
         label = any(role == "assistant" for role, _ in messages)
         texts = (f"{role.capitalize()}: {text}" if label else text for role, text in messages)
@@ -86,10 +86,10 @@ class ChatPrompt(str):
 
 
 def prompt_text(prompt: object, names: Sequence[str]) -> str:
-    """Convert a prompt to a text with placeholders, ``{name}``.
+    """Convert a prompt to a text with placeholders such as ``{name}``.
 
-    Names of LangChain and LlamaIndex are replaced by equivalent names: ``{question}`` by
-    ``{query}``, ``{context}`` by ``{passages}``.
+    LangChain's and LlamaIndex's names are replaced by equivalent names: ``{question}`` by
+    ``{query}``, and ``{context}`` by ``{passages}``.
 
     Args:
         prompt: A text, or a prompt template of LangChain or LlamaIndex. A template of several
@@ -97,7 +97,7 @@ def prompt_text(prompt: object, names: Sequence[str]) -> str:
         names: The supported names.
 
     Raises:
-        TypeError: If the prompt has another type, or a message is not a text.
+        TypeError: If the prompt has an unsupported type, or a message is not a text.
         ValueError: If a template has an unsupported placeholder.
 
     Example:
@@ -120,13 +120,13 @@ def prompt_text(prompt: object, names: Sequence[str]) -> str:
 
 
 def _template_text(template: Any, variables: list[str], names: Sequence[str]) -> str:
-    """Format a template with marks as values, and replace the marks by placeholders."""
+    """Format a template with marks as values, and replace the marks with placeholders."""
     placeholders = {
         message.variable_name
         for message in getattr(template, "messages", None) or ()
         if hasattr(message, "variable_name")
     }
-    # ("placeholder", "{chat_history}") is optional: filled only if the name is supported.
+    # ("placeholder", "{chat_history}") is optional. It is filled only if the name is supported.
     optional = getattr(template, "optional_variables", None) or ()
     variables += [v for v in optional if _native_name(v, names, variables) in names]
     values: dict[str, Any] = {}
@@ -178,7 +178,7 @@ _HAN = lazy_pattern("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 
 _KANA = re.compile("[\u3041-\u30ff]")
 
-# Titles and quoted words may be in another language than the text.
+# Titles and quoted words may be in a different language than the text.
 _QUOTED = lazy_pattern('《[^《》]*》|“[^“”]*”|"[^"]*"|「[^「」]*」|『[^『』]*』')
 
 _ENDS = " \t\r\n?？!！.。…"
@@ -200,14 +200,14 @@ _CHINESE_WORD = lazy_pattern(
 def language_of(text: str, default: Language | None = None) -> Language:
     """Return ``"zh"`` for Chinese, ``"en"`` for all other languages.
 
-    Function words decide, and names in the other script are ignored. Japanese
-    is recognized by its kana. English prompts request the language of the text.
+    The function words determine the language, and names in the other script are ignored. Japanese
+    is recognized by its kana. English prompts request an answer in the language of the text.
 
     Args:
-        text: A question, or another text.
-        default: The result for a text with Chinese characters and no function words, or as many
-            of both languages. None means the language of the last word, or the more frequent
-            script.
+        text: A question, or any other text.
+        default: The result for a text with Chinese characters that has no function words, or
+            equally many in both languages. If None, the last word or the more frequent script
+            decides.
 
     Example:
         >>> language_of("MIT OpenCourseWare是啥？"), language_of("Who was 鲁迅?")
@@ -228,7 +228,7 @@ def language_of(text: str, default: Language | None = None) -> Language:
         return "en" if english > chinese else "zh"
     if default is not None:
         return default
-    # In both languages the head of a phrase comes last: "Python list append用法".
+    # In both languages, the head of a phrase comes last: "Python list append用法".
     ends_chinese = _HAN.match(text.rstrip(_ENDS)[-1:]) is not None
     return "zh" if ends_chinese or han > 2 * len(words) else "en"
 
@@ -240,16 +240,16 @@ _RETRY_NOTES: dict[Language, str] = {
 
 
 class QuotedText(str):
-    """A value with intended tags. Its parts must be neutralized already."""
+    """A value whose tags are intended. Its parts must already be neutralized."""
 
     __slots__ = ()
 
 
 def fill_template(template: str, **values: object) -> str:
-    """Fill placeholders, ``{name}``. Other braces are unchanged.
+    """Fill placeholders such as ``{name}``. Other braces are unchanged.
 
-    Tags of the template, such as ``<passages>``, are neutralized in values, so that a passage,
-    question or answer can't close or open a place. A ``QuotedText`` is not changed.
+    The template's tags, such as ``<passages>``, are neutralized in values, so that a passage,
+    question or answer can't open or close a tag. A ``QuotedText`` is not changed.
 
     Example:
         >>> fill_template('Write {"k": 1} for {text}', text="{limit}", limit=3)
@@ -283,7 +283,7 @@ def neutralize(text: str, tags: Iterable[str]) -> str:
 
 @lru_cache
 def _opening(names: frozenset[str]) -> re.Pattern[str]:
-    """Return the pattern of opening brackets of tags, in all disguises that a model may read."""
+    """Return the pattern of the tags' opening brackets, in all disguises that a model may read."""
     hidden = "\u00ad\u200b-\u200f\u2060-\u2064\ufeff"
     within = f"[{hidden}]{{0,9}}"
     wide = {chr(code): f"[{re.escape(chr(code))}{chr(code + 0xFEE0)}]" for code in range(33, 127)}
@@ -321,9 +321,9 @@ def json_instruction(form: str, language: Language) -> str:
 
 
 def schema_of(form: str) -> dict[str, Any]:
-    """Return the JSON schema of the first example answer in a text.
+    """Return the JSON schema for the first example answer in a text.
 
-    The values "yes" and "yes or no" of an example permit "yes" and "no".
+    If an example's value is "yes" or "yes or no", the schema permits "yes" and "no".
 
     Example:
         >>> schema_of('{"query": "..."}')["properties"]

@@ -13,9 +13,11 @@ class Usage:
 
     Attributes:
         calls: The number of model calls, including cached calls.
-        cached_calls: The number of calls that a cache answered. They have no tokens.
-        prompt_tokens: The number of tokens of the prompts. If None, a call reports no tokens.
-        completion_tokens: The number of tokens of the answers. If None, a call reports no tokens.
+        cached_calls: The number of calls that a cache answered. They use no tokens.
+        prompt_tokens: The number of tokens in the prompts. If None, at least one call reports no
+            tokens.
+        completion_tokens: The number of tokens in the answers. If None, at least one call reports
+            no tokens.
 
     Example:
         >>> Usage(1, 0, 900, 40) + Usage(1, cached_calls=1)
@@ -38,7 +40,7 @@ class Usage:
         )
 
     def to_dict(self) -> dict[str, int | None]:
-        """Return JSON values."""
+        """Return the usage as JSON values."""
         return asdict(self)
 
 
@@ -78,7 +80,7 @@ _PROMPT_KEYS = ("prompt_tokens", "input_tokens", "prompt_eval_count", "prompt_to
 
 _COMPLETION_KEYS = ("completion_tokens", "output_tokens", "eval_count", "candidates_token_count")
 
-# Where answers of servers, LangChain and LlamaIndex have their token counts.
+# The attributes in which servers', LangChain's and LlamaIndex's answers report token counts.
 _PLACES = ("usage", "usage_metadata", "token_usage", "additional_kwargs", "raw", "message")
 
 
@@ -116,7 +118,7 @@ def _field(value: Any, name: str) -> Any:
         return value.get(name)
     try:
         return getattr(value, name, None)
-    except Exception:  # a model object that computes the attribute
+    except Exception:  # the model object computes the attribute, which may fail
         return None
 
 

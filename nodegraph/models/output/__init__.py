@@ -1,1 +1,1 @@
-"""Parsers of model answers: functions on texts."""
+"""Parsers for model answers. They are functions on texts."""

@@ -1,8 +1,8 @@
-"""Take the words around a rewritten question that the user's question does not have.
+"""Remove the words around a rewritten question that the user's question does not contain.
 
 A prompt to rewrite a question forbids additions. Words before a colon, an arrow or a full stop, and
-words behind the question mark, are therefore an announcement or a remark if no word of them is
-asked for, and the rest of the text has words of the user's question.
+words after the question mark, are therefore an announcement or a remark if the user's question
+contains none of them, but contains words of the rest of the text.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _COMMON = frozenset(
 
 _WORD = re.compile("[\u3040-\u9fff]+|[^\\W\\d_\u3040-\u9fff]{3,}|\\w[+#]{1,2}|[^\\W\\d_]\\w?(?=:)")
 
-_STEM = 4  # letters of a word that the user may have misspelled behind them
+_STEM = 4  # letters of a word; the user may have misspelled the letters after them
 
 
 def without_additions(text: str, query: str) -> str:
@@ -62,7 +62,7 @@ def without_additions(text: str, query: str) -> str:
 
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of questions in a text that may be all of its content, short spans first."""
+    """Yield the spans of questions that may be a text's only content, short spans first."""
     quoted = [*_QUOTED.finditer(text)]
     if len(quoted) == 1:
         yield quoted[0].span(1)
@@ -79,7 +79,7 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _words(text: str) -> Iterator[str]:
-    """Yield the starts of words, and pairs of Chinese characters."""
+    """Yield the beginnings of words, and pairs of Chinese characters."""
     for word in _WORD.findall(without_own_signs(text.casefold())):
         if word in _COMMON:
             continue

@@ -1,4 +1,4 @@
-"""Take an announcement from the start of a text: "Here is the rewritten query: ..."."""
+"""Remove an announcement from the start of a text, such as "Here is the rewritten query: ..."."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _OTHER_WORDS = frozenset(
     out term terms key keyword keywords""".split()
 )
 
-# Words of a sentence that is completed by the query.
+# Words of a sentence that the query completes.
 _VERBS = frozenset(
     """is are be as for means mean asking ask asks know wants would could should try rephrase
     rewrite reformulate find""".split()
@@ -94,7 +94,7 @@ def without_announcement(text: str, query: str = "") -> str:
 
     Args:
         text: The text.
-        query: The user's question. Its own words are no announcement.
+        query: The user's question. Its words are not an announcement.
 
     Example:
         >>> without_announcement("I know this. The next question should be: Who wrote it?")
@@ -118,7 +118,7 @@ def without_announcement(text: str, query: str = "") -> str:
 
 
 def _without_lead(text: str, query: str) -> str:
-    """Return a text without a label, or words about queries before a colon or a quotation."""
+    """Return a text without a label or words about queries before a colon or a quotation."""
     for pattern in (_LEAD, _INDIRECT):
         found = pattern.match(text)
         if found is not None and _announces(found["lead"], text[found.end() :], query):
@@ -127,7 +127,7 @@ def _without_lead(text: str, query: str) -> str:
 
 
 def _announces(lead: str, rest: str, query: str) -> bool:
-    """Return whether the words before a text only tell that a query follows."""
+    """Return whether the words before a text only say that a query follows."""
     sentence = re.split(r"(?<=[.!。！])\s{0,9}", lead.strip())[-1]
     is_asked = _IS_ASKED.search(rest.strip()) is not None
     is_own = sentence.casefold() in query.casefold()

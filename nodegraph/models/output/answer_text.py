@@ -20,7 +20,7 @@ _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[ \t]*[\w+-]*[ \t]*$\n?", re.M)
 
 _ONE_LINE_FENCE = re.compile(r"\A\s*```(?:\w{1,12} )?([^`\n]+)```\s*\Z")
 
-# Marks of calls and roles that some servers do not remove.
+# Marks for calls and roles that some servers do not remove.
 _ROLE_MARK = re.compile(
     r"\[INST\][^\[\]]{0,5000}\[/INST\]|\[/?(?:TOOL_CALLS|INST)\]"
     r"|^data:\s(?=[{\[])|^data:\s\[DONE\]\s{0,9}$|\s#{3,9}\s{0,9}\Z"
@@ -28,7 +28,7 @@ _ROLE_MARK = re.compile(
     re.M,
 )
 
-# A further turn that the model invented.
+# An additional turn that the model invented.
 _NEXT_TURN = re.compile(r"(?<=\S)\s{0,9}\n#{3}\s{0,9}(?:User|Human|Instruction)\b.*\Z", re.S)
 
 # "functions.search({...})", "to=functions.search {...}"
@@ -38,10 +38,10 @@ _CALL = re.compile(
     re.M,
 )
 
-# Entities of HTML that are no parts of tags.
+# HTML entities that do not belong to tags.
 _ENTITY = re.compile(r"&(?:quot|apos|#39|#x27|#34|ldquo|rdquo|lsquo|rsquo);|&nbsp;\s{0,9}\Z")
 
-# A line break that was written as two characters, behind the end of a sentence.
+# A line break that was written as two characters, after the end of a sentence.
 _WRITTEN_BREAK = re.compile(r"(?<=[.?!。？！])(?:\\r)?\\n")
 
 _KIMI_CALL = re.compile(
@@ -107,13 +107,13 @@ def clean(answer: str, query: str = "") -> str:
 
 
 def _call_value(found: re.Match[str]) -> str:
-    """Return a call of a function as an object of JSON."""
+    """Return a function call as a JSON object."""
     name = found["name"] or found["other"]
     return f'{{"name": "{name}", "arguments": {found["arguments"]}}}'
 
 
 def _row(found: re.Match[str]) -> str:
-    """Return a row of a Markdown table for a row of HTML."""
+    """Return an HTML table row as a Markdown table row."""
     return f"| {_CELL_TAG.sub(_cell, found[1])}\n"
 
 
@@ -122,15 +122,15 @@ def _cell(found: re.Match[str]) -> str:
 
 
 def usable_text(answer: str, query: str = "") -> str:
-    """Return a cleaned answer, cut to ``MAX_ANSWER_LENGTH``.
+    """Return a cleaned answer, truncated to ``MAX_ANSWER_LENGTH``.
 
     Args:
         answer: The answer.
-        query: The user's question. What it contains is no failure.
+        query: The user's question. Text that it contains is not a failure.
 
     Raises:
-        ValueError: If the answer is empty, a refusal, the error of a server, a traceback, a web
-            page or a URL.
+        ValueError: If the answer is empty, a refusal, a server error, a traceback, a web page or a
+            URL.
     """
     asked = normalize(query)
     if asked and normalize(answer) == asked:
@@ -160,18 +160,18 @@ def is_no_answer(text: str) -> bool:
 
 
 def read_json(answer: str, keys: Sequence[str], query: str = "") -> tuple[str, Any]:
-    """Return a cleaned answer and the value of its JSON or tags, None for an answer in words.
+    """Return a cleaned answer and the value of its JSON or tags, which is None for plain words.
 
     The text is empty for an answer such as NONE, [] or an empty list under one of the keys. Tags
-    around one text are left out.
+    around a single text are left out.
 
     Args:
         answer: The answer.
-        keys: The keys of texts.
+        keys: The keys under which texts are expected.
         query: The user's question.
 
     Raises:
-        ValueError: If the answer is empty, a failure, or has JSON that cannot be read.
+        ValueError: If the answer is empty, is a failure, or contains JSON that cannot be read.
 
     Example:
         >>> read_json('{"questions": ["Why?"]}', ("questions",))[1], read_json("NONE", ())
@@ -203,7 +203,7 @@ def read_text(answer: str, keys: Sequence[str] = TEXT_KEYS, query: str = "") -> 
 
 
 def unique(texts: Iterable[str]) -> list[str]:
-    """Return texts without duplicates. Case and spaces are ignored."""
+    """Return texts without duplicates, ignoring case and spaces."""
     first: dict[str, str] = {}
     for text in texts:
         first.setdefault(normalize(text), text)
@@ -211,5 +211,5 @@ def unique(texts: Iterable[str]) -> list[str]:
 
 
 def normalize(text: str) -> str:
-    """Return a key for comparison: width, case and spaces are ignored."""
+    """Return a key for comparison that ignores width, case and spaces."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())

@@ -1,4 +1,4 @@
-"""Take bullets and numbers from the lines of a list, and split lists in one line."""
+"""Remove bullets and numbers from the lines of a list, and split lists within one line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 
 _CHINESE_NUMBER = "[一二三四五六七八九十]{1,3}"
 
-# Spaces are limited in patterns: an answer may be a million spaces.
+# Patterns limit the number of spaces, since an answer may consist of a million spaces.
 NUMBER = rf"""(?:\(?\d{{1,2}}\\?[.)](?!\d)|[（(【\[]?\d{{1,3}}[、）\]】]|\d{{1,3}}．(?!\d)
     |{_CHINESE_NUMBER}[、．)）](?!{_CHINESE_NUMBER}[、级和])|[（(]{_CHINESE_NUMBER}[)）]
     |第(?:{_CHINESE_NUMBER}|\d{{1,2}})[个条步点问句]?(?:子?问题|查询)?(?:[，、：:,．]|\s?→\s?|(?<=步)\s)(?!{_CHINESE_NUMBER})
@@ -43,14 +43,14 @@ def split_bullet(line: str) -> tuple[str, bool]:
 
 
 def indent_of(line: str) -> int:
-    """Return the number of spaces before a line."""
+    """Return the number of spaces at the start of a line."""
     return len(line) - len(line.lstrip())
 
 
 def with_bullets(lines: Sequence[str]) -> list[str]:
-    """Return lines in which letters and ordinal words of a list are bullets.
+    """Return lines in which bullets replace the letters and ordinal words of a list.
 
-    One letter may be the initial of a name, so two in sequence are required.
+    A single letter may be the initial of a name, so two consecutive letters are required.
 
     Example:
         >>> with_bullets(["A. Who wrote it?", "B. Who painted it?"])
@@ -77,7 +77,7 @@ _COUNTER = re.compile(
 
 
 def _without_counters(lines: Sequence[str]) -> Sequence[str]:
-    """Return lines in which the text of a record follows its bullet, instead of its number.
+    """Return lines in which a record's bullet is followed by its text instead of its number.
 
     Example:
         >>> _without_counters(["- id: 1", "  text: Who wrote it?"])
@@ -101,7 +101,7 @@ _SECOND = re.compile(r"\s{0,9}(?:\*\*)?\(?2[.)、）]")
 
 
 def _announced_items(lines: Sequence[str]) -> Sequence[str]:
-    """Return lines in which "Questions: 1. one" is two lines if the line below begins with 2."""
+    """Return lines in which "Questions: 1. one" is split if the line below begins with 2."""
     found = _ANNOUNCED.fullmatch(lines[0]) if lines else None
     if found is None or not any(_SECOND.match(line) for line in lines[1:]):
         return lines
@@ -129,14 +129,14 @@ _NEXT_COUNTS = {
     **{"ⅰ": "ⅱ", "一": "二", "甲": "乙"},
 }
 
-# A count without a sign behind it may be a part of the text: "1 litre", "Part A of the law".
+# A count without a sign after it may be part of the text: "1 litre", "Part A of the law".
 _BARE_COUNT = re.compile(
     r"[\s(\[<【（*_]{0,9}(?:(?:S?Q\.?|S|№)\s?\d|1\.\d|\d{1,2}\s(?=[A-Z\u3400-\u9fff]))"
 )
 
 
 def _counted_items(lines: Sequence[str]) -> Sequence[str]:
-    """Return lines in which a counted word is a bullet if its first two counts are in sequence."""
+    """Return lines in which bullets replace a counted word if its first counts are consecutive."""
     by_kind: dict[tuple[str, str], list[re.Match[str]]] = {}
     for line in lines:
         found = _COUNTED.match(line)
@@ -159,14 +159,14 @@ def _counted_items(lines: Sequence[str]) -> Sequence[str]:
 
 
 def _without_prefix(line: str, prefixes: Collection[str]) -> str:
-    """Return a line with a bullet instead of one of some prefixes."""
+    """Return a line in which a bullet replaces any of the prefixes."""
     found = _COUNTED.match(line)
     if found is None or found[0] not in prefixes:
         return line
     return f"- {line[found.end() :]}"
 
 
-# A symbol before a space, or directly before a question. Quotes and brackets are no symbols.
+# A symbol before a space, or directly before a question. Quotes and brackets are not symbols.
 _SIGNED = re.compile(
     r"""\s{0,9}(?P<sign>[-=]{1,2}>|»|o(?=\s(?:[A-Z]|[\u3400-\u9fff]))
     |[^\w\s"'“”‘’«»「」『』()（）\[\]【】<>《》{}#¿¡$@/\\.&%|`]{1,3}|\\item)
@@ -179,7 +179,7 @@ _LATEX = re.compile(r"\s{0,9}\\(?:begin|end)\{\w{1,20}\}\s{0,9}")
 
 
 def _signed_items(lines: Sequence[str]) -> Sequence[str]:
-    """Return lines in which a symbol is a bullet if two lines begin with it."""
+    """Return lines in which bullets replace a symbol if two lines begin with it."""
     lines = [line for line in lines if not _LATEX.fullmatch(line)]
     found = [_SIGNED.match(line) for line in lines]
     signs = Counter(match["sign"] for match in found if match is not None)
@@ -196,7 +196,7 @@ _INLINE_NUMBER = re.compile(r"(?:^|(?<=[\s;；，,。:：]))[(（]?(\d{1,2})[.)�
 
 
 def _inline_items(lines: Sequence[str]) -> list[str]:
-    """Return lines in which "1. one 2. two" in one line is two lines."""
+    """Return lines in which a line such as "1. one 2. two" is split into two lines."""
     result: list[str] = []
     for line in lines:
         parts = _INLINE_NUMBER.split(line)

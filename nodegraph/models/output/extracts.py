@@ -1,4 +1,4 @@
-"""Parse what models extract from a passage: summaries, keywords, questions, pairs."""
+"""Parse what models extract from a passage: summaries, keywords, questions or Q&A pairs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def parse_summary(answer: str) -> list[str]:
 
 
 def parse_keywords(answer: str) -> list[str]:
-    """Return the different keywords of a line, a list or JSON.
+    """Return the distinct keywords in a line, a list or JSON.
 
     Raises:
         ValueError: If the answer is empty, a refusal, or mostly sentences.
@@ -72,10 +72,10 @@ def _is_short(word: str) -> bool:
 
 
 def parse_questions(answer: str) -> list[str]:
-    """Return the different questions, without answers and remarks between them.
+    """Return the distinct questions, without the answers and remarks between them.
 
     Raises:
-        ValueError: If the answer has no question.
+        ValueError: If the answer contains no question.
 
     Example:
         >>> parse_questions("1. What is tea?\\n2. **Who drinks it?**")
@@ -93,12 +93,12 @@ def parse_questions(answer: str) -> list[str]:
 
 
 def parse_pairs(answer: str) -> list[Pair]:
-    """Return pairs of a question and an answer, from JSON or from lines with "Q:" and "A:".
+    """Return the question-answer pairs in JSON or in lines with "Q:" and "A:".
 
     Questions without an answer are left out.
 
     Raises:
-        ValueError: If the answer has no pair.
+        ValueError: If the answer contains no pair.
 
     Example:
         >>> parse_pairs("问：茶是什么？\\n答：一种饮品。\\n用叶子制成。")

@@ -1,4 +1,4 @@
-"""Recognize answers that are no answers: refusals, error pages, tracebacks, errors in JSON."""
+"""Recognize answers that are not answers: refusals, error pages, tracebacks, JSON errors."""
 
 from __future__ import annotations
 
@@ -244,10 +244,10 @@ def is_blank_value(text: str) -> bool:
 
 
 def is_refusal(text: str) -> bool:
-    """Return whether a text refuses an answer, in one of twelve languages.
+    """Return whether a text refuses to answer, in one of twelve languages.
 
-    A text with a citation or a quotation, a long text, and a refusal that gives an answer behind a
-    "but" are answers.
+    A text with a citation or a quotation, a long text, and a refusal that gives an answer after a
+    "but" count as answers.
 
     Example:
         >>> is_refusal("I'm sorry, but I can't help with that.")
@@ -266,11 +266,11 @@ def is_refusal(text: str) -> bool:
 
 
 def failure_in(text: str, query: str = "") -> str | None:
-    """Return the kind of failure that a text is, or None if it may be an answer.
+    """Return the kind of failure in a text, or None if the text may be an answer.
 
     Args:
         text: The answer, without thoughts.
-        query: The user's question. What it contains is no failure.
+        query: The user's question. Text that it contains is not a failure.
 
     Example:
         >>> failure_in("502 Bad Gateway"), failure_in("502 Bad Gateway", "What is 502 Bad Gateway?")
@@ -310,14 +310,14 @@ _EXPLAINED = re.compile(
 
 
 def _is_asked(found: str, query: str) -> bool:
-    """Return whether the user's question has the words of a failure."""
+    """Return whether the user's question contains the words of a failure."""
     words = re.findall(r"\w+", found.casefold())[:6]
     asked = query.casefold()
     return bool(words) and all(word in asked for word in words)
 
 
 def is_error_value(value: Any) -> bool:
-    """Return whether a JSON value is the error of a server.
+    """Return whether a JSON value is a server error.
 
     Example:
         >>> is_error_value({"error": {"message": "Rate limit reached", "type": "tokens"}})

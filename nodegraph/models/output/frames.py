@@ -1,4 +1,4 @@
-"""Take the frames from one query: calls, commands, old queries, comments and repetitions."""
+"""Remove what frames a query: calls, commands, old queries, comments and repetitions."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _LEAD = re.compile(
     re.I,
 )
 
-# Behind a question: "// without the greeting", "| Reason: a typing error"
+# After a question: "// without the greeting", "| Reason: a typing error"
 _COMMENT = re.compile(r"(?<=[?？])[\"”'’]?\s{1,4}(?://|\#|\||--|<!--|←)\s?[^?？\n]{1,200}\Z")
 
 # Between the user's question and the query.
@@ -83,7 +83,7 @@ _FIRST_QUESTION = re.compile("[^?？]+[?？]")
 # "=== Who wrote it? ==="
 _RULED = re.compile(r"([=|\"'`~^]{1,4})\s?([^=|~^`?？]+[?？])\s?[=|\"'`~^]{1,4}")
 
-_MIN_TWICE = 3  # words of a text that is not a name when it stands twice
+_MIN_TWICE = 3  # words; a shorter repeated text may be a name
 
 
 def is_asked(text: str) -> bool:
@@ -92,7 +92,7 @@ def is_asked(text: str) -> bool:
 
 
 def same(text: str) -> str:
-    """Return a key without spaces and punctuation, equal for near-copies."""
+    """Return a key without spaces and punctuation, which near-copies share."""
     return " ".join(re.findall(r"[\w+#]+", normalize(without_own_signs(text))))
 
 
@@ -136,7 +136,7 @@ def _without_frame(text: str, query: str) -> str:
 
 
 def _called(text: str) -> str:
-    """Return the text of a call or a statement of a program, unless it is short."""
+    """Return the text in a program's call or statement, unless it is short."""
     found = _STATEMENT.fullmatch(text)
     inner = found["text"].rstrip("\\") if found is not None else ""
     if is_asked(inner) or _word_count(inner) >= _MIN_TWICE:
@@ -148,7 +148,7 @@ def _called(text: str) -> str:
 
 
 def _without_old_query(text: str, query: str) -> str:
-    """Return what stands behind the user's question and an arrow."""
+    """Return the text that follows the user's question and an arrow."""
     for sign in _NEW_QUERY.finditer(text[:_MAX_OLD_QUERY]):
         if same(text[: sign.start()]) == same(query):
             return text[sign.end() :]
@@ -165,7 +165,7 @@ def _before_question(text: str) -> str:
 
 
 def _once(text: str, query: str) -> str:
-    """Return a text that stands twice only once, unless it is a name or the question's words."""
+    """Return a repeated text only once, unless it is a name or consists of the question's words."""
     question = _FIRST_QUESTION.match(text)
     if question is not None and text.count(question[0]) > 1:
         rest = text.replace(question[0], "")
@@ -182,6 +182,6 @@ def _once(text: str, query: str) -> str:
 
 
 def _word_count(text: str) -> int:
-    """Return the number of words. Two Chinese characters count as a word."""
+    """Return the number of words. Two Chinese characters count as one word."""
     chinese = len(re.findall("[\u3040-\u9fff]", text))
     return len(re.findall(r"[^\W\d_\u3040-\u9fff]+", text)) + chinese // 2

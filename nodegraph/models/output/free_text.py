@@ -1,4 +1,4 @@
-"""Parse answers in prose: a passage, a yes or no, a short answer, the answer for the user."""
+"""Parse answers in prose: passages, yes or no, short answers, and answers for the user."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_PASSAGE_LENGTH = 2000
 
 _SOURCE = r"(?:passages?|context|texts?|documents?|sources?|information)\b"
 
-# "Unknown." means that the model has no answer, "Unknown Pleasures" is an answer.
+# "Unknown." means that the model has no answer, but "Unknown Pleasures" is an answer.
 _UNKNOWN = re.compile(
     rf"""(?:i\ )?(?:do\ not|don['’]t)\ know\b
     |(?:it['’]?s?\ )?(?:is\ )?(?:unknown|unclear|no\ (?:answer|information)
@@ -41,7 +41,7 @@ _NO = re.compile(r"[\s*_\"'“”「」`]*(?:no|没有)[\s*_\"'“”「」`.。
 
 
 def parse_partial_answer(answer: str) -> str | None:
-    """Return the model's answer to a question from passages, None if it is unknown.
+    """Return the model's answer to a question from passages, or None if it is unknown.
 
     Raises:
         ValueError: If the answer is empty.
@@ -64,7 +64,7 @@ def parse_partial_answer(answer: str) -> str | None:
 
 
 def is_unknown(text: str) -> bool:
-    """Return whether a cleaned answer means "unknown", or "not in the passages".
+    """Return whether a cleaned answer means "unknown" or "not in the passages".
 
     "No" and "没有" are answers here. In lists they mean "nothing to write".
 
@@ -80,7 +80,7 @@ def is_unknown(text: str) -> bool:
 
 
 def content_of(answer: str, query: str = "", keys: Sequence[str] = TEXT_KEYS) -> str:
-    """Return an answer without label and quotes. Raises the errors of ``read_json``."""
+    """Return an answer without its label and quotes. Raises the errors of ``read_json``."""
     text = read_text(answer, keys, query)
     return unwrap(without_label(text).strip().removeprefix("**").strip("`")).removesuffix("**")
 
@@ -102,12 +102,12 @@ _HEDGE = re.compile(
 
 
 def read_verdict(value: object) -> tuple[bool | None, str]:
-    """Return the yes or no at the start of a text, and the words after it. None means unclear.
+    """Return the yes or no at the start of a text (None if unclear), and the words after it.
 
-    "Partly" is a no, and a yes with a "but" is unclear.
+    "Partly" counts as a no, and a yes with a "but" is unclear.
 
     Args:
-        value: A text in Chinese or English, or a value of JSON: True is a yes, 1 is unclear.
+        value: A text in Chinese or English, or a JSON value. True is a yes, but 1 is unclear.
 
     Example:
         >>> [read_verdict(text)[0] for text in ("是的。", "not yet", "Yes, but only half", True)]
@@ -127,7 +127,8 @@ def read_verdict(value: object) -> tuple[bool | None, str]:
 def is_yes(value: object) -> bool:
     """Return whether an answer is a clear yes, without a "but" or "not" anywhere.
 
-    In doubt the search takes one more step. The opposite mistake would end it without results.
+    In case of doubt, the search takes one more step. The opposite mistake would end it without
+    results.
 
     Example:
         >>> [is_yes(text) for text in ("Yes.", "是的，已经回答。", "not yet", "Yes, only in part")]
@@ -154,9 +155,9 @@ _TRAILING_SIGNAL = re.compile(rf"{_OPEN}(?:(?<!\w)NO_ANSWER|无答案){_SHUT}\Z"
 
 _MAX_ERROR = 10_000  # characters of an error in JSON
 
-_MAX_SIGNAL = 40  # characters of a signal with brackets and punctuation
+_MAX_SIGNAL = 40  # characters of a signal, including brackets and punctuation
 
-# A tag around the whole answer, and tokens of a template before or behind it.
+# A tag around the whole answer, and a template's tokens before or after it.
 _WRAPPER = r"(?:answer|final_answer|response|final_response|output|result|回答|最终回答|答案)"
 
 _HEAD = re.compile(rf"(?:\s*(?:<{_WRAPPER}>|{CONTROL_TOKEN.pattern}))+\s*", re.I)
@@ -179,9 +180,10 @@ class FinalAnswer:
 
     Attributes:
         text: The answer, without thoughts and signals.
-        answered: False if the model signals, as its prompt requests, a missing answer, or if its
-            text is a refusal or an error.
-        problem: What the text is instead of an answer. If None, the model answered, or signaled.
+        answered: False if the model signals that it has no answer, as its prompt requests, or if
+            its text is a refusal or an error.
+        problem: What the text is instead of an answer. If None, the model answered, or signaled
+            that it has no answer.
     """
 
     text: str
@@ -212,12 +214,12 @@ def _problem_of(text: str, query: str) -> str | None:
 def parse_final_answer(answer: str, query: str = "") -> FinalAnswer:
     """Parse a complete answer.
 
-    The signal counts if it is the whole answer, its beginning, or its last sentence. A refusal, the
-    error of a server, a web page and ``null`` are no answers.
+    The signal counts if it is the whole answer, its beginning, or its last sentence. A refusal, a
+    server error, a web page and ``null`` are not answers.
 
     Args:
         answer: The answer.
-        query: The user's question. What it contains is no failure.
+        query: The user's question. Text that it contains is not a failure.
 
     Example:
         >>> parse_final_answer("<think>Nothing here.</think>NO_ANSWER. Ask the zoo.")
@@ -248,7 +250,7 @@ def parse_final_answer(answer: str, query: str = "") -> FinalAnswer:
 
 
 def _without_head(answer: str) -> tuple[str, bool]:
-    """Return an answer without thoughts and a leading signal, and whether it had a signal."""
+    """Return an answer without thoughts and a leading signal, and whether there was a signal."""
     text = without_leading_thoughts(answer).lstrip()
     head = _HEAD.match(text)
     if head is not None:
@@ -264,7 +266,7 @@ def _certain_text(answer: str) -> str:
     if may_begin_with_thoughts(answer):
         return ""
     text = _without_head(answer)[0].rstrip()
-    if may_begin_with_thoughts(text):  # a tag around the answer is not complete
+    if may_begin_with_thoughts(text):  # a tag around the answer is incomplete
         return ""
     tail = _TAIL.search(text)
     if tail is not None:
@@ -285,8 +287,8 @@ def _certain_text(answer: str) -> str:
 class FinalAnswerParser:
     """A parser of an answer that arrives in chunks.
 
-    The returned texts are, joined, the ``text`` of ``parse_final_answer``, unless thoughts end
-    without an opening tag: these thoughts are returned before their end is found.
+    Joined, the returned texts are the ``text`` of ``parse_final_answer``. The exception is thoughts
+    without an opening tag, which are returned before their end is found.
 
     Example:
         >>> parser = FinalAnswerParser()
@@ -302,7 +304,7 @@ class FinalAnswerParser:
         self._returned = ""
 
     def feed(self, chunk: str) -> str:
-        """Take a chunk, and return the text that later chunks cannot change."""
+        """Add a chunk, and return the new text that later chunks cannot change."""
         self._answer += chunk
         return self._new(_certain_text(self._answer))
 
@@ -315,7 +317,7 @@ class FinalAnswerParser:
         return self._new(text)
 
     def _new(self, text: str) -> str:
-        """Return the new part of a text, all of it after thoughts without an opening tag."""
+        """Return the new part of a text, or all of it after thoughts without an opening tag."""
         if self._returned.startswith(text):  # the end of the text has become uncertain
             return ""
         returned = self._returned

@@ -49,7 +49,7 @@ _PASSAGE_TAIL = re.compile(
 
 
 def _without_frame(text: str) -> str:
-    """Return a passage without heading, label, bullet, the question before it and a remark."""
+    """Return a passage without its heading, label, bullet, preceding question and remark."""
     head = _PASSAGE_HEAD.match(text)
     if head is not None:
         text = text[head.end() :]
@@ -66,10 +66,10 @@ def _without_frame(text: str) -> str:
 
 
 def parse_passage(answer: str, query: str) -> str:
-    """Return the passage that a model wrote for a query.
+    """Return the passage that a model has written for a query.
 
     Raises:
-        ValueError: If the answer is empty, or a question.
+        ValueError: If the answer is empty or a question.
 
     Example:
         >>> parse_passage("Passage: The Nile is 6,650 km long.", "How long is the Nile?")

@@ -38,9 +38,9 @@ class Item(NamedTuple):
     """A line of an answer, or a line in the texts of its JSON.
 
     Attributes:
-        text: The text behind bullet, number and label.
+        text: The text after the bullet, number and label.
         listed: Whether the line is an item of a list, or has a numbered label.
-        labeled: Whether the line has a label, or is a text of JSON.
+        labeled: Whether the line has a label, or is a text in JSON.
     """
 
     text: str
@@ -49,7 +49,7 @@ class Item(NamedTuple):
 
 
 def read_items(answer: str, keys: Sequence[str] = TEXT_KEYS, query: str = "") -> list[Item] | None:
-    """Return the lines of an answer that have content. None means an answer such as NONE or [].
+    """Return the lines of an answer that have content, or None for an answer such as NONE or [].
 
     Headings, remarks and announcements are left out. Raises the errors of ``read_json``.
 
@@ -72,12 +72,12 @@ def read_items(answer: str, keys: Sequence[str] = TEXT_KEYS, query: str = "") ->
 
 
 def _listed_item(text: str, query: str) -> Item:
-    """Return the item of a text of JSON or of a table."""
+    """Return the item for a text in JSON or in a table."""
     return Item(without_frames(unwrap(text), query), True, True)
 
 
 def _items_of(lines: Sequence[str], query: str) -> list[Item]:
-    """Return the items of lines, without remarks on them."""
+    """Return the items in lines, without remarks on them."""
     items: list[Item] = []
     titles: list[Item] = []
     outer = 0  # spaces before the last item that was kept
@@ -109,7 +109,7 @@ _ONLY_AND = re.compile(r"(?:and|then|or|and then|和|以及|然后)", re.I)
 
 
 def _without_common_lead(items: Sequence[Item], query: str) -> list[Item]:
-    """Return items without "and", and without words that all questions begin with: "Need: "."""
+    """Return items without "and" and without words that begin all questions, such as "Need: "."""
     kept = [item for item in items if not _ONLY_AND.fullmatch(item.text)]
     found = _LEAD.match(kept[0].text) if len(kept) > 1 else None
     if found is None:
@@ -132,9 +132,10 @@ _PRONOUN = re.compile(
 
 
 def _without_titles(items: Sequence[Item], query: str) -> list[Item]:
-    """Return items without the titles before them, if all have one: "Author – Who wrote it?".
+    """Return items without their titles, if each has one as in "Author – Who wrote it?".
 
-    Titles are kept if one of them has a word of the user's question that its question lacks.
+    All titles are kept if one of them contains a word of the user's question that its own question
+    lacks.
     """
     items = [item._replace(text=_without_style(item.text)) for item in items]
     found = [_TITLE.match(item.text) for item in items]
@@ -159,7 +160,7 @@ _STYLE = re.compile(
 
 
 def _without_style(text: str) -> str:
-    """Return a phrasing without the name of its style: "Formal: Who wrote it?"."""
+    """Return a phrasing without the name of its style, as in "Formal: Who wrote it?"."""
     found = _TITLE.match(text)
     if found is None or not _STYLE.fullmatch(found["title"].strip()):
         return text
@@ -167,7 +168,7 @@ def _without_style(text: str) -> str:
 
 
 def _needs_title(title: str, rest: str, query: str) -> bool:
-    """Return whether a text is no question without its title."""
+    """Return whether a text is a question only with its title."""
     if not is_asked(rest) or _PRONOUN.search(rest):
         return True
     asked = query.casefold()
@@ -186,12 +187,12 @@ class _Section:
         self._all_asked = True
 
     def add(self, item: Item) -> None:
-        """Take an item that is kept."""
+        """Add an item that is kept."""
         self._has_list = self._has_list or item.listed
         self._all_asked = self._all_asked and is_asked(item.text)
 
     def is_remark(self, line: str, item: Item | None) -> bool:
-        """Take a line and its item, and return whether it is a remark on items."""
+        """Add a line and its item, and return whether it is a remark on items."""
         if not self._has_list or not line.strip():
             return False
         is_heading = item is None or (not item.listed and _HEADING.fullmatch(line))
@@ -204,7 +205,7 @@ class _Section:
 
 
 def _is_word_of(label: str, query: str) -> bool:
-    """Return whether a label is a word of the user's question, and so a part of the text."""
+    """Return whether a label is a word of the user's question, and therefore part of the text."""
     words = re.findall(r"[^\W\d_]{3,}", label.casefold())
     asked = query.casefold()
     found = [re.search(rf"\b{word}s?\b", asked) for word in words]
@@ -212,7 +213,7 @@ def _is_word_of(label: str, query: str) -> bool:
 
 
 def _answers_of(lines: Sequence[str]) -> list[Item]:
-    """Return the questions behind labels of answers and actions, without other items."""
+    """Return only the questions that follow labels of answers and actions."""
     items: list[Item] = []
     for line in lines:
         label = _ANSWER.match(line)
@@ -222,7 +223,7 @@ def _answers_of(lines: Sequence[str]) -> list[Item]:
     return items
 
 
-# The signal of another prompt behind a question.
+# A different prompt's signal after a question.
 _SIGNAL = re.compile(
     r"(?<=[?？])\s{0,9}[\[(【*_]{0,2}(?:NO_ANSWER|无答案)[\])】*_]{0,2}[.。]?\s{0,9}\Z"
 )
@@ -231,7 +232,7 @@ _SIGNAL = re.compile(
 def _item(line: str, query: str) -> Item | None:
     """Return the item of a line.
 
-    None means a heading, a remark, an announcement or a blank line.
+    Return None for a heading, a remark, an announcement or a blank line.
     """
     text, is_listed = split_bullet(line)
     if is_label_line(line):

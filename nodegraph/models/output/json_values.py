@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-# At the start of a line, also after a few words. "[1] Tea" and "{name}" are not JSON.
+# At the start of a line, or after a few words. "[1] Tea" and "{name}" are not JSON.
 _JSON_START = re.compile(
     r"^(?:[\w ,'’!\"]{1,60}[:：=])?[ \t]*"
     r"(\{(?!\w+\})|\[(?!\s{0,9}[\w -]{1,60}\s{0,9}\]\s{0,9}[:：]?\s?[^\s,\]}])"
@@ -20,7 +20,7 @@ _JSON_START = re.compile(
 _MAX_BRACKETS = 300
 """The number of brackets after which JSON is not read: json-repair's time grows with its square."""
 
-_MAX_REPAIR = 10_000  # characters of broken JSON that are repaired
+_MAX_REPAIR = 10_000  # characters of broken JSON; the rest is not repaired
 
 _QUOTED = r"(?:\"[^\"\n]{1,400}\"|'[^'\n]{1,400}'|“[^“”\n]{1,400}”)"
 
@@ -76,12 +76,12 @@ _OTHER_KEY = re.compile(
 
 
 def find_json(text: str) -> Any:
-    """Return the JSON in a cleaned answer, None for an answer in words.
+    """Return the JSON in a cleaned answer, or None for an answer in words.
 
-    Broken JSON is repaired by ``json-repair``. A text that was cut off is left out.
+    Broken JSON is repaired by ``json-repair``. A truncated text is left out.
 
     Raises:
-        ValueError: If the answer has JSON that cannot be read.
+        ValueError: If the answer contains JSON that cannot be read.
 
     Example:
         >>> find_json('Here: {questions: ["Why?" "When?"], // two\\n}'), find_json("[1] Tea.")
@@ -107,9 +107,9 @@ def find_json(text: str) -> Any:
     with suppress(ValueError, RecursionError):
         return json.loads(body, strict=False)
     with suppress(ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
-        # Tuples and dictionaries of Python become lists and objects.
+        # Python's tuples and dictionaries become lists and objects.
         return json.loads(json.dumps(ast.literal_eval(body[:_MAX_REPAIR])))
-    from json_repair import repair_json  # imports slowly, and is seldom needed
+    from json_repair import repair_json  # slow to import and seldom needed
 
     value: Any = None
     with suppress(Exception):  # an error of json-repair itself
@@ -123,7 +123,7 @@ def find_json(text: str) -> Any:
 
 
 def _is_in_words(body: str, text: str) -> bool:
-    """Return whether brackets begin a line of words, as in ``{{ user.name }} in Jinja``."""
+    """Return whether brackets begin a line of prose, as in ``{{ user.name }} in Jinja``."""
     rest = text.partition(body)[2]
     if "\n" in text.strip() or not re.search(r"\w", rest):
         return False
@@ -131,7 +131,7 @@ def _is_in_words(body: str, text: str) -> bool:
 
 
 def _quoted_texts(text: str) -> list[str]:
-    """Return quoted texts between commas."""
+    """Return quoted texts that are separated by commas."""
     with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
         value = ast.literal_eval(text.strip())
         if isinstance(value, tuple | list) and all(isinstance(item, str) for item in value):
@@ -140,7 +140,7 @@ def _quoted_texts(text: str) -> list[str]:
 
 
 def _complete_part(body: str) -> str:
-    """Return JSON without the string at its end that was cut off, and without text behind it."""
+    """Return JSON without a truncated string at its end, and without text after it."""
     end = max(body.rfind("]"), body.rfind("}")) + 1
     rest = body[end:]
     strings = [*_STRING.finditer(body[:_MAX_REPAIR])]
@@ -163,7 +163,7 @@ def _is_open(body: str) -> bool:
 
 
 def texts_in(value: Any, keys: Iterable[str]) -> Iterator[str]:
-    """Yield the texts of a JSON value: of an object those under the first key that it has."""
+    """Yield the texts of a JSON value. In an object, they are under the first key that it has."""
     keys = tuple(keys)
     if isinstance(value, list):
         for item in value:
@@ -178,7 +178,7 @@ def texts_in(value: Any, keys: Iterable[str]) -> Iterator[str]:
 
 
 def _texts_in_text(text: str, keys: Sequence[str]) -> Iterator[str]:
-    """Yield the texts of JSON in a text of JSON, such as the arguments of a call."""
+    """Yield the texts of JSON inside a JSON string, such as the arguments of a call."""
     with suppress(ValueError, RecursionError):
         value = json.loads(text, strict=False)
         if isinstance(value, list | Mapping):
@@ -188,7 +188,7 @@ def _texts_in_text(text: str, keys: Sequence[str]) -> Iterator[str]:
 
 
 def _unnamed_texts(record: Mapping[Any, Any]) -> list[Any]:
-    """Return the values of an object without a known key that are texts for a search."""
+    """Return the searchable texts among the values of an object without a known key."""
     kept: list[Any] = []
     texts: list[str] = []
     for key, value in record.items():
@@ -223,9 +223,9 @@ def _key(key: object) -> str:
 
 
 def value_of(record: Mapping[Any, Any], keys: Iterable[str]) -> Any:
-    """Return the value of an object under the first of some keys, None without any.
+    """Return an object's value under the first key that it has, or None if it has none.
 
-    Case is ignored, and so is the difference between spaces, hyphens and underscores.
+    Case and the difference between spaces, hyphens and underscores are ignored.
 
     Example:
         >>> value_of({"Next question": "Why?"}, ("question", "next_question"))

@@ -1,4 +1,4 @@
-"""Take labels, bold and quotes from the lines of a model's answer."""
+"""Remove labels, bold and quotes from the lines of a model's answer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _VERB = (
 
 
 def label_pattern(words: str) -> re.Pattern[str]:
-    """Compile the pattern of a label at the start of a line: "**Answer 2:** ", "- 1. 问题：".
+    """Compile the pattern of a label that starts a line, such as "**Answer 2:** " or "- 1. 问题：".
 
     Args:
         words: The words of the label, as a verbose regular expression.
@@ -100,8 +100,8 @@ _BOLD_LABEL = re.compile(r"\*\*([^*\n]{1,60}?)(?:[:：]\*\*|\*\*\s?[:：]|\*\*\s
 def without_bold_label(text: str) -> str:
     """Return a question without the bold words before it.
 
-    Before other texts, short bold words are a part of the text, and longer ones are the text: a
-    remark follows.
+    Before other texts, short bold words are part of the text. Longer bold words are the whole text,
+    and a remark follows them.
 
     Example:
         >>> without_bold_label("**Author:** Who wrote it?")
@@ -124,7 +124,7 @@ def without_bold_label(text: str) -> str:
 
 _WORD = re.compile(r"[^\W_\u3400-\u9fff]+|[\u3400-\u9fff]{2}")
 
-_TEXT_WORDS = 4  # bold words that are the text, and no label
+_TEXT_WORDS = 4  # minimum number of bold words that are the text and not a label
 
 
 # "`ls -la` output", "__init__ method"
@@ -132,7 +132,7 @@ _CODE_FIRST = re.compile(r"`[^`]+`\s[^`]*\w[^`]*\Z|__\w+__(?!\w)")
 
 
 def strip_markup(text: str) -> str:
-    """Return an item without its number, bold, quotes and full stop."""
+    """Return an item without its number, bold markup, quotes and full stop."""
     text = split_bullet(text)[0].strip(" \t")
     if not _CODE_FIRST.match(text):
         text = _without_emphasis(text)
@@ -154,7 +154,7 @@ def _without_emphasis(text: str) -> str:
 
 
 def _single_quote_mark(text: str) -> str:
-    """Return a text without quotes around it and a full stop behind them, or a lone quote."""
+    """Return a text without the quotes around it and a full stop after them, or a lone quote."""
     if text[-2:-1] in ('"', "”") and text[-1:] in (".", "。"):
         text = unwrap(text[:-1])
     if len(re.findall('["“”]', text)) != 1:
@@ -168,7 +168,7 @@ def _single_quote_mark(text: str) -> str:
 
 
 def unwrap(text: str) -> str:
-    """Return a text without the quotes or bold around all of it."""
+    """Return a text without quotes or bold markup around the whole text."""
     while match := _WRAPPED.fullmatch(text := text.strip()):
         text = next(group for group in match.groups() if group is not None)
     return text

@@ -1,8 +1,8 @@
 """Protect the signs that a model's answer shares with the user's question.
 
 ``<div>`` in a question about HTML is not a tag of the answer, and "git:" is not a label. Before an
-answer is parsed, such signs are replaced by letters that no text has, so that the parsers read them
-as parts of words. Afterwards the letters are replaced by the signs.
+answer is parsed, such signs are replaced by letters that occur in no text, so that the parsers read
+them as parts of words. Afterwards, the signs are restored.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _FIRST_LETTER = 0x10600
 _LETTER_COUNT = 311
 _LETTERS = re.compile(f"[{chr(_FIRST_LETTER)}-{chr(_FIRST_LETTER + _LETTER_COUNT - 1)}]")
 
-_MAX_LENGTH = 20_000  # characters of an answer; no query is so long
+_MAX_LENGTH = 20_000  # characters of an answer; no query is longer
 
 _MAX_GAP = 40  # characters between two words
 
 _WORDS = re.compile(r"\w+")
 
-# Marks that end sentences. A dot may also be a part of a name or a number.
+# Marks that end sentences. A dot may also be part of a name or a number.
 _ENDS = "?？!！。,，"
 
 # Apostrophes and hyphens in words.
@@ -51,14 +51,14 @@ class OwnSigns(NamedTuple):
     signs: Mapping[str, str]
 
     def restored(self, text: str) -> str:
-        """Return a part of the answer with its signs."""
+        """Return a part of the answer with its signs restored."""
         if not self.signs:
             return text
         return _LETTERS.sub(lambda found: self.signs.get(found[0], found[0]), text)
 
 
 def protect_signs(answer: str, query: str) -> OwnSigns:
-    """Return an answer with letters instead of the signs that the user's question has.
+    """Return an answer with letters instead of the signs that the user's question contains.
 
     Args:
         answer: The answer.
@@ -109,7 +109,7 @@ def _is_json(text: str) -> bool:
 
 
 def _without_numbers(query: str) -> str:
-    """Return a question in lower case, without the bullets and numbers of a list in it."""
+    """Return a question in lower case, without the bullets and numbers of lists."""
     lines = query.strip().split("\n")
     if len(lines) > 1:
         query = " ".join(split_bullet(line)[0] for line in lines)
@@ -119,7 +119,7 @@ def _without_numbers(query: str) -> str:
 
 
 def _own_positions(answer: str, asked: str) -> Iterator[int]:
-    """Yield the positions of signs that are between or next to the same words in a question."""
+    """Yield the positions of signs that a question has between or next to the same words."""
     words = [*_WORDS.finditer(answer)]
     own = {sign for sign in _signs_of(asked) if sign not in _ENDS}
     starts = [0, *(word.end() for word in words)]
@@ -137,7 +137,7 @@ def _own_positions(answer: str, asked: str) -> Iterator[int]:
 
 
 def _nearest(word: str, side: int) -> str:
-    """Return a word, or its character at one side if it is Chinese."""
+    """Return a word, or its first or last character if it is Chinese."""
     edge = word[0] if side > 0 else word[-1]
     if "\u3040" <= edge <= "\u9fff":
         return edge
@@ -179,7 +179,7 @@ def _start_before(gap: str, before: str, after: str, asked: str) -> int:
 
 
 def _end_behind(gap: str, before: str, asked: str) -> int:
-    """Return the end of the signs that a question has behind a word."""
+    """Return the end of the signs that a question has after a word."""
     for last in range(len(gap), 0, -1):
         piece = gap[:last].rstrip(_ENDS + ".")
         if not piece.strip() or piece[-1].isspace():
@@ -194,7 +194,7 @@ def _spaced(gap: str) -> str:
 
 
 def _has(asked: str, piece: str, *, is_word: bool = True) -> bool:
-    """Return whether a question has a piece that begins and ends at the edges of words.
+    """Return whether a question contains a piece that begins and ends at word boundaries.
 
     Args:
         asked: The question in lower case.
@@ -217,12 +217,12 @@ def _has(asked: str, piece: str, *, is_word: bool = True) -> bool:
 
 
 def _joins(pair: str) -> bool:
-    """Return whether two characters are of the same word."""
+    """Return whether two characters belong to the same word."""
     return re.fullmatch("[A-Za-z0-9]{2}", pair) is not None
 
 
 def _balanced(answer: str, positions: set[int]) -> set[int]:
-    """Return positions without brackets and quotes whose partner is markup."""
+    """Return positions without those of brackets and quotes whose partner is markup."""
     for line in re.finditer(r"[^\n]+", answer):
         opened: list[int] = []
         quotes: dict[str, list[int]] = {}

@@ -1,4 +1,4 @@
-"""Parse the queries in a model's answer: a rewritten query, other phrasings, sub-questions.
+"""Parse the queries in a model's answer: a rewritten query, other phrasings or sub-questions.
 
 An answer without any of the requested items is an error. The result is empty only for an answer
 such as NONE or [].
@@ -52,17 +52,17 @@ QUERY_KEYS = (
 )
 """The keys of queries in JSON or tags."""
 
-_MAX_LABEL = 12  # characters of a label that is not known
+_MAX_LABEL = 12  # characters of an unknown label
 
-# A remark in parentheses behind a question.
+# A remark in parentheses after a question.
 _REMARK = re.compile(r"(?<=[?？])\s?[(（][^()（）?？]{1,100}[)）]\s{0,9}\Z")
 
 
 def usable_signs(answer: str, query: str) -> OwnSigns:
-    """Return an answer in which signs of the user's question are no markup.
+    """Return an answer in which signs of the user's question are not read as markup.
 
     Raises:
-        ValueError: If the answer is no answer, see ``usable_text``.
+        ValueError: If the answer is unusable (see ``usable_text``).
     """
     usable_text(answer, query)
     return protect_signs(answer, query)
@@ -72,7 +72,7 @@ def parse_rewrite(answer: str, query: str) -> str:
     """Return the rewritten query in a model's answer, without words that add nothing to it.
 
     Raises:
-        ValueError: If the answer has no query, or is a statement instead of a question.
+        ValueError: If the answer contains no query, or is a statement instead of a question.
 
     Example:
         >>> parse_rewrite("Bot: How long is the Nile? [corrected]", "hw long is teh nile")
@@ -87,10 +87,10 @@ def parse_query(answer: str, query: str = "", *, is_rewrite: bool = False) -> st
     Args:
         answer: The answer.
         query: The user's question.
-        is_rewrite: Whether the prompt forbids to add words to the question.
+        is_rewrite: Whether the prompt forbids adding words to the question.
 
     Raises:
-        ValueError: If the answer has no query, or is a statement instead of a question.
+        ValueError: If the answer contains no query, or is a statement instead of a question.
 
     Example:
         >>> parse_query("Sure! Rewritten question: **How long is the Nile?**")
@@ -112,7 +112,7 @@ def parse_query(answer: str, query: str = "", *, is_rewrite: bool = False) -> st
 
 
 def _queries(items: Sequence[Item], query: str, *, is_rewrite: bool) -> list[Item]:
-    """Return the items that may be a query. Items with a label are first.
+    """Return the items that may be a query, those with a label first.
 
     Raises:
         ValueError: If the first text is a statement instead of a question.
@@ -136,7 +136,7 @@ def _queries(items: Sequence[Item], query: str, *, is_rewrite: bool) -> list[Ite
 
 
 def _new_query(queries: Sequence[Item], query: str) -> str:
-    """Return the first query, or a question behind a copy of the user's question with a label."""
+    """Return the first query, or a question that follows a labeled copy of the user's question."""
     copy = same(query)
     first = same(queries[0].text)
     is_labeled = queries[0].labeled or first != copy
@@ -149,7 +149,7 @@ def _new_query(queries: Sequence[Item], query: str) -> str:
 
 
 def _listed(items: Sequence[Item]) -> list[str]:
-    """Return the items of a list, or all items without a list."""
+    """Return the items of a list, or all items if there is no list."""
     return [item.text for item in items if item.listed] or [item.text for item in items]
 
 
@@ -157,7 +157,7 @@ def parse_phrasings(answer: str, query: str, limit: int) -> list[str]:
     """Return other phrasings of a query, without the query itself.
 
     Raises:
-        ValueError: If the answer has no other phrasing.
+        ValueError: If the answer contains no other phrasing.
 
     Example:
         >>> parse_phrasings("1. Nile length\\n2. How many km is the Nile?", "How long is it?", 3)
@@ -179,7 +179,7 @@ def parse_sub_questions(answer: str, query: str, limit: int) -> list[str]:
     """Return the parts of a question, or an empty list for the answer NONE.
 
     Raises:
-        ValueError: If the answer has no question.
+        ValueError: If the answer contains no question.
 
     Example:
         >>> parse_sub_questions("1. Who wrote Brand?\\n2. Where was he born?", "Where?", 5)
@@ -222,7 +222,7 @@ def _parts(items: Sequence[Item]) -> list[str]:
 
 
 def _all_questions(items: Sequence[Item]) -> list[str]:
-    """Return the questions in items, or a whole item if it has no question mark."""
+    """Return the questions in items. An item without a question mark is returned whole."""
     questions: list[str] = []
     for item in items:
         if re.search("[?？]", item.text):
@@ -234,7 +234,7 @@ def _all_questions(items: Sequence[Item]) -> list[str]:
 
 
 def _usable(texts: Sequence[str], own: OwnSigns, query: str, limit: int, what: str) -> list[str]:
-    """Return the different queries among texts, without the query itself."""
+    """Return the distinct queries among texts, without the query itself."""
     queries: dict[str, str] = {}
     copy = same(query)
     for text in texts:

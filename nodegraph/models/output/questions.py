@@ -33,7 +33,7 @@ _NAME_IN_BRACKETS = re.compile(
     r"|(?<=\w)\([\"'][^\"')]*[\"']\)|(?<=\w\s)\{\"\w+\":\s?[^{}\"]*\}(?=\s\w)"
 )
 
-# A question up to its mark. A quoted question in the middle of a sentence is part of it.
+# A question up to its mark. A quoted question in the middle of a sentence belongs to the sentence.
 _ASKED = re.compile(r"[^?？]*(?:[?？][\"”'’」』][^\s?？][^?？]*)*[?？]+")
 
 _OFFER = re.compile(
@@ -57,22 +57,23 @@ def is_question(text: str) -> bool:
 
 
 def is_statement(text: str) -> bool:
-    """Return whether a text is a sentence that asks nothing."""
+    """Return whether a text is a sentence but not a question."""
     is_sentence = text.endswith((".", "。", "!", "！")) and not text.endswith("...")
     return is_sentence and not is_question(text)
 
 
 def is_offer(text: str) -> bool:
-    """Return whether a text is a question to the user: "Would you like more?"."""
+    """Return whether a text is a question to the user, such as "Would you like more?"."""
     return _OFFER.match(text) is not None
 
 
 def is_query(text: str, query: str = "") -> bool:
-    """Return whether a text can be searched for: words, not too many, and no remains of JSON.
+    """Return whether a text can be searched for: a few words without remains of JSON.
 
     Args:
         text: The text.
-        query: The query that it replaces. One or two letters are a query only if it has them.
+        query: The query that the text replaces. One or two letters are a query only if this query
+            has them.
 
     Example:
         >>> [is_query(text, "how long is it") for text in ("Nile length", "NO ANSWER", "Hi")]
@@ -100,7 +101,7 @@ def _shortest(text: str) -> int:
 
 
 def is_own(text: str, query: str) -> bool:
-    """Return whether the words of a text stand in the user's question in the same order."""
+    """Return whether a text's words occur in the user's question in the same order."""
     letters = _letters(text)
     asked = _letters(query)
     if letters == asked:
@@ -129,7 +130,7 @@ _QUOTED_QUESTION = re.compile(r"[\"“「]([^\"“”「」?？]{2,300}[?？])[\
 
 
 def quoted_questions(text: str) -> list[str]:
-    """Return the questions in quotes if at least two and nothing but "and" is between them."""
+    """Return the quoted questions if there are at least two with only "and" between them."""
     found = [*_QUOTED_QUESTION.finditer(text)]
     if len(found) < 2:
         return []
@@ -153,7 +154,7 @@ _BETWEEN = re.compile(
 
 
 def _asked_parts(text: str) -> list[str]:
-    """Return the parts of a text that end with a question mark outside of a quotation."""
+    """Return the parts of a text that end with a question mark outside a quotation."""
     parts: list[str] = []
     open_part = ""
     end = max(text.rfind("?"), text.rfind("？")) + 1
@@ -171,7 +172,7 @@ def _asked_parts(text: str) -> list[str]:
 
 
 def _is_quoting(text: str) -> bool:
-    """Return whether a quotation in a text is open. A quotation around a whole text is not."""
+    """Return whether a text has an open quotation. A quotation around the whole text is ignored."""
     start = text.lstrip(' ;；,，"“')
     if len(text) >= _MAX_OPEN:
         return False
@@ -188,7 +189,7 @@ def split_questions(text: str, *, is_item: bool = False) -> list[str]:
 
     Args:
         text: The text.
-        is_item: Whether the text is an item of a list. "Should I …?" is then no offer.
+        is_item: Whether the text is an item of a list. If so, "Should I …?" is not an offer.
 
     Example:
         >>> split_questions("We need two things. How long is it?? How wide is it?")
@@ -208,7 +209,7 @@ def split_questions(text: str, *, is_item: bool = False) -> list[str]:
 
 
 def _last_sentence(asked: str) -> str:
-    """Return the question at the end of a text. Sentences may belong to an unusual question."""
+    """Return the last sentence if it is a question. Otherwise return the whole text."""
     *_, last = re.split(r"(?<=[.!])\s+(?=[A-Z])|(?<=[。！；])", asked)
     last = _CONNECTION.sub("", last)
     if _QUESTION.match(last.strip()):

@@ -19,7 +19,7 @@ _TEXT_COLUMN = re.compile(
 
 
 def read_table(lines: Sequence[str]) -> list[dict[str, str]] | None:
-    """Return the rows of a Markdown or CSV table, by the names of its columns. None means no table.
+    """Return the rows of a Markdown or CSV table by column name, or None if there is no table.
 
     Example:
         >>> read_table(["| # | question |", "|---|---|", "| 1 | Who wrote it? |"])
@@ -68,14 +68,14 @@ def _csv_rows(lines: Sequence[str]) -> list[dict[str, str]] | None:
     last = len(header) - 1
     rows: list[dict[str, str]] = []
     for row in table[1:]:
-        if len(row) > len(header):  # the text has the delimiter, and no quotes around it
+        if len(row) > len(header):  # the text contains the delimiter, without quotes around it
             row = [*row[:last], f"{delimiter} ".join(row[last:])]
         rows.append(dict(zip(header, row, strict=False)))
     return rows
 
 
 def text_column(rows: Sequence[dict[str, str]]) -> list[str]:
-    """Return the texts of the column of queries: by its name, else the longest texts."""
+    """Return the texts of the query column, or of the column with the longest texts."""
     if not rows:
         return []
     names = [*rows[0]]

@@ -1,4 +1,4 @@
-"""Read an answer in tags, ``<questions><question>…</question></questions>``, as a value of JSON."""
+"""Read answers in tags, ``<questions><question>…</question></questions>``, as JSON values."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _HTML = _FORMATTING | frozenset(
 # HTML elements that models use as wrappers.
 _WRAPPING_HTML = frozenset("ol ul li p div section dl dd pre output input".split())
 
-# Elements of HTML whose end may be left out.
+# HTML elements whose end tags may be left out.
 _OPEN_HTML = frozenset(("li", "p", "dd"))
 
-# Names that wrap an item wherever they stand in a line.
+# Names that wrap an item anywhere in a line.
 _ITEM_NAME = re.compile(
     r"(?:(?:rewritten|search|new|sub|improved|standalone|final|user|next)[_-]?)?"
     r"(?:quer(?:y|ies)|questions?|q|rewrit\w{0,6}|search|answer|result|output|response)|问题|查询|改写",
@@ -78,7 +78,7 @@ class _Element:
 
 
 def is_asked(tag: str, query: str) -> bool:
-    """Return whether the user's question has a tag, which is then a part of the text."""
+    """Return whether the user's question contains a tag. The tag is then part of the text."""
     name = tag.casefold()
     asked = query.casefold()
     return f"<{name}" in asked or f"</{name}" in asked
@@ -113,7 +113,7 @@ def tagged_value(text: str, query: str = "") -> Any:
 
 
 def _without_escapes(text: str) -> str:
-    """Return a text with plain tags instead of escaped tags and of calls."""
+    """Return a text in which plain tags replace escaped tags and calls."""
     if "<" not in text and _ESCAPED.match(text):
         text = html.unescape(text)
     if "\\" in text:
@@ -122,7 +122,7 @@ def _without_escapes(text: str) -> str:
 
 
 def _plain_sign(found: re.Match[str]) -> str:
-    """Return the sign behind a backslash, or the slash that the backslash stands for."""
+    """Return the sign after a backslash, or the slash that the backslash stands for."""
     return found[1] or "/"
 
 
@@ -132,10 +132,10 @@ def _is_wrapper_name(name: str) -> bool:
 
 
 def _parsed(text: str, is_wrapper: Callable[[str], bool]) -> _Element:
-    """Return the tree of the wrapping elements. Tags inside of sentences stay text."""
+    """Return the tree of the wrapping elements. Tags inside sentences remain text."""
     found = [tag for tag in _wrapping_tags(text) if is_wrapper(tag["name"])]
     closed = {tag["name"].casefold() for tag in found if tag["close"]}
-    # An element of HTML without its end is a word of the text.
+    # An HTML element without an end tag is a word of the text.
     words = _HTML - _OPEN_HTML - closed
     tags = [tag for tag in found if tag["name"].casefold() not in words]
     root = _Element("")
@@ -150,14 +150,14 @@ def _parsed(text: str, is_wrapper: Callable[[str], bool]) -> _Element:
         element = _element(tag)
         is_sibling = path[-1].name == element.name and len(path) > 1
         if is_sibling and path[-1].text.strip():
-            path.pop()  # its end was left out
+            path.pop()  # its end tag was left out
         path[-1].children.append(element)
         if not tag["empty"] and len(path) < _MAX_DEPTH:
             path.append(element)
     path[-1].text += text[end:]
     is_open = len(path) > 1 and path[-1].name in closed
     if is_open and not _IS_COMPLETE.search(path[-1].text):
-        path[-2].children.pop()  # cut off behind elements with an end
+        path[-2].children.pop()  # truncated after elements with an end tag
     return root
 
 
@@ -180,7 +180,7 @@ def _close(path: list[_Element], name: str) -> None:
         while path.pop().tag.casefold() != name.casefold():
             pass
         return
-    # The opening tag belongs to the prompt: all text so far is the element's.
+    # The opening tag is in the prompt, so all text so far belongs to the element.
     root = path[0]
     if len(path) == 1 and root.text.strip():
         root.children.append(_Element(name, name, text=root.text))
@@ -225,7 +225,7 @@ def _value_of(element: _Element) -> Any:
 
 
 def _value_of_parent(element: _Element) -> Any:
-    """Return the value of an element with children: its attributes and its children's values."""
+    """Return an element's attributes and its children's values."""
     children = element.children
     names = [child.name for child in children]
     if names[0] == "arg_key" and len(names) % 2 == 0:
@@ -261,7 +261,7 @@ def _value_of_children(children: Sequence[_Element]) -> Any:
 def leftover_tag(text: str, query: str = "") -> str | None:
     """Return a tag at the start or the end of a text that no question contains, or None.
 
-    Elements of HTML and types such as ``List<String>`` are words of a question.
+    HTML elements and types such as ``List<String>`` are words of a question.
 
     Example:
         >>> leftover_tag("<query>How long is it?"), leftover_tag("What is <div>?")
@@ -284,7 +284,7 @@ def leftover_tag(text: str, query: str = "") -> str | None:
 
 
 def check_no_tag(text: str, query: str = "") -> None:
-    """Check that a text has no tag of a program.
+    """Check that a text does not contain a tag that is meant for a program.
 
     Raises:
         ValueError: If a tag is left at its start or end, and the question does not contain it.

@@ -1,22 +1,22 @@
 """Remove the thoughts of reasoning models from an answer.
 
-Each family of models marks its thoughts in another way: with tags, brackets, channels, control
-tokens or headings. A mark may be open at the end (the answer was cut off, or is still streamed),
-and the opening mark may be missing (it belongs to the prompt of some models).
+Each family of models marks its thoughts in its own way: with tags, brackets, channels, control
+tokens or headings. The closing mark may be missing because the answer was truncated or is still
+being streamed. The opening mark may be missing because some models' prompts contain it.
 """
 
 from __future__ import annotations
 
 import re
 
-# "<seed:think>", "<longcat_think>", "<thought_process>" and "<antThinking>" are names of one kind.
+# "<seed:think>", "<longcat_think>", "<thought_process>" and "<antThinking>" are similar names.
 _NAME = (
     r"(?:[a-z]{1,12}[:_])?(?:(?:deep_?|ant)?think(?:ing)?|thoughts?|reason(?:ing)?|reflection"
     r"|scratch_?pad|monologue|chain_?of_?thoughts?|cot|internal|思考|推理)"
     r"(?:[_ ]?(?:process|content|trace|steps?|block)|过程)?"
 )
 
-# Vendors' guides recommend these names for notes before an answer. A text in them may also be the
+# Vendors' guides recommend these names for notes before an answer. Their text may also be the
 # answer itself.
 _NOTES = r"(?:analysis|planning|plan|notes?|分析)"
 
@@ -63,10 +63,10 @@ _LEADING_BLOCKS.append(_COMMENT)
 
 _ENDS = "|".join(end for _, end in _PAIRS if "details" not in end and "`" not in end)
 
-# Some models omit the opening mark. All text up to the last closing mark is thought.
+# Some models omit the opening mark. All text up to the last closing mark belongs to the thoughts.
 _UNOPENED = re.compile(rf"\A.*(?:{_ENDS})", re.S | re.I)
 
-# A mark between spaces or in quotes is a word of the answer.
+# A mark between spaces or in quotes is part of the answer.
 _UNOPENED_MARK = re.compile(
     rf"(?:(?:\A|\n)[ \t]{{0,9}}|(?<=[^\s`\"'“‘(（]))(?:{_ENDS})(?![ \t`\"'”’)）])", re.I
 )
@@ -99,7 +99,7 @@ _QUOTATION = rf">\s?(?:💭|[*_]{{0,2}}{_WORDS}[*_]{{0,2}}(?:[.:：…]|\n))"
 
 _REMARK = rf"(?:[*_]{{1,2}}|[(（]){_WORDS}[:：]"
 
-# The starts of thoughts without marks, and what ends them.
+# What begins and ends thoughts without marks.
 _UNMARKED = (
     # The channels of gpt-oss after a server has removed the control tokens.
     (r"(?:assistant)?analysis(?=[A-Z\u4e00-\u9fff])", r"assistant\s{0,9}final(?=\S)"),
@@ -203,14 +203,14 @@ def without_thoughts(answer: str) -> str:
 
 
 def _keep_open_line(found: re.Match[str]) -> str:
-    """Return the replacement of thoughts: a line break if they spanned lines."""
+    """Return the replacement for thoughts, which is a line break if they spanned several lines."""
     return "\n" if "\n" in found[0] else ""
 
 
 def without_leading_thoughts(answer: str) -> str:
     """Return an answer without the thoughts before it.
 
-    Later marks stay: an answer may be about them.
+    Later marks are kept, since an answer may be about them.
 
     Example:
         >>> without_leading_thoughts("<think>Hm.</think>Write <think> to begin.")

@@ -83,8 +83,8 @@ def parse_tool_questions(
 ) -> tuple[ToolQuestions, ToolQuestions]:
     """Return the (tool, question) pairs in an answer, and the pairs with an unknown tool.
 
-    The answer is JSON, tags or a table with a tool and a question in each object or row, or lines
-    in any order of tool and question.
+    The answer may be JSON, tags or a table with a tool and a question in each object or row. It may
+    also consist of lines, in which the tool comes before or after the question.
 
     Args:
         answer: The answer.
@@ -92,7 +92,7 @@ def parse_tool_questions(
         query: The user's question.
 
     Raises:
-        ValueError: If the answer has no pairs.
+        ValueError: If the answer contains no pairs.
 
     Example:
         >>> parse_tool_questions("1. Rivers: How long is the Nile?", ["rivers", "tea"])
@@ -138,7 +138,7 @@ _OPEN_TAG = re.compile(r"^(\s{0,9})<([^<>/\n]{1,60})>\s(?=\S)", re.M)
 
 
 def _with_plain_calls(answer: str, names: ToolNames) -> str:
-    """Return an answer in which a tool's question in an object or behind a tag is plain."""
+    """Return an answer in which a tool's question is plain, not in an object or after a tag."""
 
     def plain(found: re.Match[str]) -> str:
         before = found["before"].strip()
@@ -157,7 +157,7 @@ def _with_plain_calls(answer: str, names: ToolNames) -> str:
 
 
 def _pairs_in_value(value: Any, names: ToolNames) -> Iterator[tuple[str, str]]:
-    """Yield pairs of JSON or tags: objects with both, or questions under the name of a tool."""
+    """Yield the pairs in JSON or tags: objects with both, or questions under a tool's name."""
     for record in objects_in(value):
         parallel = _parallel_lists(record, names)
         if parallel:
@@ -180,7 +180,7 @@ def _pairs_in_value(value: Any, names: ToolNames) -> Iterator[tuple[str, str]]:
 
 
 def _parallel_lists(record: Mapping[Any, Any], names: ToolNames) -> list[tuple[str, str]]:
-    """Return the pairs of a list of tools and a list of questions of equal length."""
+    """Return the pairs from a list of tools and a list of questions of equal length."""
     tools = value_of(record, _TOOL_KEYS)
     questions = value_of(record, _QUESTION_KEYS)
     if not isinstance(tools, list) or not isinstance(questions, list):
@@ -195,7 +195,7 @@ def _parallel_lists(record: Mapping[Any, Any], names: ToolNames) -> list[tuple[s
 
 
 def _tools_of(record: Mapping[Any, Any], names: ToolNames) -> list[str]:
-    """Return the known tools that an object names, or the unknown name in it."""
+    """Return the known tools that an object names, or else its unknown name."""
     written: list[str] = []
     for key in _TOOL_KEYS:
         value = value_of(record, (key,))
@@ -228,7 +228,7 @@ def _question_of(record: Mapping[Any, Any], tools: Sequence[str]) -> Any:
 
 
 def _pairs_in_list(value: Sequence[Any], names: ToolNames) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of a list: texts with a tool, or lists of a tool and a question."""
+    """Yield the pairs in a list of texts with a tool, or of lists with a tool and a question."""
     for item in value:
         if isinstance(item, str):
             yield from _pairs_in_text(item, names)
@@ -248,7 +248,7 @@ def _pairs_in_text(text: str, names: ToolNames) -> list[tuple[str, str]]:
 
 
 def _pairs_in_rows(rows: Sequence[dict[str, str]], names: ToolNames) -> list[tuple[str, str]]:
-    """Return the pairs of a table: the cell with the name of a tool, and the cell of the text."""
+    """Return the pairs in a table: the cell with a tool's name, and the cell with the text."""
     pairs: list[tuple[str, str]] = []
     for row in rows:
         tools = [cell for cell in row.values() if names.known(cell) is not None]
@@ -260,7 +260,7 @@ def _pairs_in_rows(rows: Sequence[dict[str, str]], names: ToolNames) -> list[tup
 
 
 def _pairs_in_lines(lines: Sequence[str], names: ToolNames) -> list[tuple[str, str]]:
-    """Return the pairs of lines. A tool on its own line holds for the questions below it."""
+    """Return the pairs in lines. A tool on its own line applies to the questions below it."""
     pairs: list[tuple[str, str]] = []
     heading = ""
     waiting = ""  # a question whose tool may follow
@@ -337,7 +337,7 @@ def _by_name(text: str, names: ToolNames) -> tuple[str, str] | None:
 
 
 def _without_signs(question: str) -> str:
-    """Return a question without further separators, and without a remark or a bracket behind it."""
+    """Return a question without further separators, and without a remark or bracket after it."""
     text = question.lstrip(":：|>｜ ")
     text = re.sub(r"\A\w{1,12}\s?=\s?(?=\S)", "", text)
     text = re.sub(r"(?<=[?？])\s?[(（][^()（）?？]{1,100}[)）]\s{0,9}\Z", "", text)
