@@ -75,10 +75,14 @@ def chinese_numbers(normal: str) -> Iterator[tuple[str, str]]:
     for match in _CHINESE.finditer(normal):
         numeral = match[0]
         start = match.start()
-        share = _SHARES.get(normal[start - 3 : start], "") if start > 2 else ""
         number = _value_of(numeral)
-        if number:
-            yield f"{number}{share}", f"{normal[start - 3 : start]}{numeral}" if share else numeral
+        if not number:
+            continue
+        before = normal[max(0, start - 3) : start]
+        if before in _SHARES:
+            yield f"{number}{_SHARES[before]}", f"{before}{numeral}"
+        else:
+            yield number, numeral
 
 
 @lru_cache(4096)  # numerals are repeated often
@@ -88,12 +92,16 @@ def _value_of(numeral: str) -> str:
     if all(character in _DIGITS for character in whole):
         if len(whole) == 2 and not decimals:  # 三五: three to five
             return ""
-        value = "".join(map(_DIGITS.__getitem__, whole))
+        value = _digits_of(whole)
     else:
         value = _product_of(whole)
     if value and decimals:
-        return f"{value}.{''.join(map(_DIGITS.__getitem__, decimals))}"
+        return f"{value}.{_digits_of(decimals)}"
     return value
+
+
+def _digits_of(numeral: str) -> str:
+    return "".join([_DIGITS[character] for character in numeral])
 
 
 def _product_of(whole: str) -> str:
@@ -123,7 +131,10 @@ def _product_of(whole: str) -> str:
         else:
             last = _MYRIADS[character]
             part += number or 0
-            total = (total + part) * last if last > 10_000 else total + part * last
+            if last > 10_000:  # 亿 also counts the 万 before it
+                total = (total + part) * last
+            else:
+                total += part * last
             part = 0
             number = None
         at += 1
@@ -131,7 +142,9 @@ def _product_of(whole: str) -> str:
         is_short = last >= 100 and whole[-1] in _DIGITS
         part += number * (last // 10 if is_short else 1)
     value = total + part
-    return str(int(value)) if value == int(value) else str(value)
+    if value == int(value):
+        return str(int(value))
+    return str(value)
 
 
 # Begins with a digit, because digits are rarer than capitals.
@@ -180,12 +193,12 @@ def han_dates(normal: str) -> Iterator[tuple[str, str]]:
         normal = _CHINESE.sub(lambda match: _value_of(match[0]) or match[0], normal)
     for match in _HAN_DATE.finditer(normal):
         start = match.start()
-        era = _FIRST_YEARS.get(normal[start - 2 : start], 0) if start > 1 else 0
+        era = normal[max(0, start - 2) : start]
         written = _ARABIC.match(match[0])
         year = int(written[0]) if written else 1
-        if era:
-            year += era - 1
-            yield str(year), f"{normal[start - 2 : start]}{match[0]}"
+        if era in _FIRST_YEARS:
+            year += _FIRST_YEARS[era] - 1
+            yield str(year), f"{era}{match[0]}"
         if match[1] and year > 999:
             yield f"{year}-{int(match[1]):02}-{int(match[2]):02}", match[0]
 
@@ -293,8 +306,10 @@ def grouped_numbers(
         if match.start() >= end:
             break
         written = match[0]
-        if written[:1].isdigit() and normal[match.start() - 1 : match.start()].isalpha():
-            written = normal[match.start() - 2 : match.start()] + written  # of a country
+        start = match.start()
+        before = normal[start - 1 : start]
+        if before.isalpha() and written[:1].isdigit():
+            written = normal[start - 2 : start] + written  # of a country
         plain = re.sub(r"[^a-z0-9]", "", written.replace("(0)", ""))
         if not _LEAST_DIGITS <= len(plain) <= _MOST_DIGITS or plain == written:
             continue
