@@ -1,4 +1,4 @@
-"""What the corpus is: documents, groups of nodes made from them, transforms and the store."""
+"""The content of a corpus: documents, groups of nodes derived from them, transforms, the store."""
 
 from .lazy_names import attach_stub
 

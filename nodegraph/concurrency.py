@@ -1,4 +1,4 @@
-"""Threads and tasks, locks over forks, calls in executors, and progress bars."""
+"""Threads and tasks, locks that survive forks, calls in executors, and progress bars."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def context_value(variable: ContextVar[T], value: T) -> Iterator[T]:
 
 
 def limit_concurrency(limit: int | None) -> AbstractContextManager[int | None]:
-    """Limit the concurrent model calls, searches and branches of a block.
+    """Limit the concurrent model calls, searches and branches in a block.
 
     The limit includes nested calls in threads and tasks, such as a fusion of strategies with
     several models. Concurrent branches share the limit: with a limit of 8, each of two branches
-    has 4. If limits are nested, the lower limit applies.
+    gets 4. If limits are nested, the lower limit applies.
 
     Args:
         limit: Maximum number of concurrent calls. If None, the limit stays as it is.
@@ -140,7 +140,7 @@ async def in_thread(call: Callable[..., T], *args: Any) -> T:
 
 
 def _workers(count: int, most: int) -> tuple[int, int | None]:
-    """Return the number of concurrent functions, and the concurrency limit inside each function."""
+    """Return the number of concurrent functions, and the concurrency limit within each function."""
     limit = _limit.get()
     if limit is None:
         return min(count, most), None
@@ -157,10 +157,10 @@ def is_reading_graph() -> bool:
 
 
 class DeferredWork(Exception):
-    """Raised under the lock of a graph for slow work that must run without the lock.
+    """An exception for slow work that is found under a graph's lock but must run without it.
 
     Args:
-        work: Embeds texts, or writes to an engine.
+        work: A function that embeds texts or writes to an engine.
     """
 
     def __init__(self, work: Callable[[], object]) -> None:
@@ -169,7 +169,7 @@ class DeferredWork(Exception):
 
 
 def with_deferred_work(call: Callable[[], T]) -> T:
-    """Call a function that holds the lock of a graph; run deferred work, and call it again."""
+    """Call a function that holds a graph's lock. After deferred work, call it again."""
     while True:
         try:
             return call()
@@ -196,7 +196,7 @@ _PATIENCE = 0.01
 
 
 class _Turn(NamedTuple):
-    """The turn of a waiting thread: a lock that is held until it is first, and the start time."""
+    """A waiting thread's turn: a lock that is held until it is first, and the start time."""
 
     lock: threading.Lock
     since: float
@@ -205,10 +205,11 @@ class _Turn(NamedTuple):
 class FairLock(_RLock):
     """A reentrant lock that waiting threads acquire in the order of their arrival.
 
-    A plain ``RLock`` is not fair: a thread that releases and acquires it again usually wins against
-    waiting threads. Here, waiting threads form a queue, and its first thread waits for the lock
-    itself. When it has waited for 10 ms, no other thread can overtake it. Always handing over the
-    lock would be slow, since each hand-over is a switch of threads (as in ``sync.Mutex`` of Go).
+    A plain ``RLock`` is not fair: a thread that releases it and acquires it again usually wins
+    against waiting threads. Here, waiting threads form a queue. Only the first thread in the queue
+    waits for the lock itself. After 10 ms, no other thread can overtake it. To hand over the lock
+    every time would be slow, since each hand-over switches threads. Go's ``sync.Mutex`` works in a
+    similar way.
     """
 
     def __init__(self) -> None:
@@ -265,7 +266,7 @@ class FairLock(_RLock):
                 return True
             self._is_fair = True
             return super().acquire()
-        finally:  # also after an interrupt
+        finally:  # even after an interrupt
             self._leave(turn)
 
     def _leave(self, turn: _Turn) -> None:
@@ -299,16 +300,16 @@ def fork_safe_fair_lock() -> FairLock:
 
 
 def hold_over_fork(database: Any) -> None:
-    """Hold the lock of a database during each fork, so that the child can use the database.
+    """Hold a database's lock during each fork, so that the child can use the database.
 
-    Its method ``release_in_child`` leaves open connections to the parent process, and releases the
-    lock.
+    The database's method ``release_in_child`` leaves open connections to the parent process and
+    releases the lock.
     """
     _databases.add(database)
 
 
 def lock_order(database: Any) -> int:
-    """Return the position of a database among others.
+    """Return the position of a database in the locking order.
 
     A thread that locks several databases locks them in this order, to avoid deadlocks.
     """
@@ -329,7 +330,7 @@ def _after_fork_in_parent() -> None:
 def _after_fork_in_child() -> None:
     turns_of_thread.depth = 0
     for lock in list(_locks):
-        lock._at_fork_reinit()  # the thread that held it is not in this process
+        lock._at_fork_reinit()  # the thread that held it does not exist in this process
     while _held:
         database = _held.pop()
         database.lock.forget_waiting()

@@ -1,4 +1,4 @@
-"""Documents and nodes of LangChain and LlamaIndex, recognized by their attributes."""
+"""LangChain's and LlamaIndex's documents and nodes, recognized by their attributes."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _PLACE = re.compile(r"(?<!\{)((?:\{\{)*\{)(\w+)(?=[}!:])")
 
 
 class ForeignText(NamedTuple):
-    """The parts of a document or node of another library.
+    """The parts of a document or node from another library.
 
     Attributes:
         text: The text.
         metadata: The metadata.
-        id: The id. If None, the library gives none.
+        id: The id. If None, the library does not provide one.
         search_text: The metadata that the library embeds with the text.
     """
 
@@ -45,7 +45,7 @@ class ForeignText(NamedTuple):
 
 
 def read_foreign(item: object) -> ForeignText | None:
-    """Return the parts of a LangChain or LlamaIndex object. None for other objects."""
+    """Return the parts of a LangChain or LlamaIndex object, or None for any other object."""
     metadata = getattr(item, "metadata", {})
     text = getattr(item, "page_content", None)
     if isinstance(text, str):  # LangChain
@@ -59,7 +59,8 @@ def read_foreign(item: object) -> ForeignText | None:
 def _embedded(item: object) -> SearchText | None:
     """Return the text that LlamaIndex embeds for a node (``MetadataMode.EMBED``).
 
-    It has all metadata except ``excluded_embed_metadata_keys``, formatted by the node's templates.
+    It contains all metadata except ``excluded_embed_metadata_keys``, formatted with the node's
+    templates.
     """
     field_template = getattr(item, "metadata_template", None)
     if not isinstance(field_template, str):
@@ -77,12 +78,12 @@ def _embedded(item: object) -> SearchText | None:
 
 
 def their_template(template: str) -> str:
-    """Convert a ``SearchText.template`` to a template of LlamaIndex."""
+    """Convert a ``SearchText.template`` to a LlamaIndex template."""
     return _renamed(template, _THEIR_PLACES)
 
 
 def _renamed(template: str, names: Mapping[str, str]) -> str:
-    """Rename the placeholders of a format string. Doubled braces are no placeholders."""
+    """Rename the placeholders in a format string. Doubled braces are not placeholders."""
     return _PLACE.sub(lambda place: place[1] + names.get(place[2], place[2]), template)
 
 
@@ -125,12 +126,12 @@ _RANDOM = re.compile(
 
 
 def stable_document(item: object) -> Document:
-    """Convert an item to a ``Document`` and replace a random id of a file's document.
+    """Convert an item to a ``Document``. If a file's document has a random id, replace the id.
 
-    The ``SimpleDirectoryReader`` of LlamaIndex sets ``file_path`` and, without
-    ``filename_as_id=True``, a new id in each run. A folder that is read twice would be duplicated.
-    The new id is a hash of path, text and metadata. Other documents and nodekin's ``Document``
-    objects are unchanged.
+    LlamaIndex's ``SimpleDirectoryReader`` sets ``file_path`` and, without ``filename_as_id=True``,
+    a new id in each run. A folder that is read twice would then be duplicated. The replacement is a
+    hash of the path, text and metadata. Other documents and nodekin's ``Document`` objects are
+    unchanged.
     """
     document = as_document(item)
     path = document.metadata.get("file_path")

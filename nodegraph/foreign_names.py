@@ -1,4 +1,4 @@
-"""Argument names of LangChain, LlamaIndex, LazyLLM and haystack, and what to write in nodekin."""
+"""Argument names in LangChain, LlamaIndex, LazyLLM and haystack, and what to write in nodekin."""
 
 from __future__ import annotations
 
@@ -228,12 +228,12 @@ _ATTRIBUTES = {
 
 
 def missing_attribute(item: object, name: str, inner: str = "") -> AttributeError:
-    """Return the error for a missing attribute, which names nodekin's attribute.
+    """Return the error for a missing attribute. The error names nodekin's attribute.
 
     Args:
         item: The object.
         name: The name of the missing attribute.
-        inner: The attribute of the object whose attributes may be meant instead.
+        inner: The name of an inner object whose attributes may be meant instead.
     """
     message = f"{type(item).__name__!r} object has no attribute {name!r}"
     ours = _ATTRIBUTES.get(name, name)
@@ -245,11 +245,11 @@ def missing_attribute(item: object, name: str, inner: str = "") -> AttributeErro
 
 
 def advice(name: str, allowed: Collection[str]) -> str:
-    """Return what to write instead of another library's argument name. Empty if it is unknown.
+    """Return what to write instead of another library's argument name, or an empty string.
 
     Args:
         name: The given name.
-        allowed: The names that the function has.
+        allowed: The argument names of the function.
 
     Example:
         >>> advice("similarity_top_k", ["query", "top_k"])
@@ -271,7 +271,7 @@ def advice(name: str, allowed: Collection[str]) -> str:
 
 
 def native_name(name: str, allowed: Collection[str]) -> str | None:
-    """Return the name that a function has for another library's argument. None if it has none."""
+    """Return a function's own name for another library's argument, or None if it has none."""
     for row, foreign in _ARGUMENTS.items():
         ours = row.split()
         if name not in ours and name not in foreign.split():

@@ -43,7 +43,7 @@ class GraphReader:
     """A reader of a graph: its states, its changes and the searched texts of its nodes.
 
     ``graph.reader`` is the reader of a graph. Only authors of indexes, retrievers and adapters need
-    it. Users need ``NodeGraph`` only.
+    it. Users need only ``NodeGraph``.
 
     Args:
         graph: The graph.
@@ -53,7 +53,7 @@ class GraphReader:
         search_text: The graph's search text. If None, the documents decide.
 
     Attributes:
-        change_lock: A lock that is held by changes of documents, and by builds that such changes
+        change_lock: A lock that is held while documents change, and by builds that such changes
             have made stale twice.
     """
 
@@ -84,7 +84,7 @@ class GraphReader:
         return list(self._groups)
 
     def lineage(self, name: str) -> Lineage:
-        """Return a group with its ancestors, from the first below ``ROOT`` down to the group.
+        """Return a group with its ancestors below ``ROOT``, topmost first.
 
         Raises:
             UnknownGroupError: If the group is unknown.
@@ -97,7 +97,8 @@ class GraphReader:
         Args:
             transform: The transform.
             parent: The name of the parent group.
-            name: The intended name of the group. A registered group with another name has priority.
+            name: The intended name of the group. A registered group has priority, even if its name
+                differs.
         """
         group = make_group(name, transform, parent, None, 0, None, {})
         registered = [
@@ -126,16 +127,16 @@ class GraphReader:
     def reading(
         self, *groups: str, on_error: OnError | None = None, executor: Executor | None = None
     ) -> Iterator[None]:
-        """Hold the graph's lock until the block ends, in a state with the groups built.
+        """Hold the graph's lock until the block ends, in a state in which the groups are built.
 
         Missing groups are built first, without the lock. The block must not call models or
         transforms, or wait for other threads.
 
         Args:
             groups: The groups.
-            on_error: ``"raise"`` or ``"skip"`` for failing transforms. None means the graph's
+            on_error: ``"raise"`` or ``"skip"`` for failing transforms. Defaults to the graph's
                 setting.
-            executor: Runs transforms of texts. None means this process.
+            executor: Runs transforms of texts. If None, they run in this process.
 
         Raises:
             UnknownGroupError: If a group is unknown.
@@ -147,7 +148,7 @@ class GraphReader:
                 if all(map(self.is_fresh, groups)):
                     yield
                     return
-            # Documents change as fast as groups are built: block further changes.
+            # Documents change as fast as groups are built, so block further changes.
             with self.change_lock if attempt > 1 else nullcontext():
                 mode = on_error or self._graph.on_error or "raise"
                 self._builder.build(map(self.lineage, groups), mode, executor)
@@ -174,13 +175,13 @@ class GraphReader:
 
     @property
     def lock_order(self) -> int:
-        """The position of this graph among the graphs that one thread locks."""
+        """The position of this graph in the order in which a thread locks several graphs."""
         return lock_order(self._store.database)
 
     def held_state(self) -> object:
         """Return an object that identifies the held state.
 
-        The object is identical until the graph or its registered groups change, or its indexes are
+        It stays the same object until the graph or its registered groups change, or its indexes are
         closed.
         """
         with self._store.transactions.turn() as state:
@@ -189,7 +190,7 @@ class GraphReader:
             return self._held
 
     def count(self, group: str) -> int:
-        """Return the number of nodes of a group; 0 if it was never built."""
+        """Return the number of nodes in a group, or 0 if it was never built."""
         return self._store.groups.count(group)
 
     def revision(self, group: str) -> int:
@@ -204,13 +205,13 @@ class GraphReader:
         return self._store.changes(group, since)
 
     def changed_ids(self, group: str, since: int) -> tuple[list[str], list[str]] | None:
-        """Return the ids of removed and of added nodes after a revision. None means unknown."""
+        """Return the ids of nodes removed and added after a revision, or None if unknown."""
         return self._store.groups.changed_ids(group, since)
 
     # Nodes
 
     def ids(self, group: str) -> list[str]:
-        """Return the ids of the nodes of a group (also ``ROOT``), in document order."""
+        """Return the ids of the nodes in a group, including ``ROOT``, in document order."""
         return self._store.nodes.ids(group)
 
     def links_of(self, ids: Sequence[str], *, incoming: bool = False) -> list[list[Link]]:
@@ -222,9 +223,9 @@ class GraphReader:
         return self._store.nodes.ids(ROOT)
 
     def stored_ids(self, ids: Iterable[str]) -> dict[str, str]:
-        """Return the ids of existing documents by the given ids, which may have another form.
+        """Return the ids of existing documents by the given ids, which may be in a different form.
 
-        The ids of documents are equal in any Unicode form. An id in its own form has priority.
+        Document ids are equal in any Unicode form. An exact match has priority.
         """
         requested = list(ids)
         existing = self._store.stamps(ROOT, requested)
@@ -256,7 +257,7 @@ class GraphReader:
         return self._store.nodes.get([others.get(i, i) for i in ids])
 
     def parent_ids(self, ids: Sequence[str]) -> list[str | None]:
-        """Return the id of each node's parent, without reading the nodes. None means no parent.
+        """Return the id of each node's parent, or None, without reading the nodes.
 
         Raises:
             LookupError: If a node does not exist or was removed.
@@ -312,7 +313,7 @@ class GraphReader:
 
     @property
     def store_place(self) -> str:
-        """The path or address of the graph's store. Empty for a graph in memory."""
+        """The path or address of the graph's store. It is empty for a graph in memory."""
         return self._store.place
 
     def place(self, node: Node) -> str:
@@ -321,7 +322,7 @@ class GraphReader:
             return place_of(node, partial(self._outline, state))
 
     def headings(self, node: Node) -> list[str]:
-        """Return the headings above a node, outermost first. For source code, its symbol."""
+        """Return the headings above a node, outermost first. For source code, return its symbol."""
         with self._store.transactions.turn() as state:
             return headings_at(node, partial(self._outline, state))
 
@@ -336,7 +337,7 @@ class GraphReader:
     # Values
 
     def values(self, kind: str, keys: Collection[str] | None = None) -> dict[str, bytes]:
-        """Return the values that ``save`` stored, by key: some of them, or all."""
+        """Return some or all of the values that ``save`` stored, by key."""
         return self._store.values.get(kind, keys)
 
     def save(self, kind: str, values: Mapping[str, bytes], *, derived: bool = False) -> None:
@@ -351,7 +352,7 @@ class GraphReader:
         self._store.values.put(kind, values, derived=derived)
 
     def delete_values(self, kind: str, keys: Collection[str] | None = None) -> None:
-        """Delete values of a kind: some of them, or all."""
+        """Delete some or all values of a kind."""
         self._store.values.delete(kind, keys)
 
     # Searched texts
@@ -364,15 +365,15 @@ class GraphReader:
         """Return the searched and embedded text of each node. See ``Node.searched_text``.
 
         Raises:
-            ValueError: If a ``search_text`` function of a user raises.
-            TypeError: If such a function does not return a text.
+            ValueError: If a user's ``search_text`` function raises an error.
+            TypeError: If such a function does not return a string.
         """
         return searched_texts(nodes, self.search_rule)
 
     def search_rule(self, group: str) -> SearchTextRule | None:
-        """Return the search text of a group, else of the graph.
+        """Return the search text of a group, or else that of the graph.
 
-        None means that the documents decide.
+        If None, the documents decide.
         """
         declared: SearchTextRule | None = None
         if group != ROOT:
@@ -383,7 +384,7 @@ class GraphReader:
     def searched_sources(self, node: Node) -> tuple[str, ...]:
         """Return the names of the fields and groups in a node's searched text.
 
-        A ``search_text`` function is named by its own name, if it changes the text.
+        A ``search_text`` function that changes the text appears under its own name.
         """
         rule = self.search_rule(node.group) or node.search_text or node.inherited_search_text
         if rule is None or isinstance(rule, SearchText):
@@ -400,7 +401,7 @@ class GraphReader:
     def search_version(self, group: str) -> tuple[str, ...]:
         """Return the versions that determine the searched texts of a group, without its nodes.
 
-        With an equal version, the texts change only with the nodes.
+        While the version is equal, the texts change only with the nodes.
         """
         rule = self.search_rule(group)
         if rule is None:
@@ -414,13 +415,13 @@ class GraphReader:
         """Replace the content of a file with a copy of the graph.
 
         Raises:
-            TypeError: If the store is on a server, or metadata have objects that a file cannot
+            TypeError: If the store is on a server, or metadata contains objects that a file cannot
                 store.
         """
         self._store.copy_to(path)
 
     def vector_index(self, group: str, key: str) -> Any | None:
-        """Return the index of a group's vectors in the database; None if it does not search."""
+        """Return the database's index of a group's vectors, or None if it cannot search vectors."""
         return self._store.vector_index(self._graph, group, key)
 
     def close(self) -> None:
@@ -439,12 +440,12 @@ class GraphReader:
         return self._store.database.is_read_only
 
     def index_file(self, name: str) -> Path | None:
-        """Return the path for a rebuildable index. None means that indexes stay in memory."""
+        """Return the path for a rebuildable index, or None if indexes stay in memory."""
         folder = self._store.database.index_folder
         return None if folder is None else folder / f"{name}.index"
 
     def shared(self, key: object, make: Callable[[], T]) -> T:
-        """Return the cached object of a key, such as an index, or create it.
+        """Return the cached object for a key, such as an index, or create it.
 
         The object is kept until the graph is closed. It is not pickled with the graph.
         """

@@ -20,8 +20,8 @@ def fingerprint(value: object) -> str:
     bytecode, constants, names, defaults and captured values. An object is hashed by its class and
     attributes, or by its pickled form. A function or class may have a number ``rules``, which is
     part of the hash. An object with a method ``rule_state`` is hashed by its class and the result.
-    The hash does not cover functions that the transform calls: set the ``version`` of the group
-    when their code changes.
+    The hash does not cover functions that the transform calls. If their code changes, change the
+    group's ``version``.
     """
     return digest(_describe(value, {}))
 
@@ -66,10 +66,10 @@ def _parts(value: Any, seen: dict[int, tuple[object, str]]) -> list[str]:
 
 
 def _state(value: Any) -> Any:
-    """Return an object's pickled form if its class defines ``__reduce__``, else its attributes.
+    """Return an object's pickled form if its class defines ``__reduce__``, or else its attributes.
 
     An object whose attributes change with use has a method ``rule_state`` instead. ``__getstate__``
-    is not called: in LlamaIndex, it deletes unpicklable attributes of the object.
+    is not called, since it deletes unpicklable attributes of LlamaIndex objects.
     """
     cls = type(value)
     rule_state = getattr(cls, "rule_state", None)
@@ -82,7 +82,7 @@ def _state(value: Any) -> Any:
         return state
     try:
         reduced = reduce(value) if reduce else value.__reduce__()
-    except Exception:  # cannot be pickled
+    except Exception:  # it cannot be pickled
         return state
     return (reduced, state) if isinstance(reduced, str) else reduced
 
@@ -98,14 +98,14 @@ def attributes(value: Any) -> dict[str, Any]:
     return of_slots | getattr(value, "__dict__", {})
 
 
-# These fields can change without a change of the file's content.
+# These fields can change although the file's content is unchanged.
 VOLATILE_METADATA = frozenset(
     {"creation_date", "last_modified_date", "last_accessed_date", "file_path"}
 )
 
 
 def digest(*parts: str) -> str:
-    """Return a hash of texts: 24 hexadecimal digits, equal on all machines."""
+    """Return a hash of texts. It has 24 hexadecimal digits and is equal on all machines."""
     encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
     data = b"".join([len(part).to_bytes(8, "little") + part for part in encoded])
     return hashlib.blake2b(data, digest_size=12).hexdigest()
@@ -123,7 +123,7 @@ def digests(*parts: str) -> tuple[str, ...]:
 
 
 def metadata_digest(metadata: Mapping[str, Any]) -> str:
-    """Return a hash of metadata without the fields in ``VOLATILE_METADATA``."""
+    """Return a hash of metadata, except the fields in ``VOLATILE_METADATA``."""
     return full_digest({k: v for k, v in metadata.items() if k not in VOLATILE_METADATA})
 
 
@@ -139,7 +139,7 @@ def full_digest(metadata: Mapping[str, Any]) -> str:
 
 
 def _typed_keys(value: object) -> object:
-    """Return a value in which keys that are not texts differ from texts, unlike in JSON."""
+    """Return a value in which keys that are not strings differ from strings, unlike in JSON."""
     if isinstance(value, list | tuple):
         return [_typed_keys(item) for item in value]
     if not isinstance(value, dict):
@@ -177,8 +177,8 @@ _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 def stable_repr(value: object) -> str:
     """Return the ``repr`` of a value, in a form that is equal in all processes.
 
-    Sets are sorted. An object whose ``repr`` has a memory address is described by its class and
-    attributes.
+    Sets are sorted. An object whose ``repr`` contains a memory address is described by its class
+    and attributes.
 
     Example:
         >>> stable_repr({"tags": {"green", "black"}})

@@ -1,8 +1,8 @@
-"""Lazy loading: names of packages (PEP 562), regular expressions, and plugins.
+"""Lazy loading of packages' names (PEP 562), regular expressions and plugins.
 
-Plugins are entry points by which packages extend nodekin: stores, readers, models and commands.
-Each group of entry points has one contract. The name of an entry is the name that users write: the
-scheme of an address, a file suffix, a command.
+Plugins are entry points with which packages extend nodekin: stores, readers, models and commands.
+Each group of entry points has one contract. The name of an entry is what users write, such as the
+scheme of an address, a file suffix or a command.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def attach_stub(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package, from its stub file.
 
-    A module is loaded when one of its names is first used. A module that has the name of its object
-    is loaded immediately. Type checkers read the stub file. The package lazy_loader supports only
-    stub files with imports from inside the package.
+    A module is loaded when one of its names is first used. A module with the same name as its
+    object is loaded immediately. Type checkers read the stub file. The package lazy_loader supports
+    only stub files that import from the package itself.
 
     Args:
         package: The ``__name__`` of the package.
@@ -60,7 +60,8 @@ def attach_stub(
 def lazy_pattern(pattern: str) -> re.Pattern[str]:
     """Return a regular expression that is compiled on first use.
 
-    Use it for module constants with large character classes, which take milliseconds to compile.
+    Use it for module constants with large character classes, since these take milliseconds to
+    compile.
 
     Example:
         >>> lazy_pattern(r"[a-z]+").findall("2 cups of tea")
@@ -97,8 +98,8 @@ COMMANDS = "nodekin.commands"
 def plugins(group: str) -> Mapping[str, EntryPoint]:
     """Return the entry points of a group by name, from all installed packages.
 
-    Nothing is imported. Packages that are installed later are found by the next process. Of two
-    entries with one name, the first in ``sys.path`` counts.
+    Nothing is imported. Packages that are installed later are found by the next process. If two
+    entries have the same name, the first in ``sys.path`` counts.
     """
     from importlib.metadata import entry_points  # takes longer to import than all of the core
 

@@ -16,7 +16,7 @@ MAX_TITLE = 100
 
 _SENTENCE_END = re.compile(r"[.!?,;:。！？，；：、]$")
 
-# Python's regular expressions have no class of capital letters. Accents are removed before.
+# Python's regular expressions have no class of capital letters. Accents are removed first.
 _UPPER = "".join(
     re.escape(chr(code)) for code in (*range(0x590), *range(0x1E00, 0x2000)) if chr(code).isupper()
 )
@@ -25,7 +25,7 @@ _LETTER = rf"[^\W_{UNSPACED}]"
 
 _CAPITAL = rf"[{_UPPER}]{_LETTER}*(?:['’]{_LETTER}+)*"
 
-# Lowercase words inside names, and lowercase words inside titles only.
+# Lowercase words inside names, and lowercase words that occur only inside titles.
 _JOINING = "of|the|de|del|della|di|da|du|des|la|le|von|van|der|den|al|el|bin|ibn"
 
 _LOOSE = "and|in|on|at|to|for|with|from|a|an|by|or|as"
@@ -82,7 +82,7 @@ def name_key(name: str) -> str:
 def _without_remark(name: str) -> str:
     """Remove the remark in parentheses at the end of a name."""
     stripped = name.rstrip()
-    start = max(stripped.rfind("("), stripped.rfind("（"))  # the search would try each of them
+    start = max(stripped.rfind("("), stripped.rfind("（"))  # a regex would try each of them
     if start < 0 or not _REMARK.match(stripped, start):
         return name
     return stripped[:start].rstrip()
@@ -93,11 +93,12 @@ class Mentions(NamedTuple):
 
     Attributes:
         title: The title. It may be empty.
-        names: The spellings of certain names by key, such as names in quotation marks.
+        names: The spellings of texts that are certainly names, such as names in quotation marks, by
+            key.
         title_runs: The runs of capitalized words in the title, one per line.
         runs: The runs in the text.
         lower: The words of the text without a capital letter, separated by spaces.
-        unspaced: The normalized title and text if they have a script without spaces.
+        unspaced: The normalized title and text if they contain a script without spaces.
     """
 
     title: str
@@ -142,7 +143,7 @@ def _runs(text: str) -> str:
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a text without accents. A run of an unspaced script is one word."""
+    """Return a text's words without accents. A run in a script without spaces is one word."""
     words: list[str] = _TERM.findall(_folded(text))
     return words
 
@@ -190,7 +191,7 @@ def without_possessive(name: str) -> str:
 def split_title(passage: Node) -> tuple[str, str]:
     """Return the title of a passage and the text without the title.
 
-    The title comes from the metadata, else from a short first line. It may be empty.
+    The title comes from the metadata, or else from a short first line. It may be empty.
     """
     title = passage.metadata.get("title")
     body = passage.text

@@ -1,4 +1,4 @@
-"""Names of documents and headings in the metadata of files, loaders and splitters."""
+"""Document names and headings in the metadata of files, loaders and splitters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HEADER = re.compile(r"(?:header|heading|h)[ _-]?([1-6])", re.I)
 
 
 def source_of(metadata: Mapping[str, Any]) -> str | None:
-    """Return the path or URL in the metadata of a loader, or None.
+    """Return the path or URL in a loader's metadata, or None.
 
     Example:
         >>> source_of({"source": "docs/tea.md", "page": 3})
@@ -43,7 +43,7 @@ def file_name_of(metadata: Mapping[str, Any]) -> str | None:
 
 
 def source_title(metadata: Mapping[str, Any]) -> str:
-    """Return the title of a document, else its URL, else its file name, else an empty text.
+    """Return a document's title, or else its URL, its file name or an empty string.
 
     Example:
         >>> source_title({"source": "docs/tea.md"}), source_title({"title": "Tea"})
@@ -62,8 +62,8 @@ def source_title(metadata: Mapping[str, Any]) -> str:
 def headings_of(metadata: Mapping[str, Any]) -> list[str]:
     """Return the path of the enclosing headings, outermost first.
 
-    The path is in ``headings`` or ``heading``, or in the fields ``Header 1``, ``Header 2`` of
-    LangChain's ``MarkdownHeaderTextSplitter`` and ``HTMLHeaderTextSplitter``.
+    The path is in ``headings`` or ``heading``, or in the fields ``Header 1``, ``Header 2`` and so
+    on of LangChain's ``MarkdownHeaderTextSplitter`` and ``HTMLHeaderTextSplitter``.
 
     Example:
         >>> headings_of({"Header 2": "Green", "Header 1": "Tea"})

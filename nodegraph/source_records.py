@@ -29,7 +29,7 @@ _FILES = "file"  # file id -> record
 
 _LEFT_OUT = "file left out"  # file id or source path -> error
 
-_RECENT = 2_000_000_000  # nanoseconds: some file systems have no finer times
+_RECENT = 2_000_000_000  # nanoseconds; some file systems have no finer times
 
 
 class FileRecord(NamedTuple):
@@ -39,7 +39,8 @@ class FileRecord(NamedTuple):
         path: The absolute path.
         content: A hash of the bytes.
         documents: The stamps of the file's documents, by id.
-        version: The file's size, inode and times. Empty if it changed in the last two seconds.
+        version: The file's size, inode and times. It is empty if the file changed in the last two
+            seconds.
     """
 
     path: str
@@ -81,7 +82,7 @@ class SourceRecords:
         return [Path(path) for path, own in kinds.items() if own == kind]
 
     def include(self, paths: Iterable[Path], new: Iterable[Path]) -> None:
-        """Read some paths again that were excluded, and add new sources."""
+        """Include some excluded paths again, and add new sources."""
         included = [path for path in self.excluded() if is_below(path, set(paths))]
         self._store.values.delete(_SOURCES, [str(path) for path in included])
         kinds = {str(path): _FOLDER if path.is_dir() else _FILE for path in new}
@@ -120,7 +121,7 @@ class SourceRecords:
             return {i: _to_record(row) for i, row in rows.items()}
 
     def put_files(self, files: Mapping[str, FileRecord], *, derived: bool) -> None:
-        """Write the records of files."""
+        """Write file records."""
         rows: dict[str, bytes] = {}
         for i, file in files.items():
             stamps = {document: list(stamp) for document, stamp in file.documents.items()}
@@ -128,7 +129,7 @@ class SourceRecords:
         self._store.values.put(_FILES, rows, derived=derived)
 
     def delete_files(self, ids: Collection[str]) -> None:
-        """Delete the records of files."""
+        """Delete file records."""
         self._store.values.delete(_FILES, ids)
 
     def documents_of(self, files: Iterable[FileRecord]) -> list[str]:
@@ -155,7 +156,7 @@ class SourceRecords:
         return {i: row for i, row in rows.items() if stored.get(i) != row}
 
     def put_skipped(self, rows: Mapping[str, bytes], read: Iterable[Path] | None) -> None:
-        """Replace the records of skipped files below some paths. None means all paths."""
+        """Replace the records of skipped files below some paths, or of all skipped files."""
         old = {i: path for i, (path, _) in self.skipped().items()}
         if read is not None:
             old = below(old, read)
@@ -210,7 +211,7 @@ def current_record(path: Path, old: FileRecord | None, options: ReadOptions | No
     A file above the maximum size of the options is rejected without hashing. Without options, the
     size is unlimited.
 
-    The version is empty if the file changed within the last two seconds: some file systems have no
+    The version is empty if the file changed within the last two seconds. Some file systems have no
     finer times, so a second change would be invisible.
 
     Raises:

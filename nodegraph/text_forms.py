@@ -1,8 +1,8 @@
-"""Compare texts in one Unicode form.
+"""Compare texts in the same Unicode form.
 
-A character with an accent is one character in the composed form (NFC) and several in the
-decomposed form (NFD), which file names of macOS and texts of PDFs have. Texts are compared in the
-composed form, and stored and returned as given.
+An accented character is one character in the composed form (NFC) and several in the decomposed form
+(NFD), which is common in macOS file names and PDF texts. Texts are compared in the composed form,
+but stored and returned as given.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import cache
 from itertools import islice, product
 from pathlib import Path
 
-_MAX_FORMS = 64  # of an id whose folders have different forms
+_MAX_FORMS = 64  # of an id; its folders may have different forms
 
 
 def composed(text: str) -> str:
@@ -29,7 +29,7 @@ def composed(text: str) -> str:
 
 
 def other_forms(name: str) -> list[str]:
-    """Return the other forms of an id: composed or decomposed, for each part of a path.
+    """Return the other forms of an id, in which each part of a path is composed or decomposed.
 
     Example:
         >>> [len(form) for form in other_forms("é/ü.md")]
@@ -46,7 +46,7 @@ def other_forms(name: str) -> list[str]:
 
 
 def in_stored_form(name: str, stored: Collection[str]) -> str | None:
-    """Return the stored name that equals a name, if necessary in another form.
+    """Return the stored name that equals a name, if necessary in a different form.
 
     Example:
         >>> in_stored_form("Jose\\u0301.md", ["José.md"])
@@ -91,7 +91,7 @@ def composed_matches(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int,
 
 
 def _places(text: str) -> list[tuple[int, int]]:
-    """Return the span in a text of each character of its composed form."""
+    """Return each composed character's span in a text."""
     places: list[tuple[int, int]] = []
     for part in re.finditer(rf"[\0-\x7f]+(?=[\0-\x7f])|.[{_composing()}]*", text, re.DOTALL):
         if part[0].isascii():

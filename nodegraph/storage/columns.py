@@ -44,7 +44,7 @@ _VARIABLES = 900  # the limit of one statement in every build of SQLite
 
 @contextmanager
 def reading_rows(place: str) -> Iterator[None]:
-    """Turn the errors of rows that a stranger has forged into a ``StoreError``.
+    """Convert errors from rows that a stranger has forged to a ``StoreError``.
 
     Args:
         place: The path or address of the store.
@@ -64,7 +64,7 @@ def reading_rows(place: str) -> Iterator[None]:
 
 
 def check_numbers(*numbers: object) -> None:
-    """Check that numbers of a row are integers from 0 to 2 ** 62.
+    """Check that the numbers in a row are integers from 0 to 2 ** 62.
 
     Raises:
         ValueError: If a number is anything else.
@@ -75,7 +75,7 @@ def check_numbers(*numbers: object) -> None:
 
 
 def to_id(name: str) -> bytes:
-    """Encode an id or a hash. Generated ids, which are hexadecimal, take half of their length."""
+    """Encode an id or a hash. Generated ids are hexadecimal and take half of their length."""
     if _OWN_ID.fullmatch(name):
         return bytes.fromhex(name)
     value = _FOREIGN + to_text(name)
@@ -88,7 +88,7 @@ def to_ids(names: Iterable[str]) -> list[bytes]:
 
 
 def from_id(value: bytes) -> str:
-    """Decode an id of ``to_id``."""
+    """Decode an id that ``to_id`` encoded."""
     return value.hex() if len(value) == _OWN_SIZE else from_text(value.lstrip(_FOREIGN))
 
 
@@ -98,7 +98,7 @@ def to_text(text: str) -> bytes:
 
 
 def from_text(value: bytes) -> str:
-    """Decode a text of ``to_text``."""
+    """Decode a text that ``to_text`` encoded."""
     return value.decode("utf-8", "surrogatepass")
 
 
@@ -112,7 +112,7 @@ def to_words(text: str) -> bytes:
 
 
 def from_words(value: bytes) -> str:
-    """Decode a text of ``to_words``."""
+    """Decode a text that ``to_words`` encoded."""
     if value[:1] == _FOREIGN:
         return value[1:].decode("utf-16-le", "surrogatepass")
     return value.decode("utf-8", "surrogatepass")
@@ -133,7 +133,7 @@ def marks(values: Sequence[Any]) -> str:
 MARK = "$type"
 """Key of a JSON object that encodes a value of another type."""
 
-# The name of each type, and functions to write and to read its values. Subclasses come first.
+# The name of each type, and functions to write and read its values. Subclasses come first.
 _KINDS: dict[type, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = {
     tuple: ("tuple", lambda v: _to_plain(list(v)), lambda v: tuple(_from_plain(v))),
     set: ("set", lambda v: _unordered(v), lambda v: set(_from_plain(v))),
@@ -159,10 +159,10 @@ _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 def encode(value: Any) -> str:
     """Convert a value to JSON text.
 
-    Numbers, texts, booleans, None, lists, dicts, tuples, sets, bytes, dates and times,
-    ``Decimal`` and ``UUID`` are restored with their type. Paths are restored as
-    ``PurePosixPath``, other mappings as dicts, NumPy arrays as lists, and instances of a subclass
-    (a string ``Enum``, a NumPy float) as the base type.
+    Numbers, strings, booleans, None, lists, dicts, tuples, sets, bytes, dates and times,
+    ``Decimal`` and ``UUID`` are restored with their type. Paths are restored as ``PurePosixPath``,
+    other mappings as dicts, NumPy arrays as lists, and instances of a subclass (a string ``Enum``,
+    a NumPy float) as the base type.
 
     Raises:
         TypeError: If the value has an unsupported type, or is nested too deeply.
@@ -226,11 +226,12 @@ _OBJECT = b"\0"  # no JSON text begins with this byte
 
 
 class ValueColumns:
-    """The columns of metadata and other values.
+    """A converter between columns and metadata or other values.
 
     Args:
-        objects: The objects that only this process can hold, since programs of both frameworks put
-            objects into metadata. New objects are appended. If None, such objects are rejected.
+        objects: The objects that only this process can hold, since programs that use LangChain or
+            LlamaIndex put objects into metadata. New objects are appended. If None, such objects
+            are rejected.
     """
 
     def __init__(self, objects: list[Any] | None) -> None:
@@ -258,11 +259,11 @@ class ValueColumns:
         return decode(from_text(column))
 
     def write_metadata(self, metadata: Mapping[str, Any], owner: str) -> bytes | None:
-        """Convert metadata to a column. Empty metadata gives None.
+        """Convert metadata to a column. Return None for empty metadata.
 
         Args:
             metadata: The metadata.
-            owner: The node or document, for the error.
+            owner: The node or document, for error messages.
 
         Raises:
             TypeError: If a value cannot be stored in a file.
@@ -283,7 +284,7 @@ class ValueColumns:
         """Restore metadata from its column.
 
         Raises:
-            TypeError: If the column has another value.
+            TypeError: If the column contains any other value.
         """
         metadata = self.read(column)
         if not isinstance(metadata, Mapping):

@@ -14,7 +14,7 @@ Row = tuple[Any, ...]
 
 
 class Database(Protocol):
-    """A connection to an SQL database, guarded by one lock. The store holds the lock.
+    """A connection to an SQL database, guarded by a lock that the store holds.
 
     Statements use ``?`` as the placeholder. Ids, names, texts and JSON are bytes.
 
@@ -27,21 +27,21 @@ class Database(Protocol):
 
     @property
     def place(self) -> str:
-        """The path or address of the database. Empty for a database in memory."""
+        """The path or address of the database. It is empty for a database in memory."""
 
     @property
     def index_folder(self) -> Path | None:
-        """The folder for index files. None if indexes stay in memory."""
+        """The folder for index files, or None if indexes stay in memory."""
 
     @property
     def is_read_only(self) -> bool:
-        """Whether the database rejects changes, except of derived rows."""
+        """Whether the database rejects all changes except those of derived rows."""
 
     def begin(self, query: str) -> list[Row]:
         """Begin to read one state, and return the rows of its first query."""
 
     def begin_writing(self, query: str, *, durable: bool, derived: bool = False) -> list[Row]:
-        """Begin a transaction, after other writing processes have finished theirs.
+        """Begin a transaction after other processes have finished writing.
 
         Args:
             query: The first query, whose rows are returned.
@@ -66,11 +66,11 @@ class Database(Protocol):
     def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run a statement once for each row of values, inside a transaction.
 
-        A database may delay the statement, until the next query or the commit.
+        A database may delay the statement until the next query or the commit.
         """
 
     def streaming(self) -> AbstractContextManager[None]:
-        """Use a small cache until the block ends, which reads or writes many values once."""
+        """Use a small cache until the end of the block, which reads or writes many values once."""
 
     def compact(self) -> None:
         """Free the disk space of deleted rows."""
@@ -93,7 +93,7 @@ def select(
         query: The query, which ends with ``IN``.
         keys: The keys. They are selected in portions that fit into one statement.
         values: The values of the placeholders in the query.
-        order: The order of the rows of one portion, as SQL.
+        order: The order of the rows in a portion, as SQL.
     """
     rows: list[Row] = []
     for portion in portions(keys):
@@ -105,10 +105,10 @@ FORMAT = 1
 """The version of the tables. Files of another version are rejected."""
 
 TABLES = (
-    # The last assigned keys, and the number of the state, which grows with every change.
+    # The last assigned keys, and the state number, which grows with every change.
     "CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL)",
-    # Keys grow in the order of arrival. Document 0 stands for the corpus: nodes that were made from
-    # a whole group belong to it.
+    # Keys grow in the order of arrival. Document 0 stands for the corpus. Nodes that were derived
+    # from a whole group belong to it.
     "CREATE TABLE documents (key INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE)",
     # rules and built_for describe the last complete build. journaled counts the ids in the journal.
     """CREATE TABLE node_groups (

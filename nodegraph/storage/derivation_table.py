@@ -15,7 +15,7 @@ from .node_rows import NEW_NODE, NO_FIELDS, Fields, NodeRows
 from .node_table import StoredNodes
 from .transactions import Transactions
 
-# SQLite looks up the documents first: with JOIN it may read all derivations of the group.
+# SQLite looks up the documents first. With JOIN, it may read all derivations of the group.
 _STORED = (
     "SELECT docs.key, docs.id, d.key, d.revision, d.fields, d.search_text, d.source, d.rule, "
     "d.metadata FROM documents docs CROSS JOIN derivations d "
@@ -29,7 +29,7 @@ _INSERT_DERIVATION = (
 
 
 class DerivationRow(NamedTuple):
-    """A derivation in the store, in the order of ``_STORED``.
+    """A derivation in the store. The fields are in the order of ``_STORED``.
 
     Attributes:
         document: The key of its document.
@@ -57,7 +57,7 @@ class DerivationRow(NamedTuple):
         """Check the types of the columns.
 
         Raises:
-            ValueError: If a column has a wrong type.
+            ValueError: If a column has the wrong type.
         """
         check_numbers(self.document, self.key, self.revision)
         if not type(self.source) is type(self.rule) is type(self.metadata) is str:
@@ -75,11 +75,11 @@ class DerivationRow(NamedTuple):
 
 
 class NewDerivation(NamedTuple):
-    """A derivation to insert, to replace or to delete.
+    """A derivation to insert, replace or delete.
 
     Attributes:
         document: The key of its document.
-        stored: The derivation in the store. None if it is missing.
+        stored: The derivation in the store, or None if there is none.
         derivation: The new derivation. If None, the stored derivation is deleted.
         fields: The columns of the document.
     """
@@ -128,7 +128,7 @@ class StoredDerivations:
 
         Args:
             group: The group.
-            ids: The ids of documents. If None, all documents are read.
+            ids: The document ids. If None, all documents are read.
         """
         if ids is not None and not ids:
             return {}
@@ -183,8 +183,8 @@ class StoredDerivations:
         Args:
             group: The group.
             new: The derivations.
-            keep_nodes: Whether new nodes are as they will be read, so that a build need not read
-                what it wrote.
+            keep_nodes: Whether new nodes are equal to the nodes that will be read. A build then
+                need not read what it wrote.
 
         Raises:
             TypeError: If a node has a value that the store cannot hold.

@@ -47,11 +47,11 @@ class GraphStore:
 
     Args:
         database: The database.
-        keeps_objects: Whether metadata may have objects that only this process can hold.
+        keeps_objects: Whether metadata may contain objects that only this process can hold.
 
     Attributes:
         database: The database, whose lock guards the graph.
-        place: The path or address of the store. Empty for a store in memory.
+        place: The path or address of the store. It is empty for a store in memory.
         transactions: The turns and transactions.
         groups: The groups.
         nodes: The nodes.
@@ -92,7 +92,7 @@ class GraphStore:
         """Replace the content of a file with a copy of the store.
 
         Raises:
-            TypeError: If the store is on a server, or metadata have objects that a file cannot
+            TypeError: If the store is on a server, or metadata contains objects that a file cannot
                 store.
         """
         if str(path.resolve()) == self.place:
@@ -117,7 +117,7 @@ class GraphStore:
             self.database.compact()
 
     def vector_index(self, graph: Any, group: str, key: str) -> Any | None:
-        """Return the index of a group's vectors in the database; None if it does not search."""
+        """Return the database's index of a group's vectors, or None if it cannot search vectors."""
         return None
 
     # Documents and derivations
@@ -125,12 +125,12 @@ class GraphStore:
     def change_documents(self, put: Sequence[Document], remove: Sequence[str] = ()) -> None:
         """Remove documents with their derived nodes, then insert or replace documents.
 
-        Unknown ids are ignored. A document whose id exists is replaced and keeps its place in
-        order; its derivations stay until they are derived again.
+        Unknown ids are ignored. A document whose id exists is replaced and keeps its position in
+        the order. Its derivations remain until they are derived again.
 
         Raises:
-            TypeError: If metadata has a value that the store cannot hold; nothing is changed.
-            ValueError: If a derived node has the id of a document; nothing is changed.
+            TypeError: If metadata contains a value that the store cannot hold. Nothing is changed.
+            ValueError: If a derived node has the id of a document. Nothing is changed.
         """
         with self.transactions.transaction():
             if remove:
@@ -212,7 +212,7 @@ class GraphStore:
     def changes(self, group: str, since: int) -> Changes:
         """Return the changes of a group after a revision.
 
-        All nodes, read in pages, if the revision is 0, unknown or too old.
+        If the revision is 0, unknown or too old, all nodes are returned and read in pages.
         """
         with self.transactions:
             row = self.groups.row(group)
@@ -249,11 +249,11 @@ class AllNodes(Sequence[Node]):
 
 
 def as_store(store: object) -> GraphStore:
-    """Return the store for a path or an address. None means a new store in memory.
+    """Return the store for a path or an address. If None, return a new store in memory.
 
     Raises:
         TypeError: If ``store`` has an unsupported type.
-        ValueError: If no installed package has stores for the scheme of the address.
+        ValueError: If no installed package provides stores for the scheme of the address.
         StoreError: If the store cannot be opened.
     """
     if store is None:

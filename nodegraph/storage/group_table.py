@@ -15,14 +15,14 @@ _KEPT_ENTRIES = 500  # entries that remain in a truncated journal
 
 
 class GroupRow(NamedTuple):
-    """A group in the store, in the order of the columns.
+    """A group in the store. The fields are in the order of the columns.
 
     Attributes:
-        key: Its key; -1 if the store does not have it.
+        key: Its key, or -1 if the store does not contain the group.
         size: The number of its nodes.
         revision: A number that grows with every change of its nodes or their links.
         journaled: The number of ids and entries in its journal.
-        rules: The rules of its last complete build. None if it was never built.
+        rules: The rules of its last complete build, or None if it was never built.
         built_for: The revision of ``ROOT`` that it was built for.
     """
 
@@ -37,7 +37,7 @@ class GroupRow(NamedTuple):
         """Check the types of the columns.
 
         Raises:
-            ValueError: If a column has a wrong type.
+            ValueError: If a column has the wrong type.
         """
         check_numbers(self.key, self.size, self.revision, self.journaled, self.built_for)
         if self.rules is not None and type(self.rules) is not str:
@@ -86,7 +86,7 @@ class StoredGroups:
         return self._rows
 
     def row(self, group: str) -> GroupRow:
-        """Return a group. Its key is -1 if the store does not have it."""
+        """Return a group. Its key is -1 if the store does not contain it."""
         return self._all().get(group, _NO_GROUP)
 
     def name(self, key: int) -> str:
@@ -100,12 +100,12 @@ class StoredGroups:
         return self._names[key]
 
     def names(self) -> list[str]:
-        """Return the names of the groups in the store, without ``ROOT``."""
+        """Return the names of the groups in the store, except ``ROOT``."""
         with self._transactions:
             return [name for name in self._all() if name != ROOT]
 
     def count(self, group: str) -> int:
-        """Return the number of nodes of a group; 0 if it was never built."""
+        """Return the number of nodes in a group, or 0 if it was never built."""
         with self._transactions:
             return self.row(group).size
 
@@ -123,7 +123,7 @@ class StoredGroups:
     # Changes, inside a transaction
 
     def key(self, group: str) -> int:
-        """Return the key of a group. A new group is stored."""
+        """Return the key of a group. If the group is new, it is stored."""
         row = self.row(group)
         if row.key < 0:
             row = GroupRow(self._transactions.next_key("node_groups", 1))
@@ -166,7 +166,7 @@ class StoredGroups:
         Args:
             group: The group.
             removed: Ids of nodes that were deleted or changed.
-            added: The number of nodes that are new or changed.
+            added: The number of new and changed nodes.
         """
         key = self.key(group)
         row = self.row(group)
@@ -190,7 +190,7 @@ class StoredGroups:
         return revision
 
     def changed_ids(self, group: str, since: int) -> tuple[list[str], list[str]] | None:
-        """Return the ids of removed and of added nodes after a revision. None means unknown."""
+        """Return the ids of nodes removed and added after a revision, or None if unknown."""
         with self._transactions:
             row = self.row(group)
             if since == row.revision:

@@ -14,7 +14,7 @@ from .transactions import Transactions
 
 
 class LinkRow(NamedTuple):
-    """A link in the store, in the order of ``_LINKS``."""
+    """A link in the store. The fields are in the order of ``_LINKS``."""
 
     source: bytes
     target: bytes
@@ -27,7 +27,7 @@ class LinkRow(NamedTuple):
         """Return the link.
 
         Raises:
-            TypeError: If a column has a wrong type.
+            TypeError: If a column has the wrong type.
         """
         return Link(
             source=from_id(self.source),
@@ -45,7 +45,7 @@ _LINKS = "SELECT l.source, l.target, l.type, l.weight, l.metadata, l.derived FRO
 class StoredLinks:
     """The links of a store.
 
-    A derived link stays while its target is missing. Other links are deleted with either end.
+    A derived link remains while its target is missing. Other links are deleted with either node.
 
     Args:
         transactions: The turns and transactions of the store.
@@ -87,7 +87,7 @@ class StoredLinks:
         return [links[i] for i in ids]
 
     def derived(self, ids: Collection[str]) -> dict[str, list[Link]]:
-        """Return the derived links from nodes by node, including links to missing nodes."""
+        """Return the derived links from each node, including links to missing nodes."""
         links: dict[str, list[Link]] = {}
         for link in self._read(f"{_LINKS} WHERE l.derived = 1 AND l.source IN", ids):
             links.setdefault(link.source, []).append(link)
@@ -101,7 +101,7 @@ class StoredLinks:
     # Writing
 
     def put(self, links: Sequence[Link]) -> None:
-        """Insert links, or replace links with equal nodes and type.
+        """Insert links, or replace links with the same nodes and type.
 
         Raises:
             LookupError: If a node does not exist.
@@ -116,7 +116,7 @@ class StoredLinks:
             self._record(links)
 
     def remove(self, links: Sequence[Link]) -> None:
-        """Remove links; unknown links are ignored."""
+        """Remove links. Unknown links are ignored."""
         with self._transactions.transaction():
             self._database.run_many(
                 "DELETE FROM links WHERE source = ? AND target = ? AND type = ?",
@@ -125,7 +125,7 @@ class StoredLinks:
             self._record(links)
 
     def _record(self, links: Iterable[Link]) -> None:
-        """Record a change of links as a change of the groups of their sources."""
+        """Record a change of links as a change of their sources' groups."""
         self._transactions.has_changed = True
         nodes = self._nodes.get([link.source for link in links])
         # Nothing is derived from the links of documents.
@@ -136,7 +136,7 @@ class StoredLinks:
     # Writing, inside a transaction
 
     def write(self, links: Iterable[Link]) -> None:
-        """Insert links, or replace links with equal nodes and type."""
+        """Insert links, or replace links with the same nodes and type."""
         rows: list[Row] = []
         for link in links:
             metadata = self._values.write_metadata(link.metadata, f"a link of {link.source!r}")

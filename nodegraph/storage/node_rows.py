@@ -1,4 +1,4 @@
-"""The rows of nodes: conversion to nodes, and back."""
+"""Convert rows to nodes, and nodes to rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NEW_NODE = (
 
 
 class NodeRow(NamedTuple):
-    """A node in the store, with its derivation and its document, in the order of ``NODES``."""
+    """A node in the store, with its derivation and document. The order is that of ``NODES``."""
 
     id: bytes
     text: bytes
@@ -58,7 +58,7 @@ NODES = """
 
 
 class Fields(NamedTuple):
-    """The metadata of a document and its search text, as columns of a derivation."""
+    """A document's metadata and search text, as columns of a derivation."""
 
     metadata: bytes | None = None
     search_text: bytes | None = None
@@ -73,7 +73,7 @@ class NodeSource(NamedTuple):
     Attributes:
         group: The name of the group.
         document_id: The id of the document.
-        order: The position of the document.
+        order: The position of the document in document order.
         metadata: The metadata of the document.
         search_text: The search text of the document.
     """
@@ -105,7 +105,7 @@ class NodeRows:
         """Return the document of a row in its group.
 
         Raises:
-            TypeError: If a column has a wrong type.
+            TypeError: If a column has the wrong type.
             ValueError: If the place of the document is wrong.
         """
         return self._source(
@@ -142,7 +142,7 @@ class NodeRows:
             graph: The graph of the node.
 
         Raises:
-            TypeError: If a column has a wrong type.
+            TypeError: If a column has the wrong type.
             ValueError: If a number is wrong.
         """
         text = from_words(row.text)
@@ -212,10 +212,10 @@ class NodeRows:
     # Writing
 
     def fields(self, document: Node) -> Fields:
-        """Return the columns of a document, which all its derivations have.
+        """Return the columns of a document, which all its derivations share.
 
         Raises:
-            TypeError: If metadata has a value that the store cannot hold.
+            TypeError: If metadata contains a value that the store cannot hold.
         """
         return Fields(
             self._values.write_metadata(document.own_metadata, f"document {document.id!r}"),
@@ -292,7 +292,7 @@ class NodeRows:
     def _write_beyond(
         self, inherited: Mapping[str, Any], shared: Mapping[str, Any]
     ) -> bytes | None:
-        """Return the column of the inherited metadata that the document does not have."""
+        """Return the column of the inherited metadata that is not the document's own."""
         beyond = {
             name: value
             for name, value in inherited.items()
@@ -304,7 +304,7 @@ class NodeRows:
         return None if search_text is None else self._values.write(search_text.to_row())
 
     def _write_content(self, node: Node) -> bytes | None:
-        """Return the content of a node; None if it equals the text."""
+        """Return the content of a node, or None if it equals the text."""
         content = node.content
         if content is node.text or (type(content) is str and content == node.text):
             return None
@@ -312,7 +312,7 @@ class NodeRows:
 
 
 def _check_number(number: object, end: int) -> None:
-    """Check that a number of a row is an integer from 0 to an end, exclusive.
+    """Check that a number in a row is an integer from 0 to an end, exclusive.
 
     Raises:
         ValueError: If the number is anything else.

@@ -19,13 +19,13 @@ PAGE = 1000
 
 _CACHED_CHARACTERS = 8_000_000  # of nodes
 
-_NODE_SIZE = 500  # characters that a node takes without its text
+_NODE_SIZE = 500  # memory of a node without its text, in characters
 
-_WRITTEN_CHARACTERS = 50_000_000  # of written nodes that are kept
+_WRITTEN_CHARACTERS = 50_000_000  # in written nodes that are kept
 
 
 def _size(nodes: Iterable[Node]) -> int:
-    """Return the memory of nodes, in characters."""
+    """Return the memory that nodes take, in characters."""
     return sum([_NODE_SIZE + len(node.text) for node in nodes])
 
 
@@ -48,7 +48,7 @@ class StoredNodes:
         transactions.on_forget.append(self._forget)
 
     def attach_to(self, graph: Any) -> None:
-        """Connect all nodes that are read from now on with a graph."""
+        """Attach all nodes that are read from now on to a graph."""
         self._graph = graph
         self._forget()
 
@@ -64,7 +64,7 @@ class StoredNodes:
         self._size = 0  # the size of these nodes, in characters
 
     def keep_written(self, group: str, nodes: Mapping[str, list[Node]]) -> None:
-        """Keep the nodes of new derivations. Those of large builds are not kept.
+        """Keep the nodes of new derivations, except those of large builds.
 
         Args:
             group: The name of the group.
@@ -80,7 +80,7 @@ class StoredNodes:
         return self._written.get(group, {})
 
     def _all_written(self, group: str) -> list[Node] | None:
-        """Return all nodes of a group in document order. None if some of them are not kept."""
+        """Return all nodes of a group in document order, or None if some of them are not kept."""
         families = [nodes for nodes in self.written(group).values() if nodes]
         count = sum([len(nodes) for nodes in families])
         if not count or count != self._groups.row(group).size:
@@ -93,7 +93,7 @@ class StoredNodes:
 
         Args:
             group: The name of the group.
-            documents: The ids of documents. If None, the nodes of all documents are forgotten.
+            documents: The document ids. If None, the nodes of all documents are forgotten.
         """
         written = self.written(group)
         for document_id in list(written) if documents is None else documents:
@@ -124,11 +124,11 @@ class StoredNodes:
         return nodes
 
     def _read(self, condition: str, values: Sequence[Any]) -> list[Node]:
-        """Return the nodes that meet a condition, which can include an order."""
+        """Return the nodes that meet a condition. The condition can include an order."""
         return self._nodes(self._database.rows(f"{NODES} WHERE {condition}", values))
 
     def get(self, ids: Sequence[str]) -> list[Node | None]:
-        """Return nodes by id; None for ids that do not exist."""
+        """Return nodes by id, with None for ids that do not exist."""
         with self._transactions:
             if self._size > _CACHED_CHARACTERS:
                 self._forget_cached()
@@ -163,13 +163,13 @@ class StoredNodes:
             document, place = divmod(page[-1].order, DOCUMENT_STRIDE)
 
     def of_derivations(self, keys: Iterable[int]) -> list[Node]:
-        """Return the nodes of some derivations. The nodes of one document are in its order."""
+        """Return the nodes of some derivations. Nodes of the same document are in its order."""
         query = f"{NODES} WHERE n.derivation IN"
         order = "ORDER BY d.document, n.place"
         return self._nodes(select(self._database, query, keys, order=order))
 
     def ids(self, group: str) -> list[str]:
-        """Return the ids of the nodes of a group (also ``ROOT``), in document order."""
+        """Return the ids of the nodes in a group, including ``ROOT``, in document order."""
         with self._transactions:
             rows = self._database.rows(
                 "SELECT n.id FROM nodes n JOIN derivations d ON d.key = n.derivation "
@@ -182,7 +182,7 @@ class StoredNodes:
     # Relatives
 
     def parent_ids(self, ids: Iterable[str]) -> dict[str, str | None]:
-        """Return the id of the parent of each existing node; None for nodes without a parent."""
+        """Return the id of each existing node's parent, or None if it has no parent."""
         parents: dict[str, str | None] = {}
         query = (
             "SELECT n.id, n.parent, docs.id, d.grp FROM nodes n JOIN derivations d "

@@ -13,7 +13,7 @@ _CREATED = re.compile(r"CREATE (TABLE|INDEX) (\w+)")
 
 
 def protect(db: sqlite3.Connection) -> None:
-    """Set the options that SQLite recommends for files of strangers."""
+    """Set the options that SQLite recommends for files from strangers."""
     db.execute("PRAGMA trusted_schema = OFF")
     db.execute("PRAGMA cell_size_check = ON")
 
@@ -21,10 +21,10 @@ def protect(db: sqlite3.Connection) -> None:
 def check_schema(db: sqlite3.Connection, place: object) -> None:
     """Check that a file has the tables of a graph, and neither views nor triggers.
 
-    A view in place of a table may be endless, and triggers and expressions run at each write.
+    A view instead of a table may be endless, and triggers and expressions run at each write.
 
     Raises:
-        StoreError: If the file has another schema.
+        StoreError: If the file has a different schema.
     """
     rows = db.execute("SELECT type, name, sql FROM sqlite_master ORDER BY type, name").fetchall()
     parts = [

@@ -1,4 +1,4 @@
-"""An SQLite database in memory or in a file: one connection behind one lock."""
+"""An SQLite database in memory or in a file, with one connection behind one lock."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ APPLICATION = 0x6E6F6465
 
 _CACHE_KB = 32_000
 
-_STREAMING_KB = 2_000  # of the cache while many values are read or written once
+_STREAMING_KB = 2_000  # size of the cache while many values are read or written once
 
-# Bytes of a page in memory. A page has whole vectors, so small pages leave a quarter of it empty.
+# Bytes of a page in memory. A page holds whole vectors, so a quarter of a small page stays empty.
 _MEMORY_PAGE = 16_384
 
 _TIMEOUT = 60.0  # seconds to wait while another process writes
@@ -61,16 +61,16 @@ _inherited: list[sqlite3.Connection] = []  # closing one in a child would break 
 
 
 class SQLiteDatabase:
-    """A connection to an SQLite database; see ``Database`` for its methods.
+    """A connection to an SQLite database. See ``Database`` for its methods.
 
     A file is opened read-only if this process cannot write to the file or to its folder. Rows that
     can be derived again are then written to a copy in memory.
 
     Args:
-        path: The file. Created if it is missing. None for a database in memory.
+        path: The file, which is created if it is missing. If None, the database is in memory.
 
     Raises:
-        StoreError: If the file cannot be opened, is not a nodekin graph, or has another format.
+        StoreError: If the file cannot be opened, is not a nodekin graph, or has a different format.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -88,7 +88,7 @@ class SQLiteDatabase:
         self._is_durable = True
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
-        self._stamps: Stamps | None = None  # of a file that is taken for unchanging
+        self._stamps: Stamps | None = None  # of a file that is assumed not to change
         self._is_read_only = False
         self._is_copy = False  # whether the connection is a copy of a read-only file, in memory
         hold_over_fork(self)
@@ -123,7 +123,7 @@ class SQLiteDatabase:
         """Replace the content of another file with a copy of the database."""
         with self.lock, closing(sqlite3.connect(path)) as target:
             if _page_size(target) != _page_size(self._db()):
-                target.execute("PRAGMA journal_mode = DELETE")  # WAL needs pages of one size
+                target.execute("PRAGMA journal_mode = DELETE")  # WAL needs pages of equal size
             self._db().backup(target)
 
     # Statements
@@ -146,7 +146,7 @@ class SQLiteDatabase:
 
     @contextmanager
     def streaming(self) -> Iterator[None]:
-        """Use a small cache until the block ends, which reads or writes many values once."""
+        """Use a small cache until the end of the block, which reads or writes many values once."""
         self.rows(f"PRAGMA cache_size = -{_STREAMING_KB}")
         try:
             yield
@@ -233,7 +233,7 @@ class SQLiteDatabase:
         db.execute("PRAGMA synchronous = FULL")
         db.execute(f"PRAGMA cache_size = -{_CACHE_KB}")
         self._is_durable = True
-        # One statement reads one state: another process may be creating the file.
+        # One statement reads one state, since another process may be creating the file.
         application, version, tables = db.execute(
             "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master) "
             "FROM pragma_application_id, pragma_user_version"
@@ -266,7 +266,7 @@ class SQLiteDatabase:
             self._inode = os.stat(self.path).st_ino
 
     def _copy_into_memory(self) -> None:
-        """Replace the connection by a copy of the read-only file, to write derived rows."""
+        """Replace the connection with a copy of the read-only file, to write derived rows."""
         if self._is_copy:
             return
         logger.warning(
@@ -306,9 +306,9 @@ class SQLiteDatabase:
         return self._connection is not None and inode != self._inode
 
     def compact(self) -> None:
-        """Rewrite the file without the space of deleted rows.
+        """Rewrite the file without the space that deleted rows took.
 
-        A file is rewritten over a separate connection, so that other threads can read it.
+        A file is rewritten through a separate connection, so that other threads can read it.
         """
         if self.is_read_only:
             raise StoreError(f"{self.path} cannot be compacted: {_unwritable(self.path)}")
@@ -347,7 +347,7 @@ class SQLiteDatabase:
         self._is_copy = False
 
     def _explained(self, error: Exception) -> StoreError:
-        """Return an error of SQLite with the place and a remedy."""
+        """Return an SQLite error with the place and a remedy."""
         if "readonly" in str(error) and self.is_read_only:
             return StoreError(f"{self.path} cannot be changed: {_unwritable(self.path)}")
         text, place = str(error), self.path or "the graph in memory"
@@ -357,7 +357,7 @@ class SQLiteDatabase:
     # Forks
 
     def release_in_child(self) -> None:
-        """Leave the connection of a file to the parent process."""
+        """Leave the connection to a file to the parent process."""
         if self.path is not None and self._connection is not None:
             _inherited.append(self._connection)
             self._forget_connection()
@@ -387,7 +387,7 @@ def is_read_only(path: Path) -> bool:
 
 
 def _unwritable(path: Path | None) -> str:
-    """Return the reason why a file is read-only, and the remedy."""
+    """Return why a file is read-only, and the remedy."""
     assert path is not None
     remedy = "copy the file into a folder that can be written to"
     if os.access(path.parent, os.W_OK):
@@ -398,11 +398,11 @@ def _unwritable(path: Path | None) -> str:
 def connect_read_only(path: Path) -> tuple[sqlite3.Connection, Stamps | None]:
     """Connect to a file that this process cannot change.
 
-    A file without logs is read as an unchanging file, since SQLite would have to create a log.
-    Otherwise another process may be writing, or was killed: the log is read as well.
+    A file without logs is assumed not to change, since SQLite would otherwise have to create a log.
+    If there is a log, another process may be writing or was killed, so the log is read as well.
 
     Returns:
-        The connection, and the stamps of an unchanging file.
+        The connection, and the stamps of a file that is assumed not to change.
 
     Raises:
         StoreError: If the file has a log that cannot be read.
@@ -445,7 +445,7 @@ def stamps_of(path: Path | None) -> Stamps:
 
 
 def faults_of(path: Path) -> list[str]:
-    """Return at most ten integrity errors of a file, over a separate connection."""
+    """Return at most ten integrity errors of a file, through a separate connection."""
     try:
         if is_read_only(path):
             db, _ = connect_read_only(path)

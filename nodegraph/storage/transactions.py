@@ -12,7 +12,7 @@ from ..errors import StoreError
 from .columns import DAMAGED, check_numbers, reading_rows
 from .database import Database, Row
 
-_LONGEST_PAUSE = 0.25  # seconds between changes of documents, if searches wait
+_LONGEST_PAUSE = 0.25  # seconds between changes of documents while searches wait
 
 _STATE = "SELECT value FROM counters WHERE name = 'state'"
 
@@ -30,8 +30,8 @@ class Transactions:
     Attributes:
         database: The database, whose lock guards the graph.
         has_changed: Whether the transaction has changed nodes or links.
-        on_forget: Functions that clear caches, which may be outdated, or hold rows that were
-            rolled back.
+        on_forget: Functions that clear caches. These may be outdated or hold rows that were rolled
+            back.
         on_commit: Functions that write delayed changes before a commit.
     """
 
@@ -44,7 +44,7 @@ class Transactions:
         self._next_change = 0.0  # time before which documents do not change again
         self._depth = 0  # number of nested turns, including the transaction
         self._writes = False
-        self._state = -1  # the state of the last turn; -1 during a transaction
+        self._state = -1  # the state number of the last turn; -1 during a transaction
         self._counters: dict[str, int] = {}
 
     def forget(self) -> None:
@@ -68,8 +68,8 @@ class Transactions:
     def turn(self) -> Transactions:
         """Hold the lock and read one state until the block ends.
 
-        The block gets the number of the state, which changes with every change of nodes and links,
-        by any process. Inside a transaction, the number is -1.
+        The block gets the state number, which changes whenever any process changes nodes or links.
+        Inside a transaction, the number is -1.
         """
         return self
 
@@ -80,7 +80,7 @@ class Transactions:
             return self._state
         try:
             self._begin()
-            if self.database.place or self._state < 0:  # no other process changes the memory
+            if self.database.place or self._state < 0:  # only this process changes memory
                 self._check_state(self.database.begin(_STATE))
         except BaseException:
             self._end()
@@ -98,7 +98,7 @@ class Transactions:
             self.database.lock.release()
 
     def _check_state(self, states: list[Row]) -> None:
-        """Check the number of the state. If it is another one, clear the caches."""
+        """Check the state number. If it has changed, clear the caches."""
         if not states:
             raise StoreError(f"{self.database.place}: {DAMAGED}")
         state = states[0][0]
@@ -114,7 +114,7 @@ class Transactions:
     def changing(self, change_lock: AbstractContextManager[object]) -> Iterator[None]:
         """Change documents in a transaction, and hold another lock until it ends.
 
-        A thread that changes documents without end leaves half of the time to waiting searches.
+        A thread that changes documents continuously leaves half of the time to waiting searches.
         """
         with self._spread(change_lock), self.transaction():
             yield
@@ -135,7 +135,7 @@ class Transactions:
 
     @contextmanager
     def _spread(self, lock: AbstractContextManager[object]) -> Iterator[None]:
-        """Hold the lock of writers. The next such block may have to wait as long as this one took.
+        """Hold the writers' lock. The next such block may have to wait as long as this one took.
 
         It waits only if other threads waited for this block.
         """
@@ -234,7 +234,7 @@ class Transactions:
         """Return the counters of the store by name.
 
         Raises:
-            StoreError: If a counter is missing or wrong.
+            StoreError: If a counter is missing or invalid.
         """
         counters: dict[str, int] = dict(rows)
         with reading_rows(self.database.place):
@@ -251,10 +251,10 @@ class Transactions:
 
 
 def random_step() -> int:
-    """Return the difference to the next revision or state.
+    """Return the difference between a revision or state and the next.
 
-    The steps are random, so that a restored backup or a recreated file gets other numbers than the
-    replaced store. They do not depend on ``random.seed`` and leave the program's random numbers
-    unchanged.
+    The steps are random, so that the numbers in a restored backup or a recreated file differ from
+    those in the replaced store. They do not depend on ``random.seed`` and do not affect the
+    program's random numbers.
     """
     return 1 + secrets.randbits(20)

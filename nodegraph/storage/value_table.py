@@ -1,4 +1,4 @@
-"""The table of values that are kept with a graph: vectors, answers of models, records of files."""
+"""The table of values that are kept with a graph: vectors, model answers and file records."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class StoredValues:
     def __init__(self, transactions: Transactions) -> None:
         self._transactions = transactions
         self._database = transactions.database
-        self._derived: dict[str, dict[str, bytes]] = {}  # by kind, of a read-only store
+        self._derived: dict[str, dict[str, bytes]] = {}  # by kind, for a read-only store
 
     def forget_derived(self) -> None:
         """Clear the values that a read-only store keeps in memory."""
@@ -28,7 +28,7 @@ class StoredValues:
     def get(
         self, kind: str, keys: Collection[str] | None = None, *, limit: int | None = None
     ) -> dict[str, bytes]:
-        """Return existing values of a kind by key: some of them, all, or any up to a limit."""
+        """Return existing values of a kind by key: some of them, all of them, or up to a limit."""
         query = "SELECT key, value FROM kept WHERE kind = ?"
         name = to_text(kind)
         with self._database.lock:
@@ -78,7 +78,7 @@ class StoredValues:
                 )
 
     def delete(self, kind: str, keys: Collection[str] | None = None) -> None:
-        """Delete values of a kind: some of them, or all."""
+        """Delete some or all values of a kind."""
         if keys is not None and not keys:
             return
         delete = "DELETE FROM kept WHERE kind = ?"

@@ -22,11 +22,11 @@ R = TypeVar("R")
 WORTH_STARTING = 1_000_000
 """The ``work_of`` texts from which starting processes pays. A process takes .2 s to start."""
 
-_BEYOND_ASCII = 3  # work per character; a text in Chinese has three times as many terms
+_BEYOND_ASCII = 3  # work per character; Chinese text has three times as many terms
 
 _MOST = 7  # processes
 
-_AHEAD = 3  # items that wait in a process or are computed by it
+_AHEAD = 3  # items that a process computes or that wait in it
 
 _MOST_WAITING = 32  # items without a result
 
@@ -36,7 +36,7 @@ _IDLE_SECONDS = 10.0  # until the processes end
 
 _VARIABLE = "NODEKIN_PROCESSES"
 
-_CPU_LIMIT = "/sys/fs/cgroup/cpu.max"  # of a container: microseconds per period
+_CPU_LIMIT = "/sys/fs/cgroup/cpu.max"  # a container's limit, in microseconds per period
 
 
 def work_of(texts: Iterable[str]) -> int:
@@ -47,7 +47,7 @@ def work_of(texts: Iterable[str]) -> int:
 def processors() -> int:
     """Return the number of processors that a build may use, at least 1.
 
-    The environment variable ``NODEKIN_PROCESSES`` sets another number.
+    The environment variable ``NODEKIN_PROCESSES`` sets a different number.
 
     Raises:
         ValueError: If the variable is not a number.
@@ -77,15 +77,15 @@ def shared_map(
 ) -> Iterator[R]:
     """Yield the results of a function in the order of the items, computed on all processors.
 
-    This process computes the first item, and those for which no other process is free. It computes
-    all items on a machine with one processor, in a process of ``multiprocessing``, in a forked
-    process, and if processes cannot start.
+    This process computes the first item, and the items for which no other process is free. It
+    computes all items if the machine has one processor, if it is a ``multiprocessing`` or forked
+    process, or if other processes cannot start.
 
     Args:
-        function: A function of nodekin, or a partial of one. It can be pickled, and so can the
-            items. The results are plain data: texts, bytes, numbers, lists, tuples.
+        function: A function in nodekin, or a partial of such a function. The function and the items
+            can be pickled. The results are plain data: strings, bytes, numbers, lists or tuples.
         items: The items, none of which is None.
-        is_worth: Called with the first item. Returns whether the work is long enough to start
+        is_worth: A function of the first item that returns whether the work is long enough to start
             processes.
 
     Raises:
@@ -113,7 +113,7 @@ class _SharedWork:
     """The work on some items, which this process shares with others.
 
     Args:
-        function: The function of one item.
+        function: The function to call with each item.
         workers: The other processes.
     """
 
@@ -127,8 +127,8 @@ class _SharedWork:
     def results(self, items: Iterator[Any]) -> Iterator[Any]:
         """Yield the results in the order of the items.
 
-        Reading items and using results come first in this process. It computes a result only if it
-        would have to wait.
+        This process reads items and uses results first. It computes a result only if it would
+        otherwise have to wait.
         """
         is_at_end = False
         while self._waiting or not is_at_end:
@@ -154,7 +154,7 @@ class _SharedWork:
         self._send()
 
     def _send(self) -> None:
-        """Give items to the processes that are free. Another thread calls it after each result."""
+        """Send items to free processes. A different thread calls this method after each result."""
         while True:
             with self._lock:
                 if not self._unsent:
@@ -187,8 +187,8 @@ class _SharedWork:
     def _value(self, result: _Result) -> Any:
         """Wait for a result.
 
-        If the other process failed, the result is computed here: an error is then raised with its
-        own type.
+        If the other process failed, the result is computed here, so that an error is raised with
+        its own type.
         """
         try:
             return result.future.result()
@@ -205,10 +205,9 @@ class _Result:
 
 
 class Workers:
-    """Processes that compute functions of nodekin, for all builds of this process.
+    """Processes that call nodekin's functions, for all builds of this process.
 
-    They start when they are needed. They end when they were idle for ten seconds, and with this
-    process.
+    They start when they are needed. They end after ten idle seconds, or with this process.
 
     Args:
         count: The number of processes.
@@ -227,7 +226,7 @@ class Workers:
         return sum([process.is_running for process in self._processes])
 
     def submit(self, function: Callable[[Any], Any], item: Any) -> Future[Any] | None:
-        """Compute a function in a process; None if all processes have enough to do."""
+        """Call a function in a process. Return None if all processes are busy enough."""
         with self._lock:
             self._last_use = time.monotonic()
             try:
@@ -245,7 +244,7 @@ class Workers:
         return process if process.num_waiting < _AHEAD else None
 
     def end_when_idle(self) -> None:
-        """End the processes when they have been idle for a while. They start again when needed."""
+        """End the processes after they have been idle for a while. They start again when needed."""
         with self._lock:
             if self._timer is None:
                 self._timer = threading.Timer(_IDLE_SECONDS, self._end_if_idle)
@@ -275,7 +274,7 @@ _lock = threading.Lock()
 
 
 def running_workers() -> Workers | None:
-    """Return the processes of this process; None if it cannot or should not have any."""
+    """Return the workers of this process, or None if it cannot or should not have any."""
     global _workers
     can_start = sys.executable and not getattr(sys, "frozen", False)
     is_worker = multiprocessing.process.parent_process() is not None

@@ -1,4 +1,4 @@
-"""A process of this machine that calls one function within limits of time and memory."""
+"""A local process that calls one function within time and memory limits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PROGRAM = f"from {__name__} import main; main()"
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
-_WAITING = 12  # real time per processor time, on a busy machine
+_WAITING = 12  # elapsed time per processor time, on a busy machine
 
 
 @dataclass(eq=False)
@@ -26,17 +26,17 @@ class WorkerProcess:
 
     The process starts with the first call, and runs until ``close``. If it crashes, the call is
     repeated once in a new process. A call that takes too long is not repeated. Results are plain
-    data: no code from the process is executed. Output of the function is dropped.
+    data, so no code from the process is executed. Output of the function is discarded.
 
-    The process does not import the main program, so that ``if __name__ == "__main__"`` is not
-    needed.
+    The process does not import the main program, so ``if __name__ == "__main__"`` is not needed.
 
     Args:
-        function: A function of a module with one argument, or another object that can be pickled.
+        function: A module's function with one argument, or any other callable that can be pickled.
         seconds: Processor time per call (not on Windows). A call also ends after twelve times as
-            many seconds of real time, which include the start of the process. 0 means no limit.
-        memory_bytes: Memory of the process (not on Windows). 0 means no limit.
-        answer: Called in this process by ``ask_caller`` in the function.
+            many seconds of elapsed time, which includes the start of the process. If 0, there is no
+            limit.
+        memory_bytes: Memory of the process (not on Windows). If 0, there is no limit.
+        answer: A function that runs in this process if the called function uses ``ask_caller``.
     """
 
     function: Callable[[Any], Any]
@@ -75,7 +75,7 @@ class WorkerProcess:
         return self._process is not None and self._process.poll() is None
 
     def close(self) -> None:
-        """End the process, also during a call. The next call starts a new process."""
+        """End the process, even during a call. The next call starts a new process."""
         process = self._process
         self._process = None
         if process is not None:
@@ -110,10 +110,10 @@ class WorkerProcess:
 
 
 def start_python(program: str, *arguments: str) -> subprocess.Popen[bytes]:
-    """Start Python with pipes, and with the search path of this program.
+    """Start Python with pipes and this program's search path.
 
-    The standard library comes first, and the path is set after the start: the folder of a script
-    may have a file with the name of a standard module, such as encodings.py.
+    The standard library comes first, and the path is set after the start, since a script's folder
+    may contain a file with the name of a standard module, such as encodings.py.
 
     Args:
         program: The program.
@@ -129,12 +129,12 @@ def start_python(program: str, *arguments: str) -> subprocess.Popen[bytes]:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env={**dict.fromkeys(_THREADS, "1"), **os.environ},
-        start_new_session=True,  # Ctrl-C interrupts the program only
+        start_new_session=True,  # Ctrl-C interrupts only the program
     )
 
 
 class PlainUnpickler(pickle.Unpickler):
-    """An unpickler of texts, numbers, lists and the like, which executes no code."""
+    """An unpickler for strings, numbers, lists and the like. It executes no code."""
 
     def find_class(self, module: str, name: str) -> Any:
         """Raise TypeError, since plain data has no classes."""
@@ -163,7 +163,7 @@ def outcome_of(function: Any, argument: object) -> tuple[str, Any]:
 
 
 def result_of(kind: str, value: Any) -> Any:
-    """Return the result of ``outcome_of``.
+    """Return the result in an outcome of ``outcome_of``.
 
     Raises:
         RuntimeError: If the function raised.
@@ -179,7 +179,7 @@ _pipe: Any = None  # the requests, the replies, and the processor time per call
 
 
 def ask_caller(question: object) -> Any:
-    """Return the answer of the process that called the function.
+    """Ask the process that called the function, and return its answer.
 
     Raises:
         RuntimeError: If the caller's ``answer`` raises.
@@ -216,9 +216,9 @@ def main() -> None:
 
 
 def pipes() -> tuple[BinaryIO, BinaryIO]:
-    """Return the pipes of requests and replies, in a process of ``start_python``.
+    """Return the pipes for requests and replies, in a process of ``start_python``.
 
-    Texts that the process prints are dropped.
+    Text that the process prints is discarded.
     """
     requests = os.fdopen(os.dup(0), "rb")
     replies = os.fdopen(os.dup(1), "wb")
@@ -228,6 +228,6 @@ def pipes() -> tuple[BinaryIO, BinaryIO]:
 
 
 def _end_after(seconds: float) -> None:
-    """End this process after some processor time, even outside of Python. 0 means never."""
+    """End this process after some processor time, even outside Python. If 0, it never ends."""
     if hasattr(signal, "setitimer"):  # not on Windows
         signal.setitimer(signal.ITIMER_PROF, seconds)

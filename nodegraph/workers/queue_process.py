@@ -1,4 +1,4 @@
-"""A process of this machine that calls functions one after the other."""
+"""A local process that calls functions one after the other."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _PROGRAM = f"from {__name__} import main; main()"
 
 
 class QueueProcess:
-    """A process for functions of nodekin, without limits. It calls them in the order of the calls.
+    """A process for nodekin's functions, without limits. It runs calls in the order of arrival.
 
     Several calls can wait in the process, so that it need not wait for this process. Results are
-    plain data: no code from the process is executed.
+    plain data, so no code from the process is executed.
     """
 
     def __init__(self) -> None:
@@ -43,14 +43,14 @@ class QueueProcess:
 
     @property
     def num_waiting(self) -> int:
-        """The number of calls without a result."""
+        """The number of calls that have no result yet."""
         return len(self._waiting)
 
     def submit(self, function: Callable[[Any], Any], argument: object) -> Future[Any]:
         """Call a function after the earlier calls.
 
-        Its result raises ChildProcessError if the process ends before, and RuntimeError if the
-        function raises.
+        The returned result raises ChildProcessError if the process ends first, and RuntimeError if
+        the function raises an error.
 
         Raises:
             OSError: If the process has ended.
@@ -78,7 +78,7 @@ class QueueProcess:
                     future.set_result(result_of(kind, value))
                 except RuntimeError as error:
                     future.set_exception(error)
-        except Exception:  # the end of the pipe, or a reply that is no plain data
+        except Exception:  # the end of the pipe, or a reply that is not plain data
             self.close()
             for future in self._waiting:
                 future.set_exception(ChildProcessError("the process has ended"))
