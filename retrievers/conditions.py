@@ -1,4 +1,4 @@
-"""Conditions on the value of a metadata field: the operators of filters."""
+"""Conditions on the value of a metadata field, which are the operators of filters."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _BY_TEXT = (str, int, float, bool, bytes, date, datetime, Decimal, UUID, type(No
 
 
 def plain(value: Any) -> Any:
-    """Convert a NumPy value to a Python value. Other values are unchanged."""
+    """Convert a NumPy value to a Python value. Other values are returned unchanged."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     if not isinstance(value, np.generic):
@@ -65,12 +65,12 @@ def identity(value: Any) -> Hashable:
     value = comparable(value)
     if isinstance(value, SEVERAL):
         return type(value), tuple(map(identity, value))
-    # By text, since -0.0 equals 0, and equal instants may have different calendar days.
+    # The key is a text, since -0.0 equals 0, and equal instants may have different calendar days.
     return (type(value), repr(value)) if type(value) in _BY_TEXT else object()
 
 
 def on_items(decide: Decide) -> Decide:
-    """Return a test that accepts a list if it accepts any item or the list itself."""
+    """Return a test that accepts a list if the given test accepts any item or the list itself."""
 
     def on_items(value: Any) -> bool:
         if isinstance(value, SEVERAL):
@@ -84,7 +84,7 @@ def on_items(decide: Decide) -> Decide:
 
 
 def one_of(values: Sequence[Any]) -> Decide:
-    """Return a test whether a value equals any of several values. It uses a hash set."""
+    """Return a test that checks whether a value is one of several values. It uses a hash set."""
     existing, others = set(), []
     for value in values:
         try:
@@ -119,11 +119,11 @@ def _same(value: Any, other: Any) -> bool:
 def _is_date(value: Any, dates: Sequence[tuple[CalendarTime, bool]]) -> bool:
     """Return whether a value equals any of several dates.
 
-    Two texts are equal dates only if both have a day, since "1999-01" may be a code.
+    Two texts are equal dates only if both contain a day, since "1999-01" may be a code.
 
     Args:
         value: A metadata value.
-        dates: The dates, and whether each was written as a text.
+        dates: Pairs of a date and whether it was written as a text.
     """
     if not dates or (when := read_date(value)) is None:
         return False
@@ -138,7 +138,7 @@ def _is_date(value: Any, dates: Sequence[tuple[CalendarTime, bool]]) -> bool:
 
 
 def in_range(bounds: Sequence[tuple[str, Any]]) -> Decide:
-    """Return a test whether a value, or any item of a list, is within all bounds."""
+    """Return a test that checks whether a value, or any item of a list, is within all bounds."""
     checks = [(_HOLDS[name], bound, read_date(bound)) for name, bound in bounds]
     undated = [bound for _, bound, date in checks if isinstance(bound, str) and date is None]
 
@@ -171,7 +171,7 @@ _HOLDS: dict[str, Callable[[int], bool]] = {
 def _order(
     value: Any, when: CalendarTime | None, bound: Any, date_of_bound: CalendarTime | None
 ) -> int | None:
-    """Return -1, 0 or 1 for a value below, equal to or above a bound, or None for other types."""
+    """Return -1, 0 or 1 for a value below, equal to or above a bound. None if not comparable."""
     if isinstance(value, bool):  # bools are not numbers, as in equality
         return None
     if when is not None and date_of_bound is not None:
@@ -182,12 +182,12 @@ def _order(
         value, bound = _number(value), _number(bound)
     try:
         return 0 if value == bound else 1 if value > bound else -1 if value < bound else None
-    except Exception:  # no order, or the comparison raises
+    except Exception:  # the values have no order, or the comparison raises
         return None
 
 
 def _number(value: Any) -> Any:
-    """Return the number in a text. Other values are unchanged."""
+    """Return the number in a text. Other values are returned unchanged."""
     if not isinstance(value, str) or not _NUMBER.match(value):
         return value
     return float(value) if re.search("[.eE]", value) else int(value)
@@ -207,7 +207,7 @@ class CalendarTime(NamedTuple):
     """A year, a month, a day, or an instant.
 
     Attributes:
-        calendar: The known part of year, month and day, as written, without conversion of the zone.
+        calendar: The known part of year, month and day as written, without time zone conversion.
         instant: The time since the year 1 in UTC. None means no time of day.
     """
 
@@ -215,9 +215,9 @@ class CalendarTime(NamedTuple):
     instant: timedelta | None = None
 
     def compare(self, other: CalendarTime) -> int:
-        """Return -1, 0 or 1 for before, equal or after, at the lower of both precisions.
+        """Return -1, 0 or 1 for before, equal or after, at the lower of the two precisions.
 
-        An instant and a day are compared as days, a day and a year as years.
+        An instant and a day are compared as days. A day and a year are compared as years.
         """
         if self.instant is not None and other.instant is not None:
             return (self.instant > other.instant) - (self.instant < other.instant)
@@ -227,10 +227,10 @@ class CalendarTime(NamedTuple):
 
 
 def read_date(value: Any) -> CalendarTime | None:
-    """Parse a date, a datetime, or a text with an ISO date. None means other values.
+    """Parse a date, a datetime, or a text with an ISO date. Return None for other values.
 
-    A text may end after the year or the month. A time may follow the day, with or without a zone. A
-    time without a zone is UTC.
+    A text may end after the year or the month. The day may be followed by a time, with or without a
+    time zone. A time without a zone is UTC.
 
     Example:
         >>> read_date("2024-01-31 10:00").compare(read_date("2024-01-31T11:00+01:00"))
@@ -315,12 +315,12 @@ class Condition:
         return Condition, (self.operator, self.operand)
 
     def __call__(self, value: Any) -> bool:
-        """Return whether a value, or ``MISSING``, meets the condition. Never raises."""
+        """Return whether a value, or ``MISSING``, meets the condition. This never raises."""
         return self._decide(comparable(value))
 
     @property
     def compares(self) -> bool:
-        """Whether the condition reads the field's value. ``exists`` and ``empty`` don't."""
+        """Whether the condition compares the field's value. ``exists`` and ``empty`` do not."""
         return self.operator not in ("exists", "empty")
 
 
@@ -415,7 +415,7 @@ def _unfit(name: str, operator: str, operand: Any, allowed: str) -> ValueError:
 
 
 def _contains(required: Any) -> Decide:
-    """Return a test whether a text contains a text, or a list contains an item."""
+    """Return a test that checks whether a text contains a text, or a list contains an item."""
     equal = one_of([required])
 
     def contains(value: Any) -> bool:
@@ -427,10 +427,10 @@ def _contains(required: Any) -> Decide:
 
 
 def _like(fold: Callable[[str], str], pattern: str) -> Decide:
-    """Return a test whether a text matches a pattern. A backslash escapes a character.
+    """Return a test that checks whether a text matches a pattern. A backslash escapes a character.
 
-    Each part between two ``%`` is searched once, from left to right. The time is linear, unlike a
-    regular expression with several ``.*``.
+    Each part between two ``%`` is searched for once, from left to right. Unlike a regular
+    expression with several ``.*``, this takes linear time.
     """
     parts = [""]
     for token in re.findall(r"\\.|.", fold(pattern), re.DOTALL):

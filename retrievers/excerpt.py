@@ -1,7 +1,7 @@
 """Choose the parts of a text to show for a query.
 
 The parts are sentences and lines that together cover the words of the query. The answer is often
-not in the sentence with the most words of the query, but in its neighbor.
+not in the sentence with the most query words, but in its neighbor.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from ..nodegraph.splitters.chunking import UNSPACED
 from ..nodegraph.splitters.sentences import sentence_spans
 from .analysis.text_analyzer import TextAnalyzer
 
-_MATCHED = 3.0  # value of the sentence that the search found; a word has about 1
+_MATCHED = 3.0  # value of the sentence that the search found; a word has a value of about 1
 
 _AFTER, _BEFORE = 0.7, 0.5  # values of the neighbors of a chosen sentence
 
 _COLUMN = 0.006  # cost of each column
 
-_SINGLE_LETTER = 0.3  # weight of a letter of a script without spaces, as a share of a pair
+_SINGLE_LETTER = 0.3  # weight of a letter in a script without spaces, as a share of a pair's weight
 
-_LONG = 5  # letters of a word with its full weight; most function words are shorter
+_LONG = 5  # letters from which a word has its full weight; most function words are shorter
 
 _LEAST = 25  # columns; shorter remainders of sentences are not shown
 
-_LEAD = 0.35  # share of the free columns before the first word, if a sentence is cut
+_LEAD = 0.35  # share of the free columns before the first query word if a sentence is cut
 
 _NEAR = 4_000  # characters before and after the match that are examined
 
-_LONGEST = 24  # letters of a word that is not cut
+_LONGEST = 24  # words with up to this many letters are never cut
 
 GAP = " … "
 
@@ -69,12 +69,12 @@ class Part(NamedTuple):
     is_cut_after: bool = False
 
     def moved(self, by: int) -> Part:
-        """Return the part in a text that starts earlier."""
+        """Return the part as a part of a text that starts earlier."""
         return self._replace(start=self.start + by, end=self.end + by, line=self.line + by)
 
 
 class _Word(NamedTuple):
-    """A word of the query in the text: its span, its terms and a factor of their weights."""
+    """A query word in the text: its span, its terms and a factor of their weights."""
 
     start: int
     end: int
@@ -90,8 +90,9 @@ class _Sentence(NamedTuple):
         end: The position after the last character.
         line: The position of its line.
         words: The words of the query that it contains.
-        is_row: Whether it is a row of a table.
-        is_prose: Whether it is neither a heading nor a row. Such a neighbor may have the answer.
+        is_row: Whether the sentence is a table row.
+        is_prose: Whether the sentence is neither a heading nor a row. Such a neighbor may contain
+            the answer.
     """
 
     start: int
@@ -114,16 +115,16 @@ def excerpt(
     """Return the parts of a text to show for a query, as rows in the order of the text.
 
     The sentences with the most words of the query are chosen until the rows are full. Words that
-    are rare in the text count more. The sentence of the match counts in addition, and so do
-    neighbors of chosen sentences. A row of a table brings the header of the table.
+    are rare in the text count more. The sentence of the match and neighbors of chosen sentences
+    have an additional value. A table row is shown with the table's header.
 
     Args:
         text: The text.
         match: The span of the best match in the text. If None, no part is preferred.
         query: The query. If it is blank, the parts are those around the match.
-        columns: The number of columns of a row. Chinese characters have two.
+        columns: The number of columns of a row. Chinese characters take two columns.
         rows: The maximum number of rows, after long rows are wrapped.
-        first: The number of columns of the first row that are not free.
+        first: The number of columns in the first row that are already occupied.
     """
     start, end = match or (0, len(text))
     if end - start > _NEAR:
@@ -158,7 +159,7 @@ def row_text(text: str, parts: Sequence[Part]) -> str:
 
 
 def best_start(text: str, query: str) -> int:
-    """Return the start of the line or sentence with the most different words of a query."""
+    """Return the start of the line or sentence that contains the most distinct query words."""
     analyze = TextAnalyzer().like(text)
     terms = set(analyze.query(query))
     most = 0
@@ -217,7 +218,7 @@ def _sentences_of_line(line: re.Match[str]) -> list[tuple[int, int]]:
 
 
 def _words(text: str, query: str) -> list[_Word]:
-    """Return the words of the query in a text, in their order."""
+    """Return the query's words in a text, in text order."""
     analyze = TextAnalyzer().like(text)
     terms = frozenset(analyze.query(query))
     words: list[_Word] = []
@@ -230,7 +231,7 @@ def _words(text: str, query: str) -> list[_Word]:
 
 
 def _unspaced_words(text: str, start: int, end: int, terms: frozenset[str]) -> Iterator[_Word]:
-    """Yield the pairs of letters that are terms, and letters that are terms without their pair."""
+    """Yield letter pairs that are terms, and single letters that are terms outside these pairs."""
     for at in range(start, end):
         pair = text[at : min(at + 2, end)]
         for term in (pair, text[at]):
@@ -284,7 +285,7 @@ def _choose(sentences: Sequence[_Sentence], matched: int | None, layout: _Layout
 
 
 def _may_answer(sentence: _Sentence) -> bool:
-    """Return whether a sentence may have the answer: a heading has none."""
+    """Return whether a sentence may contain the answer. A heading does not."""
     return sentence.is_prose or (sentence.is_row and bool(sentence.words))
 
 
@@ -300,7 +301,7 @@ def _start_of_sentence(sentence: _Sentence) -> int:
 
 
 def _weights(sentences: Sequence[_Sentence]) -> dict[str, float]:
-    """Return the weight of each term: the fewer sentences have it, the higher."""
+    """Return the weight of each term. The fewer sentences contain a term, the higher its weight."""
     counts: Counter[str] = Counter()
     for sentence in sentences:
         counts.update(frozenset().union(*(word.terms for word in sentence.words)))
@@ -324,7 +325,7 @@ def _weights_of_words(sentence: _Sentence, weights: Mapping[str, float]) -> dict
 def _header_of(sentences: Sequence[_Sentence], at: int) -> _Sentence | None:
     """Return the first row of the table that a row belongs to.
 
-    None means that it is no other row.
+    The result is None if the row itself is the first one.
     """
     first = at
     while first >= 0 and sentences[first].is_row:
@@ -334,7 +335,7 @@ def _header_of(sentences: Sequence[_Sentence], at: int) -> _Sentence | None:
 
 
 class _Layout:
-    """The chosen parts, by line of the text, within a number of rows."""
+    """The chosen parts by line of the text, within a number of rows."""
 
     def __init__(self, text: str, columns: int, rows: int, first: int) -> None:
         self._text = text
@@ -361,9 +362,10 @@ class _Layout:
 
         Args:
             sentence: The sentence.
-            header: The header of its table, which is added if a row is free. None means no header.
+            header: The header of the sentence's table, which is added if a row is free. None means
+                no header.
         """
-        if sentence.is_row and sentence.line in self._parts:  # it was added as a header
+        if sentence.is_row and sentence.line in self._parts:  # the sentence was added as a header
             return True
         if header is not None and header.line not in self._parts:
             free_beside = self._free(header.line, sentence.line)
@@ -391,7 +393,7 @@ class _Layout:
         self._parts.setdefault(sentence.line, []).append(part)
 
     def _free(self, line: int, *others: int) -> int:
-        """Return the number of columns that are free for a line, if other lines need a row each."""
+        """Return the number of free columns for a line if each other line needs a row."""
         used = sum(self._rows_of(each) for each in self._parts if each != line)
         used += sum(other not in self._parts for other in others)
         free = (self._rows - used) * self._columns - self._width_of_line(line)
@@ -413,7 +415,7 @@ class _Layout:
         return gaps + sum(self.width(part.start, part.end) for part in parts)
 
     def _start_of_cut(self, sentence: _Sentence, free: int) -> int:
-        """Return the start of the part of a sentence with the most words of the query."""
+        """Return the start of the part of a sentence that contains the most query words."""
         words = sentence.words
         if not words:
             return sentence.start
@@ -446,9 +448,9 @@ class _Layout:
         return [word for word in words if word.start >= start and word.end <= end]
 
     def _start_of(self, end: int, columns: int) -> int:
-        """Return the start of the text that ends at a position and has a number of columns."""
+        """Return the start of the text that ends at a position and takes a number of columns."""
         return bisect_left(self._ends, self._ends[end] - columns)
 
     def _end_of(self, start: int, columns: int) -> int:
-        """Return the end of the text that starts at a position and has a number of columns."""
+        """Return the end of the text that starts at a position and takes a number of columns."""
         return bisect_right(self._ends, self._ends[start] + columns) - 1

@@ -1,4 +1,4 @@
-"""Failures of node groups: documents that a transform or its model failed on."""
+"""Failures of node groups: documents on which a transform or its model failed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _GROUP_ATTRIBUTES = ("group", "target", "groups", "via")
 
 
 def group_failures(graph: NodeGraph) -> list[Failure]:
-    """Return the failures of groups. Failures of files are not among them."""
+    """Return the failures of groups, without those of files."""
     return [failure for failure in graph.failures if failure.group != ROOT]
 
 
 def describe_failures(failures: Sequence[Failure]) -> str:
-    """Return the number of failures of each group, and the first error, as a sentence."""
+    """Return a sentence with the number of failures of each group, and the first error."""
     counts = Counter(failure.group for failure in failures)
     numbers = ", ".join(
         f"{count} document{'s' * (count != 1)} failed in the group {group!r}"

@@ -18,7 +18,7 @@ Key = tuple[int, str]
 
 
 Row = tuple[float, "SearchedIndex", Key, Sequence[Key]]
-"""A hit: its score, its index, its node and its targets."""
+"""A hit with its score, its index, its node and its targets."""
 
 
 class FoundBy(NamedTuple):
@@ -26,7 +26,7 @@ class FoundBy(NamedTuple):
 
     Attributes:
         rows: The hits for each target, best first.
-        shares: The part of each target's score that the branch contributes; empty without fusion.
+        shares: The part of each target's score that the branch contributes. Empty without fusion.
     """
 
     rows: Mapping[Key, Sequence[Row]]
@@ -39,7 +39,7 @@ class Ranking(NamedTuple):
     Attributes:
         scores: The scores of the targets, best first.
         found_by: The branches that have found them.
-        note: What decided the ranking, in words.
+        note: A description of what decided the ranking.
     """
 
     scores: Mapping[Key, float]
@@ -57,7 +57,7 @@ def fused(
     weights: Sequence[float],
     rank_constant: float = RANK_CONSTANT,
 ) -> Ranking:
-    """Fuse several rankings; see ``fuse``."""
+    """Fuse several rankings. See ``fuse``."""
     scores, shares = fused_scores([r.scores for r in rankings], mode, weights, rank_constant)
     return Ranking(scores, with_shares(rankings, shares))
 
@@ -80,7 +80,7 @@ def lifted(rows: Iterable[Row], lift: Lift, limit: int, keeps_all: bool) -> Rank
         rows: The hits, best first.
         lift: The score of a target.
         limit: The maximum number of targets.
-        keeps_all: Whether hits after the last target are evidence.
+        keeps_all: Whether hits after the last target count as evidence.
     """
     of_targets: dict[Key, list[Row]] = {}
     most = math.inf if keeps_all or lift != "max" else limit
@@ -106,7 +106,7 @@ def lifted(rows: Iterable[Row], lift: Lift, limit: int, keeps_all: bool) -> Rank
 
 
 def highest(rankings: Sequence[Ranking], limit: int | None) -> Ranking:
-    """Merge rankings of one kind of scores. A target has its highest score and all its hits."""
+    """Merge rankings with the same kind of score. A target keeps its highest score and all hits."""
     rows: dict[Key, list[Row]] = {}
     scores: dict[Key, float] = {}
     for ranking in rankings:

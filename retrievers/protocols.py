@@ -55,33 +55,33 @@ RetrieverLike: TypeAlias = RetrieverProtocol | Any
 class Index(Protocol[PreparedT]):
     """A search index for one similarity on one group of one graph.
 
-    The optional method ``snapshot(queries, filter)`` returns a ``Snapshot``. With it, the index is
-    searched without the lock of the graph, if it is large.
+    The optional method ``snapshot(queries, filter)`` returns a ``Snapshot``. A large index with
+    this method is searched without the graph's lock.
     """
 
     def ready(self) -> None:
         """Do slow work, such as model calls, before ``sync``. The graph is not locked."""
 
     def sync(self) -> None:
-        """Apply the changes of the graph. The graph is locked."""
+        """Apply the graph's changes. The graph is locked."""
 
     def search(self, query: PreparedT, limit: int | None, filter: Filter) -> Hits:
-        """Return the best nodes that meet the filter. ``limit`` None: all matching nodes."""
+        """Return the best nodes that meet the filter. If ``limit`` is None, return all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The search of an index in one revision of its group, for some queries.
+    """The search of an index at one revision of its group, for given queries.
 
     Attributes:
         search: A function from numbers of queries and a limit to the best nodes of each query. A
             limit of None returns all nodes.
         parents: A function from the ids of found nodes to their parents.
-        term_scores: For words, a function from a query's number and ids to the scores of nodes by
-            each term, (nodes, terms). None for other indexes.
-        size: The number of nodes, for words. A small number is searched while the graph is locked.
-            Infinite for other indexes, which are searched without the lock.
-        siblings: For words, a function from ids to the numbers of nodes with the same parent. None
+        term_scores: For words, a function from a query's number and node ids to an array (nodes,
+            terms) with the scores of each term. None for other indexes.
+        size: For words, the number of nodes. If it is small, they are searched while the graph is
+            locked. For other indexes, it is infinite, and they are searched without the lock.
+        siblings: For words, a function from ids to the number of nodes with the same parent. None
             for other indexes.
     """
 
@@ -108,35 +108,36 @@ class Similarity(Protocol):
         """Whether queries are texts, or vectors of an embedding of the graph."""
 
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> Index[Any]:
-        """Return the group's index, shared by equal similarities.
+        """Return the group's index, which equal similarities share.
 
         Args:
             graph: The node graph.
             group: The group to search.
-            key: The key of the graph's embedding. None means a similarity of texts.
+            key: The key of the graph's embedding. None if the similarity compares texts.
         """
 
     def prepare(self, query: Any, indexes: Sequence[Any]) -> Any:
         """Prepare a query once for all indexes of a search.
 
         Args:
-            query: The text (str), or the vector (dimension,) of float32.
-            indexes: The indexes of the search: for texts, one per graph. For embeddings, the index
-                of one graph and key, since graphs may have different models.
+            query: The text (str), or the float32 vector (dimension,).
+            indexes: The indexes of the search. For texts, there is one per graph. For embeddings,
+                there is only the index of one graph and key, since graphs may have different
+                models.
         """
 
 
 class RerankError(RuntimeError):
-    """A reranker failed or returned invalid scores. The retrieved results are unchanged."""
+    """An error: a reranker failed or returned invalid scores. The results are unchanged."""
 
 
 class RerankerProtocol(Protocol):
     """A reranker or filter of results. ``Reranker`` wraps it.
 
-    An optional ``arerank`` with equal arguments avoids blocking the event loop. Without it, a
-    thread is used. A filter without model calls that decides about each result independently, such
-    as ``KeywordFilter``, sets ``is_filter = True``. ``RerankRetriever`` then retrieves more
-    candidates until enough results remain.
+    An optional ``arerank`` with the same arguments avoids blocking the event loop. Without it, a
+    thread is used. A filter that judges each result independently and calls no model, such as
+    ``KeywordFilter``, sets ``is_filter = True``. ``RerankRetriever`` then retrieves more candidates
+    until enough results remain.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -159,8 +160,8 @@ class RerankerProtocol(Protocol):
     def rerank(self) -> Callable[..., Sequence[ScoredNode]]:
         """The method ``rerank(results, query)``. It returns the selected results, best first.
 
-        A reranker with new scores inserts an ``Evidence`` with its name before the existing
-        evidence. Ties keep their order. Settings of a call are keywords.
+        A reranker that gives new scores inserts an ``Evidence`` with its name before the existing
+        evidence. Ties keep their order. Settings of a call are keyword arguments.
         """
 
 

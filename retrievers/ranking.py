@@ -1,4 +1,4 @@
-"""Functions that fuse, merge, lift, diversify and cut rankings."""
+"""Functions that fuse, merge, lift, diversify and truncate rankings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Key = TypeVar("Key", bound=Hashable)
 RANK_CONSTANT = 60
 
 _SCORE_FIELD = "relevance_score"
-"""The metadata field for scores of LangChain rerankers."""
+"""The metadata field for the scores of LangChain rerankers."""
 
 
 def fuse(
@@ -43,9 +43,9 @@ def fuse(
 ) -> list[ScoredNode]:
     """Fuse several rankings into one.
 
-    Ties are ordered by the first ranking with the node, then by rank. A node that occurs twice in
-    a ranking counts once, at its best rank. With ``merge_by``, nodes with an equal value of a
-    metadata field count as one node, represented by the first.
+    Ties are ordered by the first ranking that contains the node, then by rank. A node that occurs
+    twice in a ranking counts once, at its best rank. With ``merge_by``, nodes with an equal value
+    of a metadata field count as one node, represented by the first.
 
     - ``"rrf"``: the sum of ``weight / (rank_constant + rank)`` over the rankings of a node
       (Cormack, Clarke and Büttcher, "Reciprocal rank fusion outperforms Condorcet and individual
@@ -64,7 +64,7 @@ def fuse(
         weights: The weight of each ranking. Defaults to 1. A ranking with weight 0 is ignored.
         top_k: The maximum number of results. None means all.
         rank_constant: The constant of ``"rrf"``.
-        merge_by: The metadata field. Nodes without a value are merged by their id. With
+        merge_by: The metadata field. Nodes without a value are merged by id. With
             ``"document.id"``, equal texts of different documents stay separate.
 
     Example:
@@ -100,7 +100,7 @@ def fuse(
 
 
 def in_document_order(results: Sequence[ScoredNode]) -> list[ScoredNode]:
-    """Order the results of one document with equal scores by their position.
+    """Sort results of the same document and with equal scores by position.
 
     Results of other documents keep their ranks.
     """
@@ -136,7 +136,7 @@ def fused_scores(
         rankings: The scores of each ranking by key, best first.
         mode: See ``fuse``.
         weights: The weight of each ranking, above 0.
-        rank_constant: For ``"rrf"``.
+        rank_constant: The constant of ``"rrf"``.
 
     Returns:
         The fused scores, best first, and the share of each ranking in them.
@@ -159,7 +159,7 @@ def fused_scores(
 
 
 def scaled(shares: Sequence[float | None], score: float) -> list[float | None]:
-    """Scale shares so that their sum is a score. If all are 0, they become equal."""
+    """Scale shares so that their sum is a score. If all shares are 0, they become equal."""
     given = [share for share in shares if share is not None]
     total = sum(given)
     if not total:
@@ -170,9 +170,9 @@ def scaled(shares: Sequence[float | None], score: float) -> list[float | None]:
 def by_node(results: Iterable[ScoredNode], merge_by: str | None = None) -> list[list[ScoredNode]]:
     """Group results by node or metadata value, ordered by the first result of each group.
 
-    LangChain documents with equal text and metadata are grouped as well, unless both have ids from
-    their authors. A store assigns a UUID to a document without an id, but a retriever that holds
-    the document does not.
+    LangChain documents with the same text and metadata are also grouped, unless both have ids that
+    their authors gave. A store assigns a UUID to a document without an id, but a retriever that
+    holds the document does not.
     """
     results = list(results)
     keys = [_node_key(result.node, merge_by) for result in results]
@@ -190,14 +190,14 @@ def _node_key(node: Node, merge_by: str | None) -> tuple[str, str]:
     value = None if merge_by is None else node.metadata.get(merge_by)
     if value is not None:
         return type(value).__name__, repr(value)
-    # Two graphs may give the same id to documents with different texts.
+    # Two graphs may have documents with the same id but different texts.
     return node.id, node.text
 
 
 def _keys_by_content(
     keys: Sequence[tuple[str, str]], results: Sequence[ScoredNode]
 ) -> list[tuple[str, str]]:
-    """Return the keys of results. Documents of a framework and a node of equal content share one.
+    """Return the keys of results. A framework's document and a node of equal content share a key.
 
     Graph nodes have different keys even if their texts are equal.
     """
@@ -224,7 +224,7 @@ def _is_foreign(node: Node) -> bool:
 
 
 def _author_id(node: Node) -> str | None:
-    """Return the id of a LangChain document. None means a UUID, probably assigned by a store."""
+    """Return a LangChain document's id, or None for a UUID, which a store has probably assigned."""
     document_id = getattr(getattr(node, "original", None), "id", None)
     try:
         UUID(document_id)
@@ -236,7 +236,7 @@ def _author_id(node: Node) -> str | None:
 def _content_id(node: Node) -> str:
     """Return the default id of a document with a node's text and metadata.
 
-    LlamaIndex nodes always have an id, so the id of their document is added.
+    LlamaIndex nodes always have an id, so their document's id is added.
     """
     fields = {field: value for field, value in node.metadata.items() if field != _SCORE_FIELD}
     created = Document(node.text, fields).id
@@ -245,7 +245,7 @@ def _content_id(node: Node) -> str:
 
 
 def merge(node: Node, results: Sequence[ScoredNode], score: float) -> ScoredNode:
-    """Merge several results into one result for a node, with the evidence of all results."""
+    """Merge several results into one result for a node, with all their evidence."""
     evidence = dict.fromkeys(chain.from_iterable(result.evidence for result in results))
     return ScoredNode(node, score, tuple(evidence))
 
@@ -273,14 +273,14 @@ def _relative(scores: Sequence[float], rank_constant: float) -> list[float]:
     high = max(scores, default=0.0)
     if high <= low:
         return [1.0] * len(scores)
-    # Rounding keeps ties in spite of floating-point errors.
+    # Rounding preserves ties despite floating-point errors.
     return cast(list[float], ((np.array(scores) - low) / (high - low)).round(12).tolist())
 
 
 def _distribution(scores: Sequence[float], rank_constant: float) -> list[float]:
     if not scores:
         return []
-    import statistics  # imported here: slow to import, used by this mode only
+    import statistics  # imported here, since it is slow and only this mode uses it
 
     mean = statistics.fmean(scores)
     deviation = statistics.pstdev(scores)
@@ -334,7 +334,7 @@ def cut_scores(
 ) -> list[ScoredNode]:
     """Remove results with low scores.
 
-    The settings of QAnything are ``min_score=0.28, relative_cut=0.5``.
+    QAnything's settings are ``min_score=0.28, relative_cut=0.5``.
 
     Args:
         results: Scored nodes, in any order. The order is kept.
@@ -364,7 +364,7 @@ _LOGGED: set[Hashable] = set()
 
 
 def logged_messages(graph: NodeGraph | None) -> set[Hashable]:
-    """Return the messages that were logged for a graph; None for nodes without a graph.
+    """Return the messages that were logged for a graph, or for nodes without a graph (None).
 
     The messages of a graph are kept until it is closed.
     """
@@ -375,7 +375,7 @@ def logged_messages(graph: NodeGraph | None) -> set[Hashable]:
 
 
 def log_threshold(owner: str, min_score: float | None, results: Sequence[ScoredNode]) -> None:
-    """Log once per graph that no result of an owner reaches a minimum score."""
+    """Log once per graph that no result of an owner reaches the minimum score."""
     if not results:
         return
     message = (owner, min_score)
@@ -407,7 +407,7 @@ def check_cuts(min_score: float | None, relative_cut: float | None) -> None:
 
 
 def with_variant(results: Sequence[ScoredNode], variant: QueryVariant) -> list[ScoredNode]:
-    """Return the results with a query variant in front of the variants of their evidence."""
+    """Return the results with a query variant before the variants in their evidence."""
     varied = []
     for result in results:
         evidence = [replace(m, variants=(variant, *m.variants)) for m in result.evidence]

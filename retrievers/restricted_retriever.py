@@ -23,7 +23,7 @@ Restriction: TypeAlias = Filters | Callable[[], Filters]
 
 
 class Restrictable(Protocol):
-    """An object with restricted copies, such as a ``Retriever`` or a ``QueryEngine``."""
+    """An object that can make restricted copies, such as a ``Retriever`` or a ``QueryEngine``."""
 
     def restricted(self: RestrictableT, filters: Filters) -> RestrictableT:
         """Return a copy that is restricted to nodes that meet conditions."""
@@ -41,19 +41,19 @@ def restrict(target: object, filters: Restriction) -> object:
     """Restrict a retriever or a query engine to nodes that meet conditions, such as a tenant's.
 
     The restriction applies to every retrieval of the returned object, including nested retrievers.
-    Filters of a call, a tool or a model are added. A restriction is stricter than ``filters``:
-    every returned node and every node of the evidence must meet it by its own metadata, even after
-    lifting, expansion or linking. A node without the field is not returned.
+    Filters from a call, a tool or a model are added to it. A restriction is stricter than
+    ``filters``: every returned node and every node of the evidence must meet it by its own
+    metadata, even after lifting, expansion or linking. A node without the field is not returned.
 
     Args:
         target: Any retriever, or a ``QueryEngine``. It is not changed.
-        filters: The conditions, see ``parse_filters``. For a retriever shared by many users, a
-            function that returns the conditions. It is called in each retrieval, in the caller's
-            context. If it raises an error or returns no condition, the retrieval fails.
+        filters: The conditions, as in ``parse_filters``. If many users share a retriever, a
+            function that returns the conditions. The function is called in each retrieval, in the
+            caller's context. If it raises an error or returns no condition, the retrieval fails.
 
     Returns:
         A copy of a ``Retriever``, a ``QaRetriever`` or a ``QueryEngine``. For other retrievers, or
-        with a function, a retriever around it. For an engine with many users:
+        with a function, the target is wrapped in a retriever. For an engine with many users, write
         ``QueryEngine(restrict(retriever, function), llm)``.
 
     Raises:
@@ -80,7 +80,7 @@ def restrict(target: object, filters: Restriction) -> object:
 
 
 def restriction_of(retriever: object) -> Filters | None:
-    """Return the restrictions of a retriever and its inner retrievers. None means no restriction.
+    """Return the restrictions of a retriever and its inner retrievers, or None if there are none.
 
     Raises:
         ValueError: If a restriction is a function.
@@ -138,9 +138,10 @@ class RestrictedRetriever(BaseRetriever):
 
 
 def _checked(results: Results, conditions: Filter) -> Results:
-    """Return the results that meet a restriction, with the evidence that meets the restriction.
+    """Return the results and the evidence that meet a restriction.
 
-    The answer of an inner query engine has no metadata. All its sources must meet the restriction.
+    The answer of an inner query engine has no metadata, so all its sources must meet the
+    restriction.
     """
     checked = []
     for result in results:

@@ -1,4 +1,4 @@
-"""The restriction of the current block: conditions that every returned node meets."""
+"""The restriction of the current block: conditions that every returned node must meet."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from .filters import Filters, parse_filters
 RESTRICTION: ContextVar[Filters | None] = ContextVar("restriction", default=None)
 """The current restriction. None means no restriction.
 
-It applies to every retriever, in all threads and tasks that its block starts, even inside
-retrievers that do not pass filters on; see ``restrict``.
+It applies to every retriever in all threads and tasks that its block starts, even inside retrievers
+that do not pass filters on. See ``restrict``.
 """
 
 

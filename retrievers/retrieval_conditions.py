@@ -14,20 +14,20 @@ from .results import ScoredNode
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """The conditions of a retrieval, which decide about hits and returned nodes.
+    """The conditions of a retrieval, which apply to hits and returned nodes.
 
     - A hit meets all conditions.
     - A node that replaces a hit (``target=``) must meet the conditions. Missing fields are taken
-      from the hit: a document is returned for a sentence under a matching heading. A node derived
-      from several documents is returned only if all its sources meet the conditions.
+      from the hit. Thus a document is returned for a sentence under a matching heading. A node
+      derived from several documents is returned only if all its sources meet the conditions.
     - An expansion of a hit (windows, merged parents, completed documents) contains no node that
       violates the conditions.
-    - A restriction is stricter: every returned node must meet it by its own fields.
+    - A restriction is stricter: the own fields of every returned node must meet it.
 
     Attributes:
         filters: All given conditions. None means no conditions.
-        filter: ``filters``, parsed.
-        restriction: The restrictions among the conditions, parsed.
+        filter: The parsed ``filters``.
+        restriction: The parsed restrictions among the conditions.
     """
 
     filters: Filters | None
@@ -38,7 +38,7 @@ class Conditions:
     def of(cls, *filters: Filters | None, restriction: Filters | None = None) -> Conditions:
         """Join the conditions of all owners. No condition replaces another.
 
-        The restriction of the current call is not read, so a retriever may keep the result.
+        The restriction of the current call is not read, so that a retriever may keep the result.
 
         Args:
             *filters: The conditions of the retriever and of the call.
@@ -53,7 +53,7 @@ class Conditions:
 
     @classmethod
     def of_call(cls, *filters: Filters | None, restriction: Filters | None = None) -> Conditions:
-        """Join the conditions as ``of`` does, with the restriction of the current call."""
+        """Join the conditions like ``of``, and add the restriction of the current call."""
         return cls.of(*filters, restriction=all_of(RESTRICTION.get(), restriction))
 
     def __bool__(self) -> bool:
@@ -78,10 +78,11 @@ class Conditions:
         return all(self.met_by(member) for member in node.graph.linked(node))
 
     def allow_whole(self, node: Node, hits: Sequence[Node]) -> bool:
-        """Return whether a node may replace several hits below it.
+        """Return whether a node may replace all of several hits below it.
 
         Args:
-            node: The node. The caller holds its graph, with the groups of the hits built.
+            node: The node. The caller must hold the lock of its graph, in which the hits' groups
+                are built.
             hits: The hits below the node.
         """
         graph = node.graph

@@ -28,7 +28,7 @@ _MAX_GAP = 200  # maximum white space, in characters, between joined results
 BUDGET: ContextVar[TokenBudget | None] = ContextVar("budget", default=None)
 """The budget of the current retrieval. None means no budget.
 
-With a budget, a retriever returns parts of its usual results, if it has smaller parts.
+With a budget, a retriever returns parts of its usual results if it has smaller parts.
 """
 
 
@@ -41,9 +41,9 @@ class BudgetResults(ResultList):
     """The best results within ``max_tokens``, and the results that did not fit.
 
     A result that does not fit is skipped. Only the first result is truncated, at a word, if it
-    exceeds the budget. ``notes`` report the truncation. Adjacent or overlapping results of one
-    document are joined, so no text is repeated. A joined result has a new ``node`` if it is larger
-    than any node of the graph.
+    exceeds the budget. ``notes`` reports the truncation. Adjacent or overlapping results of one
+    document are joined, so that no text is repeated. A joined result has a new ``node`` if it is
+    larger than any node of the graph.
 
     ``retriever.retrieve(query, max_tokens=...)`` returns it.
 
@@ -77,13 +77,14 @@ class TokenBudget:
     """The maximum size and the order of results.
 
     Args:
-        max_tokens: Maximum number of tokens of all results, by ``count_tokens``. None means no
-            limit.
-        order: ``"score"``: best first. ``"document"``: the results of a document are adjacent and
-            in document order; documents are sorted by their best result.
-        top_k: Maximum number of results. None means all that fit.
-        pages: Minimum number of results of the default search, regardless of tokens, for pages of
-            ``max_tokens`` each. 0 means twice the number of results within the budget.
+        max_tokens: Maximum number of tokens of all results, as counted by ``count_tokens``. None
+            means no limit.
+        order: ``"score"`` puts the best results first. With ``"document"``, the results of a
+            document are adjacent and in document order, and documents are sorted by their best
+            result.
+        top_k: Maximum number of results. None means all results that fit.
+        pages: Minimum number of results of the default search, regardless of their tokens, to fill
+            several pages of ``max_tokens``. 0 means twice as many results as fit the budget.
 
     Raises:
         TypeError: If a number is not an integer.
@@ -116,7 +117,7 @@ class TokenBudget:
 
     def holding(self) -> AbstractContextManager[object]:
         """Apply the budget to all retrievals in the block."""
-        # A budget without a number keeps the outer budget.
+        # A budget without a limit keeps the outer budget.
         return context_value(BUDGET, BUDGET.get() if self.max_tokens is None else self)
 
     def fit(self, results: Sequence[ScoredNode]) -> BudgetResults:
@@ -139,7 +140,7 @@ class TokenBudget:
     def _fill(
         self, fitting: BudgetResults, results: Sequence[ScoredNode], max_tokens: int
     ) -> list[_Stretch]:
-        """Return the fitting parts. Set the tokens, notes and omitted results."""
+        """Return the parts that fit. Set the tokens, notes and omitted results."""
         parts: list[_Stretch] = []
         for rank, result in enumerate(results):
             if rank == 0:
@@ -179,8 +180,8 @@ class _Stretch:
 
     Attributes:
         document: The identity of the graph, and the document's id.
-        start: The start in the document. -1: not a span of the document.
-        end: The end.
+        start: The start in the document, or -1 if the part is not a span of the document.
+        end: The end in the document.
         results: The results.
     """
 
@@ -208,7 +209,7 @@ class _Stretch:
         return cls(parts[0].document, start, end, tuple(results))
 
     def joins(self, other: _Stretch) -> bool:
-        """Return whether two parts overlap, or only white space separates them."""
+        """Return whether two parts overlap, or are separated only by white space."""
         if self.document != other.document or -1 in (self.start, other.start):
             return False
         early, late = sorted((self, other), key=lambda part: part.start)
@@ -252,7 +253,7 @@ class _Stretch:
 
 
 def _document_text(node: Node, start: int, end: int) -> str:
-    """Return a part of a node's document. Empty if the document was removed."""
+    """Return a part of a node's document, or an empty string if the document was removed."""
     if start >= end or node.graph is None:
         return ""
     try:

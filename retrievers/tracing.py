@@ -1,4 +1,4 @@
-"""Traces of searches: a tree of spans, for printing and for observers."""
+"""Traces of searches: trees of spans for printing and for observers."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Span:
     Attributes:
         name: The kind of step: ``"search"``, ``"fuse"``, ``"rerank"``, ``"model"``.
         attributes: Inputs and outputs as plain values.
-        seconds: The duration. None means still running.
+        seconds: The duration. None while the step is running.
         error: The exception. None means no exception.
         children: The nested steps, in the order of their start.
         outcome: The result as an object: a ``StrategyOutcome``, or the ``SubResults`` of a
             sub-question. None for most steps.
         queries: The queries of a whole search. Empty for other steps.
-        results: The scored nodes of each query. None means still running.
+        results: The scored nodes of each query. None while the step is running.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Observer(Protocol):
         """Called at the start of a span, with its parent. None means no parent."""
 
     def end(self, span: Span) -> None:
-        """Called at the end of a span, which has its duration, attributes and error."""
+        """Called at the end of a span, when its duration, attributes and error are set."""
 
 
 _tracing: ContextVar[tuple[Span | None, tuple[Observer, ...]]] = ContextVar(
@@ -85,11 +85,11 @@ def start_span(
 ) -> AbstractContextManager[Span]:
     """Start a span for a block. The block adds its outcome to the ``attributes``.
 
-    A span with ``queries`` is a whole search: call ``set_results`` with its results. The queries
-    are summarized in the attribute ``"query"``.
+    A span with ``queries`` is a whole search. The block calls ``set_results`` with the results. The
+    queries are summarized in the attribute ``"query"``.
 
-    Without a trace or observers the cost is negligible. Threads need a copy of the context
-    (``contextvars.copy_context().run``), as ``asyncio.to_thread`` makes.
+    Without a trace or observers, the cost is negligible. Threads need a copy of the context
+    (``contextvars.copy_context().run``), which ``asyncio.to_thread`` makes itself.
     """
     if not is_observed():
         return nullcontext(Span(name, attributes, queries=queries))
@@ -148,7 +148,7 @@ def trace(name: str = "trace") -> Iterator[Span]:
 
 @contextmanager
 def observe(observer: Observer) -> Iterator[None]:
-    """Notify an observer of the spans of a block, once if its blocks are nested."""
+    """Notify an observer of the spans of a block, only once even if its blocks are nested."""
     span, observers = _tracing.get()
     added = () if observer in observers else (observer,)
     with context_value(_tracing, (span, (*observers, *added))):

@@ -1,4 +1,4 @@
-"""Checks of arguments and their error messages."""
+"""Argument checks and their error messages."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ UNBOUNDED = (-math.inf, math.inf)
 def check_min_score(
     score: float | None, retriever: object, name: str = "min_score"
 ) -> float | None:
-    """Return a minimum score. None means no minimum.
+    """Check and return a minimum score. None means no minimum.
 
     Args:
         score: The score.
@@ -63,7 +63,7 @@ def check_min_score(
 
     Raises:
         TypeError: If the score is not a number.
-        ValueError: If the score is outside of the retriever's range.
+        ValueError: If the score is outside the retriever's range.
     """
     if score is None:
         return None
@@ -123,7 +123,7 @@ def check_settings(
 
 
 def refuse_settings(settings: Iterable[str], owner: object, kind: str) -> None:
-    """Raise TypeError for settings that are passed with an object."""
+    """Raise TypeError if settings are passed together with an object."""
     if names := sorted(settings):
         raise TypeError(
             f"settings {names} go with a {kind}'s name; give them to {type(owner).__name__}(...) "
@@ -132,7 +132,7 @@ def refuse_settings(settings: Iterable[str], owner: object, kind: str) -> None:
 
 
 def parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
-    """Return the parameters of a function. Empty for functions written in C."""
+    """Return the parameters of a function, or none if the function is written in C."""
     try:
         return inspect.signature(function).parameters
     except (TypeError, ValueError):
@@ -148,7 +148,7 @@ def check_output(output_format: str | None, join: bool | str) -> None:
     """Check the output format.
 
     Raises:
-        ValueError: If the format is unknown, or ``join`` is set for another format than content.
+        ValueError: If the format is unknown, or ``join`` is set for any format but content.
     """
     if output_format not in (None, "content", "dict"):
         raise ValueError(

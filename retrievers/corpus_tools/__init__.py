@@ -1,1 +1,1 @@
-"""A corpus as tools for agents: search, grep, outline, read, related."""
+"""Tools with which agents use a corpus: search, grep, outline, read, related."""

@@ -23,7 +23,7 @@ from .tool_output import (
     quoted,
 )
 
-_SENTENCES = (20, 200)  # numbers of the most similar sentences to check: first 20, then 200
+_SENTENCES = (20, 200)  # the most similar sentences to check: first 20, then 200
 
 _QUERY = 300  # characters at the start and the end of a long quotation that form the query
 
@@ -42,7 +42,7 @@ def cite(
     document: str,
     skip: int,
 ) -> ToolOutput:
-    """Return the location of each quotation in a draft, or the most similar text."""
+    """Return the location of each quotation in a draft, or else the most similar text."""
     quotes = draft_quotes(draft)
     if not quotes:
         raise ToolError("the draft must contain words or a quotation")
@@ -69,9 +69,9 @@ class _Place(NamedTuple):
     """The result of a search for a quotation.
 
     Attributes:
-        status: The status of the quotation, ``"not_found"`` without a match.
-        entries: The places of the quotation, or the nearest text.
-        is_near: Whether the entries are the nearest text.
+        status: The status of the quotation, or ``"not_found"`` if there is no match.
+        entries: The places of the quotation, or else the most similar text.
+        is_near: Whether the entries are only the most similar text.
     """
 
     status: str
@@ -80,7 +80,7 @@ class _Place(NamedTuple):
 
 
 def _quote_row(view: CorpusView, quote: str, source: Node | None) -> tuple[str, Entry]:
-    """Return a quotation with its places, or with the nearest text."""
+    """Return a quotation with its places, or else with the most similar text."""
     place = _place_of(view, quote, source)
     row: Entry = {"quote": quote, "status": place.status}
     if place.status == "not_found":
@@ -117,7 +117,7 @@ def _place_of(view: CorpusView, quote: str, source: Node | None) -> _Place:
 
 
 def _entry(view: CorpusView, part: _Part, span: Interval) -> Entry:
-    """Return the place of a span of a part in its document."""
+    """Return the place in the document of a span within a part."""
     start = part.offset + span[0]
     stop = part.offset + span[1]
     entry = location_of(view.passage_at(part.node, start), start, stop)
@@ -150,7 +150,7 @@ def _parts(view: CorpusView, quote: str, count: int) -> list[_Part]:
 
 
 def _widened(text: str, first: int, last: int) -> Interval:
-    """Return a span without cut words at its ends, if spaces are nearby."""
+    """Return a span widened to whole words at its ends, if spaces are nearby."""
     first = max(0, first)
     start = first
     if first:

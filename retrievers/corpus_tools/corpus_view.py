@@ -34,10 +34,9 @@ class CorpusView:
     Args:
         graph: The node graph.
         target: The group of passages.
-        filters: Conditions on the metadata of documents. Other documents are invisible to the
-            tools.
-        retriever: The retriever of a search. It returns only visible passages. If None, the
-            default search of the target.
+        filters: Conditions on the metadata of documents. The tools do not see any other documents.
+        retriever: The retriever of a search. Only visible passages are returned. If None, the
+            default search for the target is used.
     """
 
     def __init__(
@@ -67,7 +66,7 @@ class CorpusView:
 
     @property
     def entities(self) -> str:
-        """The group of the names in passages, which may not be declared."""
+        """The group of the names in passages, which may be undeclared."""
         return f"{self.target} entity"
 
     def restricted(self, retriever: RetrieverProtocol) -> RetrieverProtocol:
@@ -78,7 +77,7 @@ class CorpusView:
         """Yield the documents, loaded in batches.
 
         Args:
-            folder: Only the documents in this folder, or the document with this id.
+            folder: The folder of the documents, or the id of a single document.
         """
         folder = composed(folder.strip().rstrip("/"))
         ids = iter(self.graph.reader.document_ids())
@@ -88,7 +87,7 @@ class CorpusView:
             yield from (node for node in self.graph.reader.nodes_by_id(subset) if self.allows(node))
 
     def records(self, file: str) -> list[Node]:
-        """Return the documents of a file with several, such as JSON lines, by the file's id."""
+        """Return the documents of a file that contains several, such as JSON lines."""
         file = composed(file)
         ids = self.graph.reader.document_ids()
         names = [name for name in ids if composed(name).startswith(f"{file}#")]
@@ -100,7 +99,8 @@ class CorpusView:
         """Return the document with an id, or the only document whose id ends with a path.
 
         Raises:
-            ToolError: If no document or several documents match. The message lists similar names.
+            ToolError: If no document or more than one document matches. The message lists similar
+                names.
         """
         names = self.graph.reader.document_ids()
         form = in_stored_form(name, set(names))

@@ -27,7 +27,7 @@ from .tool_output import (
     span_of,
 )
 
-_CONTEXT_TOKENS = 30  # tokens of a line before and after a match in grep
+_CONTEXT_TOKENS = 30  # tokens of a line that grep shows before and after a match
 
 _MAX_LENGTH = 400  # maximum characters of a match, and of its context on either side
 
@@ -99,7 +99,7 @@ def grep(
     document: str,
     skip: int,
 ) -> ToolOutput:
-    """Return the lines with a text, in any case."""
+    """Return the lines that contain a text, ignoring case."""
     if not pattern:
         raise ToolError("the pattern is empty; give the text to look for")
     sought = re.compile(re.escape(composed(pattern)), re.IGNORECASE)
@@ -141,7 +141,7 @@ def _document_row(node: Node) -> tuple[str, Entry]:
 
 
 def _heading_rows(view: CorpusView, node: Node) -> Iterator[Row]:
-    """Yield a row for each heading of a document, otherwise for the start of each passage."""
+    """Yield a row for each heading of a document, or for each passage start without headings."""
     headings = list(markdown_headings(node.text))
     if not headings:
         for passage in view.passages(node):
@@ -161,7 +161,7 @@ def _heading_row(node: Node, start: int, level: int, text: str, end: int) -> tup
 
 
 def _match_rows(documents: Iterable[Node], pattern: re.Pattern[str]) -> Iterator[Row]:
-    """Yield a row for each match, except for matches in the text of the row above."""
+    """Yield a row for each match that the text of the row above does not already show."""
     for node in documents:
         shown = 0
         for match in composed_matches(pattern, node.text):
@@ -173,7 +173,7 @@ def _match_rows(documents: Iterable[Node], pattern: re.Pattern[str]) -> Iterator
 
 
 def _excerpt(text: str, start: int, end: int) -> Interval:
-    """Return the line of a match without its far ends. Very long matches are truncated."""
+    """Return the line of a match without distant text. Very long matches are truncated."""
     before = text[max(text.rfind("\n", 0, start) + 1, start - _MAX_LENGTH) : start]
     first = start - len(shorten(before[::-1], _CONTEXT_TOKENS))
     if end > start + _MAX_LENGTH:

@@ -38,9 +38,9 @@ _MAX_PASSAGE_TOKENS = 400  # for the best passage; later passages get this numbe
 
 _MIN_PASSAGE_TOKENS = 40  # for later passages
 
-_WINDOWS_FROM = 200  # tokens: smaller budgets show parts of several passages instead of windows
+_WINDOWS_FROM = 200  # tokens; smaller budgets show parts of several passages instead of windows
 
-_STEP = 50  # results are retrieved in multiples of this number, so that pages are consistent
+_STEP = 50  # results are retrieved in multiples of this number to keep pages consistent
 
 
 def search(
@@ -84,7 +84,7 @@ def search(
 def _skipped_files(view: CorpusView) -> str:
     """Return a sentence about skipped files.
 
-    The result is empty if no file was skipped, or the view is restricted.
+    The result is empty if no file was skipped, or if the view is restricted.
     """
     if view.filters:  # skipped files have no metadata that a restriction could check
         return ""
@@ -185,7 +185,8 @@ def _found_by(result: ScoredNode) -> str:
 def _excerpt(view: CorpusView, result: ScoredNode, span: Interval, size: int) -> list[Interval]:
     """Return the spans of the best matching sentences, up to ``size`` tokens.
 
-    Without a match in the passage, the sentences with a name that links to the passage.
+    Without a match in the passage, the sentences are chosen that contain a name through which the
+    passage was linked.
     """
     spans = [inner for node in _direct_matches(result) if (inner := span_of(node))]
     inside = [i for i in spans if i != span and span[0] <= i[0] and i[1] <= span[1]]
@@ -201,19 +202,19 @@ def _excerpt(view: CorpusView, result: ScoredNode, span: Interval, size: int) ->
         if selected and used > size:
             break
         selected.append((start, end))
-    if not selected:  # the whole passage matched: use its beginning
+    if not selected:  # the whole passage matched, so its beginning is used
         selected = [(span[0], span[0] + len(shorten(text[span[0] : span[1]], size)))]
     return joined(selected, GAP)
 
 
 def _link_names(view: CorpusView, result: ScoredNode) -> list[str]:
-    """Return the names that link to a result's passage, in the spelling of the passage."""
+    """Return the names that link to a result's passage, as the passage spells them."""
     names = [m.node.text for m in result.evidence if m.group == view.entities]
     return [n for name in names if (n := _spelling(name, result.node.text))]
 
 
 def _direct_matches(result: ScoredNode) -> list[Node]:
-    """Return the matching nodes of a result's document. Empty if only links lead to the result."""
+    """Return the matching nodes in a result's document. None match if only links lead to it."""
     matches = [match.node for match in result.evidence]
     return [node for node in matches if node.document_id == result.node.document_id]
 
@@ -242,7 +243,7 @@ def related(
 
 
 def _with_shared_names(view: CorpusView, current: Sequence[Node]) -> list[tuple[Node, list[str]]]:
-    """Return other passages with their shared names, rare names first."""
+    """Return other passages with the names they share, rare names first."""
     group = view.entities
     view.graph.create_node_group(group, EntityExtractor(), parent=view.target)
     index = LinkIndex.open(view.graph, group)
@@ -268,7 +269,7 @@ def _with_shared_names(view: CorpusView, current: Sequence[Node]) -> list[tuple[
 
 
 def _spelling(name: str, text: str) -> str:
-    """Return the spelling of a name in a text. Empty if missing.
+    """Return the spelling of a name in a text, or an empty string if the name is missing.
 
     The stored spelling may come from a document that is not visible.
     """

@@ -13,7 +13,7 @@ from ...nodegraph.splitters.chunking import count_tokens
 
 
 class ToolError(ValueError):
-    """An invalid call. The message contains the remedy for the model.
+    """An invalid call. The message tells the model how to correct it.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -31,8 +31,8 @@ class ToolOutput:
     """The output of a tool.
 
     Attributes:
-        text: The entries as text for the model, and a last line about omitted entries.
-        entries: The entries as JSON values. Places are spans of characters in the document's text:
+        text: The entries as text for the model, with a last line about omitted entries.
+        entries: The entries as JSON values. Places are character spans in the document's text:
             ``text[start:end]``.
         left_out: The number of omitted entries.
     """
@@ -52,7 +52,7 @@ class ToolOutput:
 
 
 Entry = dict[str, Any]
-"""JSON values of an entry."""
+"""The JSON values of an entry."""
 
 Row = Callable[[], tuple[str, Entry]]
 """A function that returns an entry as text and as JSON values."""
@@ -71,7 +71,7 @@ def page_of(
     """Return one page of rows within a token budget, with at least one row.
 
     Args:
-        rows: All rows. Only the rows of the page are called.
+        rows: All rows. Only the functions for rows on the page are called.
         max_tokens: The token budget.
         skip: The number of rows before the page.
         tool: The tool that returns the next page.
@@ -107,7 +107,7 @@ def page_of(
 
 
 def location_of(node: Node, start: int, stop: int) -> Entry:
-    """Return the place of a part of a document: document, title, headings, span, line, pages.
+    """Return the place of a document part: document, title, headings, span, line, pages.
 
     Args:
         node: The document, or a node that contains the part.
@@ -131,12 +131,14 @@ def location_of(node: Node, start: int, stop: int) -> Entry:
 
 
 QUOTED = "| "
-"""The prefix of each line of a document's text. No other line has this prefix, so that no text can
-imitate a heading or a remark."""
+"""The prefix of each line of a document's text.
+
+Other lines never have this prefix, so that no text can imitate a heading or a remark.
+"""
 
 
 def quoted(text: str) -> str:
-    """Return a document's text with a marker before each line.
+    """Return a document's text with the prefix before each line.
 
     Example:
         >>> print(quoted("Tea notes.\\n\\nbank.txt [0:60]"))
@@ -170,11 +172,11 @@ def heading_line(entry: Entry) -> str:
 Interval = tuple[int, int]
 
 GAP = 3
-"""The maximum number of characters between two joined spans."""
+"""The maximum number of characters between two spans that are joined."""
 
 
 def span_of(node: Node) -> Interval | None:
-    """Return the span of a node in its document, in characters. None for generated nodes."""
+    """Return the character span of a node in its document, or None for generated nodes."""
     if node.group == "ROOT":
         return 0, len(node.text)
     if node.start is None or node.end is None:
@@ -183,7 +185,7 @@ def span_of(node: Node) -> Interval | None:
 
 
 def joined(spans: Sequence[Interval], gap: int) -> list[Interval]:
-    """Return spans in order; spans that overlap or are at most ``gap`` apart are joined."""
+    """Return spans in order. Spans that overlap or are at most ``gap`` apart are joined."""
     result: list[Interval] = []
     for start, stop in sorted(spans):
         if result and start - result[-1][1] <= gap:

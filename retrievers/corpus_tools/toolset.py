@@ -26,8 +26,8 @@ class CorpusTool:
 
     Attributes:
         name: The name.
-        description: The purpose of the tool and the case for its use.
-        parameters: The arguments, as a JSON schema.
+        description: What the tool does, and when to use it.
+        parameters: The arguments as a JSON schema.
         call: A function of the view, the budget and the arguments.
     """
 
@@ -125,20 +125,19 @@ class CorpusTools:
     """Six tools with which an agent reads a graph: ``search``, ``related``, ``grep``,
     ``outline``, ``read`` and ``cite``.
 
-    The agent searches small nodes, reads their surroundings and looks up exact text, which finds
-    more with fewer tokens than a fixed retrieval ("A-RAG", 2026). Every result has its document
-    and its exact span in characters: ``text[start:end]``. A call keeps to its token budget, except
-    for a long first entry and the last line, which reports omitted entries and the call that
-    returns them. The order is deterministic.
+    The agent searches small nodes, reads their surroundings and looks up exact text. This finds
+    more with fewer tokens than a fixed retrieval ("A-RAG", 2026). Every result names its document
+    and its exact character span: ``text[start:end]``. A call keeps to its token budget, except for
+    a long first entry and for the last line, which reports omitted entries and the call that
+    returns them. The order of results is deterministic.
 
     Args:
         graph: The node graph.
-        retriever: The default of ``search``; it returns nodes of ``target``. Its restriction
-            (``restrict``) applies to all tools. None means ``as_retriever(graph)``.
-        target: The group of passages. None means the default retriever's.
-        filters: Conditions on the metadata of documents. Other documents are invisible to all
-            tools.
-        max_tokens: The budget of a call.
+        retriever: The retriever of ``search``, which must return nodes of ``target``. Its
+            restriction (``restrict``) applies to all tools. Defaults to ``as_retriever(graph)``.
+        target: The group of passages. If None, the default retriever's group.
+        filters: Conditions on the metadata of documents. The tools do not see any other documents.
+        max_tokens: The token budget of a call.
 
     Raises:
         TypeError: If ``graph`` is not a graph.
@@ -197,8 +196,8 @@ class CorpusTools:
 
         Args:
             name: The tool.
-            arguments: The arguments by name, from the model.
-            max_tokens: The budget of this call. None means the toolset's.
+            arguments: The model's arguments by name.
+            max_tokens: The token budget of this call. If None, the toolset's budget.
 
         Returns:
             The text for the model and the entries as data.
@@ -218,10 +217,10 @@ class CorpusTools:
 def check_arguments(tool: CorpusTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the checked arguments of a call, with defaults.
 
-    Numbers in texts are converted. Null is a missing argument.
+    Numbers in texts are converted. Null counts as a missing argument.
 
     Raises:
-        ToolError: If an argument is missing, unknown or has another type.
+        ToolError: If an argument is missing, unknown or has the wrong type.
     """
     if not isinstance(arguments, Mapping):
         raise ToolError(f"the arguments of {tool.name} must be an object, got {arguments!r:.80}")

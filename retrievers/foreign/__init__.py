@@ -1,1 +1,1 @@
-"""Adapters from retrievers of other frameworks, recognized by duck typing, to this package."""
+"""Adapters that make retrievers of other frameworks usable here. They rely on duck typing."""

@@ -1,4 +1,4 @@
-"""Search with a function or a retriever of another framework, recognized by duck typing."""
+"""Search with functions or retrievers of other frameworks, recognized by duck typing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_READ = 10_000
 """Maximum number of results that are read to check conditions."""
 
 Request = Callable[[str, int | None, Filters | None], Do[Any]]
-"""Returns the call of a source. A number None is the source's own number of results."""
+"""A function that returns the call of a source. None means the source's own number of results."""
 
 
 def as_retriever(
@@ -41,42 +41,44 @@ def as_retriever(
     phrases: Phrases | None = None,
     weights: Mapping[str, float] | None = None,
 ) -> RetrieverProtocol:
-    """Convert a retriever of any framework to a retriever of this package.
+    """Convert a retriever of any framework into a retriever of this package.
 
     Every class with an inner retriever calls this function and accepts:
 
-    - a retriever of this package, or an adapter around such a retriever: the retriever itself. A
-      subclass of an adapter that replaces the search is called as a retriever of its framework;
+    - a retriever of this package, or an adapter around such a retriever, which yields the retriever
+      itself (an adapter subclass that replaces the search is called like any retriever of its
+      framework);
     - a LangChain retriever;
     - a LlamaIndex retriever;
     - a function from a query to texts, mappings with a ``text``, documents, pairs of a document
       and a score, or an answer; a parameter ``k`` or ``top_k`` receives the number of results, and
-      a parameter ``filters`` receives the conditions, which the function has to apply;
-    - a ``NodeGraph``: a ``DefaultRetriever``;
-    - a ``QueryEngine``: the answer is the only result, with the evidence of its sources.
+      a parameter ``filters`` receives the conditions, which the function must apply;
+    - a ``NodeGraph``, which yields a ``DefaultRetriever``;
+    - a ``QueryEngine``, whose answer is the only result, with its sources as evidence.
 
     Wrap anything else (a vector store, a chain, a tool, a query engine) in a function. No
     framework is imported. The score of a foreign result is its own score, the field
-    ``relevance_score`` of its metadata, or the reciprocal rank. If the source takes no number of
-    results, its first ``top_k`` results are returned, and conditions of a call raise ValueError.
+    ``relevance_score`` of its metadata, or the reciprocal rank. If the number of the source's
+    results cannot be set, its first ``top_k`` results are returned, and conditions of a call raise
+    ValueError.
 
     Args:
         source: The retriever.
-        what: The description of the source in errors.
-        name: The name of a foreign retriever in evidence and traces. Defaults to its own name or
-            the name of its class.
+        what: The description of the source in error messages.
+        name: The name of a foreign retriever in evidence and traces. Defaults to the retriever's
+            own name or its class name.
         min_score: The minimum score.
         max_tokens: The maximum number of tokens of all results together, unless a call has a
-            budget. A graph then returns windows: runs of whole sentences.
-        phrases: ``"first"`` or ``"required"``: how the default search of a graph treats results
-            with the phrases in quotation marks of a query.
-        weights: The weights of words and vectors in the default search of a graph, see
+            budget. A graph then returns windows, which are runs of whole sentences.
+        phrases: How the default search of a graph treats results that contain the query's quoted
+            phrases: ``"first"`` or ``"required"``.
+        weights: The weights of words and vectors in the default search of a graph. See
             ``DefaultRetriever``.
 
     Raises:
         TypeError: If the source has none of these types.
-        ValueError: If an option is out of range, or the source has no default search and
-            ``phrases`` or ``weights`` is given.
+        ValueError: If an option is out of range, or ``phrases`` or ``weights`` is given for a
+            source without a default search.
 
     Example:
         >>> texts = {"Tea": 0.5, "Tee": 0.25}
@@ -97,13 +99,13 @@ def as_retriever(
 
 def _converted(source: Any, what: str, name: str | None) -> RetrieverProtocol:
     """Convert a retriever. See ``as_retriever``."""
-    # A Runnable may forward attributes of its inner object, so the class is asked.
+    # A Runnable may forward attributes of its inner object, so the class is checked.
     is_adapter = hasattr(type(source), NATIVE)
     if is_adapter and not _replaces_search(type(source)):
         native: RetrieverProtocol = getattr(source, NATIVE)
         return native
     if isinstance(source, NodeGraph):
-        from .. import DefaultRetriever  # a lazy name, to avoid an import cycle
+        from .. import DefaultRetriever  # imported lazily to avoid an import cycle
 
         return DefaultRetriever(source)
     if not inspect.isclass(source):
@@ -155,11 +157,11 @@ _SEARCHES = frozenset(
         "_aretrieve",
     }
 )
-"""The methods of retrievers of frameworks that a subclass may replace, to remove results."""
+"""The methods of framework retrievers that a subclass may replace in order to remove results."""
 
 
 def _replaces_search(cls: type) -> bool:
-    """Return whether a subclass of an adapter class replaces a method of the search."""
+    """Return whether a subclass of an adapter replaces a search method."""
     for base in cls.__mro__:
         if NATIVE in vars(base):
             return False
@@ -171,26 +173,27 @@ def _replaces_search(cls: type) -> bool:
 class ForeignRetriever(BaseRetriever):
     """A retriever around a function or a retriever of another framework.
 
-    ``as_retriever`` creates it. Results are nodes outside of any graph, with the document's text,
-    metadata and id. A missing id is derived from text and metadata. The score is the foreign score,
-    the field ``relevance_score`` of the metadata, or the reciprocal rank (1, 1/2, 1/3); the
-    evidence names the kind. An answer is one result.
+    ``as_retriever`` creates such retrievers. Results are nodes outside of any graph, with the
+    document's text, metadata and id. A missing id is derived from the text and the metadata. The
+    score is the foreign score, the field ``relevance_score`` of the metadata, or the reciprocal
+    rank (1, 1/2, 1/3). The evidence names the kind of score. An answer is one result.
 
-    If the source takes no number of results, the first ``top_k`` results are returned, even if they
-    are too few. Conditions of a call are checked on the results, and more results are requested as
-    needed. A source without a number of results rejects conditions.
+    If the number of the source's results cannot be set, the first ``top_k`` results are returned,
+    even if there are fewer. Conditions of a call are checked on the results, and more results are
+    requested as needed. If the number of results cannot be set, conditions are rejected.
 
     Args:
         source: The function or retriever.
         source_name: The name in evidence and traces.
-        request: A function from a query, a number of results and conditions to the call.
+        request: A function from a query, a number of results and conditions to the call of the
+            source.
         takes_top_k: Whether the number of results can be set.
         applies_filters: Whether the source applies the conditions of a call.
         is_free: Whether repeated queries call no language model.
 
     Raises:
-        ValueError: In a retrieval, if conditions are not supported.
-        TypeError: In a retrieval, if the source returns neither documents nor an answer.
+        ValueError: During retrieval, if conditions are not supported.
+        TypeError: During retrieval, if the source returns neither documents nor an answer.
     """
 
     name = "search"
@@ -226,7 +229,7 @@ class ForeignRetriever(BaseRetriever):
         return f"ForeignRetriever({self.source_name!r})"
 
     def retrieve_sources(self, query: str, top_k: int | None = None) -> tuple[str | None, Results]:
-        """Return the answer with its sources. Without an answer, return None and the results.
+        """Return the answer with its sources, or None with the results if there is no answer.
 
         Args:
             query: The query.
@@ -296,7 +299,7 @@ def _of_function(name: str, call: Callable[..., Any]) -> ForeignRetriever:
     """Return a retriever around a function.
 
     A parameter ``top_k`` or ``k`` receives the number of results. A parameter ``filters`` receives
-    the conditions, which the function has to apply.
+    the conditions, which the function must apply.
     """
     parameters = parameters_of(call)
     number = _first_of(("top_k", "k"), parameters)
@@ -323,10 +326,10 @@ def _first_of(names: Sequence[str], allowed: Container[str]) -> str | None:
 
 
 def _of_langchain(name: str, source: Any, inner: Any) -> ForeignRetriever:
-    """Return a retriever around a retriever of LangChain, or around a Runnable around it.
+    """Return a retriever around a LangChain retriever, which may be inside a Runnable.
 
-    The number of results is a keyword of the call, a search option of the vector store, or a field
-    of a copy.
+    The number of results is passed as a keyword, as a search option of the vector store, or as a
+    field of a copy.
     """
     method = inner.__class__._get_relevant_documents
     parameters = [*parameters_of(method)]
@@ -358,14 +361,14 @@ def _call_langchain(
 
 
 def _bound_retriever(source: Any) -> Any | None:
-    """Return the LangChain retriever in a Runnable, or None for another object."""
+    """Return the LangChain retriever in a Runnable, or None for any other object."""
     while "bound" in getattr(type(source), "model_fields", {}):
         source = source.bound
     return source if hasattr(type(source), "_get_relevant_documents") else None
 
 
 def _of_llama_index(name: str, source: Any) -> ForeignRetriever:
-    """Return a retriever around a retriever of LlamaIndex. The number is set on a copy."""
+    """Return a retriever around a LlamaIndex retriever. The number of results is set on a copy."""
     fields = ("similarity_top_k", "_similarity_top_k")
     number = next((field for field in fields if hasattr(source, field)), None)
     request = partial(_call_llama_index, source, number)
@@ -385,7 +388,7 @@ def _call_llama_index(
 
 
 def check_in_graph(retriever: object, owner: str) -> None:
-    """Check that some results of a retriever belong to a graph, for an owner that needs relatives.
+    """Check that some results of a retriever belong to a graph, for callers that need relatives.
 
     Raises:
         TypeError: If all results come from foreign retrievers.

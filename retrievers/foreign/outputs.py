@@ -1,4 +1,4 @@
-"""Convert the outputs of foreign retrievers and functions to results."""
+"""Convert the outputs of foreign retrievers and functions into results."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ..results import Evidence, ScoredNode
 class ForeignNode(Node):
     """A document of another framework as a node outside of any graph.
 
-    It has text, metadata and id for rerankers, fusions, strategies and citations. It has no parent,
-    no children and no neighbors.
+    It has a text, metadata and an id for rerankers, fusions, strategies and citations. It has no
+    parent, children or neighbors.
 
     Attributes:
-        original: The document or node of the framework, which the adapters return. None means a
+        original: The document or node of the framework, which the adapters return. None for a plain
             text.
         sources: The sources of an answer.
     """
@@ -35,7 +35,7 @@ class ForeignNode(Node):
 
 
 SCORE_KEY = "relevance_score"
-"""The metadata field of documents with a score."""
+"""The metadata field that contains a document's score."""
 
 TEXT_KEYS = ("text", "page_content", "content")
 """Keys of the text in a mapping from a function."""
@@ -59,23 +59,23 @@ BY_RANK = ", by rank"
 
 
 def read_output(output: Any, name: str, query: str) -> list[ScoredNode]:
-    """Convert the output of a foreign retriever or a function to results.
+    """Convert the output of a foreign retriever or a function into results.
 
     Documents keep their order. Duplicates are dropped. Scores are used if all documents have a
     score and the scores are descending. Otherwise, as for distances, the score is the reciprocal
     rank (1, 1/2, 1/3), and the evidence's ``similarity`` ends with ``", by rank"``. An answer is
-    one result, with its sources as further evidence. An empty answer is no result.
+    one result, with its sources as further evidence. An empty answer gives no result.
 
     Args:
-        output: A list of documents of LangChain, nodes of LlamaIndex, texts, or mappings with a
-            ``text`` (optional: ``id``, ``document_id``, ``start``, ``end``, ``metadata``,
-            ``score``), or pairs of one of these and a score. Or an answer: a text, a response, a
-            message, or a mapping with an answer.
+        output: A list or an answer. The list contains LangChain documents, LlamaIndex nodes, texts,
+            mappings with a ``text`` (optional: ``id``, ``document_id``, ``start``, ``end``,
+            ``metadata``, ``score``), or pairs of one of these and a score. The answer is a text, a
+            response, a message, or a mapping with an answer.
         name: The retriever's name in evidence.
         query: The query.
 
     Raises:
-        TypeError: If the output has another type.
+        TypeError: If the output has any other type.
 
     Example:
         >>> from types import SimpleNamespace
@@ -102,7 +102,7 @@ def read_output(output: Any, name: str, query: str) -> list[ScoredNode]:
 
 
 def read_sources(output: Any, name: str, query: str) -> tuple[str | None, list[ScoredNode]]:
-    """Return an answer and its sources. For an output without an answer, the answer is None.
+    """Return an answer and its sources. If the output has no answer, the answer is None.
 
     See ``read_output`` for the arguments.
     """
@@ -133,11 +133,11 @@ def read_answer(
 
     Args:
         output: An answer: a text, a response, a message, or a mapping with an answer.
-        documents: Replaces the documents of the output: nodes, results, texts or documents,
-            including documents of LangChain or LlamaIndex.
+        documents: The documents that replace those of the output: nodes, results, texts or
+            documents, including documents of LangChain or LlamaIndex.
 
     Raises:
-        TypeError: If the output is not an answer, or a document has another type.
+        TypeError: If the output is not an answer, or a document has any other type.
     """
     if (answer := _answer(output)) is None:
         raise TypeError(
@@ -159,7 +159,7 @@ def is_answer(result: ScoredNode) -> bool:
 
 
 def _answer(output: Any) -> tuple[str, Sequence[Any]] | None:
-    """Return an answer's text and sources. None means that the output is not an answer."""
+    """Return an answer's text and sources, or None if the output is not an answer."""
     if output is None or isinstance(output, str):
         return output or "", ()
     if isinstance(output, Mapping):
@@ -214,12 +214,12 @@ def _item(item: Any, name: str) -> tuple[Node, float | None, tuple[Evidence, ...
 
 
 def _to_node(item: Any) -> Node | None:
-    """Convert a document of any kind to a node.
+    """Convert a document of any kind into a node.
 
     A node is returned unchanged. None means no document.
 
-    The id is the document's id. A missing id is derived from text and metadata, so that it is
-    stable across retrievals. The score in the metadata depends on the query and is ignored.
+    The id is the document's id. A missing id is derived from the text and the metadata, so that it
+    is stable across retrievals. The score in the metadata depends on the query and is ignored.
     """
     if isinstance(item, Node):
         return item
@@ -255,7 +255,7 @@ def _to_node(item: Any) -> Node | None:
 
 
 def _text_node(text: str, metadata: Mapping[str, Any], **fields: Any) -> ForeignNode:
-    """Return a text as a node. A missing id is derived from text and metadata."""
+    """Return a text as a node. A missing id is derived from the text and the metadata."""
     fixed = {key: value for key, value in metadata.items() if key != SCORE_KEY}
     identity = fields.pop("id", None) or Document(text, fixed).id
     return ForeignNode(text, metadata, id=identity, **fields)

@@ -1,1 +1,1 @@
-"""What a retriever does, written once: plans of effects, run in threads, loops or as streams."""
+"""Plans of effects: code that is written once, and runs in threads, event loops or as streams."""

@@ -1,4 +1,4 @@
-"""The calls that strategies share: ask a model, query a retriever."""
+"""The calls that strategies share: asking a model and querying a retriever."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ async def ask(
     Args:
         llm: The model.
         prompt: The prompt.
-        schema: JSON schema of the answer, for models with schemas. The answer is JSON text. None:
-            any text.
+        schema: JSON schema of the answer, for models that support schemas. The answer is then JSON
+            text. If None, the answer may be any text.
         timeout: Maximum seconds for the answer. If None, the model's client decides.
         streamed: Whether the answer is part of a stream.
 
@@ -94,8 +94,8 @@ async def find_all(
 ) -> list[Results]:
     """Return a retriever's results for each query.
 
-    If the retriever has a ``batch``, one call has all queries, which are embedded together.
-    Otherwise each query is one call, in parallel.
+    If the retriever has a method ``batch``, one call passes all queries, which are embedded
+    together. Otherwise there is one call per query, in parallel.
 
     Args:
         retriever: The retriever.
@@ -107,7 +107,7 @@ async def find_all(
         The results of each query, in the order of the queries.
 
     Raises:
-        ValueError: If a restriction applies and the retriever takes no filters.
+        ValueError: If a restriction applies but the retriever accepts no filters.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -157,7 +157,7 @@ async def find_one(
 Select = Callable[
     [Sequence[str], Sequence[Results]], Coroutine[Any, Any, Sequence[tuple[Results, bool]]]
 ]
-"""Selects from the candidates of queries. Returns results, and whether to fetch more."""
+"""A function that selects from candidates. It returns results, and whether to fetch more."""
 
 
 async def fetch_until_full(
@@ -169,16 +169,16 @@ async def fetch_until_full(
     max_fetch_k: int,
     filters: Filters | None,
 ) -> list[Results]:
-    """Select from candidates, and fetch more candidates as long as results are missing.
+    """Select from candidates, and fetch more candidates while there are too few results.
 
-    The results of a query come from its last search. A retriever that returns fewer candidates
-    than requested has no more.
+    The results of a query come from its last search. A retriever that returns fewer candidates than
+    requested has no further candidates.
 
     Args:
-        retriever: Retrieves the candidates.
+        retriever: The retriever of the candidates.
         queries: The queries. Queries with enough results are not searched again.
-        select: Selects the results of each query.
-        fetch_k: Number of candidates of the first search.
+        select: The function that selects the results of each query.
+        fetch_k: Number of candidates in the first search.
         max_fetch_k: Maximum number of candidates.
         filters: Conditions for the candidates.
     """

@@ -1,4 +1,4 @@
-"""Limits of a strategy's model calls and seconds."""
+"""Limits on a strategy's model calls and time."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ clock: Callable[[], float] = time.monotonic
 
 
 class LimitExceededError(ModelError):
-    """A strategy needs more model calls or seconds than its limits allow."""
+    """An error: a strategy needs more model calls or seconds than its limits allow."""
 
 
 class CallLimits:
-    """Limits on the number of model calls and on the time of a strategy.
+    """Limits on the number of a strategy's model calls and on its time.
 
     A call that exceeds a limit raises ``LimitExceededError`` in the strategy, which may catch it.
     The code that set the limits therefore checks ``exceeded``.
@@ -35,8 +35,8 @@ class CallLimits:
 
     Attributes:
         calls: Number of model calls so far.
-        usage: The calls and tokens of the model so far.
-        exceeded: The first exceeded limit. If None, all limits are met.
+        usage: The number of model calls and their tokens so far.
+        exceeded: The first exceeded limit. None if no limit was exceeded.
     """
 
     def __init__(self, max_calls: int | None = None, total_timeout: float | None = None) -> None:
@@ -51,7 +51,8 @@ class CallLimits:
     async def enforce(self, function: Callable[..., Coroutine[Any, Any, T]], *args: Any) -> T:
         """Run ``function(*args)``, a strategy, within the limits.
 
-        Calls of models count. Calls of models and searches end with the time; work completes.
+        Model calls are counted. Model calls and searches end when the time is over, but work is
+        completed.
 
         Raises:
             LimitExceededError: If a limit was exceeded and the strategy did not catch the error.

@@ -34,7 +34,7 @@ T = TypeVar("T")
 Y = TypeVar("Y")
 
 Kind = Literal["model", "search", "work"]
-"""Limits count calls of models, and end calls of models and searches; work always completes."""
+"""Limits count model calls, and end model calls and searches. Work is always completed."""
 
 Part: TypeAlias = Callable[[], Coroutine[Any, Any, T]]
 """A function that returns the coroutine of a strategy."""
@@ -50,11 +50,12 @@ class Do(Generic[T]):
     Attributes:
         call: A function without arguments.
         acall: The async version of ``call``. If None, an event loop runs ``call`` in a thread.
-        kind: ``"model"``, ``"search"`` or ``"work"``. Limits on calls count only models. Limits on
-            time end models and searches, never work.
-        timeout: Maximum seconds. A call in a thread is not interrupted, but abandoned. None means
-            no limit.
-        stream: Optional. Returns the texts of the answer; their concatenation is the result.
+        kind: ``"model"``, ``"search"`` or ``"work"``. Call limits count only model calls. Time
+            limits end model calls and searches, but never work.
+        timeout: Maximum seconds. A call in a thread is abandoned, not interrupted. None means no
+            limit.
+        stream: An optional function that returns the texts of the answer. Their concatenation is
+            the result.
         astream: The async version of ``stream``.
 
     Raises:
@@ -120,13 +121,14 @@ def _joined(texts: Sequence[str]) -> ModelText:
 class All(Generic[T]):
     """Several strategies that run in parallel, in threads or tasks.
 
-    The result is a list of their results, in order. A part that fails has its exception in the
-    list, unless ``fail_fast`` is set.
+    The result is a list of their results, in order. If a part fails, the list contains its
+    exception, unless ``fail_fast`` is set.
 
     Attributes:
         parts: Functions that return a coroutine.
-        fail_fast: Raise the first error. Tasks are canceled; threads complete the current part.
-        max_parallel: Maximum number of parallel threads or tasks; ``limit_concurrency`` lowers it.
+        fail_fast: Whether to raise the first error. Tasks are then canceled, and threads complete
+            their current part.
+        max_parallel: Maximum number of parallel threads or tasks. ``limit_concurrency`` lowers it.
 
     Example:
         >>> from functools import partial
@@ -171,12 +173,12 @@ class All(Generic[T]):
 async def gather_each(
     function: Callable[..., Coroutine[Any, Any, T]], items: Iterable[Any], *args: Any
 ) -> list[T]:
-    """Run ``function(item, *args)`` for each item in parallel, see ``gather``."""
+    """Run ``function(item, *args)`` for each item in parallel. See ``gather``."""
     return await gather([partial(function, item, *args) for item in items])
 
 
 async def work(call: Callable[..., T], *args: Any) -> T:
-    """Return the result of a call that no limit ends. An event loop runs the call in a thread."""
+    """Return the result of a call that limits do not end. An event loop runs it in a thread."""
     return await Do(partial(call, *args), kind="work")
 
 
@@ -193,7 +195,7 @@ def run(function: Callable[..., Coroutine[Any, Any, T]], *args: Any) -> T:
     """Run a strategy in this thread, without an event loop, and return its result.
 
     Args:
-        function: Returns the coroutine.
+        function: A function that returns the coroutine.
         *args: The arguments of the function.
 
     Raises:
@@ -209,7 +211,7 @@ def run(function: Callable[..., Coroutine[Any, Any, T]], *args: Any) -> T:
         >>> run(lengths)
         [3, 6]
     """
-    # A copy of the context: a span that the strategy starts never becomes the caller's.
+    # The context is copied, so that a span of the strategy never becomes the caller's span.
     driver = drive(function, _without_stream, *args)
     try:
         contextvars.copy_context().run(driver.send, None)
@@ -230,12 +232,13 @@ def stream(
     """Run a strategy. Yield the text of its streamed calls, and return its result.
 
     Args:
-        function: Returns the coroutine.
-        emit: Called with each text; returns the part to yield. If None, nothing is streamed.
+        function: A function that returns the coroutine.
+        emit: A function that is called with each text and returns the part to yield. If None,
+            nothing is streamed.
         *args: The arguments of the function.
     """
 
-    # A copy of the context: a span that the strategy starts never becomes the caller's.
+    # The context is copied, so that a span of the strategy never becomes the caller's span.
     context = contextvars.copy_context()
     driver = drive(function, lambda effect: effect.run(emit), *args)
     try:
@@ -257,9 +260,9 @@ async def arun(
     """Run a strategy in an event loop and return its result.
 
     Args:
-        function: Returns the coroutine.
+        function: A function that returns the coroutine.
         *args: The arguments of the function.
-        on_text: Called with the texts of streamed calls.
+        on_text: A function that is called with the texts of streamed calls.
     """
     return await intercept(function, lambda effect: effect.arun(on_text).__await__(), *args)
 
@@ -299,8 +302,8 @@ def drive(
     strategy.
 
     Args:
-        function: Returns the coroutine.
-        hook: Handles an effect. Returns the result for the strategy.
+        function: A function that returns the coroutine.
+        hook: A function that handles an effect and returns the result for the strategy.
         *args: The arguments of the function.
     """
     strategy = function(*args)

@@ -1,4 +1,4 @@
-"""Prompts in Chinese and English, and parsed answers of models."""
+"""Prompts in Chinese and English, and parsed model answers."""
 
 from __future__ import annotations
 
@@ -78,20 +78,20 @@ class Prompt:
         return self.en
 
     def fill(self, language: Language, **values: object) -> str:
-        """Return the prompt in a language with filled placeholders."""
+        """Return the prompt in a language with its placeholders filled."""
         return fill_template(self.of(language), **values)
 
     def replaced(self, replacement: PromptReplacement | None) -> Prompt:
-        """Return the prompt with other texts.
+        """Return the prompt with its texts replaced.
 
         Args:
             replacement: A text or a prompt template of LangChain or LlamaIndex for both languages,
                 a mapping from ``"zh"`` and ``"en"`` to these, or a ``Prompt``. None means no
-                change. Placeholders of the frameworks are converted (``{question}`` to ``{query}``,
+                change. The frameworks' placeholders are converted (``{question}`` to ``{query}``,
                 ``{context}`` to ``{passages}``), and messages stay messages for chat models.
 
         Raises:
-            TypeError: If the replacement has another type.
+            TypeError: If the replacement has any other type.
             ValueError: If a language is unknown, or a placeholder is missing or unknown.
         """
         if replacement is None:
@@ -110,13 +110,13 @@ class Prompt:
 PromptText: TypeAlias = str | PromptTemplate
 
 PromptReplacement: TypeAlias = PromptText | Mapping[Language, PromptText] | Prompt
-"""A text for both languages, texts by language, or a prompt; see ``Prompt.replaced``."""
+"""A text for both languages, texts by language, or a prompt. See ``Prompt.replaced``."""
 
 
 def replace_prompts(
     prompts: Mapping[str, Prompt], replacements: Mapping[str, PromptReplacement]
 ) -> dict[str, Prompt]:
-    """Return prompts by name, with replacements.
+    """Return prompts by name after replacements.
 
     Raises:
         TypeError: If the replacements are not a mapping, or a replacement is not a prompt.
@@ -148,7 +148,7 @@ class PromptMixin:
     calls_model: ClassVar[bool] = True
 
     prompt_owner: ClassVar[str | None] = None
-    """The attribute with an object whose prompts are included."""
+    """The name of an attribute with an object whose prompts are included."""
 
     _prompts: Mapping[str, Prompt] = MappingProxyType({})
 
@@ -159,7 +159,7 @@ class PromptMixin:
         return MappingProxyType({**(owner.prompts if owner else {}), **self._prompts})
 
     def with_prompts(self, replacements: Mapping[str, PromptReplacement]) -> Self:
-        """Return a copy with other prompts.
+        """Return a copy with replaced prompts.
 
         Args:
             replacements: The arguments of ``Prompt.replaced`` by name.
@@ -194,16 +194,17 @@ async def ask_and_parse(
     retries: int = 1,
     timeout: float | None = None,
 ) -> T:
-    """Return the parsed answer of a model.
+    """Return a model's parsed answer.
 
     Args:
         llm: The model.
         prompt: The prompt. It describes the format of the answer, even with a schema.
-        parse: Parses an answer in JSON or free text. Raises ValueError for useless answers.
+        parse: A function that parses an answer in JSON or free text. It raises ValueError for
+            useless answers.
         language: The language of the prompt.
-        schema: JSON schema of the answer, for models with schemas.
-        retries: The number of repeated calls, without the schema, after useless answers. The
-            prompt then contains the error.
+        schema: JSON schema of the answer, for models that support schemas.
+        retries: The number of repeated calls after useless answers. They have no schema, and their
+            prompt contains the error.
         timeout: Seconds per call.
 
     Raises:
@@ -224,7 +225,8 @@ async def ask_and_parse(
             why = str(error)
             retries -= 1
         except ModelError as error:
-            # Another call would take as long. A model that fails with a schema may answer without.
+            # Another call would take just as long. A model that fails with a schema may answer
+            # without it.
             if json_schema is None or isinstance(error, ModelTimeoutError):
                 raise
         json_schema = None  # the next answer is free text
@@ -235,7 +237,7 @@ async def ask_and_parse(
 
 
 def strip_prompt(answer: str, prompt: str) -> str:
-    """Return an answer without a repeated prompt at its start.
+    """Return an answer without the prompt, if the answer starts by repeating it.
 
     Example:
         >>> strip_prompt("Question: Why? Answer: So it is.", "Question: Why? Answer:")

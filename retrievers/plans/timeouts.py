@@ -13,14 +13,14 @@ T = TypeVar("T")
 
 
 class TimeLimitError(TimeoutError):
-    """A call took longer than its time limit. Timeouts of the call itself are other errors."""
+    """An error: a call took longer than its limit. Timeouts of the call itself are other errors."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"the call did not answer within {seconds:g} s")
 
 
 def run_with_timeout(function: Callable[[], T], seconds: float | None) -> T:
-    """Call a function; with a limit, in a thread that is abandoned after the limit.
+    """Call a function. If there is a limit, the call runs in a thread that is abandoned after it.
 
     Raises:
         TimeLimitError: If the call takes longer.
@@ -43,10 +43,10 @@ async def arun_with_timeout(
     """
     if seconds is None:
         return await function()
-    import asyncio  # takes longer to import than a search
+    import asyncio  # importing this takes longer than a search
 
     task = asyncio.ensure_future(function())
-    try:  # unlike ``wait_for``, this tells a timeout of the call from the limit
+    try:  # unlike ``wait_for``, this distinguishes the limit from a timeout of the call
         await asyncio.wait([task], timeout=seconds)
         if not task.done():
             raise TimeLimitError(late or seconds)
@@ -62,15 +62,15 @@ def stream_with_timeout(
 ) -> Generator[T, None, None]:
     """Yield the items of an iterator, with a limit for all of them.
 
-    With a limit, a thread reads the iterator. After the limit the thread is abandoned, and ends
-    with the next item. Items that arrived in time are yielded later as well.
+    With a limit, a thread reads the iterator. After the limit, the thread is abandoned, and ends
+    with the next item. Items that arrived in time are still yielded.
 
     Args:
-        function: Returns the iterator.
+        function: A function that returns the iterator.
         seconds: Limit for all items together. None means no limit.
 
     Raises:
-        TimeLimitError: If it takes longer.
+        TimeLimitError: If the iterator takes longer.
     """
     if seconds is None:
         yield from function()
@@ -84,7 +84,7 @@ def stream_with_timeout(
         try:
             for item in function():
                 if stopped.is_set() or time.monotonic() >= end:
-                    return  # a generator is closed with its last reference
+                    return  # a generator is closed when its last reference is gone
                 items.put(([item], None))
         except BaseException as raised:
             error = raised

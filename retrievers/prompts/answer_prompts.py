@@ -20,7 +20,7 @@ PASSAGE_PROMPTS: Mapping[AnswerMode, tuple[str, ...]] = MappingProxyType(
         "map_rerank": ("rank",),
     }
 )
-"""The prompts of each mode that have passages."""
+"""The names of each mode's prompts that contain passages."""
 
 _RULES_ZH = f"""\
 要求：

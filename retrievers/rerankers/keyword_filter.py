@@ -28,8 +28,8 @@ class KeywordFilter:
     Scores and order do not change. Keywords in Chinese, Japanese and other scripts without spaces
     match anywhere in the text. Other keywords match only whole words. Case and the word endings of
     the text's language are ignored: ``river`` matches ``Rivers``, but not ``driver``. The words of
-    a keyword must be adjacent in the text. A mixed keyword (``iPhone手机``) matches if all its parts
-    match.
+    a keyword must be adjacent in the text. A mixed keyword (``iPhone手机``) matches if all of its
+    parts match.
 
     Args:
         required: Keywords that a result must contain.

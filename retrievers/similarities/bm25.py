@@ -1,4 +1,4 @@
-"""The BM25 similarity: settings and formula."""
+"""The BM25 similarity with its settings and its formula."""
 
 from __future__ import annotations
 
@@ -24,23 +24,24 @@ _Weigh = Callable[[str, Callable[[str], int], int], Terms]
 
 DEFAULT_ANALYZER = TextAnalyzer()
 
-# The weight of a phrase, compared with all words of its query together.
+# The weight of a phrase relative to all words of its query together.
 _PHRASE_WEIGHT = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Bm25:
-    """A similarity by query terms: rare terms add more to the score, long nodes score lower.
+    """A similarity of query terms. Rare terms add more to the score, and long nodes score lower.
 
     Each term of the query adds ``idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * length /
     average_length))``. ``tf`` is its count in the node, and ``idf = log(1 + (N - n + 0.5) / (n +
     0.5))`` for a term in ``n`` of ``N`` nodes. Statistics cover the whole current group, over all
-    graphs of a search. Filters don't change the statistics.
+    graphs of a search. Filters do not change the statistics.
 
-    A phrase in quotation marks is a term as well: nodes with the phrase rank before all others.
+    A phrase in quotation marks is also a term. Nodes that contain the phrase rank before all
+    others.
 
     Args:
-        k1: The weight of repeated terms. If 0, repetitions don't count.
+        k1: The weight of repeated terms. If 0, repetitions do not count.
         b: The length normalization, from 0 (none) to 1 (full).
         analyzer: A callable from a text to terms, such as ``jieba.lcut``. Its optional method
             ``query`` analyzes queries. Defaults to ``TextAnalyzer()``.
@@ -78,7 +79,7 @@ class Bm25:
             )
 
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> TextIndex:
-        """Return the index of a group, shared by all settings with an equal analyzer.
+        """Return the index of a group, which all settings with the same analyzer share.
 
         Args:
             graph: The node graph.
@@ -93,7 +94,7 @@ class Bm25:
         return graph.reader.shared(name, lambda: TextIndex(graph, group, analyzer))
 
     def prepare(self, query: str, indexes: Sequence[TextIndex]) -> TermWeights:
-        """Analyze a query and weight its terms by the statistics of all indexes together."""
+        """Analyze a query, and weight its terms by the combined statistics of all indexes."""
         statistics = [index.statistics() for index in indexes]
         size = sum([batch.size for batch in statistics])
         length = sum([batch.total_length for batch in statistics])
@@ -140,10 +141,10 @@ def _weighted(
     missing = 0.0
     silent: set[str] = set()
     others: set[str] = set()
-    is_found = True  # whether the last whole word occurs; its parts follow
+    is_found = True  # whether the last whole word occurs; the parts of the word follow
     for term, occurrences in terms:
-        # In another language, a form may be a different and rarer word. Its weight is capped by
-        # the form in the index's main language.
+        # In another language, the same form may be a different and rarer word. Its weight is capped
+        # by that of the form in the index's main language.
         forms = _forms(term)
         first = 0
         for form in forms:
@@ -173,5 +174,5 @@ def _forms(term: str | tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _heaviest_first(weights: dict[str, float]) -> dict[str, float]:
-    """Sort weights, equal weights by their terms."""
+    """Sort terms by weight, and terms of equal weight by name."""
     return dict(sorted(weights.items(), key=lambda item: (-item[1], item[0])))

@@ -30,15 +30,15 @@ Vector = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Cosine:
-    """A similarity by the cosine of the embeddings of query and node, from -1 to 1.
+    """A similarity that is the cosine of the query's and the node's embeddings, from -1 to 1.
 
     It matches paraphrases, while ``Bm25`` matches exact words, names and numbers.
     ``FusionRetriever`` combines both. The graph requires an embedding model: ``NodeGraph(...,
     embed=model)``.
 
-    Every node has a cosine, so a search returns ``top_k`` nodes if so many meet the filters. Nodes
-    with a vector of zeros have no direction and are never returned. A ``min_score`` drops distant
-    nodes. Scores are rounded to six decimals.
+    Every node has a cosine, so a search returns ``top_k`` nodes if enough nodes meet the filters.
+    Nodes with a vector of zeros have no direction and are never returned. Use ``min_score`` to drop
+    distant nodes. Scores are rounded to six decimals.
 
     Args:
         name: The name in evidence.
@@ -60,7 +60,7 @@ class Cosine:
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> Index[Vector]:
         """Return the index of a group's embeddings for a key, shared by all retrievers.
 
-        A store with vector search (pgvector) provides the index.
+        If the store can search vectors (pgvector), it provides the index.
 
         Raises:
             LookupError: If the graph has no such embedding.
@@ -91,7 +91,7 @@ def _exact() -> Exact:
 
 SIMILARITIES: dict[str, Callable[[], Similarity]] = {
     "bm25": Bm25,
-    # One analysis serves all languages. The second name is an alias.
+    # The same analysis serves all languages, so the second name is an alias.
     "bm25_chinese": lambda: Bm25(name="bm25_chinese"),
     "cosine": Cosine,
     "exact": _exact,
@@ -129,15 +129,15 @@ def register_similarity(
 ) -> FunctionT | Callable[[FunctionT], FunctionT]:
     """Register a function as a similarity. Retrievers accept its name or the function.
 
-    It supports targets, filters, fusion and cut-offs like a built-in similarity. It is called
-    without the graph's lock, and again if a node that it has found changes during the search. Only
-    if this happens three times, the last call holds the lock.
+    The similarity supports targets, filters, fusion and minimum scores like a built-in one. The
+    function is called without the graph's lock. It is called again if a node that it found has
+    changed during the search. After three such changes, the last call holds the lock.
 
     Args:
-        function: Its first parameter is the query. Others are passed by name: ``node``, or in
-            batches ``nodes`` (a list), and for embeddings ``vector`` (dimension,) or ``vectors``
-            (nodes, dimension). It returns a number, or None if the node does not match. In batches,
-            it returns a number per node, or pairs of a node and a number.
+        function: A function whose first parameter is the query. Other arguments are passed by name:
+            ``node`` (or ``nodes``, a list, in batches), and for embeddings ``vector`` (dimension,)
+            or ``vectors`` (nodes, dimension). It returns a number, or None if the node does not
+            match. In batches, it returns a number per node, or pairs of a node and a number.
         mode: Whether queries are texts or vectors.
         batch: Whether the function takes all nodes in one call.
         higher_is_better: If False, the function returns distances, which are negated in results.
@@ -170,7 +170,7 @@ def register_similarity(
 
 
 def get_similarity(similarity: str | Similarity | None) -> Similarity:
-    """Return the similarity of a name. An object is returned unchanged. None means BM25.
+    """Return the similarity with a name. An object is returned unchanged. None means BM25.
 
     Example:
         >>> get_similarity("bm25").name
@@ -208,25 +208,24 @@ def get_similarity(similarity: str | Similarity | None) -> Similarity:
 MakeIndex = Callable[[NodeGraph, str, "str | None", Similarity], Index[Any]]
 """Creates an index from a graph, a group, the key of an embedding or None, and a similarity.
 
-It is called once for each graph, group, embedding and similarity. The index receives the
-unmodified query, a text or a vector. It may call ``similarity.prepare(query, [index])``. The
-optional method ``close`` of an index is called when the graph is closed.
-``graph.reader.index_file(name)`` is a path for its file. ``SyncedIndex`` is a base class with this
-behavior.
+It is called once for each graph, group, embedding and similarity. The index receives the unmodified
+query, which is a text or a vector. It may call ``similarity.prepare(query, [index])``. The optional
+method ``close`` of an index is called when the graph is closed. ``graph.reader.index_file(name)``
+returns a path for the index file. ``SyncedIndex`` is a base class with this behavior.
 """
 
 DEFAULT = "default"
 
 
 def with_index(similarity: Similarity, index: str | MakeIndex) -> Similarity:
-    """Return a similarity that opens another index.
+    """Return a similarity that opens the given index.
 
     Args:
         similarity: The similarity. The index ``"map"`` ignores it and looks up exact texts.
         index: ``"default"``, ``"map"``, or a callable that creates an index.
 
     Raises:
-        TypeError: If the index has another value.
+        TypeError: If the index has any other value.
     """
     if index == DEFAULT:
         return similarity
@@ -249,7 +248,7 @@ def has_other_index(similarity: Similarity) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Indexed:
-    """A similarity with another index."""
+    """A similarity with an index that replaces its own."""
 
     similarity: Similarity
     make: MakeIndex
@@ -289,9 +288,9 @@ class Unranked:
 
 @dataclass(frozen=True, eq=False)
 class CustomSimilarity:
-    """A similarity from a function, which scores one node or all nodes per call.
+    """A similarity that calls a function, which scores one node or all nodes per call.
 
-    Every query scores every node that meets the filters, which suits thousands of nodes.
+    Each query scores every node that meets the filters. This is fast enough for thousands of nodes.
 
     Args:
         function: See ``register_similarity``.
@@ -354,7 +353,7 @@ class CustomSimilarity:
         return scores
 
     def _score(self, score: Any, node: Node) -> float | None:
-        """Return the score of a node in results."""
+        """Return a node's score for results."""
         if score is None:
             return None
         if math.isnan(score):
@@ -366,7 +365,7 @@ class CustomSimilarity:
 
 
 def _aligned(scored: Any, nodes: Sequence[Node], name: str) -> list[Any]:
-    """Return one score per node, None for no match, from scores or from (node, score) pairs."""
+    """Convert scores or (node, score) pairs into one score per node, or None without a match."""
     rows = [*scored]
     if not rows:
         return [None] * len(nodes)
