@@ -1,4 +1,4 @@
-"""Types of arguments that take objects of several frameworks."""
+"""Types of arguments that accept objects from several frameworks."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Embeds(Protocol):
 EmbeddingModel: TypeAlias = (
     EmbedsDocuments | EmbedsBatches | Encodes | Embeds | Callable[[list[str]], Any]
 )
-"""An embedding model of any framework, or a function from texts to vectors."""
+"""An embedding model from any framework, or a function that returns the vectors of texts."""
 
 Embedding: TypeAlias = EmbeddingModel | Mapping[str, EmbeddingModel]
 """An embedding model, or several models by key."""
@@ -68,7 +68,7 @@ class Completes(Protocol):
 
 
 LanguageModel: TypeAlias = Invokes | Completes | Callable[..., Any]
-"""A language model of any framework, or a function from a prompt to its answer."""
+"""A language model from any framework, or a function that returns the answer to a prompt."""
 
 
 class SplitsText(Protocol):
@@ -86,7 +86,7 @@ class ParsesDocuments(Protocol):
 
 
 Splitter: TypeAlias = SplitsText | ParsesDocuments | Callable[..., Any]
-"""A splitter of any framework, or a transform: a function from a text or node to its parts."""
+"""A splitter from any framework, or a function that returns the parts of a text or node."""
 
 
 class Retrieves(Protocol):
@@ -99,4 +99,4 @@ class Retrieves(Protocol):
 AnyRetriever: TypeAlias = (
     RetrieverProtocol | Retrieves | Invokes | NodeGraph | QueryEngine | Callable[..., Any]
 )
-"""A retriever of any framework, a function, a graph or a query engine. See ``as_retriever``."""
+"""A retriever from any framework, a function, a graph or a query engine. See ``as_retriever``."""

@@ -17,8 +17,8 @@ def newer_files(sources: Iterable[Path], updated: float, *, is_copy: bool = Fals
     Args:
         sources: The folders and files of the index.
         updated: The time of the last update, in seconds since 1970.
-        is_copy: Whether index and files were copied together, as in an image of a container. Then
-            all files were moved, and only changes count.
+        is_copy: Whether the index and the files were copied together, as in a container image. If
+            so, all files were moved, and only changed contents count.
     """
     sources = [*sources]
     newer: set[Path] = set()
@@ -38,5 +38,5 @@ def _visible_files(source: Path) -> Iterator[tuple[str, os.stat_result]]:
         below[:] = [name for name in below if not name.startswith(".")]
         paths += [os.path.join(folder, name) for name in names]
     for path in paths:
-        with suppress(OSError):  # removed, or a broken link
+        with suppress(OSError):  # a removed file, or a broken link
             yield path, os.stat(path)

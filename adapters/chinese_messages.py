@@ -1,4 +1,4 @@
-"""Chinese forms of messages that the packages write in English, for users of a Chinese surface."""
+"""Chinese translations of the packages' English messages, for Chinese user interfaces."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class _Pattern(NamedTuple):
 def in_chinese(message: str, kind: str = "message") -> str:
     """Return a message in Chinese, or the message itself if it has no translation.
 
-    Names, paths and the errors of other packages stay as they are.
+    Names, paths and other packages' errors are not translated.
 
     Args:
         message: The message.
@@ -34,7 +34,7 @@ def in_chinese(message: str, kind: str = "message") -> str:
 
 
 def _translated(text: str, name: str) -> str:
-    """Translate a message, or the part of a message that a placeholder stands for."""
+    """Translate a message, or the part of a message that replaces a placeholder."""
     if name == "clauses" and "; " in text:
         return "；".join([_translated(clause, name) for clause in text.split("; ")])
     for pattern in _patterns().get(name, ()):
@@ -46,7 +46,7 @@ def _translated(text: str, name: str) -> str:
 
 @functools.cache
 def _patterns() -> dict[str, list[_Pattern]]:
-    """Return the patterns of messages, and of the parts that each placeholder stands for."""
+    """Return the patterns of messages, and the patterns of each placeholder's values."""
     path = Path(__file__).with_name("chinese_messages.json")
     forms: dict[str, dict[str, str]] = json.loads(path.read_text(encoding="utf-8"))
     return {
@@ -56,6 +56,6 @@ def _patterns() -> dict[str, list[_Pattern]]:
 
 
 def _expression(english: str) -> re.Pattern[str]:
-    """Return an expression in which each ``{name}`` matches a text."""
+    """Return a regular expression in which each ``{name}`` matches any text."""
     pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>.+?)", re.escape(english))
     return re.compile(pattern, re.DOTALL)

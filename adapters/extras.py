@@ -8,15 +8,15 @@ from contextlib import contextmanager
 
 @contextmanager
 def extra(name: str, module: str, *brought: str) -> Iterator[None]:
-    """Import a framework in the block. If it is missing, the error names the install command.
+    """Import a framework in the block. If it is missing, the error contains the install command.
 
     Errors of other imports are unchanged.
 
     Args:
         name: The extra of nodekin that installs the framework.
         module: The framework's module.
-        brought: Modules that are installed with the framework. A missing one counts as a missing
-            framework.
+        brought: Modules that are installed with the framework. If one is missing, the framework
+            counts as missing.
 
     Raises:
         ImportError: If the module is missing.

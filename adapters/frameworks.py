@@ -1,4 +1,4 @@
-"""Functions of both framework adapters: conversion of nodes and results, argument names."""
+"""Functions for both framework adapters that convert nodes and results and check arguments."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ R = TypeVar("R")
 
 
 def node_of(document: Document) -> Node:
-    """Return a node without a graph for a document, with its search text."""
+    """Return a node for a document that is not in a graph, with the document's search text."""
     search_text = document.search_text
     return Node(document.text, document.metadata, id=document.id, search_text=search_text)
 
@@ -28,10 +28,11 @@ def node_of(document: Document) -> Node:
 def evidence_dicts(result: ScoredNode) -> list[dict[str, Any]]:
     """Return the evidence of a result as JSON values, best match first.
 
-    A match has the node's ``id``, ``group``, ``text``, ``start`` and ``end``, and the ``score``,
-    ``similarity`` and ``query`` of the match. It also has ``embed_key`` if vectors were compared,
-    ``share`` if retrievers were fused, ``searched_with`` (metadata fields that were compared with
-    the text), and ``variants`` (``query``, ``strategy``, ``note``) if a strategy changed the query.
+    A match contains the node's ``id``, ``group``, ``text``, ``start`` and ``end``, and the
+    ``score``, ``similarity`` and ``query`` of the match. It also contains ``embed_key`` if vectors
+    were compared, ``share`` if retrievers were fused, ``searched_with`` (metadata fields that were
+    compared together with the text), and ``variants`` (``query``, ``strategy``, ``note``) if a
+    strategy changed the query.
     """
     return [_match(evidence) for evidence in result.evidence]
 
@@ -59,7 +60,7 @@ def _match(evidence: Evidence) -> dict[str, Any]:
 
 
 def copied_metadata(node: Node, metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a copy of metadata, with the page fields of the node."""
+    """Return a copy of metadata, including the page fields of the node."""
     return {**page_fields(node), **deepcopy(dict(metadata))}
 
 
@@ -106,7 +107,7 @@ def in_thread(method: Callable[..., R]) -> Callable[..., Coroutine[Any, Any, R]]
 
 
 def joined(operator: str, conditions: Sequence[Filters]) -> Filters:
-    """Return conditions joined by "and", "or" or "not". "not" holds if no condition holds."""
+    """Join conditions with "and", "or" or "not". "not" holds if none of the conditions holds."""
     if operator == "not":
         return {"not": joined("or", conditions)}
     if len(conditions) == 1:
@@ -123,7 +124,7 @@ def check_names(owner: str, given: Iterable[str], allowed: Collection[str]) -> N
         allowed: The valid names.
 
     Raises:
-        TypeError: If a name is invalid. The error says what to write instead.
+        TypeError: If a name is invalid. The message says what to write instead.
     """
     for name in given:
         if name in allowed:

@@ -15,9 +15,9 @@ with extra("serve", "uvicorn", "starlette", "h11"):
     from starlette.types import ASGIApp
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
-_REQUEST_SECONDS = 20  # for sending a request
+_REQUEST_SECONDS = 20  # time limit for sending a request
 
-_MAX_WAITING = 32  # connections whose request is incomplete
+_MAX_WAITING = 32  # maximum number of connections with an incomplete request
 
 _MAX_CONNECTIONS = 256
 
@@ -25,9 +25,9 @@ _MAX_CONNECTIONS = 256
 class _ImpatientProtocol(H11Protocol):
     """An HTTP connection that is closed if its client does not send a request.
 
-    uvicorn waits for an incomplete request without a limit. Therefore, clients that send half a
-    request could take all connections. The oldest of too many incomplete requests is closed, and so
-    is a request that takes too long.
+    uvicorn waits for an incomplete request without a time limit. Therefore, clients that send half
+    a request could occupy all connections. If there are too many incomplete requests, the oldest
+    one is closed. A request that takes too long is closed as well.
     """
 
     _waiting: ClassVar[dict[_ImpatientProtocol, asyncio.TimerHandle]] = {}
@@ -68,7 +68,7 @@ class _ImpatientProtocol(H11Protocol):
 
 
 def serve_http(app: ASGIApp, host: str, port: int, path: str) -> None:
-    """Bind an address, print its URL, and serve an application until an interrupt.
+    """Bind an address, print its URL, and serve an application until it is interrupted.
 
     Args:
         app: The application.

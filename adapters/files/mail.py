@@ -97,7 +97,7 @@ _DEFECTS = {
     "InvalidBase64CharactersDefect": "parts with invalid base64",
     "InvalidBase64LengthDefect": "parts with invalid base64",
 }
-"""The kinds of notes on the defects that the parser of mail finds."""
+"""The kinds of notes on the defects that the mail parser finds."""
 
 
 def _note_defects(message: Any, source: SourceFile, place: str) -> None:

@@ -238,7 +238,7 @@ _MAX_SPAN = 100  # maximum number of columns
 _MAX_REPEATED = 1_000  # maximum number of characters in a cell
 
 _MARK = re.compile("\ue026(\\d+),(\\d+)\ue027")
-"""The numbers of rows and columns of a merged cell, at its start."""
+"""The mark at the start of a merged cell, with its numbers of rows and columns."""
 
 
 def mark_merged_cells(html: str) -> str:

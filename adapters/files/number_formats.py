@@ -48,7 +48,7 @@ BUILT_IN = {
     48: "##0.0E+0",
     49: "@",
 }
-"""The format codes that files name by number only (ECMA-376, part 1, 18.8.30)."""
+"""The format codes that files refer to only by number (ECMA-376, part 1, 18.8.30)."""
 
 _TOKEN = re.compile(
     r"""(?P<text>"[^"]*"|\\.|!.)
@@ -531,7 +531,7 @@ _SIMPLE = re.compile(
     (?P<after>%|(?:\\?\ )?(?:"[^"]*")?)""",
     re.X,
 )
-"""The most frequent formats, which need no tokens."""
+"""The most frequent formats, which are shown without splitting them into tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -623,7 +623,7 @@ def _day(serial: int, starts_1904: bool) -> date | None:
 
 
 _UNITS = {"h": 3600, "m": 60, "s": 1}
-"""The seconds of a unit of durations."""
+"""The seconds in each unit of a duration."""
 
 
 def _date_part(tokens: tuple[_Token, ...], at: int, moment: _Moment) -> str | None:

@@ -48,7 +48,7 @@ from .office_xml import (
 from .rich_text import HEAD_MARK, rewritten_rich_text
 
 _NOTE = re.compile("\ue033(.*?)\ue034")
-"""The place of a note, with its id."""
+"""The mark at the place of a note, with the note's id."""
 
 
 def read_office(source: SourceFile) -> Document:
@@ -324,7 +324,7 @@ def _inner_text(block: Any) -> str:
 
 
 _SHOWN_LABEL = re.compile("\ue035(.*?)\ue036\\s*")
-"""The label of an item of a rich text."""
+"""The label of an item in rich text."""
 
 
 def _label_text(match: re.Match[str]) -> str:

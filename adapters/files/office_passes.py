@@ -24,13 +24,13 @@ from .office_xml import (
 )
 
 HEAD_SHAPES = ("sldNum", "ftr", "dt", "hdr")
-"""The kinds of shapes of a slide with its number, footer, date and header."""
+"""The kinds of a slide's shapes that contain its number, footer, date and header."""
 
 URN = "urn:oasis:names:tc:opendocument:xmlns:"
-"""The start of the namespaces of OpenDocument."""
+"""The start of OpenDocument's namespaces."""
 
 Replace = Callable[[Element, Element], list[Element]]
-"""A function from an element and its parent to the elements that replace it."""
+"""A function that takes an element and its parent, and returns the element's replacements."""
 
 
 def rewrite(element: Element, replace: Replace) -> None:
@@ -186,10 +186,10 @@ _SYMBOL_FONT = str.maketrans(
     "abcdefghiklmnopqrstuwxyzCDFGJLPQSUWXY\xa3\xa5\xae\xb0\xb1\xb3\xb4\xb6\xb7\xb8\xb9\xbb\xce\xd6\xe5\xf2",
     "αβχδεφγηικλμνοπθρστυωξψζΧΔΦΓϑΛΠΘΣΥΩΞΨ≤∞→°±≥×∂•÷≠≈∈√∑∫",
 )
-"""The letters and signs of the font Symbol by their codes."""
+"""The letters and signs of the Symbol font by their codes."""
 
 _CHINESE = ("chinese", "japanese", "taiwanese", "ideograph")
-"""The beginnings of formats of list numbers that the library writes as 1, 2, 3."""
+"""The beginnings of list number formats that the library writes as 1, 2, 3."""
 
 CHINESE_NUMBER = re.compile("\ue031([^\ue032]*)\ue032")
 

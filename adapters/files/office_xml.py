@@ -148,7 +148,7 @@ _KINDS_LEFT_OUT = {
     **dict.fromkeys(("blip", "imagedata", "image"), "pictures left out"),
     **dict.fromkeys(("OLEObject", "altChunk", "oleObj"), "embedded files left out"),
 }
-"""The kinds of notes on the elements of Office files that readers leave out."""
+"""The kinds of notes on Office elements that readers leave out."""
 
 
 def note_left_out(source: SourceFile, root: Element, part: str, *, is_sheet: bool = False) -> None:

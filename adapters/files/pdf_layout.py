@@ -60,7 +60,7 @@ Rectangle = tuple[float, float, float, float]
 """Left, bottom, right and top of a rectangle on a page, in points. ``y`` grows upwards."""
 
 TableRow = Sequence[tuple[str, Rectangle]]
-"""The texts and the rectangles of the cells of a row."""
+"""The texts and rectangles of a row's cells."""
 
 
 class TextLine(NamedTuple):
@@ -223,7 +223,7 @@ _NUMBER = re.compile(r"(?<!\d)\d{1,5}(?!\d)")
 _OUTER_NUMBER = re.compile(r"^\d{1,5}\s|\s\d{1,5}$")
 
 _Margins = Mapping[int, Sequence[tuple[int, str]]]
-"""The possible headers and footers by rounded height: the page, from 0, and the text."""
+"""The pages (from 0) and texts of possible headers and footers, by rounded height."""
 
 
 def _height(line: TextLine) -> int:
@@ -340,7 +340,7 @@ def _unspaced(text: str) -> str:
 
 
 _ANYWHERE = -10_000
-"""The height of the numbers of pages, which may be at several heights."""
+"""Replaces the height of page numbers, which may be at several heights."""
 
 
 def _counted(text: str, page: int) -> Iterator[tuple[int, str]]:
@@ -419,7 +419,7 @@ def _line_pitch(pages: Sequence[Lines]) -> float:
 
 
 _Part = tuple[str, int, float, float, float, float, bool]
-"""A text with its page (-1: no place), its rectangle, and whether it is one line."""
+"""A text with its page (-1 if it has no place), its rectangle, and whether it is one line."""
 
 
 def pages_as_text(

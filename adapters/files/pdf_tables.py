@@ -69,7 +69,7 @@ def with_tables(objects: PageObjects, ruler: Ruler, lines: Lines) -> Lines:
 
 
 _Word = tuple[float, float, int]
-"""The left and right edges of a word, and its start in its line."""
+"""A word's left and right edges, and its start in the line."""
 
 _Words = Callable[[TextLine], Sequence[_Word]]
 
@@ -264,7 +264,7 @@ def _lines_inside(grid: _Grid, lines: Lines) -> list[TextLine]:
 
 
 _CellLines = Sequence[tuple[float, str]]
-"""The baselines and the texts of the lines of a cell."""
+"""The baselines and texts of a cell's lines."""
 
 
 def _rows(grid: _Grid, lines: Lines, words: _Words) -> list[TableRow]:

@@ -8,7 +8,7 @@ from ...nodegraph.readers.source_files import SourceFile
 from .hidden_text import without_hidden_rich_text
 
 HEAD_MARK = "\ue030"
-"""The first character of each slide and of each running head of a rich text."""
+"""The first character of each slide and of each running head in rich text."""
 
 _NUMBER = r"(?=(?:\\[a-z]+-?\d*){0,9}\s\d)"  # after the other properties of its text
 
@@ -27,7 +27,7 @@ _RTF_MARKS = (
     (r"\{\\listtext(?![a-z])(?:\\pard|\\plain|\s)*([^{}]*)\}", r"{\\u57397?\1\\u57398?}"),
     (r"\{\\(header|footer)[lrf]?(?![a-z])", rf"{{\\footnote\\u{ord(HEAD_MARK)}?\1 "),
 )
-"""Patterns of a rich text and their replacements: scripts, labels of items, running heads."""
+"""Patterns in rich text and their replacements, for scripts, item labels and running heads."""
 
 
 _RTF_LEFT_OUT = {

@@ -16,7 +16,7 @@ from .number_formats import BUILT_IN, GENERAL, shown_number, shown_text
 from .office_xml import integer, local_name, named, texts, xml_part
 
 Position = tuple[int, int]
-"""The row and the column of a cell, from 0."""
+"""The row and the column of a cell, starting at 0."""
 
 
 class CellStyle(NamedTuple):
@@ -154,7 +154,7 @@ _CELL = re.compile(
     (?P<content><(?:v|is)\b[^<>]*>(?P<value>[^<]*))?""",
     re.X,
 )
-"""A cell with the usual order of its attributes, or with others."""
+"""A cell with its attributes in the usual order, or with different attributes."""
 
 _ATTRIBUTE = re.compile(rb"\b(r|s|t|ht|hidden|min|max|width)\s*=\s*[\"']([^\"']*)[\"']")
 

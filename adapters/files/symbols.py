@@ -37,7 +37,7 @@ _LANGUAGES = _by_word(
         "bash": ".sh .bash",
     }
 )
-"""The languages of programs, by suffix."""
+"""The programming languages, by suffix."""
 
 _KINDS = _by_word(
     {
@@ -56,7 +56,7 @@ _KINDS = _by_word(
         "macro": "macro_definition",
     }
 )
-"""The kinds of symbols, by the node types of grammars."""
+"""The kinds of symbols, by the grammars' node types."""
 
 _WITH_METHODS = frozenset("class struct enum interface implementation".split())
 

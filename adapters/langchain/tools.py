@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 
 Conditions: TypeAlias = Callable[[RunnableConfig], Mapping[str, Any]]
-"""A function that returns the filter of a run for its config."""
+"""A function that takes the config of a run and returns its filter."""
 
 
 class _Query(BaseModel):

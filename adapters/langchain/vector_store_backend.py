@@ -19,7 +19,7 @@ from ..vector_store_index import EmbeddedNode, StoreIndexes, VectorBackend, stor
 logger = logging.getLogger(__name__)
 
 MakeStore = Callable[[Embeddings, str], VectorStore]
-"""A function that returns the vector store for a model and the name of a group."""
+"""A function that takes a model and the name of a group, and returns the vector store."""
 
 _ID = "node_id"
 _GROUP = "group"

@@ -22,7 +22,7 @@ _NODES = "docstore/data"
 _HASHES = "docstore/metadata"
 _SOURCES = "docstore/ref_doc_info"
 PLACES = "docstore/node_places"
-"""The collection of the places of nodes in their source documents."""
+"""The collection that contains the places of nodes in their source documents."""
 
 _OF_DOCUMENTS = (_NODES, _HASHES, _SOURCES, PLACES)
 

@@ -41,7 +41,7 @@ OptionalNumber: TypeAlias = float | None
 FilterFields: TypeAlias = Mapping[str, FilterField | str] | Sequence[str]
 
 RetrieverSource: TypeAlias = AnyRetriever | Mapping[str, AnyRetriever | tuple[str, AnyRetriever]]
-"""A retriever, or retrievers by the name of a tool, each with an optional description."""
+"""A retriever, or a mapping from tool names to retrievers, each with an optional description."""
 
 
 class SynthesisOptions(TypedDict, total=False):

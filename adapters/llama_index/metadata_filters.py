@@ -20,7 +20,7 @@ _OPERATORS = {"==": "eq", "!=": "ne", ">": "gt", ">=": "gte", "<": "lt", "<=": "
 _SOURCE = ("doc_id", "document_id", "ref_doc_id")  # fields that LlamaIndex's stores add
 
 NodesOf = Callable[[str], Sequence[str]]
-"""Returns the ids of a source document's nodes."""
+"""A function that returns the ids of a source document's nodes."""
 
 _TEXT_MATCHES = {"text_match": "like_case", "text_match_insensitive": "like"}
 

@@ -71,7 +71,7 @@ ENGINE_OPTIONS = frozenset(SynthesisOptions.__annotations__) - {"verbose"} | {
     "response_synthesizer",
     "strategy",
 }
-"""The options of a query engine within a chat engine."""
+"""The options that a query engine accepts within a chat engine."""
 
 
 class NodeGraphQueryEngine(RetrieverQueryEngine):

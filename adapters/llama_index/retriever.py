@@ -36,7 +36,7 @@ from .retrieval_events import retrieval
 dispatcher = get_dispatcher(__name__)
 
 NamedObject: TypeAlias = BaseNode | BaseRetriever | BaseQueryEngine
-"""What an ``IndexNode`` refers to."""
+"""An object to which an ``IndexNode`` can refer."""
 
 
 async def _search_in_thread(self: BaseRetriever, query_bundle: QueryBundle) -> list[NodeWithScore]:

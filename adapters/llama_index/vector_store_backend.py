@@ -14,7 +14,7 @@ from ..vector_store_index import EmbeddedNode, StoreIndexes, VectorBackend, stor
 from .nodes import related
 
 MakeStore = Callable[[str], BasePydanticVectorStore]
-"""Returns a vector store for a group, empty or the one of an earlier process."""
+"""A function that returns a group's vector store, empty or from an earlier process."""
 
 _GROUP = "nodekin_group"
 

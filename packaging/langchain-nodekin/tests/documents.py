@@ -1,4 +1,4 @@
-"""Documents of the tests."""
+"""Documents for the tests."""
 
 from langchain_core.documents import Document
 

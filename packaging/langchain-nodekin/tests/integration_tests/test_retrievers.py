@@ -9,7 +9,7 @@ from ..documents import DOCUMENTS
 
 
 class TestNodeGraphRetriever(RetrieversIntegrationTests):
-    """Words are searched."""
+    """Test a retriever that searches words."""
 
     @property
     def retriever_constructor(self) -> type[BaseRetriever]:
@@ -25,7 +25,7 @@ class TestNodeGraphRetriever(RetrieversIntegrationTests):
 
 
 class TestNodeGraphRetrieverWithModel(TestNodeGraphRetriever):
-    """Words and vectors are searched."""
+    """Test a retriever that searches words and vectors."""
 
     @property
     def retriever_constructor_params(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""nodekin's classes in LlamaIndex's programs, without a network."""
+"""Test nodekin's classes in LlamaIndex programs, without a network."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The checks of LlamaIndex's integration packages, and the names of the package."""
+"""Run LlamaIndex's checks of integration packages, and check the package's names."""
 
 import pytest
 from llama_index.core.base.base_retriever import BaseRetriever

@@ -1,4 +1,4 @@
-"""nodekin's adapters, all of them, below the name that the ecosystem expects."""
+"""All of nodekin's LlamaIndex adapters, under the package name that the ecosystem expects."""
 
 from nodekin.adapters.llama_index import *
 from nodekin.adapters.llama_index import __all__ as __all__
