@@ -33,9 +33,9 @@ class WorkerProcess:
     Args:
         function: A module's function with one argument, or any other callable that can be pickled.
         seconds: Processor time per call (not on Windows). A call also ends after twelve times as
-            many seconds of elapsed time, which includes the start of the process. If 0, there is no
-            limit.
-        memory_bytes: Memory of the process (not on Windows). If 0, there is no limit.
+            many seconds of elapsed time, which includes the start of the process. If 0, time is
+            unlimited.
+        memory_bytes: Memory of the process (not on Windows). If 0, memory is unlimited.
         answer: A function that runs in this process if the called function uses ``ask_caller``.
     """
 
