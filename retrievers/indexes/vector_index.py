@@ -85,17 +85,18 @@ class VectorIndex(FilterIndex):
         """
         reader = self._graph.reader
         texts: list[str] = []
-        if reader.held_state() is not self._seen_state:
+        with reader.reading():
+            has_new_state = reader.held_state() is not self._seen_state
+            vectors = self._vectors
+            table = self.table
+            hnsw = self._hnsw
+        if has_new_state:
             with reader.reading(*reader.searched_groups(self._group)):
                 added = [] if self.is_current() else self._missed().added
                 for nodes in portions(added, _PORTION):
                     texts += self._lacking_texts(nodes)
         for part in portions(texts, _EMBEDDED_TEXTS):
             self._graph.embeddings.embed(part, self._key, self._group)
-        with reader.reading():
-            vectors = self._vectors
-            table = self.table
-            hnsw = self._hnsw
         if vectors is None:
             return
         if wants_hnsw(len(vectors), hnsw):

@@ -313,9 +313,11 @@ class PgvectorBackend(VectorBackend):
             return self._db.rows(query, values)
 
         def read(connection: ServerConnection) -> list[Values]:
+            statement = query.replace("?", "%b")
             if width > EF_SEARCH:
-                connection.run_script(f"BEGIN; SET LOCAL hnsw.ef_search TO {width}")
-            return connection.rows(query.replace("?", "%b"), values)
+                setting = f"hnsw.ef_search TO {width}"
+                return connection.rows_with(setting, statement, values)
+            return connection.rows(statement, values)
 
         return self._db.call(read)
 

@@ -234,6 +234,22 @@ class ServerConnection:
             cursor.execute(statement, values)
             return [] if cursor.description is None else cursor.fetchall()
 
+    def rows_with(self, setting: str, statement: str, values: Sequence[Any] = ()) -> list[Values]:
+        """Return all rows of a statement, which runs in its own transaction, in one round trip.
+
+        Args:
+            setting: A setting of the transaction, such as ``"work_mem TO 1000"``.
+            statement: The statement. Its placeholder is ``%b``.
+            values: The values of the placeholders.
+        """
+        with self._explained(), self._db.cursor(binary=True) as cursor:
+            with self._pipeline():
+                self._db.execute("BEGIN", prepare=False)
+                self._db.execute(f"SET LOCAL {setting}", prepare=False)
+                cursor.execute(statement, values)
+                self._db.execute("COMMIT", prepare=False)
+            return cursor.fetchall()
+
     def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run a statement once for each row of values, inside a transaction.
 

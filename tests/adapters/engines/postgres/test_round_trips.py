@@ -7,10 +7,10 @@ from support.postgres_server import RunningServer
 from support.round_trips import Relay, relay
 
 from nodekin.adapters.engines.postgres.postgres_store import PostgresStore
-from nodekin.nodegraph import Document, NodeGraph, StoreError
+from nodekin.nodegraph import Document, Embedder, NodeGraph, StoreError
 from nodekin.retrievers import Retriever
 
-WARM = 8  # repetitions, until psycopg has prepared all statements
+WARM = 12  # repetitions, until psycopg has prepared all statements
 
 
 @pytest.fixture
@@ -28,6 +28,22 @@ def test_warm_question_takes_two_round_trips(server: Relay) -> None:
         before = server.trips
         (found, *_) = retriever.retrieve("tea number 5")
         assert (found.node.id, server.trips - before) == ("5", 2)
+
+
+def test_warm_question_by_words_and_vectors_takes_seven_round_trips(server: Relay) -> None:
+    def embed(texts: list[str]) -> list[list[float]]:
+        return [[float(text.count("a")) + 1, float(len(text))] for text in texts]
+
+    store = f"{server.address}&vectors=memory"
+    with NodeGraph(store=store, embed=Embedder(embed, "letters"), progress=False) as graph:
+        graph.create_node_group("line", str.splitlines)
+        graph.add([Document(f"a line about tea {n}\nthe end", id=f"{n}") for n in range(20)])
+        retriever = Retriever(graph, "line")
+        for number in range(WARM):
+            retriever.retrieve(f"tea {number}")
+        before = server.trips
+        assert retriever.retrieve("tea 5 about")
+        assert server.trips - before == 7
 
 
 def test_question_sees_changes_of_another_process(server: Relay) -> None:
