@@ -117,7 +117,7 @@ class ServerModel:
     def _loop_client(self) -> AsyncOpenAI | None:
         """Return the async client of the running loop, since connections belong to one loop.
 
-        None means that no async client is available, and the caller must use a thread.
+        If this is None, no async client is available, so the caller must use a thread.
         """
         if self._async_client is not None or self._settings is None:
             return self._async_client
@@ -162,18 +162,18 @@ class OpenAIEmbedder(ServerModel):
 
     Args:
         model: The model for passages.
-        client: A client, such as an ``AzureOpenAI``. None means a new client with the following
-            settings, which default to ``OPENAI_BASE_URL`` and ``OPENAI_API_KEY``.
+        client: A client, such as an ``AzureOpenAI``. If None, a new client is created with the
+            following settings, which default to ``OPENAI_BASE_URL`` and ``OPENAI_API_KEY``.
         base_url: The server's address, with ``/v1``.
         api_key: The server's API key.
-        async_client: The client of the async methods, for one event loop. None means a new client
-            per event loop, or, if ``client`` is given, ``client`` in a thread.
+        async_client: The client of the async methods, for one event loop. If None, a new client is
+            created per event loop, or a given ``client`` is called in a thread.
         dimensions: The dimension of truncated vectors, if the model supports truncation.
         batch_size: Number of texts per request.
         name: The key of cached vectors. Defaults to ``"openai"``, the model and the dimensions,
             without the server's address. Set it if two servers use one name for different models.
-        timeout: Maximum seconds per batch, including retries, delays and a slow response. None
-            means the client's timeout.
+        timeout: Maximum seconds per batch, including retries, delays and a slow response. Defaults
+            to the client's timeout.
 
     Raises:
         TypeError: If a client is sync instead of async, or async instead of sync.
@@ -253,13 +253,13 @@ class RerankEndpoint(ServerModel):
 
     Args:
         model: The reranking model.
-        client: A client. None means a new client with the following settings.
+        client: A client. If None, a new client is created with the following settings.
         base_url: The server's address up to ``/rerank``, such as ``https://api.jina.ai/v1``,
             ``https://api.cohere.com/v2``, ``http://127.0.0.1:8000/v1``.
         api_key: The server's API key. ``OPENAI_API_KEY`` is never used.
-        async_client: The client of the async methods, for one event loop. None means a new client
-            per event loop, or, if ``client`` is given, ``client`` in a thread.
-        timeout: Maximum seconds per batch, including retries and delays. None means the client's
+        async_client: The client of the async methods, for one event loop. If None, a new client is
+            created per event loop, or a given ``client`` is called in a thread.
+        timeout: Maximum seconds per batch, including retries and delays. Defaults to the client's
             timeout.
         max_retries: Maximum number of retries of a failed request.
         batch_size: Number of passages per request.

@@ -29,15 +29,15 @@ class OpenAIChat(ServerModel):
 
     Args:
         model: The model.
-        client: A client, such as an ``AzureOpenAI``. None means a new client with the following
-            settings, which default to ``OPENAI_BASE_URL`` and ``OPENAI_API_KEY``.
+        client: A client, such as an ``AzureOpenAI``. If None, a new client is created with the
+            following settings, which default to ``OPENAI_BASE_URL`` and ``OPENAI_API_KEY``.
         base_url: The server's address, with ``/v1``.
         api_key: The server's API key.
-        async_client: The client of the async methods, for one event loop. None means a new client
-            per event loop, or, if ``client`` is given, ``client`` in a thread.
+        async_client: The client of the async methods, for one event loop. If None, a new client is
+            created per event loop, or a given ``client`` is called in a thread.
         system: The system prompt before every prompt that is not a conversation.
-        temperature: The sampling temperature. None means the server's default, which some models
-            require.
+        temperature: The sampling temperature. If None, the server's default is used, which some
+            models require.
         max_tokens: Maximum number of tokens of an answer. A truncated answer raises an error.
         name: The key of cached results. Defaults to ``"openai"``, the model and the settings,
             without the server's address. Set it if two servers use one name for different models.

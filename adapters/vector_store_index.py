@@ -53,7 +53,7 @@ _SAMPLE = 16  # rows that a new process looks up
 
 _DECIMALS = 6
 
-_UNUSABLE = "-"  # prefix of the recorded fingerprint of a vector of zeros
+_UNUSABLE = "-"  # prefix of a zero vector's recorded fingerprint
 
 _STATE = ""  # the key of the state in a record
 
@@ -130,7 +130,8 @@ class VectorBackend:
         Args:
             vector: A unit vector, (dimension,).
             count: Maximum number of nodes.
-            selected: Ids of the nodes to search, up to ``max_selected``. None means all nodes.
+            selected: Ids of the nodes to search, up to ``max_selected``. If None, all nodes are
+                searched.
         """
         return self.nearest_ids(vector, count), None
 
@@ -430,7 +431,7 @@ class StoreIndex(FilterIndex):
         return self.table.ids_of(rows[:: len(rows) // _SAMPLE + 1])
 
     def _is_intact(self, sample: Sequence[str], size: int) -> bool:
-        """Return whether the store still has the number of written rows, and a sample of them."""
+        """Return whether the store still contains as many rows as recorded, including a sample."""
         total = self._backend.count()
         if total is not None and total < size:
             return False

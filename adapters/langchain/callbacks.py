@@ -39,8 +39,8 @@ def config_context(config: RunnableConfig) -> Iterator[None]:
 class StageRuns:
     """An observer that creates a chain run for each stage: search, fusion, reranking, model call.
 
-    The parent of a run is the run in LangChain's config context, which threads inherit. So a
-    LangChain model that is called in a stage has its run below the stage.
+    The parent of a run is the run in LangChain's config context, which threads inherit. Therefore,
+    if a stage calls a LangChain model, the model's run is below the stage's run.
     """
 
     def __init__(self) -> None:

@@ -30,7 +30,7 @@ class NodeGraphReranker(BaseDocumentCompressor):
         reranker: A ``Reranker``, or an argument for one: a name without required options, a
             function registered with ``@register_reranker``, or an object with ``name`` and
             ``rerank``.
-        top_n: The maximum number of documents. None means the ``top_k`` of the reranker.
+        top_n: The maximum number of documents. Defaults to the reranker's ``top_k``.
         score_key: The metadata field for scores. Scores are read from inputs and written to
             results. If None, there are no scores.
 

@@ -422,14 +422,16 @@ class NodeGraphRetriever(BaseRetriever):
         Args:
             graph: The graph.
             child_splitter: A LangChain text splitter, or a transform, for the nodes to search.
-            parent_splitter: A splitter for the chunks to return. None means whole documents.
+            parent_splitter: A splitter for the chunks to return. If None, whole documents are
+                returned.
             group: The group to search, instead of a ``child_splitter``.
-            target: The group to return, instead of a ``parent_splitter``. None means documents.
+            target: The group to return, instead of a ``parent_splitter``. If None, documents are
+                returned.
             similarity: The similarity of a single search. Defaults to cosine if the graph has a
                 model, and otherwise to BM25.
-            index: The index of vectors, such as ``as_index(vector_store)``. None means the
-                built-in one.
-            embed_keys: The keys of the embedding models to search with. None means all models.
+            index: The index of vectors, such as ``as_index(vector_store)``. Defaults to the
+                built-in index.
+            embed_keys: The keys of the embedding models to search with. Defaults to all models.
             follow_links: Whether the default search follows links between passages. If None, this
                 depends on the corpus.
             lift: How a single search combines the scores of hits in the same target: ``"max"``,

@@ -48,9 +48,9 @@ def transform_query(
         max_queries: The maximum number of phrasings or questions.
         include_query: Whether the query itself is one of the texts. If None, the transform decides.
         routes: The descriptions of the routes, by name.
-        default: The route if the model fails. None means the first one.
+        default: The route if the model fails. Defaults to the first route.
         prompt: Replaces the built-in prompt. It may be a LangChain prompt template.
-        language: The language of the prompt. None means the language of the query.
+        language: The language of the prompt. Defaults to the language of the query.
         retries: The number of repeated calls if an answer cannot be parsed. Defaults to 1.
         timeout: Seconds per model call. If None, the model's client decides.
         on_error: What to do if the model fails: ``"keep"`` returns the query itself, and

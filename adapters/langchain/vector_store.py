@@ -63,10 +63,10 @@ class NodeGraphVectorStore(VectorStore):
         score_key: The metadata field for scores. If None, documents are returned unchanged.
         relevance_score_fn: Converts a score to a number from 0 to 1. Defaults to the score
             itself for ``"cosine"``, and ``score / (1 + score)`` for ``"bm25"``.
-        target: The group to return. None means ``group``.
+        target: The group to return. Defaults to ``group``.
         score_threshold: The minimum score.
-        index: The index of vectors, such as ``as_index(vector_store)``. None means the built-in
-            one.
+        index: The index of vectors, such as ``as_index(vector_store)``. Defaults to the built-in
+            index.
         embed_keys: The keys of the embedding models to search with.
         lift: How the scores of hits in the same target are combined: ``"max"``, ``"sum"`` or
             ``"mean"``.

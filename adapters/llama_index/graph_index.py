@@ -112,7 +112,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
 
     Args:
         nodes: The nodes, of any LlamaIndex class.
-        embed_model: Any embedding model that ``NodeGraph`` accepts. None means
+        embed_model: Any embedding model that ``NodeGraph`` accepts. Defaults to
             ``Settings.embed_model``.
         similarity: ``"cosine"``, ``"bm25"`` or another similarity, which also determines the
             scores. If None, the default search fuses words and vectors.
@@ -453,7 +453,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         """Return a query engine.
 
         Args:
-            llm: The model. None means ``Settings.llm``.
+            llm: The model. Defaults to ``Settings.llm``.
             **kwargs: Arguments of ``as_retriever`` and of ``NodeGraphQueryEngine``.
 
         Raises:
@@ -485,7 +485,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         Args:
             chat_mode: ``"condense_plus_context"`` or ``"best"``, ``"context"``,
                 ``"condense_question"`` or ``"simple"``.
-            llm: The model. None means ``Settings.llm``.
+            llm: The model. Defaults to ``Settings.llm``.
             similarity_top_k: The number of results.
             filters: Conditions on metadata.
             **kwargs: Arguments of the engine: ``memory``, ``system_prompt`` and so on.

@@ -90,10 +90,11 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
     Args:
         source: A ``NodeGraphRetriever``, a nodekin retriever or graph, or, with
             ``strategy="sub_question"``, retrievers by tool name.
-        llm: The model for the strategy and the answer. None means ``Settings.llm``.
+        llm: The model for the strategy and the answer. Defaults to ``Settings.llm``.
         strategy: ``"none"``, ``"rewrite"``, ``"multi_query"``, ``"hyde"``, ``"sub_question"``,
             ``"multi_step"`` or ``"self_query"``.
-        response_synthesizer: LlamaIndex's synthesizer. None means the default one with ``llm``.
+        response_synthesizer: LlamaIndex's synthesizer. If None, the default one is created with
+            ``llm``.
         similarity_top_k: As for ``NodeGraphRetriever``.
         filters: As for ``NodeGraphRetriever``.
         max_tokens: As for ``NodeGraphRetriever``. With a strategy, the limit applies to all its
@@ -253,7 +254,7 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
 
         Args:
             query_engine_tools: The tools.
-            llm: The model. None means ``Settings.llm``.
+            llm: The model. Defaults to ``Settings.llm``.
             response_synthesizer: As in the constructor.
             verbose: As in the constructor.
             use_async: As in the constructor.

@@ -50,7 +50,7 @@ class NodeGraphQueryTransform(_NativePrompts, BaseQueryTransform):
 
     Args:
         transform: ``"rewrite"``, ``"hyde"``, ``"expand"`` or ``"decompose"``.
-        llm: Any model that ``nodekin.nodegraph.LLM`` accepts. None means ``Settings.llm``.
+        llm: Any model that ``nodekin.nodegraph.LLM`` accepts. Defaults to ``Settings.llm``.
         max_queries: The maximum number of phrasings or sub-questions.
         include_query: Whether the query itself is searched as well. If None, the transform decides.
         prompt: Replaces the built-in prompt.
@@ -121,7 +121,7 @@ class NodeGraphQuestionGenerator(_NativePrompts, BaseQuestionGenerator):
     receive the query.
 
     Args:
-        llm: Any model that ``nodekin.nodegraph.LLM`` accepts. None means ``Settings.llm``.
+        llm: Any model that ``nodekin.nodegraph.LLM`` accepts. Defaults to ``Settings.llm``.
         max_queries: The maximum number of questions.
         prompt: As in ``NodeGraphQueryTransform``.
         language: As in ``NodeGraphQueryTransform``.
