@@ -110,12 +110,12 @@ class _Build:
 class GroupBuilder:
     """The builder of a graph's groups.
 
-    Transforms run outside the graph's lock. Two threads or processes can build one group
-    concurrently: they create equal nodes, and the second write changes nothing.
+    Transforms run outside the graph's lock. Two threads or processes can build the same group
+    concurrently. They create equal nodes, so the second write changes nothing.
 
     Args:
         store: The store of the graph.
-        progress: Whether to print a progress bar. If None, only a terminal gets one.
+        progress: Whether to print a progress bar. If None, it is printed only in a terminal.
     """
 
     def __init__(self, store: GraphStore, progress: bool | None) -> None:

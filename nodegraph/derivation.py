@@ -29,7 +29,7 @@ DOCUMENT_STRIDE = 1 << 32
 
 
 class Stamp(NamedTuple):
-    """The hashes to determine whether a derivation is up to date.
+    """The hashes that determine whether a derivation is up to date.
 
     Attributes:
         key: Hash of the sources and the rules. The nodes are up to date if the graph expects this
@@ -118,8 +118,8 @@ def reusable(
 ) -> dict[str, list[Draft]]:
     """Return the drafts of an old derivation that are still valid, by parent id.
 
-    If the key is unchanged, all drafts are valid. With another rule, or for nodes derived from a
-    whole group, no draft is valid. Otherwise, drafts are valid if an equal parent id implies an
+    If the key is unchanged, all drafts are valid. With a different rule, or for nodes derived from
+    a whole group, no draft is valid. Otherwise, drafts are valid if an equal parent id implies an
     equal input. This excludes the following groups:
 
     - Groups whose transform receives nodes, since it can read other nodes.

@@ -194,7 +194,7 @@ def check_bool(value: object, name: str) -> None:
     """Check that an argument is a bool.
 
     Raises:
-        TypeError: If the argument has another type.
+        TypeError: If the argument has the wrong type.
     """
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be True or False, got {value!r:.80}")

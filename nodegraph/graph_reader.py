@@ -1,4 +1,4 @@
-"""The read access of indexes and adapters to a graph."""
+"""Read access to a graph, for indexes and adapters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names in texts: their normal form, and the words that may be names, without a model."""
+"""Find names in texts without a model: their normal form, and words that may be names."""
 
 from __future__ import annotations
 
@@ -89,7 +89,9 @@ def _without_remark(name: str) -> str:
 
 
 class Mentions(NamedTuple):
-    """The possible names of a passage, as JSON values. Other passages decide which are names.
+    """The possible names of a passage, as JSON values.
+
+    Other passages decide which of them are names.
 
     Attributes:
         title: The title. It may be empty.

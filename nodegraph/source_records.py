@@ -144,7 +144,7 @@ class SourceRecords:
     def skipped(self) -> dict[str, tuple[Path, Failure]]:
         """Return the paths and failures of the skipped files.
 
-        For files without a reader, the path is their source.
+        If files have no reader, the path is that of their source.
         """
         rows = self._store.values.get(_LEFT_OUT)
         with reading_rows(self._store.place):

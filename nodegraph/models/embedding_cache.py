@@ -111,7 +111,7 @@ class EmbeddingCache:
     def vectors(self, texts: Sequence[str], key: str, what: str = "texts") -> Vectors:
         """Return passage vectors as float32 (texts, dimension). Missing vectors are computed.
 
-        The array is read-only. A text without a usable vector has a vector of zeros.
+        The array is read-only. The vector of a text without a usable vector consists of zeros.
 
         Raises:
             LookupError: If the key is unknown.

@@ -1,4 +1,4 @@
-"""The patterns of ignore files, as git reads them."""
+"""The patterns of ignore files, read as git reads them."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class _IgnoreRule:
     """One line of an ignore file.
 
     Attributes:
-        pattern: The pattern, without negation, and without a slash at the end.
+        pattern: The pattern without its negation and without a slash at the end.
         is_negated: Whether matching paths are not ignored.
         only_folders: Whether only folders match.
     """

@@ -1,4 +1,4 @@
-"""Rank encodings by the letters that they would give a text.
+"""Rank encodings by the probability of the text that they yield.
 
 ``letters.npz`` contains the frequencies of characters and letter pairs in 40 languages. They derive
 from lingua (https://github.com/pemistahl/lingua-py, Apache License 2.0). The file is written by
@@ -92,7 +92,7 @@ _SIGNS = frozenset("“”‘’‚„«»–—…•·§©®°€£¿¡№、�
 
 
 def ranked(sample: bytes, usual: str = "") -> list[str]:
-    """Return the encodings that make a text probable, the most probable first.
+    """Return the encodings that yield a probable text, the most probable first.
 
     Args:
         sample: The first kilobytes of the text. Its last character may be incomplete.
@@ -147,7 +147,7 @@ class _Pairs(NamedTuple):
             letters.places[:, self.second],
         ]
         costs = costs + letters.extra[:, self.second]
-        # Pairs of ASCII cost 0 in Chinese or Russian. Here, they tell similar languages apart.
+        # ASCII pairs cost 0 in Chinese or Russian. Here, they distinguish similar languages.
         is_ascii = (self.first < 128) & (self.second < 128)
         if ALPHABETS[codec][0] in _LATIN:
             costs[:, is_ascii] -= _ascii_costs()[self.first[is_ascii], self.second[is_ascii]]

@@ -214,7 +214,7 @@ def _read_error(path: Path, error: BaseException, options: ReadOptions) -> ReadE
 
 
 def _recognize(ocr: Ocr, image: bytes) -> str:
-    """Return the text of a page, given as PNG."""
+    """Return the text of a page that is given as a PNG image."""
     from PIL import Image
 
     with Image.open(io.BytesIO(image)) as picture:

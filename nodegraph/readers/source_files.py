@@ -18,7 +18,7 @@ from ..search_text import SearchText
 Ocr = Callable[[Any], str]
 """Takes the image of a page (``PIL.Image.Image``), returns its text."""
 
-INDEX_FOLDER = ".nodekin"  # the index of the command line, which is never read
+INDEX_FOLDER = ".nodekin"  # the command line's index, which is never read
 
 INSTALLED = ("node_modules", "bower_components", "site-packages", "__pycache__")
 """Folders of installed packages and compiled files."""
@@ -158,7 +158,7 @@ class ReadReport:
         unchanged: Number of unchanged files. They were not read again.
         skipped: The errors of unreadable files, by path.
         notes: What readers left out or changed, such as pages without text, invalid bytes and
-            pictures. Each path has the kinds with a count and the first place.
+            pictures. For each path, the kinds are listed with a count and the first place.
         note_kinds: Number of files by kind of note, such as ``"pictures left out"``.
         encodings: Number of texts by encoding, except UTF-8.
         passed_over: Number of skipped files and folders by rule: ``"hidden"``, ``"ignored"``,

@@ -201,7 +201,7 @@ def _short(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_json(source: SourceFile) -> Document:
-    """Read a JSON file as lines ``a.b: value``. A small file has the same fields as metadata.
+    """Read a JSON file as lines ``a.b: value``. The fields of a small file also become metadata.
 
     JSON with comments is read as plain text.
     """

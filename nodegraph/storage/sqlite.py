@@ -287,7 +287,7 @@ class SQLiteDatabase:
     def _check_file(self) -> None:
         """Raise an error if the open file was deleted or replaced.
 
-        A read-only file that another user has changed is opened again.
+        A read-only file that another user has changed is reopened.
         """
         if self._was_moved():
             raise StoreError(

@@ -163,10 +163,10 @@ def outcome_of(function: Any, argument: object) -> tuple[str, Any]:
 
 
 def result_of(kind: str, value: Any) -> Any:
-    """Return the result in an outcome of ``outcome_of``.
+    """Return the result that ``outcome_of`` recorded.
 
     Raises:
-        RuntimeError: If the function raised.
+        RuntimeError: If the function raised an error.
     """
     if kind == "error":
         raise RuntimeError(value)

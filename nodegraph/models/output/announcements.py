@@ -6,7 +6,7 @@ import re
 
 from .lines import unwrap, without_label
 
-# Words of sentences about a query. A sentence without other words has no topic to search for.
+# Words in sentences about a query. A sentence with no other words has no topic to search for.
 _ABOUT_QUERIES = frozenset(
     """query queries question questions sub-question sub-questions subquestion subquestions search
     searching searched searches ask asking asks asked rewrite rewritten rewriting rewrote rephrase
@@ -90,7 +90,7 @@ _QUOTED = re.compile(r"[\"“「『`]")
 
 
 def without_announcement(text: str, query: str = "") -> str:
-    """Return a text without a label or an announcement of the text at its start.
+    """Return a text without a label or an announcement at its start.
 
     Args:
         text: The text.

@@ -160,7 +160,7 @@ def is_no_answer(text: str) -> bool:
 
 
 def read_json(answer: str, keys: Sequence[str], query: str = "") -> tuple[str, Any]:
-    """Return a cleaned answer and the value of its JSON or tags, which is None for plain words.
+    """Return a cleaned answer and the value of its JSON or tags, or None for plain words.
 
     The text is empty for an answer such as NONE, [] or an empty list under one of the keys. Tags
     around a single text are left out.

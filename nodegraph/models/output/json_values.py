@@ -145,7 +145,7 @@ def _complete_part(body: str) -> str:
     rest = body[end:]
     strings = [*_STRING.finditer(body[:_MAX_REPAIR])]
     while strings and body[strings[-1].end() :].lstrip().startswith(":"):
-        strings.pop()  # the value of this key was cut off
+        strings.pop()  # the value of this key was truncated
     is_cut = _is_open(body[:_MAX_REPAIR])
     if not is_cut or not strings or strings[-1].end() <= end:
         return body[:end]

@@ -1,6 +1,6 @@
 """Parse the queries in a model's answer: a rewritten query, other phrasings or sub-questions.
 
-An answer without any of the requested items is an error. The result is empty only for an answer
+An answer without any of the requested items raises an error. The result is empty only for an answer
 such as NONE or [].
 """
 
