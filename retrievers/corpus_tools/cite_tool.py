@@ -42,7 +42,7 @@ def cite(
     document: str,
     skip: int,
 ) -> ToolOutput:
-    """Return the location of each quotation in a draft, or else the most similar text."""
+    """Return the location of each quotation in a draft, or the most similar text."""
     quotes = draft_quotes(draft)
     if not quotes:
         raise ToolError("the draft must contain words or a quotation")
@@ -66,12 +66,12 @@ class _Part(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """The result of a search for a quotation.
+    """The result of searching for a quotation.
 
     Attributes:
         status: The status of the quotation, or ``"not_found"`` if there is no match.
-        entries: The places of the quotation, or else the most similar text.
-        is_near: Whether the entries are only the most similar text.
+        entries: The places of the quotation, or the most similar text.
+        is_near: Whether the entries are the most similar text instead of places.
     """
 
     status: str
@@ -80,7 +80,7 @@ class _Place(NamedTuple):
 
 
 def _quote_row(view: CorpusView, quote: str, source: Node | None) -> tuple[str, Entry]:
-    """Return a quotation with its places, or else with the most similar text."""
+    """Return a quotation with its places or with the most similar text."""
     place = _place_of(view, quote, source)
     row: Entry = {"quote": quote, "status": place.status}
     if place.status == "not_found":

@@ -13,7 +13,7 @@ from ...nodegraph.splitters.chunking import count_tokens
 
 
 class ToolError(ValueError):
-    """An invalid call. The message tells the model how to correct it.
+    """An invalid call. The message describes the remedy for the model.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -71,7 +71,7 @@ def page_of(
     """Return one page of rows within a token budget, with at least one row.
 
     Args:
-        rows: All rows. Only the functions for rows on the page are called.
+        rows: All rows. Only the rows of the page are called.
         max_tokens: The token budget.
         skip: The number of rows before the page.
         tool: The tool that returns the next page.
