@@ -279,7 +279,9 @@ class Bm25s:
 
     def build(self, pages: Iterable[Page]) -> None:
         """Index all texts and save them."""
-        texts = [text for page in pages for text in page.texts]
+        texts: list[str] = []
+        for page in pages:
+            texts.extend(page.texts)
         self.index = self.library.BM25()
         self.index.index(self._tokens(texts), show_progress=False)
         self.index.save(self.case.store, corpus=texts, show_progress=False)
