@@ -11,7 +11,7 @@ from ..retrievers.protocols import RetrieverProtocol
 
 
 class EmbedsDocuments(Protocol):
-    """An embedding model of LangChain."""
+    """A LangChain embedding model."""
 
     def embed_documents(self, texts: list[str], /) -> Any:
         """Return the vectors of passages."""
@@ -21,7 +21,7 @@ class EmbedsDocuments(Protocol):
 
 
 class EmbedsBatches(Protocol):
-    """An embedding model of LlamaIndex."""
+    """A LlamaIndex embedding model."""
 
     def get_text_embedding_batch(self, texts: list[str], /) -> Any:
         """Return the vectors of passages."""
@@ -31,14 +31,14 @@ class EmbedsBatches(Protocol):
 
 
 class Encodes(Protocol):
-    """An embedding model of sentence-transformers."""
+    """A sentence-transformers embedding model."""
 
     def encode(self, texts: list[str], /) -> Any:
         """Return the vectors of texts."""
 
 
 class Embeds(Protocol):
-    """An embedding model of nodekin."""
+    """A nodekin embedding model."""
 
     def embed(self, texts: list[str], /) -> Any:
         """Return the vectors of texts."""
@@ -54,14 +54,14 @@ Embedding: TypeAlias = EmbeddingModel | Mapping[str, EmbeddingModel]
 
 
 class Invokes(Protocol):
-    """A language model of LangChain."""
+    """A LangChain language model."""
 
     def invoke(self, input: Any, /) -> Any:
         """Return the answer to a prompt."""
 
 
 class Completes(Protocol):
-    """A language model of LlamaIndex or nodekin."""
+    """A LlamaIndex or nodekin language model."""
 
     def complete(self, prompt: Any, /) -> Any:
         """Return the answer to a prompt."""
@@ -72,14 +72,14 @@ LanguageModel: TypeAlias = Invokes | Completes | Callable[..., Any]
 
 
 class SplitsText(Protocol):
-    """A text splitter of LangChain or LlamaIndex."""
+    """A LangChain or LlamaIndex text splitter."""
 
     def split_text(self, text: str, /) -> list[str]:
         """Return the parts of a text."""
 
 
 class ParsesDocuments(Protocol):
-    """A node parser of LlamaIndex."""
+    """A LlamaIndex node parser."""
 
     def get_nodes_from_documents(self, documents: Any, /) -> Any:
         """Return the nodes of documents."""
@@ -90,7 +90,7 @@ Splitter: TypeAlias = SplitsText | ParsesDocuments | Callable[..., Any]
 
 
 class Retrieves(Protocol):
-    """A retriever of LlamaIndex."""
+    """A LlamaIndex retriever."""
 
     def retrieve(self, query: Any, /) -> Any:
         """Return the results of a query."""

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 def extra(name: str, module: str, *brought: str) -> Iterator[None]:
     """Import a framework in the block. If it is missing, the error contains the install command.
 
-    Errors of other imports are unchanged.
+    Errors from other imports are unchanged.
 
     Args:
         name: The extra of nodekin that installs the framework.

@@ -1,4 +1,4 @@
-"""Embed and rerank with OpenAI-compatible servers, with limits on time and size."""
+"""Embed and rerank using OpenAI-compatible servers, with limits on time and size."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class ServerModel:
             loop.
         timeout: Maximum seconds of a call, including retries, delays and a complete stream. If
             None, there is no limit.
-        base_url: The server of new clients. If None, the default of ``openai``.
+        base_url: The server of new clients. Defaults to the default of ``openai``.
         api_key: The API key of new clients. If None, it is read from the environment.
-        max_retries: The maximum number of retries of new clients. If None, the default of
+        max_retries: The maximum number of retries of new clients. Defaults to the default of
             ``openai``.
 
     Raises:
@@ -168,10 +168,11 @@ class OpenAIEmbedder(ServerModel):
         api_key: The server's API key.
         async_client: The client of the async methods, for one event loop. If None, a new client is
             created per event loop, or a given ``client`` is called in a thread.
-        dimensions: The dimension of truncated vectors, if the model supports truncation.
+        dimensions: The number of dimensions of truncated vectors, if the model supports truncation.
         batch_size: Number of texts per request.
         name: The key of cached vectors. Defaults to ``"openai"``, the model and the dimensions,
-            without the server's address. Set it if two servers use one name for different models.
+            without the server's address. Set it if two servers use the same name for different
+            models.
         timeout: Maximum seconds per batch, including retries, delays and a slow response. Defaults
             to the client's timeout.
 
@@ -220,7 +221,7 @@ class OpenAIEmbedder(ServerModel):
         return self._read(self._call(self._request(texts)))
 
     def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
-        """Embed queries. Raises the errors of ``embed``."""
+        """Embed queries. This raises the same errors as ``embed``."""
         return self.embed(texts)
 
     async def aembed_queries(self, texts: Sequence[str]) -> list[list[float]]:

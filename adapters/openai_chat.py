@@ -40,7 +40,8 @@ class OpenAIChat(ServerModel):
             models require.
         max_tokens: Maximum number of tokens of an answer. A truncated answer raises an error.
         name: The key of cached results. Defaults to ``"openai"``, the model and the settings,
-            without the server's address. Set it if two servers use one name for different models.
+            without the server's address. Set it if two servers use the same name for different
+            models.
         timeout: Maximum seconds of a call, including retries, delays and a complete stream.
             Defaults to the client's timeout.
         **options: Further fields of the request, such as ``seed=1``, ``max_completion_tokens=500``,
@@ -269,7 +270,7 @@ class OpenAIChat(ServerModel):
 
     @contextmanager
     def _schema_errors(self) -> Iterator[None]:
-        """Convert the error of a server without schema support to NotImplementedError."""
+        """Convert errors of servers without schema support to NotImplementedError."""
         try:
             yield
         except BadRequestError as error:
@@ -282,7 +283,7 @@ class OpenAIChat(ServerModel):
 
 
 def _name(model: str, system: str | None, settings: Mapping[str, Any]) -> str:
-    """Return a name from all settings that influence the answers."""
+    """Return a name that contains all settings that influence the answers."""
     options = [
         f"{key}={json.dumps(value, sort_keys=True, default=str)}"
         for key, value in sorted(settings.items())

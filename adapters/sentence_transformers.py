@@ -1,4 +1,4 @@
-"""Embedding models of sentence-transformers."""
+"""Embedding models from sentence-transformers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Tokens = Mapping[str, "np.ndarray[Any, Any]"]
 
 
 class SentenceTransformerEmbedder:
-    """An embedding model of sentence-transformers, from a folder or the model hub.
+    """A sentence-transformers embedding model, from a folder or the model hub.
 
     A graph also accepts a bare ``SentenceTransformer``, with its configured prompts. Use this
     class to set prompts, which E5 and BGE models require, to truncate or normalize vectors, or to

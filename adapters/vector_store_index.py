@@ -74,8 +74,8 @@ class VectorBackend:
     Each framework's adapter has its own backend, and so does PostgreSQL with pgvector.
 
     Attributes:
-        is_atomic: Whether ``transaction`` writes the store and the graph together.
-        max_selected: Maximum number of nodes that a search can be limited to by id.
+        is_atomic: Whether ``transaction`` covers both the store and the graph.
+        max_selected: Maximum number of ids to which a search can be limited.
         max_requested: Maximum number of candidates per search. If they are not enough, all vectors
             are compared in this process. If None, there is no maximum.
         name: The store's name in messages.
@@ -298,7 +298,7 @@ class StoreIndexes:
     def __call__(
         self, graph: NodeGraph, group: str, key: str | None, similarity: Similarity
     ) -> StoreIndex:
-        """Return the index of a group's embeddings of one key.
+        """Return the index of a group's embeddings with one key.
 
         Raises:
             TypeError: If the similarity is not the cosine, or the function returned no store.
@@ -319,14 +319,14 @@ class StoreIndexes:
 
 
 class StoreIndex(FilterIndex):
-    """The index of a group's embeddings of one key in a vector store.
+    """The index of a group's embeddings with one key in a vector store.
 
     The store proposes candidates. Their cosines are computed from the graph's own vectors, and
     filters are evaluated here. More candidates are requested if filters or ties leave too few. If
     the store returns too few, all nodes are compared, and the next search restores the lost rows.
 
-    ``ready`` writes to the store, before the graph is held. Nodes that are written later are
-    compared here. The graph records the written vectors: see ``StoreRecord``.
+    ``ready`` writes to the store before the graph is locked. Nodes that are added later are
+    compared here. The graph records the written vectors. See ``StoreRecord``.
 
     Args:
         graph: The node graph.
@@ -356,7 +356,7 @@ class StoreIndex(FilterIndex):
     # Writing to the store
 
     def ready(self) -> None:
-        """Embed new nodes and update the store, before the graph is held.
+        """Embed new nodes and update the store before the graph is locked.
 
         Raises:
             EmbeddingError: If the model fails.
@@ -558,7 +558,7 @@ class StoreIndex(FilterIndex):
         Args:
             table: The nodes by row.
             allowed: Which rows meet the filter.
-            unwritten: The nodes that are not in the store. None means possibly all nodes.
+            unwritten: The nodes that are not in the store. If None, all nodes may be missing.
             query: The unit vector of the query.
             limit: Maximum number of nodes. If None, all nodes are returned.
         """
@@ -575,7 +575,7 @@ class StoreIndex(FilterIndex):
     def _candidates(
         self, table: NodeTable, allowed: Mask, unwritten: list[str], query: Vectors, limit: int
     ) -> tuple[Rows, Scores] | None:
-        """Return scored rows that contain the best ones.
+        """Return scored rows that include the best rows.
 
         Return None if the store returned too few.
         """
@@ -652,7 +652,7 @@ class StoreIndex(FilterIndex):
         return rows[usable], scores[usable]
 
     def _unwritten_ids(self) -> list[str] | None:
-        """Return the ids of the nodes that are not in the store. None means possibly all nodes."""
+        """Return the ids of the nodes that are not in the store, or None if all may be missing."""
         written = self._written
         now = self._state()
         if written == now:
@@ -670,7 +670,7 @@ class StoreIndex(FilterIndex):
         return "store-nodes"
 
     def header(self) -> dict[str, Any]:
-        """Return the settings that a stored index must have been built with."""
+        """Return the settings with which a stored index must have been built."""
         return {"kind": "store nodes"}
 
     def arrays(self) -> Arrays:

@@ -212,7 +212,7 @@ def _version(pin: Requirement) -> str:
 
 
 def _floor(requirements: Iterable[Requirement]) -> Version:
-    """Return the oldest version that all requirements of a package allow."""
+    """Return the oldest version of a package that all its requirements allow."""
     specifiers = [one for requirement in requirements for one in requirement.specifier]
     floors = [Version(one.version) for one in specifiers if one.operator == ">="]
     return max(floors, default=Version("0"))

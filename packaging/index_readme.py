@@ -1,10 +1,10 @@
 """Write the install lines of the READMEs, and the README of the package index.
 
 ``python packaging/index_readme.py`` writes the install lines into ``README.md``, ``README.zh.md``
-and the pages of ``docs/`` and ``examples/``: from a checkout, or from the package index if
-``PUBLISHED`` is True. The README of the package index, ``packaging/README.md``, contains no
-relative links or pictures, since these do not work there. Tests compare all these files. A release
-knows the address of its repository and makes the links absolute. See ``project_urls.py``.
+and the pages of ``docs/`` and ``examples/``. They install from a checkout, or from the package
+index if ``PUBLISHED`` is True. The README of the package index, ``packaging/README.md``, contains
+no relative links or pictures, since these do not work there. Tests compare all these files. A
+release knows the address of its repository and makes the links absolute. See ``project_urls.py``.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _EXTRAS = re.compile(r'(?<=pip install ")(?:nodekin|\.)(?=\[)')
 
 
 def page(text: str, published: bool = PUBLISHED) -> str:
-    """Return a page with the install lines of a checkout or of the package index."""
+    """Return a page with the install lines for a checkout or for the package index."""
     return _EXTRAS.sub("nodekin" if published else ".", text)
 
 
 def readme(name: str = "README.md", published: bool = PUBLISHED) -> str:
-    """Return a README with the install line of a checkout or of the package index."""
+    """Return a README with the install line for a checkout or for the package index."""
     text = (REPO / name).read_text(encoding="utf-8")
     source = "nodekin" if published else "."
     sentence = INDEX[name] if published else CHECKOUT[name]

@@ -1,1 +1,1 @@
-"""Readers for PDF, Office, web pages, books, mail and programs."""
+"""Readers for PDF and Office files, web pages, books, mail and programs."""

@@ -1,4 +1,4 @@
-"""File formats that require a library or a special parser. An entry point registers them."""
+"""File formats that require a library or a special parser, registered by an entry point."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _cells(notebook: Any) -> list[Any] | None:
 
 
 def _outputs(cell: Any, source: SourceFile, place: str) -> str:
-    """Return the outputs of a cell, up to a maximum length."""
+    """Return a cell's outputs, up to a maximum length."""
     written = [_output(output, source, place) for output in cell.get("outputs", [])]
     outputs = _ESCAPE.sub("", "\n".join(output for output in written if output))
     if len(outputs) <= _MAX_OUTPUT:

@@ -23,7 +23,7 @@ def hidden_styles(
     """Return the names of styles that hide text, either themselves or through a parent style.
 
     Args:
-        roots: The XML parts with styles.
+        roots: The XML parts that contain styles.
         is_hidden: A function that returns whether a style hides text, or None if the style doesn't
             say.
     """
@@ -81,7 +81,7 @@ def _style_of(element: Element, name: str) -> str:
 
 
 def remove_hidden_runs(root: Element, styles: set[str], source: SourceFile) -> None:
-    """Remove the hidden runs of a part of a Word document, and note them."""
+    """Remove the hidden runs in a part of a Word document, and note them."""
     for paragraph in named(root, "p"):
         is_hidden = partial(
             _is_hidden_run,

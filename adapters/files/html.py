@@ -87,7 +87,7 @@ def page_text(html: str, source: SourceFile, place: str = "") -> str:
     Args:
         html: The page.
         source: The file, which records the notes.
-        place: The place of the page in the file. If empty, the line is noted.
+        place: The place of the page in the file. If it is empty, lines are noted instead.
     """
     for match in _ELEMENT.finditer(html):
         kind = _kind_left_out(match)
@@ -203,7 +203,7 @@ def _without_target(link: re.Match[str]) -> str:
 def _unwrapped(html: str) -> str:
     """Remove line breaks within Chinese and Japanese text.
 
-    Browsers don't show such a line break, but in Markdown it would end a sentence.
+    Browsers don't show these line breaks, but in Markdown, they would end a sentence.
     """
     if not re.search(_WIDE, html):
         return html
@@ -248,7 +248,7 @@ def _style_sheets(archive: ZipFile) -> str:
 
 
 def _chapters(archive: ZipFile, names: Iterable[str], source: SourceFile) -> Iterator[str]:
-    """Yield the chapters of a book. Note missing chapters."""
+    """Yield a book's chapters. Note missing chapters."""
     existing = set(archive.namelist())
     number = 1
     for name in names:
@@ -261,7 +261,7 @@ def _chapters(archive: ZipFile, names: Iterable[str], source: SourceFile) -> Ite
 
 
 def _chapter_names(package: Element, package_path: str, source: SourceFile) -> Iterator[str]:
-    """Yield the paths of the chapters of a book, without tables of contents."""
+    """Yield the paths of a book's chapters, except for tables of contents."""
     folder = posixpath.dirname(package_path)
     items = {item.get("id"): item for item in named(package, "item")}
     for reference in named(package, "itemref"):

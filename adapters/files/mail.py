@@ -19,7 +19,7 @@ from .html import page_text
 
 
 def read_message(source: SourceFile) -> Document:
-    """Read the displayed text of a message and its attachments, with the subject as title."""
+    """Read the displayed text of a message and its attachments. The subject becomes the title."""
     from email import message_from_binary_file
 
     with source.path.open("rb") as file:
@@ -109,7 +109,7 @@ def _note_defects(message: Any, source: SourceFile, place: str) -> None:
 
 
 def _decode_raw_headers(message: Any, source: SourceFile, place: str) -> None:
-    """Decode the headers that contain bytes above 127, instead of encoded words."""
+    """Decode headers that contain bytes above 127 instead of encoded words."""
     for part in message.walk():
         for name, value in reversed([*part.raw_items()]):  # of equal names, the first is read
             if not value.isascii():
@@ -203,7 +203,7 @@ def _fields(message: Any, names: Iterable[str], source: SourceFile, place: str) 
 
 
 def _richness(part: Any, text: str) -> int:
-    """Return the rank of an alternative. An empty text has the lowest rank."""
+    """Return the rank of an alternative. Empty texts rank lowest."""
     if not text.strip():
         return -1
     if part.get_content_type() == "text/html" or part.is_multipart():

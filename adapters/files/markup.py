@@ -146,7 +146,7 @@ class TextRun(NamedTuple):
     is_struck: bool = False
 
     def marked(self) -> str:
-        """Return the text, with marks if it is struck through."""
+        """Return the text, marked if it is struck through."""
         return struck(self.text) if self.is_struck else self.text
 
 

@@ -1,4 +1,4 @@
-"""Show numbers as spreadsheet programs show them, according to the format code of a cell."""
+"""Show numbers as spreadsheet programs show them, according to a cell's format code."""
 
 from __future__ import annotations
 
@@ -219,8 +219,8 @@ def shown_number(number: str, code: str, *, starts_1904: bool = False) -> str | 
         starts_1904: Whether the days of the workbook are counted from 1904.
 
     Returns:
-        The displayed text, or None if the format is unknown, depends on the settings of the
-        system, or leaves the order of day and month open.
+        The displayed text. None if the format is unknown, depends on system settings, or leaves the
+        order of day and month open.
 
     Example:
         >>> shown_number("0.075", "0.0%"), shown_number("1234.5", "$#,##0.00")
@@ -251,7 +251,7 @@ _LIMIT = 401  # digits before or after the decimal point
 
 
 def _parsed(number: str) -> Decimal | None:
-    """Return a number, or None if programs can't show it."""
+    """Return a number, or None if spreadsheet programs can't show it."""
     try:
         value = Decimal(number.strip())
     except InvalidOperation:
@@ -391,7 +391,7 @@ def _unit(places: int) -> Decimal:
 
 
 def _integer_text(tokens: list[_Token], digits: str) -> str:
-    """Fill the places before the decimal point, from the right."""
+    """Fill the places before the decimal point, starting from the right."""
     first = next((at for at, token in enumerate(tokens) if token.kind == "digit"), -1)
     commas = [at for at, token in enumerate(tokens) if token == _COMMA]
     is_grouped = any(first < at for at in commas)
@@ -422,7 +422,7 @@ def _integer_text(tokens: list[_Token], digits: str) -> str:
 
 
 def _decimals_text(tokens: list[_Token], digits: str) -> str:
-    """Fill the places from the decimal point on, without zeros at the end of optional places."""
+    """Fill the decimal point and the places after it. Optional trailing zeros are omitted."""
     places = [token.text for token in tokens if token.kind == "digit"]
     needed = max((at + 1 for at, place in enumerate(places) if place == "0"), default=0)
     shown = max(needed, len(digits.rstrip("0")))
@@ -568,7 +568,7 @@ def _simple_format(code: str) -> _Simple | None:
 
 @dataclass(frozen=True, slots=True)
 class _Moment:
-    """A date and a time, with the seconds since the start of the count."""
+    """A date, and the seconds since the start of day counting."""
 
     day: date | None
     seconds: Decimal

@@ -16,8 +16,8 @@ def tesseract(languages: str = "") -> Callable[[Any], str]:
     ``brew install tesseract tesseract-lang``. Pages should have 300 dpi.
 
     Args:
-        languages: Tesseract's names of languages, such as ``"chi_sim+eng"``. Defaults to all
-            installed languages, which is slower and less accurate than the languages of the pages.
+        languages: Tesseract's language names, such as ``"chi_sim+eng"``. Defaults to all installed
+            languages, which is slower and less accurate than naming the pages' languages.
 
     Raises:
         ImportError: If ``pytesseract``, Tesseract or a language is not installed.

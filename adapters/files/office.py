@@ -182,7 +182,7 @@ def _rewritten_file(archive: zipfile.ZipFile, source: SourceFile) -> _Rewritten:
 
 
 class _Passes:
-    """The passes over the parts of a packed file.
+    """The passes over a packed file's parts.
 
     Attributes:
         roots: The XML of the parts that contain text.

@@ -21,7 +21,7 @@ from .markup import subscript
 
 @contextmanager
 def parser(module: str, install: str = INSTALL_FILES) -> Iterator[None]:
-    """Import the library of a format in the block.
+    """Import the library for a format in the block.
 
     Raises:
         ReadError: If the library is not installed. The message contains the install command.
@@ -46,7 +46,7 @@ def opened_zip(source: SourceFile, what: str) -> Iterator[zipfile.ZipFile]:
     """Open a zip file and check its unpacked size.
 
     Raises:
-        ReadError: If the file is encrypted, or larger unpacked than the options allow.
+        ReadError: If the file is encrypted, or its unpacked size exceeds the limit.
     """
     with zipfile.ZipFile(source.path) as archive:
         parts = archive.infolist()
@@ -82,7 +82,7 @@ def title_and_author(elements: Iterable[Element]) -> dict[str, str]:
 
 
 class Relation(NamedTuple):
-    """A part to which a part of an Office file refers.
+    """A reference from one part of an Office file to another part.
 
     Attributes:
         kind: The kind of the part, such as ``drawing``.
@@ -94,7 +94,7 @@ class Relation(NamedTuple):
 
 
 def relations(archive: zipfile.ZipFile, name: str) -> dict[str, Relation]:
-    """Return the parts to which a part of an Office file refers, by id."""
+    """Return the references in a part of an Office file, by id."""
     folder, base = posixpath.split(name)
     parts: dict[str, Relation] = {}
     for relation in xml_part(archive, f"{folder}/_rels/{base}.rels"):
@@ -136,7 +136,7 @@ def named(element: Element, *names: str) -> Iterator[Any]:
 
 
 def texts(element: Element, *names: str) -> str:
-    """Return the text of all elements with one of these names, such as ``t``."""
+    """Return the joined text of all elements with one of these names, such as ``t``."""
     return "".join(inner.text or "" for inner in named(element, *names))
 
 
@@ -254,7 +254,7 @@ def _with_scripts(name: str, parts: Sequence[str]) -> str:
 
 
 def _property(element: Element, name: str, default: str = "") -> str:
-    """Return a property of an element of an equation."""
+    """Return a property of an equation's element."""
     found = default
     for child in element:
         if local_name(child) == f"{local_name(element)}Pr":

@@ -111,7 +111,7 @@ def _document(pdf: Any, source: SourceFile) -> Document:
 
 
 def _scanned_lines(page: Any, source: SourceFile, number: int) -> Lines:
-    """Return the lines that OCR reads on a page. A page without lines is noted."""
+    """Return the lines that OCR finds on a page. Pages without lines are noted."""
     lines: Lines = ()
     if source.ocr:
         lines = lines_of_text(source.ocr(_png(page)), number - 1)
@@ -349,7 +349,7 @@ def _note_left_out(page: Any, objects: PageObjects, source: SourceFile, number: 
 
 
 def _samples(text: str) -> range:
-    """Return the indexes of 12 characters of a page."""
+    """Return the indexes of 12 characters on a page."""
     return range(0, len(text), len(text) // 12 + 1)
 
 

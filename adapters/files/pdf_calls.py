@@ -27,7 +27,7 @@ _RESULTS = (None, c_int, c_uint, *_FRACTIONS)  # other results are pointers
 
 
 def direct(function: Any) -> Any:
-    """Return a function of PDFium that takes addresses instead of pointer objects.
+    """Return a PDFium function that takes addresses instead of pointer objects.
 
     Whole numbers are passed like addresses, because ctypes converts ``c_void_p`` faster than
     ``c_int``. PDFium reads the lower half of such a number.
@@ -43,7 +43,7 @@ def address(handle: Any) -> int:
 
 
 def addresses(numbers: Any) -> list[int]:
-    """Return the addresses of the numbers of an array."""
+    """Return the addresses of an array's numbers."""
     first = addressof(numbers)
     step = sizeof(numbers) // len(numbers)
     return list(range(first, first + sizeof(numbers), step))

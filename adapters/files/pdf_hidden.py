@@ -116,7 +116,7 @@ def _may_be_unseen(color: Color | None) -> bool:
 
 
 def _is_wide(box: Rectangle) -> bool:
-    """Return whether a path is more than a line."""
+    """Return whether a path is thicker than a line."""
     left, bottom, right, top = box
     return right - left >= _MIN_BOX and top - bottom >= _MIN_BOX
 
@@ -455,7 +455,7 @@ def blanked(textpage: Any, text: str, hidden: set[int]) -> tuple[str, list[str]]
     """Replace the characters of hidden objects with spaces.
 
     Args:
-        textpage: The text page of PDFium.
+        textpage: PDFium's text page.
         text: The text of this page, with one character per index.
         hidden: The addresses of the hidden objects.
 
@@ -476,7 +476,7 @@ def blanked(textpage: Any, text: str, hidden: set[int]) -> tuple[str, list[str]]
 
 
 def _hidden_indexes(handle: int, text: str, hidden: set[int]) -> Iterator[int]:
-    """Yield the indexes of the hidden characters, without white space.
+    """Yield the indexes of the hidden characters, except for white space.
 
     If a word begins and ends in the same object, this object contains all of its characters.
     """

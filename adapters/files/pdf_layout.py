@@ -182,7 +182,7 @@ _SCRIPT_SIZE = 0.85  # a superscript or a subscript has smaller letters
 
 
 def _joined_part(first: TextLine, line: TextLine) -> TextLine:
-    """Return a line with its next part. The larger letters determine its height."""
+    """Join a line and its next part. The larger letters determine the line's height."""
     rise = line.baseline - first.baseline
     gap = line.x0 - first.x1
     text = line.text
@@ -344,7 +344,7 @@ _ANYWHERE = -10_000
 
 
 def _counted(text: str, page: int) -> Iterator[tuple[int, str]]:
-    """Yield the numbers of a header that may count pages: alone, or at its edges.
+    """Yield the numbers in a header that may count pages. They stand alone or at its edges.
 
     Each number is yielded as its distance from the page's index, which starts at 0.
     """
@@ -356,7 +356,7 @@ def _counted(text: str, page: int) -> Iterator[tuple[int, str]]:
 
 
 def _keys(text: str, page: int) -> Iterator[str]:
-    """Yield the text of a header, and its text for each number that may count pages.
+    """Yield a header's text, and a variant for each number that may count pages.
 
     The number is replaced by its distance from the page's index, which starts at 0. ``Invoice
     1001`` and ``Question 1`` don't count pages. Therefore, the line must contain another number, or
@@ -535,7 +535,7 @@ def joined(texts: Sequence[str]) -> str:
 
 
 def _with_break(text: str, following: str) -> str:
-    """Return a line with the separator before the next line."""
+    """Return a line followed by the separator before the next line."""
     end = text[-1]
     if end == "-" and text[-2:-1].isalpha():
         return text[:-1] + HYPHEN
@@ -909,7 +909,7 @@ def _words(text: str) -> set[str]:
 
 
 def _is_joined(before: str, following: str, words: set[str]) -> bool:
-    """Return whether two parts form one word without a hyphen, according to the text."""
+    """Return whether two parts form one word without a hyphen, judging by the text's words."""
     parts = before, following.casefold()
     is_word = before[-1:].isalpha() and following[:1].isalpha()
     if not is_word or "-".join(parts) in words:

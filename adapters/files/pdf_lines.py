@@ -62,7 +62,7 @@ class Ruler:
         return self._edges[3] - self._edges[2]
 
     def loose_box(self, index: int) -> Any:
-        """Return the box of a character in its font, which is valid until the next call."""
+        """Return a character's font box. It is valid until the next call."""
         _loose_box(self.handle, index, self._at_loose)
         return self._loose
 
@@ -210,7 +210,7 @@ _NUMBERS = re.compile("[0-9](?:[0-9,–-]*[0-9]|(?<! [0-9]))")
 
 
 def _with_raised_digits(ruler: Ruler, text: str) -> str:
-    """Replace digits that are raised above the character next to them by their raised forms.
+    """Replace digits that are raised above the character next to them with their raised forms.
 
     Raised digits are smaller characters at a higher position, or the font's glyphs for
     superscripts.

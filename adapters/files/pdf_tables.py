@@ -82,7 +82,7 @@ class _Rule(NamedTuple):
     end: float
 
     def crosses(self, other: _Rule) -> bool:
-        """Return whether a rule of the other direction crosses or touches this rule."""
+        """Return whether a perpendicular rule crosses or touches this rule."""
         return (
             self.start - _NEAR <= other.at <= self.end + _NEAR
             and other.start - _NEAR <= self.at <= other.end + _NEAR
