@@ -1,1 +1,1 @@
-"""What makes similarities fast: inverted index, vector index, exact look-up, scan."""
+"""The indexes that make similarities fast: inverted index, vector index, exact look-up, scan."""

@@ -24,13 +24,13 @@ logger = logging.getLogger(__name__)
 
 _FORMAT = 8
 
-_ALIGNMENT = 64  # bytes; the position of an array in a file is a multiple
+_ALIGNMENT = 64  # bytes; the position of an array in a file is a multiple of this number
 
 _KINDS = "biuf"  # other dtypes contain pointers or have no fixed meaning
 
 _MAX_DIMENSIONS = 2
 
-_ABANDONED = 3600  # seconds after which a temporary file belongs to a killed process
+_ABANDONED = 3600  # seconds after which a temporary file counts as left by a killed process
 
 T = TypeVar("T", bound=np.generic)
 
@@ -38,11 +38,11 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 class StoredArrays(Mapping[str, npt.NDArray[Any]]):
-    """The arrays of a file, by name. An array is compared with its checksums on first use.
+    """The arrays of a file by name. An array is compared with its checksums on first use.
 
     Attributes:
         parts: The arrays by name. Their blocks are compared on first use.
-        damage: Whether a part of the file was found to be wrong.
+        damage: Whether a wrong part of the file was found.
     """
 
     def __init__(self, parts: Mapping[str, StoredArray], damage: Damage) -> None:
@@ -63,14 +63,14 @@ class StoredArrays(Mapping[str, npt.NDArray[Any]]):
 
 
 def save_arrays(path: Path, header: Mapping[str, Any], arrays: Arrays) -> None:
-    """Write a header and arrays to one file, completely or not at all. Log a failure.
+    """Write a header and arrays to one file, completely or not at all. A failure is logged.
 
-    The file has the length of the header, the header as JSON, the aligned arrays, the checksums of
-    their blocks, and a checksum of everything but the arrays.
+    The file consists of the header's length, the header as JSON, the aligned arrays, the checksums
+    of their blocks, and a checksum of everything except the arrays.
 
     Args:
         path: The file. A missing folder is created.
-        header: Values for JSON.
+        header: JSON values.
         arrays: Arrays of numbers or booleans, by name.
     """
     temporary = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
@@ -86,7 +86,7 @@ def save_arrays(path: Path, header: Mapping[str, Any], arrays: Arrays) -> None:
                     other.unlink()
     except OSError as error:
         logger.warning("the index was not written to %s, and will be rebuilt: %s", path, error)
-    finally:  # after an interrupt as well
+    finally:  # even after an interrupt
         with suppress(OSError):
             temporary.unlink()
 
@@ -112,13 +112,14 @@ def _parts(header: Mapping[str, Any], arrays: Arrays) -> Iterator[Any]:
 def load_arrays(path: Path) -> tuple[dict[str, Any], StoredArrays] | None:
     """Read a header, and map its arrays, which are read-only.
 
-    Windows cannot replace mapped files: there, the file is read.
+    Windows cannot replace mapped files. Therefore the file is read there.
 
-    A file may come from a stranger: arrays of objects and arrays outside the file are refused. The
-    values of the arrays are not checked; see ``checked`` and ``stored``.
+    A file may come from an untrusted source. Arrays of objects and arrays outside the file are
+    refused. The values of the arrays are not checked here; see ``checked`` and ``stored``.
 
     Returns:
-        None if the file is missing, damaged or of another format. The last two are logged.
+        None if the file is missing, is damaged or has a different format. Damage and a different
+        format are logged.
     """
     try:
         is_mapped = sys.platform != "win32"
@@ -132,7 +133,7 @@ def load_arrays(path: Path) -> tuple[dict[str, Any], StoredArrays] | None:
         return header, _mapped(data, start, header.pop("arrays"))
     except FileNotFoundError:
         return None
-    except Exception as error:  # damaged headers raise anything
+    except Exception as error:  # damaged headers may raise any error
         logger.warning("the index in %s is damaged and will be rebuilt: %s", path, error)
         return None
 
@@ -143,7 +144,7 @@ def _mapped(data: npt.NDArray[np.uint8], start: int, described: Mapping[str, Any
     Args:
         data: The file.
         start: The position of the first array.
-        described: The type and the shape of each array, by name.
+        described: The type and the shape of each array by name.
 
     Raises:
         ValueError: If the description of an array is wrong, an array is not inside the file, or the
@@ -211,18 +212,18 @@ def checked(
     *shape: int | None,
     values: range | None = None,
 ) -> npt.NDArray[Any]:
-    """Return an array of a file after a check, since a file may be forged.
+    """Check and return an array of a file, which may be forged.
 
     Args:
         arrays: The arrays of the file.
         name: The name of the array.
-        dtype: The expected type, such as ``np.int32``, or a type above it.
+        dtype: The expected type, such as ``np.int32``, or a supertype.
         shape: The expected lengths. None means any length.
         values: The allowed integers. None means any numbers.
 
     Raises:
-        ValueError: If the array is missing, or has another type or shape.
-        MissingNodeError: If the array has another value or is damaged.
+        ValueError: If the array is missing, or has the wrong type or shape.
+        MissingNodeError: If the array has any other value or is damaged.
     """
     return stored(arrays, name, dtype, *shape, values=values).whole()
 
@@ -234,17 +235,17 @@ def stored(
     *shape: int | None,
     values: range | None = None,
 ) -> StoredArray:
-    """Return an array of a file as in ``checked``. Its values are checked on first use.
+    """Return an array of a file like ``checked``, but check its values on first use.
 
     Args:
         arrays: The arrays of the file.
         name: The name of the array.
-        dtype: The expected type, such as ``np.int32``, or a type above it.
+        dtype: The expected type, such as ``np.int32``, or a supertype.
         shape: The expected lengths. None means any length.
         values: The allowed integers. None means any numbers.
 
     Raises:
-        ValueError: If the array is missing, or has another type or shape.
+        ValueError: If the array is missing, or has the wrong type or shape.
     """
     if name not in arrays:
         raise ValueError(f"the array {name!r} is missing")
@@ -262,7 +263,7 @@ def stored(
 
 
 def check_ascending(array: npt.NDArray[Any], name: str, last: int) -> None:
-    """Check positions: ascending, from 0 or more to ``last``.
+    """Check that positions are not negative, ascend, and end at ``last``.
 
     Raises:
         ValueError: If the positions are wrong.
@@ -274,7 +275,7 @@ def check_ascending(array: npt.NDArray[Any], name: str, last: int) -> None:
 
 
 def grown(array: npt.NDArray[T], size: int) -> npt.NDArray[T]:
-    """Return an array with room for a number of rows, with twice the former room if it grows."""
+    """Return an array with room for a number of rows. An array that grows doubles its room."""
     if size <= len(array):
         return array
     room = np.zeros((max(size, 2 * len(array)), *array.shape[1:]), array.dtype)

@@ -1,4 +1,4 @@
-"""BM25 sums of a query's terms, and the rows that have the highest."""
+"""The BM25 sums of a query's terms, and the rows with the highest sums."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .row_ids import Mask, Rows
 
 Floats = npt.NDArray[np.float64]
 
-_COLUMNS = 32  # rows per maximum that bounds the best scores
+_COLUMNS = 32  # the number of rows whose maximum bounds the best scores
 
-_TERM = 256  # memory of a cached term, in postings
+_TERM = 256  # memory of a cached term in postings
 
 _FREQUENCY = 32  # memory of a cached frequency, in postings
 
@@ -28,7 +28,7 @@ _FREQUENT = 4_096
 
 _FREQUENT_SHARE = 1 / 8
 
-_LOOK_UP = 24  # postings that are added in the time of looking up one row in a term
+_LOOK_UP = 24  # postings that are added in the time it takes to look up one row in a term
 
 _ROUNDING = 1 + 1e-9  # sums of rounded numbers differ by less than this factor
 
@@ -38,12 +38,12 @@ LEAST = float(np.finfo(np.float64).tiny)
 
 @dataclass(frozen=True, slots=True)
 class Saturation:
-    """Weigh a term's count in a node, by the node's length.
+    """Weights of a term's count in a node, depending on the node's length.
 
     Attributes:
-        k1: How much further occurrences count.
+        k1: How much additional occurrences count.
         b: How much the scores of long nodes are lowered.
-        average_length: Terms in a node, on average over all indexes.
+        average_length: The average number of terms in a node over all indexes.
     """
 
     k1: float
@@ -53,13 +53,13 @@ class Saturation:
     def norms(self, lengths: npt.NDArray[Any]) -> Floats:
         """Return the length norms of nodes, which are independent of the term."""
         norms: Floats = lengths / (self.average_length or 1.0)
-        norms *= self.b  # in place: new arrays take longer than the arithmetic
+        norms *= self.b  # in place, since creating arrays takes longer than the arithmetic
         norms += 1 - self.b
         norms *= self.k1
         return norms
 
     def weighed(self, counts: npt.NDArray[Any], norms: Floats | float) -> Floats:
-        """Return the impacts of counts in nodes of some norms."""
+        """Return the impacts of counts in nodes with the given norms."""
         impacts = counts.astype(np.float64)
         divisors = impacts + norms
         impacts *= self.k1 + 1
@@ -68,11 +68,11 @@ class Saturation:
 
 
 class LengthNorms:
-    """The length norms of rows. All norms are computed as soon as many are used.
+    """The length norms of rows. If many norms are used, all are computed.
 
     Args:
-        saturation: Computes the norms.
-        lengths: The number of words, by row.
+        saturation: The object that computes the norms.
+        lengths: The number of words by row.
     """
 
     def __init__(self, saturation: Saturation, lengths: Ints) -> None:
@@ -97,15 +97,15 @@ class TermWeights(NamedTuple):
     A weight is the term's inverse document frequency times its count in the query.
 
     Attributes:
-        weights: The weights of terms that occur in nodes. Scores are summed in this order:
-            ``Bm25`` has the heaviest terms first, so that equal nodes have equal scores in all
-            indexes.
-        saturation: Weighs the counts.
-        missing: The weight of all terms that no node has.
-        highest: The weight of one such term.
-        silent: Terms that are only parts of words that occur whole, or numbers in unknown codes.
-        unknown: The codes that no node has, such as E106.
-        phrases: Phrases in quotation marks that occur; they are terms as well.
+        weights: The weights of terms that occur in nodes. Scores are summed in this order. ``Bm25``
+            puts the heaviest terms first, so that equal nodes have equal scores in all indexes.
+        saturation: The object that weighs the counts.
+        missing: The total weight of terms that no node contains.
+        highest: The weight of one missing term.
+        silent: Terms that are only parts of words that occur as a whole, or numbers in unknown
+            codes.
+        unknown: The codes that no node contains, such as E106.
+        phrases: The phrases in quotation marks that occur in nodes. They are also terms.
     """
 
     weights: dict[str, float]
@@ -123,15 +123,15 @@ class TermWeights(NamedTuple):
 
 
 class TermPostings(dict[str, tuple[Ints, Counts]]):
-    """The rows of each term, ascending, and its counts, in one revision of an index.
+    """The ascending rows and the counts of each term at one revision of an index.
 
     Looked-up terms are cached.
 
     Args:
         postings: The postings of the index.
-        lengths: The number of words, by row.
+        lengths: The number of words by row.
         total_length: The number of words in all nodes.
-        alive: Which rows have a node.
+        alive: A mask of the rows that hold a node.
 
     Attributes:
         size: The number of nodes.
@@ -162,7 +162,7 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
         return rows, counts
 
     def frequency(self, term: str) -> int:
-        """Return the number of nodes with a term."""
+        """Return the number of nodes that contain a term."""
         count = self._frequencies.get(term)
         if count is None:  # copies of the rows are needed only if rows are empty
             count = len(self[term][0]) if self._alive is not None else self._postings.count(term)
@@ -171,7 +171,7 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
         return count
 
     def rows_of(self, terms: Iterable[str]) -> Ints:
-        """Return the rows with any of some terms."""
+        """Return the rows that contain any of the terms."""
         return np.concatenate([self[term][0] for term in terms])
 
     def of_query(self, weights: Mapping[str, float], saturation: Saturation) -> QueryPostings:
@@ -187,10 +187,10 @@ class QueryPostings(NamedTuple):
     """The postings of a query's terms.
 
     Attributes:
-        lists: The rows of each term, ascending, and its counts.
+        lists: The ascending rows and the counts of each term.
         weights: The weight of each term, (terms,).
-        saturation: Weighs the counts.
-        norms: Returns the length norms of rows.
+        saturation: The object that weighs the counts.
+        norms: A function that returns the length norms of rows.
     """
 
     lists: Sequence[tuple[Ints, Counts]]
@@ -199,17 +199,17 @@ class QueryPostings(NamedTuple):
     norms: LengthNorms
 
     def ceiling(self, first: int) -> float:
-        """Return an upper bound of a row's addends from the term ``first`` and the later terms."""
+        """Return an upper bound of a row's addends from the term ``first`` on."""
         return float(self.weights[first:].sum() * (self.saturation.k1 + 1) * _ROUNDING)
 
     def addends(
         self, part: slice, mask: Mask | None = None
     ) -> tuple[npt.NDArray[np.int64], Floats]:
-        """Return the rows of some terms, with the addends of their scores.
+        """Return the rows of the given terms with the addends of their scores.
 
         Args:
             part: The numbers of the terms.
-            mask: Which rows are returned. None means all rows.
+            mask: A mask of the rows to return. None means all rows.
         """
         lists = self.lists[part]
         rows = np.concatenate([rows for rows, _ in lists], dtype=np.int64)  # numpy's fastest type
@@ -225,7 +225,7 @@ class QueryPostings(NamedTuple):
         return rows, self.saturation.weighed(counts, self.norms(rows)) * weights
 
     def looked_up(self, rows: npt.NDArray[np.int64], first: int = 0) -> Floats:
-        """Return the addends of the term ``first`` and the later terms, shape (terms, rows)."""
+        """Return the addends of the terms from ``first`` on, shape (terms, rows)."""
         lists = self.lists[first:]
         counts = np.zeros((len(lists), len(rows)))
         found = np.full(counts.shape, -1, np.int32)
@@ -246,17 +246,17 @@ class QueryPostings(NamedTuple):
 def best_rows(
     query: QueryPostings, limit: int | None, allowed: MatchingRows | None, orders: Orders
 ) -> tuple[npt.NDArray[Any], Floats]:
-    """Return the rows with the highest sums, best first, and the sums.
+    """Return the rows with the highest sums, best first, and their sums.
 
-    The result is exact. As soon as the remaining terms can lift only few rows among the best, these
-    terms are looked up in these rows (Turtle and Flood, "Query evaluation: strategies and
-    optimizations", 1995).
+    The result is exact. As soon as the remaining terms can lift only a few rows into the best,
+    these terms are looked up only in these rows (Turtle and Flood, "Query evaluation: strategies
+    and optimizations", 1995).
 
     Args:
         query: The query's postings, with positive weights.
-        limit: How many; None for all rows with any of the terms.
-        allowed: Which rows count, None for all.
-        orders: Breaks ties: lower goes first.
+        limit: The number of rows. None means all rows that contain any of the terms.
+        allowed: A mask of the rows that count. None means all rows.
+        orders: The positions that break ties. The lower position comes first.
     """
     mask = None
     if allowed is not None:
@@ -286,7 +286,7 @@ def best_rows(
 def _best_of_few(
     query: QueryPostings, limit: int | None, mask: Mask, allowed: Rows, orders: Orders
 ) -> tuple[npt.NDArray[Any], Floats]:
-    """Return the best of a few rows, which a mask selects. The sums equal those of all rows."""
+    """Return the best of a few rows, which a mask selects. Their sums do not depend on the mask."""
     sums = np.zeros(len(allowed))
     if len(allowed) * _LOOK_UP * len(query.lists) < sum([len(rows) for rows, _ in query.lists]):
         for addends in query.looked_up(allowed):
@@ -325,7 +325,7 @@ def _maxima(scores: Floats) -> Floats:
 
 
 def _highest(scores: Floats, limit: int) -> float:
-    """Return the last of the ``limit`` highest scores; minus infinity if fewer scores exist."""
+    """Return the last of the ``limit`` highest scores, or minus infinity if fewer scores exist."""
     if len(scores) < limit:
         return -math.inf
     if len(scores) >= 2 * limit * _COLUMNS:  # faster than a partition of all scores

@@ -12,7 +12,7 @@ from typing import Protocol
 from ...nodegraph.errors import StoreError
 from ...nodegraph.graph import NodeGraph
 
-_MAX_BUILDS = 100  # attempts to find the groups of several graphs built
+_MAX_BUILDS = 100  # attempts to find the groups of several graphs in a built state
 
 
 class Follower(Protocol):
@@ -26,7 +26,7 @@ class Follower(Protocol):
 def current(
     groups: Mapping[NodeGraph, Iterable[str]], indexes: Iterable[Follower]
 ) -> Iterator[None]:
-    """Hold graphs with groups built and indexes up to date, until the block ends.
+    """Hold the locks of graphs with built groups and current indexes until the block ends.
 
     Args:
         groups: The names of the groups to build, by graph.
@@ -44,7 +44,7 @@ def current(
 
 
 def reading(groups: Mapping[NodeGraph, Iterable[str]]) -> AbstractContextManager[None]:
-    """Hold the locks of several graphs, with groups built, until the block ends.
+    """Hold the locks of several graphs with built groups until the block ends.
 
     All threads lock the graphs in the same order, to avoid deadlocks.
 
@@ -66,7 +66,7 @@ def reading(groups: Mapping[NodeGraph, Iterable[str]]) -> AbstractContextManager
 def _reading_all(groups: Mapping[NodeGraph, Iterable[str]]) -> Iterator[None]:
     ordered = sorted(groups, key=lambda graph: graph.reader.lock_order)
     for _ in range(_MAX_BUILDS):
-        for graph in ordered:  # built before any lock is held: transforms may read other graphs
+        for graph in ordered:  # built before locking, since transforms may read other graphs
             with graph.reader.reading(*groups[graph]):
                 pass
         with ExitStack() as locks:

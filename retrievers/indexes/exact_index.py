@@ -1,4 +1,4 @@
-"""Exact look-up: a hash map from texts to nodes."""
+"""Exact look-up through a hash map from texts to nodes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NO_SPACE = re.compile(rf"(?<=[{UNSPACED}]) | (?=[{UNSPACED}])")
 
 _QUOTES = "“”„‟‘’‚«»‹›「」『』《》〈〉【】"
 
-# A sign before a word belongs to the word: -5, .NET, !important, $5.
+# A sign before a word is part of the word: -5, .NET, !important, $5.
 _START = re.compile(rf"^(?:[\s{_QUOTES}¿¡…,;、。]|\.{{2,}}|[.!?:·~]+(?=\s))+")
 
 _END = f" {_QUOTES}.,:;!?…。、·~"
@@ -28,10 +28,10 @@ _NESTED = 3  # pairs around each other
 
 
 def normal_text(text: str) -> str:
-    """Return a text without differences of case, width, spaces and outer punctuation.
+    """Return a form of a text that ignores case, width, spaces and outer punctuation.
 
-    Other signs stay: C++ is not C, 3.5 is not 35, -5 is not 5. Of spaces, only their number is
-    ignored. In Chinese and Japanese, all spaces are ignored.
+    Other signs are kept: C++ is not C, 3.5 is not 35, -5 is not 5. Several spaces equal one space.
+    In Chinese and Japanese, all spaces are ignored.
 
     Example:
         >>> normal_text(" “What  is C++” ?"), normal_text("ＡＩ 是 什么？！"), normal_text("--")
@@ -55,8 +55,8 @@ def _without_edges(text: str) -> str:
 class Exact:
     """A similarity that matches nodes whose normalized text equals the query.
 
-    Use it for keys, names, codes and answered questions. A search is one lookup without a model.
-    Every hit scores 1.
+    Use it for keys, names, codes and answered questions. A search is a single look-up without a
+    model. Every hit has the score 1.
 
     Args:
         normalize: Whether to ignore case, width, spaces and outer punctuation, or a function from
@@ -81,11 +81,11 @@ class Exact:
         return graph.reader.shared(name, lambda: KeyIndex(graph, group, self))
 
     def prepare(self, query: str, indexes: Sequence[KeyIndex]) -> TermWeights:
-        """Return the key to look up, as the only term. Its score is 1 in every node."""
+        """Return the key to look up as the only term. Its score is 1 in every node."""
         return TermWeights(dict.fromkeys(self(query), 1.0), Saturation(0.0, 0.0, 0.0))
 
     def __call__(self, text: str) -> list[str]:
-        """Return the term of a text: its key. No term: the text never matches."""
+        """Return the only term of a text, which is its key. A text without a term never matches."""
         if self.normalize:
             text = normal_text(text) if self.normalize is True else self.normalize(text)
         return [text] if text else []
@@ -97,4 +97,4 @@ class KeyIndex(TextIndex):
     uses_search_text = False
 
     def file_name(self) -> None:
-        """Return None: the index is kept in memory."""
+        """Return None, since the index is only kept in memory."""

@@ -1,4 +1,4 @@
-"""An index of nodes in a table, which selects nodes by filters alone."""
+"""An index of nodes that are selected by filters alone."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _GAPS = 1_000  # maximum empty rows of a table that is not compacted
 
 
 class FilterIndex(SyncedIndex):
-    """An index of nodes in a table, which lists nodes by filters alone.
+    """An index of nodes that are listed by filters alone.
 
     Attributes:
-        table: The nodes by row.
+        table: The table of the nodes.
     """
 
     def clear(self) -> None:
-        """Remove everything."""
+        """Remove all nodes."""
         self.table = NodeTable()
 
     @property
@@ -33,7 +33,7 @@ class FilterIndex(SyncedIndex):
         return self.table.size
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Remove nodes; their rows stay until the index is compacted."""
+        """Remove nodes. Their rows stay until the index is compacted."""
         self.table.remove(ids)
 
     def add(self, nodes: Sequence[Node]) -> None:

@@ -1,4 +1,4 @@
-"""Build a graph of neighbors in steps: with a progress bar, or in a background thread."""
+"""Build a neighbor graph in steps, with a progress bar or in a background thread."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from .node_table import NodeTable
 
 logger = logging.getLogger(__name__)
 
-# Vectors per step. Small steps let a background thread stop soon; large steps use all cores.
+# Vectors per step. With small steps, a background thread can stop soon. Large steps use all cores.
 _SMALL_STEP = 256
 
 _LARGE_STEP = 4_096
 
-_LONGEST_STOP = 5.0  # seconds that the end of the process waits for a thread
+_LONGEST_STOP = 5.0  # seconds for which the process waits for a thread at its end
 
 _running: weakref.WeakSet[BackgroundBuild] = weakref.WeakSet()
 
 
 class HnswBuilder:
-    """The construction of a graph of neighbors, in steps.
+    """The construction of a neighbor graph in steps.
 
     Args:
         vectors: Unit vectors, (rows, dimension). They must not change.
@@ -38,7 +38,7 @@ class HnswBuilder:
     def __init__(self, vectors: Floats) -> None:
         self._vectors = vectors
         self._graph = empty_hnsw(vectors.shape[1])
-        self._known: dict[bytes, int] = {}  # the number of each distinct vector, by its hash
+        self._known: dict[bytes, int] = {}  # the number of each distinct vector by its hash
         self._numbers: list[int] = []
 
     @property
@@ -75,19 +75,19 @@ class HnswBuilder:
 
 
 class BackgroundBuild:
-    """A thread that builds a graph of neighbors on half of the cores.
+    """A thread that builds a neighbor graph on half of the cores.
 
-    The end of the process stops the thread. A forked process does not have the thread.
+    The thread stops when the process ends. A forked process does not contain the thread.
 
     Args:
         vectors: Unit vectors, (rows, dimension). They must not change.
         owner: The table of the vectors.
-        finish: A weak reference to a function that receives the graph and the owner, in the thread.
-            If the function is gone, the thread stops.
+        finish: A weak reference to a function that receives the graph and the owner in the thread.
+            If the function no longer exists, the thread stops.
 
     Attributes:
         owner: The table of the vectors.
-        has_failed: Whether an error ended the thread. It was logged.
+        has_failed: Whether an error ended the thread. The error was logged.
     """
 
     def __init__(
@@ -133,9 +133,9 @@ class BackgroundBuild:
         self._is_stopped.set()
 
     def stop(self, timeout: float | None = None) -> HnswBuilder | None:
-        """Stop the thread, and return its unfinished work, if there is any.
+        """Stop the thread, and return any unfinished work.
 
-        A thread that holds the lock of a graph does not wait, since that could deadlock.
+        A caller that holds the lock of a graph does not wait, since this could cause a deadlock.
         """
         self.cancel()
         if not is_reading_graph() and self._thread is not threading.current_thread():
@@ -150,4 +150,4 @@ def _stop_all() -> None:
         build.stop(_LONGEST_STOP)
 
 
-atexit.register(_stop_all)  # a thread in FAISS would crash the end of the interpreter
+atexit.register(_stop_all)  # a thread inside FAISS would crash the interpreter at its end

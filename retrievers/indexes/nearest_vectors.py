@@ -1,4 +1,4 @@
-"""The nearest of many unit vectors to a query: exactly, or by an HNSW graph of FAISS."""
+"""The unit vectors nearest to a query, found exactly or through an HNSW graph of FAISS."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Numbers = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float64]
 
 EXACT = 200_000
-"""The maximum number of vectors for a full comparison, which takes milliseconds."""
+"""The maximum number of vectors that are all compared, which takes milliseconds."""
 
 CODED = 50_000
 """The minimum number of vectors for a first comparison in 8 bits."""
 
-_GROWTH = 4  # rebuild the HNSW graph or the codes after adding 1/4 of their vectors
+_GROWTH = 4  # the HNSW graph or the codes are rebuilt when their vectors have grown by 1/4
 
 # Settings of HNSW. The recall of the best ten is 0.994 to 1.0.
 M = 16  # neighbors per vector
@@ -39,21 +39,21 @@ EF_SEARCH = 256  # minimum candidates of a search
 
 EF_SEARCH_PER_HIT = 4
 
-_FOLLOW_COST = 60  # of a candidate, in compared vectors
+_FOLLOW_COST = 60  # cost of a candidate, in compared vectors
 
-_GATHER_COST = 4  # of a copied vector, in compared vectors
+_GATHER_COST = 4  # cost of a copied vector, in compared vectors
 
-_SELECT_COST = 20  # of a vector that a filter keeps, in vectors compared by codes
+_SELECT_COST = 20  # cost of a vector that a filter keeps, in vectors compared by codes
 
 _FEW_QUERIES = 4  # that are compared one by one
 
-_MAX_LEVELS = 8  # of a vector; FAISS makes no more for M = 16
+_MAX_LEVELS = 8  # maximum levels of a vector; FAISS makes no more for M = 16
 
 _BATCH = 4096  # vectors per step
 
 _UNIT_ROWS = 256  # rows in 64 bits at a time
 
-_MARGIN = 1e-5  # bound of the difference between 32-bit and 64-bit sums
+_MARGIN = 1e-5  # maximum difference between 32-bit and 64-bit sums
 
 # NumPy uses all cores for one product, so concurrent products slow each other down.
 _PRODUCT = fork_safe_lock()
@@ -62,7 +62,7 @@ _DECIMALS = 6  # precision of the models' 32-bit numbers
 
 
 def cosines(vectors: Floats, rows: Numbers, query: Floats) -> Scores:
-    """Return the cosines of rows, in 64 bits and rounded: equal vectors have equal cosines."""
+    """Return the rounded 64-bit cosines of rows. Equal vectors have equal cosines."""
     exactly = query.astype(np.float64)
     scores: Scores = np.empty(len(rows))
     for start in range(0, len(rows), _BATCH):
@@ -76,19 +76,19 @@ class Hnsw(NamedTuple):
     """A graph of the distinct vectors among the first rows.
 
     Malkov and Yashunin, "Efficient and robust approximate nearest neighbor search using
-    hierarchical navigable small world graphs", 2018. Equal vectors would be an island in the
-    graph, which a search cannot leave.
+    hierarchical navigable small world graphs", 2018. Equal vectors would form an island in the
+    graph that a search cannot leave.
 
     Attributes:
         graph: The FAISS index.
-        numbers: The number of the distinct vector, by row.
+        numbers: The number of the distinct vector by row.
     """
 
     graph: Any
     numbers: Numbers
 
     def near(self, query: Floats, limit: int, allowed: Mask, ef_search: int) -> Numbers | None:
-        """Return the rows near a query, at least ``limit``; None if the graph led to too few."""
+        """Return at least ``limit`` rows near a query, or None if the graph led to fewer."""
         faiss = import_module("faiss")
         used = np.zeros(self.graph.ntotal, np.bool_)
         used[self.numbers[allowed]] = True
@@ -103,7 +103,7 @@ class Hnsw(NamedTuple):
         return np.flatnonzero(np.isin(self.numbers, near) & allowed)
 
     def arrays(self) -> Arrays:
-        """Return arrays for a file. The vectors are not among them."""
+        """Return arrays for a file. They do not include the vectors."""
         faiss = import_module("faiss")
         graph = self.graph.hnsw
         return {
@@ -115,14 +115,14 @@ class Hnsw(NamedTuple):
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, vectors: Floats) -> Hnsw | None:
-        """Restore a graph. If None, the arrays lack a graph, or FAISS is not installed.
+        """Restore a graph. Return None if the arrays lack a graph or FAISS is not installed.
 
-        FAISS itself does not check its files: forged bytes crash versions before 1.14.2. So the
-        graph is stored as arrays, which are checked here.
+        FAISS does not check its own files, and forged bytes crash versions before 1.14.2. Therefore
+        the graph is stored as arrays, which are checked here.
 
         Args:
             arrays: The arrays from ``arrays``.
-            vectors: The vectors. The first rows are those of the graph.
+            vectors: The vectors. The first rows belong to the graph.
 
         Raises:
             ValueError: If the arrays are forged.
@@ -160,7 +160,7 @@ def empty_hnsw(dimension: int) -> Any:
 
 
 def _sizes(levels: npt.NDArray[np.int32]) -> Numbers:
-    """Return the number of neighbors of each vector: ``2 * M`` in level 0, ``M`` in the others."""
+    """Return each vector's number of neighbors: ``2 * M`` on level 0, ``M`` on other levels."""
     return (levels.astype(np.int64) + 1) * M
 
 
@@ -169,7 +169,7 @@ def _checked_links(
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], int]:
     """Return the levels of the vectors, their neighbors and the first vector of a search.
 
-    FAISS reads memory outside of its arrays if a neighbor has fewer levels than the vector.
+    FAISS reads memory outside its arrays if a neighbor has fewer levels than the vector.
 
     Args:
         arrays: The arrays of the file.
@@ -190,7 +190,7 @@ def _checked_links(
         part = slice(start, start + _BATCH)
         within = np.arange(int(sizes[part].sum()))
         within -= (starts[part] - starts[start]).repeat(sizes[part])
-        of_level = np.maximum(within // M - 1, 0)  # level 0 has the first 2 * M neighbors
+        of_level = np.maximum(within // M - 1, 0)  # level 0 contains the first 2 * M neighbors
         of_part = neighbors[starts[start] : starts[start] + len(within)]
         is_used = of_part >= 0
         if np.any(levels[of_part[is_used]] <= of_level[is_used]):
@@ -206,13 +206,13 @@ def has_faiss() -> bool:
 
 
 def wants_hnsw(count: int, hnsw: Hnsw | None) -> bool:
-    """Return whether a new graph of a number of vectors should be built."""
+    """Return whether a new graph should be built for a number of vectors."""
     built = 0 if hnsw is None else len(hnsw.numbers)
     return count > EXACT and count > built * (1 + 1 / _GROWTH)
 
 
 def wants_codes(count: int, codes: VectorCodes | None) -> bool:
-    """Return whether new codes of a number of vectors should be made."""
+    """Return whether new codes should be made for a number of vectors."""
     made = 0 if codes is None else len(codes)
     return count > CODED and count > made * (1 + 1 / _GROWTH)
 
@@ -225,15 +225,16 @@ def nearest(
     hnsw: Hnsw | None = None,
     codes: VectorCodes | None = None,
 ) -> list[tuple[Numbers, Scores]]:
-    """Return, for each query, the rows with the highest cosines, and the cosines, unsorted.
+    """Return the unsorted rows with the highest cosines for each query, and their cosines.
 
     Args:
         vectors: Unit vectors, (rows, dimension).
         queries: Unit vectors, (queries, dimension).
-        limit: The number of rows; rows that tie with the last are added. None means all rows.
-        allowed: Which rows count.
-        hnsw: The graph of the first rows. It is used if that is faster than comparing all rows.
-        codes: The codes of the first rows. They are used if that is faster, and finds the same.
+        limit: The number of rows. Rows that tie with the last are added. None means all rows.
+        allowed: A mask of the rows that count.
+        hnsw: The graph of the first rows, which is used if this is faster than comparing all rows.
+        codes: The codes of the first rows, which are used if this is faster and gives the same
+            result.
     """
     size = len(vectors)
     count = int(np.count_nonzero(allowed))
@@ -252,7 +253,7 @@ def nearest(
 def _by_codes(
     vectors: Floats, query: Floats, limit: int, allowed: Mask, codes: VectorCodes
 ) -> tuple[Numbers, Scores]:
-    """Compare the best rows by their codes, and all later rows. If in doubt, compare all rows."""
+    """Compare the rows with the best codes, and all later rows. If in doubt, compare all rows."""
     first = len(codes)
     near = codes.near(query, 2 * limit + 20, None if allowed.all() else allowed[:first])
     rows = np.concatenate([near.rows, first + np.flatnonzero(allowed[first:])])

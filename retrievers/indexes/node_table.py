@@ -32,7 +32,7 @@ _MAX_KEPT = 64  # filters whose rows are kept
 
 _MAX_BYTES = 32_000_000  # of all kept rows
 
-_FEW = 1 / 50  # share of rows that are scored one by one
+_FEW = 1 / 50  # maximum share of rows that are scored one by one
 
 
 class Runs(Generic[T]):
@@ -41,7 +41,7 @@ class Runs(Generic[T]):
     The first values may be in a file, which is read on demand.
 
     Args:
-        read: Returns a value from its text in a file.
+        read: A function that returns a value from its text in a file.
     """
 
     def __init__(self, read: Callable[[str], T]) -> None:
@@ -52,7 +52,7 @@ class Runs(Generic[T]):
 
     @property
     def codes(self) -> npt.NDArray[np.int32]:
-        """The number of the value, by row. There is room for more rows.
+        """The number of the value by row, with room for more rows.
 
         Raises:
             MissingNodeError: If the file is damaged.
@@ -65,7 +65,7 @@ class Runs(Generic[T]):
 
     @property
     def values(self) -> list[T]:
-        """The values, by number.
+        """The values by number.
 
         Raises:
             MissingNodeError: If the file is damaged.
@@ -134,7 +134,7 @@ class Runs(Generic[T]):
         return [values[n] if n < size else later[n - size] for n in numbers]
 
     def run_lengths(self, rows: Rows, size: int) -> list[int]:
-        """Return the lengths of the runs with some rows.
+        """Return the lengths of the runs that contain the given rows.
 
         Args:
             rows: The rows.
@@ -166,7 +166,7 @@ class Runs(Generic[T]):
         """Restore a column of a number of rows from ``arrays``.
 
         Raises:
-            ValueError: If an array is missing, or has another type or shape.
+            ValueError: If an array is missing, or has the wrong type or shape.
         """
         runs = cls(read)
         values = StoredTexts.from_arrays(arrays, name)
@@ -182,7 +182,7 @@ class FieldValues:
     A condition is evaluated once per distinct value, and the answers are cached.
 
     Attributes:
-        codes: The number of the value, by run of rows.
+        codes: The number of the value by run of rows.
     """
 
     def __init__(self) -> None:
@@ -192,7 +192,7 @@ class FieldValues:
         self._decided: dict[Hashable, Mask] = {}
 
     def extend(self, values: Iterable[Any]) -> None:
-        """Append values; ``MISSING`` for nodes without the field."""
+        """Append values, which are ``MISSING`` for nodes without the field."""
         codes = []
         for value in values:
             kind = type(value)
@@ -205,11 +205,11 @@ class FieldValues:
 
     @property
     def are_missing(self) -> bool:
-        """Whether no node has the field."""
+        """Whether the field is missing in all nodes."""
         return len(self.values) == 1 and self.values[0] is MISSING
 
     def meets(self, condition: Condition) -> Mask:
-        """Return which runs meet a condition."""
+        """Return a mask of the runs that meet a condition."""
         good = self._decided.get(condition.key, np.zeros(0, np.bool_))
         if len(good) < len(self.values):
             new = [condition(value) for value in self.values[len(good) :]]
@@ -224,8 +224,8 @@ class MatchingRows(NamedTuple):
     """The rows of a table that meet a filter. Empty rows may be among them.
 
     Attributes:
-        mask: Which rows meet the filter.
-        rows: The rows, ascending, if they are few. If None, many rows meet the filter.
+        mask: A mask of the rows that meet the filter.
+        rows: The ascending rows if there are few. None if many rows meet the filter.
     """
 
     mask: Mask
@@ -244,25 +244,25 @@ class MatchingRows(NamedTuple):
 
 
 class KeptMatches:
-    """The matching rows of the latest filters, for one number of rows."""
+    """A cache of the rows that match the latest filters, for one number of rows."""
 
     def __init__(self) -> None:
         self._kept: dict[Hashable, MatchingRows] = {}
         self._bytes = 0
 
     def get(self, key: Hashable, size: int) -> MatchingRows | None:
-        """Return the matching rows of a filter among a number of rows, if they are kept."""
+        """Return the cached rows that match a filter among a number of rows, or None."""
         kept = self._kept.pop(key, None)
         if kept is None:
             return None
         if len(kept.mask) != size:
             self._bytes -= kept.size
             return None
-        self._kept[key] = kept  # now the latest
+        self._kept[key] = kept  # now the most recently used
         return kept
 
     def put(self, key: Hashable, matching: MatchingRows) -> None:
-        """Keep the matching rows of a filter, and drop those that were not used for longest."""
+        """Cache the rows that match a filter, and drop the least recently used rows."""
         self._kept[key] = matching
         self._bytes += matching.size
         while len(self._kept) > _MAX_KEPT or self._bytes > _MAX_BYTES:
@@ -271,12 +271,12 @@ class KeptMatches:
 
 
 class TableSnapshot(NamedTuple):
-    """The rows of a table in one revision. Later changes of the table do not change them.
+    """The rows of a table at one revision. Later changes of the table do not affect them.
 
     Attributes:
         table: The table, which may change. Later nodes have other rows.
-        orders: The positions in document order, by row.
-        matching: The rows that meet the filter; None for all.
+        orders: The positions in document order by row.
+        matching: The rows that meet the filter. None means all rows.
     """
 
     table: NodeTable
@@ -311,7 +311,7 @@ class TableSnapshot(NamedTuple):
         return self.table.parents.take(self.rows_of(ids))
 
     def count_siblings(self, ids: Iterable[str]) -> list[int]:
-        """Return how many nodes have the parent of each node, including itself.
+        """Return how many nodes share the parent of each node, including the node itself.
 
         Raises:
             MissingNodeError: If a node was removed or changed.
@@ -334,7 +334,7 @@ class NodeTable:
         self._alive: Mask = np.zeros(0, np.bool_)
         self._orders: Orders = np.zeros(0, np.int64)
         self._documents: Runs[str] = Runs(str)
-        # Texts of a file are decoded on first use.
+        # Texts from a file are decoded on first use.
         self._metadata: Runs[Mapping[str, Any] | str] = Runs(str)
         self._fields: dict[str | None, FieldValues] = {}
         self._kept = KeptMatches()
@@ -351,7 +351,7 @@ class NodeTable:
         return self._ids.take(rows, self._alive)
 
     def row_of(self, node_id: str) -> int:
-        """Return the row of a node. -1 means that the table has no such node.
+        """Return the row of a node, or -1 if it is not in the table.
 
         Raises:
             MissingNodeError: If the file of the table is damaged.
@@ -360,7 +360,7 @@ class NodeTable:
         return row if row >= 0 and self._alive.item(row) else -1
 
     def rows_of(self, ids: Iterable[str]) -> Rows:
-        """Return the rows of nodes. -1 means that the table has no such node.
+        """Return the rows of nodes, or -1 for nodes that are not in the table.
 
         Raises:
             MissingNodeError: If the file of the table is damaged.
@@ -372,12 +372,12 @@ class NodeTable:
 
     @property
     def alive(self) -> Mask:
-        """Whether a row has a node, by row."""
+        """A mask of the rows that hold a node."""
         return self._alive[: len(self)]
 
     @property
     def orders(self) -> Orders:
-        """The positions in document order, by row."""
+        """The positions in document order by row."""
         return self._orders[: len(self)]
 
     def add(self, nodes: Sequence[Node]) -> None:
@@ -420,7 +420,7 @@ class NodeTable:
         removed: list[int] = rows[rows >= 0].tolist()
         if removed:
             self.size -= len(removed)
-            self._alive = self._alive.copy()  # running searches may use the previous array
+            self._alive = self._alive.copy()  # running searches may still use the previous array
             self._alive[removed] = False
         return removed
 
@@ -447,7 +447,7 @@ class NodeTable:
         return TableSnapshot(self, self.orders, self.matching(filter))
 
     def matching(self, filter: Filter) -> MatchingRows | None:
-        """Return the rows that meet a filter; None if it has no condition."""
+        """Return the rows that meet a filter, or None if it has no condition."""
         if not filter:
             return None
         key = filter.key
@@ -461,7 +461,7 @@ class NodeTable:
         return kept
 
     def allowed(self, filter: Filter) -> Mask:
-        """Return which rows have a node that meets a filter."""
+        """Return a mask of the rows whose node meets a filter."""
         matching = self.matching(filter)
         return self.alive if matching is None else matching.mask & self.alive
 
@@ -481,7 +481,7 @@ class NodeTable:
         return values.meets(condition)[column.codes[: len(self)]]
 
     def _warn_missing(self, field: str | None) -> None:
-        """Log that no node has a field, whose name may be misspelled."""
+        """Log that a field, whose name may be misspelled, is missing in all nodes."""
         fields: set[str] = set()
         for metadata in self._metadata.values:
             fields.update(str(name) for name in metadata)
@@ -509,10 +509,10 @@ class NodeTable:
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> NodeTable:
-        """Restore a table from ``arrays``; other arrays are ignored.
+        """Restore a table from ``arrays``. Other arrays are ignored.
 
         Raises:
-            ValueError: If an array is missing, or has another type or shape.
+            ValueError: If an array is missing, or has the wrong type or shape.
             MissingNodeError: If the file is damaged.
         """
         table = cls()
@@ -537,7 +537,7 @@ def _parent(text: str) -> str | None:
 
 
 def _decoded(text: str | Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return metadata from the text of a file. Decoded metadata is returned unchanged.
+    """Return metadata from its text in a file. Decoded metadata is returned unchanged.
 
     Raises:
         MissingNodeError: If the text is forged.
@@ -546,7 +546,7 @@ def _decoded(text: str | Mapping[str, Any]) -> Mapping[str, Any]:
         return text
     try:
         metadata = decode(text)
-    except Exception as error:  # forged texts raise anything
+    except Exception as error:  # forged texts may raise any error
         raise MissingNodeError(f"metadata cannot be read: {error}") from error
     if not isinstance(metadata, Mapping):
         raise MissingNodeError(f"metadata must be a mapping, got {metadata!r:.40}")

@@ -1,4 +1,4 @@
-"""An inverted index: the rows and counts of each term, which grows in place."""
+"""An inverted index of the rows and counts of each term, which grows in place."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BATCH_SIZE = 1_000_000  # postings moved per step
 
 _MAX_COUNT_BYTES = 4
 
-_SMALL = 20_000  # maximum later postings that are never merged
+_SMALL = 20_000  # number of later postings up to which they are not merged
 
 
 _CODE_BITS = 21  # of a character
@@ -38,16 +38,16 @@ _CODE = (1 << _CODE_BITS) - 1
 
 
 class AnalyzedTexts(NamedTuple):
-    """The terms of some texts, as plain data.
+    """The terms of texts as plain data.
 
     Attributes:
         terms: The distinct terms, in the order of their first occurrence.
-        numbers: The positions in ``terms`` of all terms, one text after the other: the bytes of
-            an array of int32.
+        numbers: The positions of all terms in ``terms``, one text after another, as the bytes of an
+            int32 array.
         sizes: The number of terms of each text.
-        lengths: The length of each text, see ``TextAnalyzer.indexed``.
-        runs: The runs of each text without spaces, joined by zero characters. Their characters,
-            and the pairs of adjacent characters, are terms as well.
+        lengths: The length of each text. See ``TextAnalyzer.indexed``.
+        runs: The runs of each text without spaces, joined by zero characters. Their characters and
+            the pairs of adjacent characters are also terms.
     """
 
     terms: list[str]
@@ -61,7 +61,7 @@ class AnalyzedTexts(NamedTuple):
         """Number the terms of texts.
 
         Args:
-            texts: The terms of each text, each as often as it occurs, its length, and its runs.
+            texts: The terms of each text, as often as they occur, its length and its runs.
         """
         numbered: defaultdict[str, int] = defaultdict()
         numbered.default_factory = numbered.__len__
@@ -78,16 +78,16 @@ class AnalyzedTexts(NamedTuple):
 
     @property
     def num_terms(self) -> int:
-        """The number of terms, and of half of the characters of runs, which are counted faster."""
+        """The number of terms, plus half the characters in runs, which are counted faster."""
         return len(self.numbers) // 4 + sum([len(run) for run in self.runs]) // 2
 
 
 class PostingLists(NamedTuple):
-    """The rows of each term, one list after the other.
+    """The rows of each term, one list after another.
 
     Attributes:
         starts: The start of each list, and the end of the last list, shape (terms + 1,).
-        rows: The rows by term, ascending.
+        rows: The ascending rows by term.
         counts: The count of the term in each row.
     """
 
@@ -97,7 +97,7 @@ class PostingLists(NamedTuple):
 
 
 class StoredLists(NamedTuple):
-    """Lists of postings in a file, whose parts are checked on first use."""
+    """Posting lists in a file, whose parts are checked on first use."""
 
     starts: StoredArray
     rows: StoredArray
@@ -127,7 +127,7 @@ class StoredLists(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """The postings of texts, one term after the other. ``sizes`` is the number of rows per term."""
+    """The postings of texts, one term after another. ``sizes`` is the number of rows per term."""
 
     terms: npt.NDArray[np.integer[Any]]
     sizes: Ints
@@ -142,12 +142,12 @@ class Postings:
     """An inverted index from terms to ascending rows of a ``NodeTable``, with counts.
 
     The caller numbers the rows in ascending order and skips removed rows. Most postings are in
-    arrays, five bytes each, in memory or in a file. Later postings are in small lists, which are
-    merged into the arrays when they reach an eighth of the arrays' size.
+    arrays in memory or in a file and take five bytes each. Later postings are in small lists, which
+    are merged into the arrays when they reach an eighth of the arrays' size.
 
     Attributes:
         vocabulary: The numbers of the terms.
-        later: Later postings by the number of the term: the row, in the upper bits, and the count.
+        later: Later postings by term number: the row in the upper bits, and the count.
     """
 
     def __init__(self) -> None:
@@ -167,7 +167,7 @@ class Postings:
 
     @property
     def lists(self) -> PostingLists:
-        """Most postings.
+        """The postings in the arrays.
 
         Raises:
             MissingNodeError: If the file is damaged.
@@ -178,7 +178,7 @@ class Postings:
         return self._lists
 
     def count(self, term: str) -> int:
-        """Return the number of rows with a term, including removed rows.
+        """Return the number of rows that contain a term, including removed rows.
 
         Raises:
             MissingNodeError: If the file is damaged.
@@ -210,7 +210,7 @@ class Postings:
         return rows, counts, True
 
     def _bounds(self, number: int) -> tuple[int, int]:
-        """Return the start and the end of the list of a term. It is empty for unknown terms."""
+        """Return the start and the end of a term's list, which is empty for unknown terms."""
         starts = self._lists.starts if self._stored is None else self._stored.starts.array
         if not 0 <= number < len(starts) - 1:
             return 0, 0
@@ -262,7 +262,7 @@ class Postings:
             row += 1
 
     def _numbered(self, texts: AnalyzedTexts) -> _Starts:
-        """Return the numbers in the vocabulary of all terms, one text after the other."""
+        """Return the vocabulary numbers of all terms, one text after another."""
         vocabulary = self.vocabulary
         known = np.array([vocabulary[term] for term in texts.terms], np.int64)
         numbers: _Starts = known[np.frombuffer(texts.numbers, np.int32)]
@@ -282,7 +282,7 @@ class Postings:
         yield of_runs._replace(terms=np.array([vocabulary[name] for name in names], np.int64))
 
     def _merge(self, blocks: list[_Block]) -> None:
-        """Merge later postings and blocks into the lists. Empties ``blocks``."""
+        """Merge later postings and blocks into the lists, and empty ``blocks``."""
         if self.later:
             blocks.insert(0, self._later_block())
         if not blocks:
@@ -344,10 +344,10 @@ class Postings:
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, size: int) -> Postings:
-        """Restore postings of a number of rows from ``arrays``; other arrays are ignored.
+        """Restore postings of a number of rows from ``arrays``. Other arrays are ignored.
 
         Raises:
-            ValueError: If an array is missing, or has another type or shape.
+            ValueError: If an array is missing, or has the wrong type or shape.
         """
         postings = cls()
         postings.vocabulary = Vocabulary.from_arrays(arrays)
@@ -369,9 +369,9 @@ def _unpacked(later: _Starts) -> tuple[Ints, Counts]:
 
 
 def _characters_and_pairs(texts: Sequence[str]) -> tuple[_Starts, _Starts]:
-    """Return the codes of the characters and adjacent pairs of texts, and the texts' numbers.
+    """Return the codes of characters and adjacent pairs in texts, and the texts' numbers.
 
-    The upper bits are the first character. Zero characters separate runs.
+    The upper bits of a pair are its first character. Zero characters separate runs.
     """
     joined = "\0".join([*texts, ""]).encode("utf-32-le", "surrogatepass")
     codes = np.frombuffer(joined, np.uint32).astype(np.int64)

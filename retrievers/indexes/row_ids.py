@@ -1,4 +1,4 @@
-"""The ids of the rows of a table, by row and by id."""
+"""The node ids of a table, found by row and by id."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAME = "ids"
 class RowIds:
     """The ids of rows. The first ids may be in a file, which is read on demand.
 
-    An id may have been in several rows. It is found in the latest. A found row may be empty.
+    An id may have been in several rows. The latest of them is found, and may be empty.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class RowIds:
         self._first = 0  # the number of ids in the file
         self._later: list[str] = []
         self._read: dict[int, str] = {}  # ids that were read from the file, by row
-        self._rows: dict[str, int] = {}  # of later ids, and of stored ids that were used
+        self._rows: dict[str, int] = {}  # rows of later ids, and of stored ids that were used
 
     def __len__(self) -> int:
         return self._first + len(self._later)
@@ -45,7 +45,7 @@ class RowIds:
 
         Args:
             rows: The rows.
-            alive: Whether a row has a node.
+            alive: A mask of the rows that hold a node.
 
         Raises:
             MissingNodeError: If the file is damaged.
@@ -64,11 +64,11 @@ class RowIds:
             are_alive = alive.take(stored_rows).tolist()
             for row, node_id, is_alive in zip(unknown, texts, are_alive, strict=True):
                 if is_alive:
-                    self._rows.setdefault(node_id, row)  # found nodes are looked up next
+                    self._rows.setdefault(node_id, row)  # such ids are looked up next
         return [known[row] if row < first else later[row - first] for row in numbers]
 
     def find(self, node_id: str) -> int:
-        """Return the row of an id. -1 means that no row has had the id.
+        """Return the row of an id, or -1 if no row has had the id.
 
         Raises:
             MissingNodeError: If the file is damaged.
@@ -79,7 +79,7 @@ class RowIds:
         return -1 if self._lookup is None else self.find_all([node_id])[0]
 
     def find_all(self, ids: Iterable[str]) -> list[int]:
-        """Return the row of each id. -1 means that no row has had the id.
+        """Return the row of each id, or -1 if no row has had the id.
 
         Raises:
             MissingNodeError: If the file is damaged.
@@ -98,7 +98,7 @@ class RowIds:
         """Return arrays for a file.
 
         Args:
-            alive: Whether a row has a node. Only such rows are found.
+            alive: A mask of the rows that hold a node. Only such rows are found.
 
         Raises:
             MissingNodeError: If the former file is damaged.
@@ -121,7 +121,7 @@ class RowIds:
         """Restore ids from ``arrays``.
 
         Raises:
-            ValueError: If an array is missing, or has another type or shape.
+            ValueError: If an array is missing, or has the wrong type or shape.
         """
         ids = cls()
         ids._stored = StoredTexts.from_arrays(arrays, _NAME)

@@ -23,7 +23,7 @@ class ScanIndex(SyncedIndex):
     Args:
         graph: The node graph.
         group: The group of nodes.
-        key: The embedding whose vectors are passed with the nodes; None for none.
+        key: The embedding whose vectors are passed with the nodes. None means no vectors.
     """
 
     uses_search_text = True
@@ -33,7 +33,7 @@ class ScanIndex(SyncedIndex):
         super().__init__(graph, group)
 
     def clear(self) -> None:
-        """Remove everything."""
+        """Remove all nodes."""
         self._nodes: dict[str, Node] = {}
 
     def remove(self, ids: Sequence[str]) -> None:
@@ -51,19 +51,19 @@ class ScanIndex(SyncedIndex):
         limit: int | None,
         filter: Filter,
     ) -> Hits:
-        """Return the best nodes, ties in document order.
+        """Return the best nodes. Ties are in document order.
 
         Args:
-            query: A function from nodes and their vectors to scores; None for no match.
-            limit: The maximum number of nodes. None means all that match.
+            query: A function from nodes and their vectors to scores, with None for no match.
+            limit: The maximum number of nodes. None means all nodes that match.
             filter: The conditions.
         """
         return self.snapshot([query], filter).search([0], limit)[0]
 
     def snapshot(self, queries: Sequence[Scoring], filter: Filter) -> Snapshot:
-        """Return the search for queries, which calls their functions without the lock.
+        """Return a search for queries that calls their functions without holding the lock.
 
-        Later changes of the index do not change the search.
+        Later changes of the index do not affect the search.
         """
         nodes = [node for node in self._nodes.values() if filter.matches(node)]
         nodes.sort(key=lambda node: node.order)
@@ -82,7 +82,7 @@ class ScanIndex(SyncedIndex):
 
 
 def _best(query: Scoring, nodes: Sequence[Node], vectors: Any, limit: int | None) -> Hits:
-    """Return the best nodes for a query, ties in their order."""
+    """Return the best nodes for a query. Ties keep their order."""
     scores = query(nodes, vectors) if nodes else []
     scored = [(s, node) for s, node in zip(scores, nodes, strict=True) if s is not None]
     scored.sort(key=lambda pair: -pair[0])

@@ -19,20 +19,20 @@ Checksums = npt.NDArray[np.uint32]
 
 
 class Damage:
-    """Whether a wrong value was found in a file, whose index is then rebuilt.
+    """A record of the first wrong value in a file, whose index is then rebuilt.
 
     Attributes:
-        reason: A description of the first wrong value. None if none was found.
+        reason: A description of the first wrong value. None if all values were right so far.
     """
 
     def __init__(self) -> None:
         self.reason: str | None = None
 
     def report(self, reason: str) -> NoReturn:
-        """Note a wrong value.
+        """Record a wrong value.
 
         Raises:
-            MissingNodeError: Always. The search runs again after the index was rebuilt.
+            MissingNodeError: Always. The search is repeated after the index has been rebuilt.
         """
         self.reason = self.reason or reason
         raise MissingNodeError(reason)
@@ -43,9 +43,9 @@ class StoredArray:
 
     Args:
         name: The name of the array.
-        array: The array. It is contiguous.
+        array: The contiguous array.
         checksums: The checksums of its blocks. None for an array in memory.
-        damage: Takes a description of a wrong value.
+        damage: The object that records a wrong value.
 
     Attributes:
         array: The array, without checks.
@@ -81,7 +81,7 @@ class StoredArray:
         return len(self.array)
 
     def limited(self, values: range) -> StoredArray:
-        """Return the array with a range of allowed integers, which is checked as well."""
+        """Return the array with a range of allowed integers, which is also checked."""
         limited = StoredArray(self._name, self.array, self._checksums, self._damage)
         limited._values = values
         limited._left = len(limited._unchecked)
@@ -102,14 +102,14 @@ class StoredArray:
         return self.array[start:stop]
 
     def take(self, places: npt.NDArray[np.signedinteger[Any]]) -> Array:
-        """Return the values at some places, which are inside the array."""
+        """Return the values at the given places, which must be inside the array."""
         self.check(places, places + 1)
         return self.array.take(places)
 
     def check(
         self, starts: npt.NDArray[np.signedinteger[Any]], stops: npt.NDArray[np.integer[Any]]
     ) -> None:
-        """Check the values of some parts, which are inside the array.
+        """Check the values of the given parts, which must be inside the array.
 
         Args:
             starts: The start of each part.
@@ -168,7 +168,7 @@ class StoredArray:
         of_block = BLOCK // self.array.itemsize
         values = self.array[first * of_block : last * of_block]
         least = self._values.start
-        if least == 0:  # one pass instead of two: negative numbers are large
+        if least == 0:  # one pass instead of two, since negative numbers become large
             values = values.view(f"u{values.itemsize}")
         else:
             least = int(values.min())
@@ -178,12 +178,12 @@ class StoredArray:
 
 
 def count_blocks(size: int) -> int:
-    """Return the number of blocks of some bytes."""
+    """Return the number of blocks in a number of bytes."""
     return -(-size // BLOCK)
 
 
 def checksums_of(content: npt.NDArray[np.uint8]) -> Checksums:
-    """Return the checksums of the blocks of some bytes."""
+    """Return the checksums of the blocks in bytes."""
     view = content.data
     starts = range(0, len(content), BLOCK)
     return np.array([crc32(view[start : start + BLOCK]) for start in starts], np.uint32)

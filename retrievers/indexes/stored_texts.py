@@ -11,7 +11,7 @@ import numpy.typing as npt
 from .array_files import Arrays, stored
 from .stored_array import Array, StoredArray
 
-_MAX_EQUAL = 64  # equal hashes in a right file
+_MAX_EQUAL = 64  # maximum number of equal hashes in an intact file
 
 _HASH_BYTES = 4
 
@@ -24,7 +24,7 @@ class StoredTexts:
     """A list of texts in a file. Texts are decoded when they are read.
 
     Args:
-        data: The texts in UTF-8, one after the other.
+        data: The texts in UTF-8, one after another.
         ends: The end of each text in the data.
     """
 
@@ -38,7 +38,7 @@ class StoredTexts:
         """Return the texts from ``pack_texts``.
 
         Raises:
-            ValueError: If an array is missing, or has another type.
+            ValueError: If an array is missing, or has the wrong type.
         """
         data = stored(arrays, name, np.uint8, None)
         return cls(data, stored(arrays, f"{name}_ends", np.unsignedinteger, None))
@@ -51,7 +51,7 @@ class StoredTexts:
         return self._text(start, self._ends.item(place))
 
     def take(self, places: Places) -> list[str]:
-        """Return the texts at some places.
+        """Return the texts at the given places.
 
         Raises:
             MissingNodeError: If the file is damaged.
@@ -96,7 +96,7 @@ class StoredTexts:
             self._data.refuse(str(error))
 
     def arrays(self, name: str, more: Sequence[str]) -> Arrays:
-        """Return arrays of the texts and of more texts for a file.
+        """Return arrays for a file with these texts and more texts.
 
         Raises:
             MissingNodeError: If the file is damaged.
@@ -114,13 +114,13 @@ class StoredTexts:
 
 
 class TextLookup:
-    """The places of texts in a file, by text.
+    """The places of texts in a file, found by text.
 
     The hashes of the texts are sorted, so that a look-up reads few values.
 
     Args:
         texts: The texts. Some may be left out of the look-up.
-        hashes: The hashes of texts, ascending.
+        hashes: The ascending hashes of texts.
         places: The place of the text with each hash.
     """
 
@@ -134,14 +134,14 @@ class TextLookup:
         """Return the look-up from ``pack_lookup``.
 
         Raises:
-            ValueError: If an array is missing, or has another type or shape.
+            ValueError: If an array is missing, or has the wrong type or shape.
         """
         hashes = stored(arrays, f"{name}_hashes", np.uint32, None)
         places = stored(arrays, f"{name}_places", np.uint32, len(hashes))
         return cls(texts, hashes, places)
 
     def find(self, texts: Sequence[str]) -> list[int]:
-        """Return the place of each text. -1 means that the text is not in the list.
+        """Return the place of each text, or -1 if the text is not in the list.
 
         Raises:
             MissingNodeError: If the file is damaged.
@@ -174,7 +174,7 @@ class TextLookup:
         return -1
 
     def _check_missing(self, hashed: int, first: int, last: int) -> None:
-        """Check that no other place can have a hash, by the hash before or after.
+        """Check that no other place can have a hash, by comparing the hash before or after it.
 
         Args:
             hashed: The hash.
@@ -182,7 +182,7 @@ class TextLookup:
             last: The number of lower and equal hashes.
 
         Raises:
-            MissingNodeError: If the other hash is wrong.
+            MissingNodeError: If this neighboring hash is wrong.
         """
         if first:
             is_right = self._checked_hash(first - 1) < hashed
@@ -194,7 +194,7 @@ class TextLookup:
             self._hashes.refuse("it must ascend")
 
     def _checked_hash(self, number: int) -> int:
-        """Return a hash after a comparison with its text."""
+        """Return a hash after comparing it with its text."""
         place = self._places.item(number)
         self._check_place(place)
         hashed: int = self._hashes.item(number)
@@ -218,7 +218,7 @@ class TextLookup:
 
 
 def hashes_of(texts: Iterable[str]) -> Hashes:
-    """Return a hash of each text. Nobody can choose many texts with one hash."""
+    """Return a hash of each text. Attackers cannot find many texts with the same hash."""
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
     hashed = [blake2b(text, digest_size=_HASH_BYTES).digest() for text in encoded]
     return np.frombuffer(b"".join(hashed), "<u4")
@@ -258,5 +258,5 @@ def pack_lookup(name: str, hashes: Hashes, places: Places) -> Arrays:
 
 
 def _small(ends: Places) -> Array:
-    """Return positions in 4 bytes if that is enough."""
+    """Return positions in 4 bytes if this is enough."""
     return ends.astype(np.uint32 if ends.max(initial=0) < 1 << 32 else np.uint64)

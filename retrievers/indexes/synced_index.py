@@ -1,4 +1,4 @@
-"""The base class of indexes: follow the changes of a group, and keep a copy in a file."""
+"""The base class of indexes, which follow the changes of a group and keep a copy in a file."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ logger = logging.getLogger(__name__)
 Version = tuple[int, tuple[str, ...]]
 """The revision of a group, and the version of its searched texts."""
 
-# Above this number of unsaved changes, plus this share of the nodes, the file is written
-# immediately.
+# The file is written immediately if the number of unsaved changes exceeds this number plus this
+# share of the nodes.
 _UNSAVED = 1_000
 
 _UNSAVED_SHARE = 8
@@ -34,7 +34,7 @@ _UNSAVED_SHARE = 8
 # Up to this number of unsaved changes, the file is not written even when the graph is closed.
 _WORTH_SAVING = 250
 
-# Errors of an index whose file has wrong values.
+# Errors of an index whose file contains wrong values.
 _WRONG_VALUES = (
     ArithmeticError,
     AttributeError,
@@ -46,11 +46,11 @@ _WRONG_VALUES = (
 
 
 class FileContent(NamedTuple):
-    """The content of the file of an index.
+    """The content of an index file.
 
     Attributes:
         path: The file.
-        header: Values for JSON.
+        header: JSON values.
         arrays: The arrays by name.
     """
 
@@ -65,25 +65,25 @@ class SyncedIndex:
     A subclass defines:
 
     - ``clear()`` empties the index. It is called first.
-    - ``remove(ids)`` and ``add(nodes)`` change it. Unknown ids are possible. A node whose text,
-      metadata or position changed is removed and added again.
-    - ``search(query, limit, filter)``, see ``nodekin.retrievers.protocols.Index``.
+    - ``remove(ids)`` and ``add(nodes)`` change the index. Ids to remove may be unknown. A node
+      whose text, metadata or position has changed is removed and added again.
+    - ``search(query, limit, filter)`` is described in ``nodekin.retrievers.protocols.Index``.
 
     Optional:
 
-    - ``finish()`` follows every change.
-    - ``prepare(nodes)`` raises errors of ``add``; the index then stays unchanged.
+    - ``finish()`` is called after every change.
+    - ``prepare(nodes)`` raises the errors of ``add`` beforehand, so that the index stays unchanged.
     - ``file_name()``, ``header()``, ``arrays()`` and ``restore(arrays)`` keep a copy in a file,
-      if the graph has a folder for indexes. The file is used if its header is equal. A damaged
-      file is ignored and written again.
+      if the graph has a folder for indexes. The file is used if its header is equal. A damaged file
+      is ignored and rewritten.
     - ``verify()`` compares a restored index with the graph.
-    - ``snapshot(queries, filter)``, see ``nodekin.retrievers.protocols.Index``.
+    - ``snapshot(queries, filter)`` is described in ``nodekin.retrievers.protocols.Index``.
 
     If ``uses_search_text`` is True, ``graph.reader.searched_texts(nodes)`` are compared. The
     index is rebuilt if the search text of the group changes.
 
     If ``add`` or ``remove`` raises, the index is emptied, and rebuilt at the next search. All
-    methods run while the graph is held.
+    methods run while the graph's lock is held.
 
     Args:
         graph: The node graph.
@@ -117,7 +117,7 @@ class SyncedIndex:
     """
 
     uses_search_text: ClassVar[bool] = False
-    """Whether nodes are compared by their searched texts: see ``Node.searched_text``."""
+    """Whether nodes are compared by their searched texts. See ``Node.searched_text``."""
 
     def __init__(self, graph: NodeGraph, group: str) -> None:
         self._graph = graph
@@ -126,48 +126,48 @@ class SyncedIndex:
         self._restored_from: Path | None = None  # the file of the index, until it is rebuilt
         self._damage = Damage()  # of this file
         self._synced: Version = 0, ()
-        self._seen_state: object = None  # state of the graph at the last update
+        self._seen_state: object = None  # the state of the graph at the last update
         self._unsaved = 0
         self.clear()
 
     # To implement in a subclass
 
     def clear(self) -> None:
-        """Remove everything."""
+        """Empty the index."""
         raise NotImplementedError
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Remove nodes; ids that are not in the index are ignored."""
+        """Remove nodes. Ids that are not in the index are ignored."""
         raise NotImplementedError
 
     def prepare(self, nodes: Sequence[Node]) -> None:
-        """Raise errors of ``add`` before anything is changed; nothing by default."""
+        """Raise errors of ``add`` before anything changes. Does nothing by default."""
 
     def add(self, nodes: Sequence[Node]) -> None:
-        """Add nodes, none of which is in the index."""
+        """Add nodes that are not in the index."""
         raise NotImplementedError
 
     def finish(self) -> None:
-        """Clean up after a change, for example by compacting; nothing by default."""
+        """Clean up after a change, for example by compacting. Does nothing by default."""
 
     @property
     def size(self) -> int:
-        """The number of nodes; the file of a large index is written less often."""
+        """The number of nodes. The file of a large index is written less often."""
         return 0
 
     def ready(self) -> None:
-        """Do slow work (a model) before the graph is held; nothing by default."""
+        """Do slow work (a model call) before the graph's lock is held. Does nothing by default."""
 
     def file_name(self) -> str | None:
-        """Return the base name of the index file, without the group. None means no file."""
+        """Return the base name of the index file without the group, or None for no file."""
         return None
 
     def header(self) -> dict[str, Any]:
-        """Return the settings that a stored index must have been built with, as JSON has them."""
+        """Return the settings that a stored index must have been built with, as JSON values."""
         return {}
 
     def arrays(self) -> Arrays:
-        """Return the arrays to store. Without arrays no file is written.
+        """Return the arrays to store. Without arrays, no file is written.
 
         Raises:
             TypeError: If a value cannot be stored.
@@ -175,18 +175,18 @@ class SyncedIndex:
         return {}
 
     def restore(self, arrays: Arrays) -> None:
-        """Set the index to the result of ``arrays``. After an error the index is rebuilt.
+        """Set the index to the result of ``arrays``. After an error, the index is rebuilt.
 
-        The arrays may be mapped from the file, and are read-only. The file may be forged: values
+        The arrays may be mapped from the file, and are read-only. The file may be forged, so values
         that select other values must be checked.
         """
         raise NotImplementedError
 
     def verify(self) -> None:
-        """Compare a restored index with the graph, after the changes; nothing by default.
+        """Compare a restored index with the graph after the changes. Does nothing by default.
 
         Raises:
-            ValueError: If they differ. The index is rebuilt.
+            ValueError: If the index and the graph differ. The index is then rebuilt.
         """
 
     # Following the graph
@@ -205,7 +205,7 @@ class SyncedIndex:
 
     @contextmanager
     def current(self) -> Iterator[Self]:
-        """Hold the graph with the group built and the index up to date, until the block ends.
+        """Hold the graph's lock with the group built and the index current until the block ends.
 
         Example:
             >>> from nodekin.nodegraph import NodeGraph
@@ -220,7 +220,7 @@ class SyncedIndex:
             yield self
 
     def is_current(self) -> bool:
-        """Return whether the index has the last change of the group."""
+        """Return whether the index reflects the latest change to the group."""
         state = self._graph.reader.held_state()
         if state is not self._seen_state and self._synced == self._version():
             self._seen_state = state
@@ -233,7 +233,7 @@ class SyncedIndex:
         return reader.revision(self._group), version
 
     def _missed(self, since: Version = (0, ())) -> Changes:
-        """Return the changes since the last ``sync``, or a later version; the graph is held."""
+        """Return the changes since the last ``sync`` or a later version. The graph is locked."""
         if not self._loaded:
             self._loaded = True
             self._load()
@@ -242,10 +242,10 @@ class SyncedIndex:
         return self._graph.reader.changes(self._group, revision if is_same_text else 0)
 
     def sync(self) -> None:
-        """Apply the changes since the last call, all or none; the graph must be held.
+        """Apply all changes since the last call, or none. The graph's lock must be held.
 
         Raises:
-            RuntimeError: If this thread does not hold the graph's lock. Then two threads could
+            RuntimeError: If this thread does not hold the graph's lock. Two threads could then
                 change the index at the same time.
         """
         if not self._graph.reader.is_held:
@@ -284,7 +284,7 @@ class SyncedIndex:
         return True
 
     def _follow(self, changes: Changes) -> None:
-        """Apply changes, all or none."""
+        """Apply all changes or none."""
         if not changes.complete:
             self.prepare(changes.added)
         try:
@@ -295,7 +295,7 @@ class SyncedIndex:
             if changes.added:
                 self.add(changes.added)
             self.finish()
-        except BaseException:  # an analyzer that raises, Ctrl-C, no memory
+        except BaseException:  # for example an error in an analyzer, Ctrl-C or no memory
             self._reset()
             raise
         if changes.complete:
@@ -333,7 +333,7 @@ class SyncedIndex:
         return True
 
     def close(self) -> None:
-        """Store the index if that is worthwhile. The index can still be used.
+        """Store the index if this is worthwhile. The index can still be used.
 
         A failure is logged, for example if the store was deleted.
         """
@@ -352,7 +352,7 @@ class SyncedIndex:
     def _file_content(self) -> FileContent | None:
         """Return the content of the file, if the index has a file. A failure is logged.
 
-        The graph is held. Later changes of the index do not change the content.
+        The graph's lock is held. Later changes of the index do not affect the content.
         """
         self._unsaved = 0
         try:
@@ -384,7 +384,7 @@ class SyncedIndex:
         return None if name is None else reader.index_file(f"{name}-{digest(self._group)}")
 
     def _load(self) -> None:
-        """Restore the index from its file, if that fits."""
+        """Restore the index from its file if the file fits."""
         path: Path | None = None
         try:
             path = self._path()
@@ -399,7 +399,7 @@ class SyncedIndex:
                 self._synced = revision, search_version
                 self._restored_from = path
                 self._damage = arrays.damage
-        except Exception as error:  # the file may contain anything: the index is rebuilt
+        except Exception as error:  # the file may contain anything, so the index is rebuilt
             logger.warning("the index in %s does not fit and is rebuilt: %s", path, error)
             self._reset()
 

@@ -1,4 +1,4 @@
-"""Analyze texts for an index, in this process or in others."""
+"""Analyze texts for an index, in this process or in further processes."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def _terms(analyzer: Analyzer, text: str) -> tuple[list[str], int, list[str]]:
 def analyzed_on_all_processors(
     analyzer: Analyzer, portions: Iterable[list[str]], count: int
 ) -> Iterator[AnalyzedTexts]:
-    """Yield the terms of portions of texts, in their order.
+    """Yield the terms of portions of texts in order.
 
-    Long work of a ``TextAnalyzer`` is shared with other processes. Other analyzers run here.
+    A ``TextAnalyzer`` shares long work with other processes. Other analyzers run in this process.
 
     Args:
         analyzer: The analyzer.
         portions: The texts in portions of equal size.
-        count: The number of texts of all portions.
+        count: The number of texts in all portions.
     """
 
     def is_worth(texts: list[str]) -> bool:
@@ -44,5 +44,5 @@ def analyzed_on_all_processors(
 
 
 def _analyzed(analyzer: Analyzer, texts: list[str]) -> tuple[Any, ...]:
-    """Return the fields of ``AnalyzedTexts``, in plain data."""
+    """Return the fields of ``AnalyzedTexts`` as plain data."""
     return tuple(AnalyzedTexts.of([_terms(analyzer, text) for text in texts]))

@@ -1,4 +1,4 @@
-"""The inverted index of a group: postings, statistics, search for the best nodes."""
+"""The inverted index of a group, with postings, statistics and search."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from .text_analysis import analyzed_on_all_processors
 
 _LONG = 1_000  # minimum number of nodes for a progress bar
 
-_PORTION = 512  # nodes that are analyzed by one processor per step
+_PORTION = 512  # nodes that one processor analyzes per step
 
 _BATCH = 100_000  # terms per batch
 
-_HELD = 1 << 24  # postings cached for the next queries
+_HELD = 1 << 24  # postings that are cached for the next queries
 
-# Increase after a change of the terms or lengths of TextAnalyzer, to rebuild older files.
+# Increase this after changing the terms or lengths of TextAnalyzer, to rebuild older files.
 _ANALYSIS = 9
 
-_PHRASE_COUNT = 1 << 20  # of a phrase in a node: so high that the node's length does not matter
+_PHRASE_COUNT = 1 << 20  # count of a phrase, so high that the node's length does not matter
 
 _LENGTHS = range(1 << 31)  # possible numbers of terms in a node
 
-_ROW_BYTES = 32  # of the arrays of a question, per row
+_ROW_BYTES = 32  # bytes of a question's arrays per row
 
 _MAX_FREED = 32_000_000  # bytes; glibc ignores larger arrays
 
@@ -50,14 +50,14 @@ _ALL = parse_filters(None)
 
 
 Meets = Callable[[str], bool]
-"""A function from the id of a node to whether the node meets conditions."""
+"""A function that returns whether the node with an id meets conditions."""
 
 
 class TextIndex(FilterIndex):
     """The words of the nodes of a group.
 
-    The amortized cost of an update depends on the changed nodes only. The statistics always
-    include the current nodes of the group only.
+    The amortized cost of an update depends only on the changed nodes. The statistics always cover
+    exactly the current nodes of the group.
     """
 
     uses_search_text = True
@@ -78,11 +78,11 @@ class TextIndex(FilterIndex):
     # Searching, while the graph is held
 
     def frequency(self, term: str) -> int:
-        """Return the number of nodes with a term."""
+        """Return the number of nodes that contain a term."""
         return self.statistics().frequency(term)
 
     def statistics(self) -> TermPostings:
-        """Return the postings by term, which all queries of a revision share."""
+        """Return the postings by term, which all queries at one revision share."""
         statistics = self._statistics
         if statistics is None or statistics.held > _HELD:
             lengths = self._lengths[: len(self.table)]
@@ -91,17 +91,17 @@ class TextIndex(FilterIndex):
         return statistics
 
     def search(self, query: TermWeights, limit: int | None, filter: Filter) -> Hits:
-        """Return the best nodes, ties in document order.
+        """Return the best nodes. Ties are in document order.
 
         Args:
-            query: The query from ``Bm25.prepare`` for a list of indexes with this index.
+            query: The query from ``Bm25.prepare`` for a list of indexes that includes this index.
             limit: The maximum number of nodes. None means all nodes that share a term.
             filter: The conditions.
         """
         return self.snapshot([query], filter).search([0], limit)[0]
 
     def snapshot(self, queries: Sequence[TermWeights], filter: Filter) -> Snapshot:
-        """Return the search for queries, which later changes of the index do not change."""
+        """Return a search for queries that later changes of the index do not affect."""
         table = self.table.snapshot(filter)
         of_queries = [self.statistics().of_query(q.weights, q.saturation) for q in queries]
 
@@ -120,7 +120,7 @@ class TextIndex(FilterIndex):
         return Snapshot(search, table.parents_of, term_scores, self.size, table.count_siblings)
 
     def meeting(self, filter: Filter) -> Meets | None:
-        """Return a function from a node to whether it meets a filter; None if all do."""
+        """Return a function that checks whether a node meets a filter, or None if all nodes do."""
         matching = self.table.matching(filter)
         rows = self.table.row_of
         return None if matching is None else lambda node_id: matching.mask.item(rows(node_id))
@@ -134,11 +134,11 @@ class TextIndex(FilterIndex):
         return cast(Floats, self.snapshot([query], _ALL).term_scores(0, ids))
 
     def find_phrase(self, phrase: Phrase, words: Sequence[Sequence[str]]) -> int:
-        """Find the nodes with a phrase, which then is a term. Return their number.
+        """Find the nodes that contain a phrase, which becomes a term. Return their number.
 
         Args:
             phrase: The phrase.
-            words: The forms of each word. The texts of nodes with all words are read.
+            words: The forms of each word. The texts of nodes that contain all words are read.
         """
         statistics = self.statistics()
         if phrase.text not in statistics:
@@ -156,7 +156,7 @@ class TextIndex(FilterIndex):
     # Following the graph
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Remove nodes; their rows stay until the index is compacted."""
+        """Remove nodes. Their rows stay until the index is compacted."""
         rows = self.table.remove(ids)
         self._total_length -= int(self._lengths[rows].sum())
 
@@ -173,7 +173,7 @@ class TextIndex(FilterIndex):
         self._total_length += sum(lengths)
 
     def _numbered(self, nodes: Iterable[Node]) -> Iterator[list[str]]:
-        """Number nodes. Yield their searched texts in portions."""
+        """Number nodes, and yield their searched texts in portions."""
         for portion in portions(nodes, _PORTION):
             self.table.add(portion)
             if self.uses_search_text:
@@ -196,8 +196,8 @@ class TextIndex(FilterIndex):
     # The file
 
     def file_name(self) -> str | None:
-        """Return the file's name, one for each analyzer."""
-        if self._fingerprint is None:  # computed on first use: slow for a large analyzer
+        """Return the file's name, which differs for each analyzer."""
+        if self._fingerprint is None:  # computed on first use, since large analyzers take long
             self._fingerprint = fingerprint(self._analyzer)
         return f"text-{self._fingerprint}"
 
@@ -223,8 +223,8 @@ class TextIndex(FilterIndex):
         self._lengths = checked(arrays, "lengths", np.int32, size, values=_LENGTHS)
         self._total_length = int(self._lengths.sum(where=self.table.alive))
         self._statistics = None  # the terms have new numbers
-        # glibc returns freed memory to the system until a larger array has been freed. Then each
-        # question with arrays of all rows would take 30 % longer.
+        # glibc returns freed memory to the system until a larger array has been freed. Without
+        # this, each question with arrays of all rows would take 30 % longer.
         np.empty(min(_ROW_BYTES * size, _MAX_FREED), np.uint8)
 
     def verify(self) -> None:

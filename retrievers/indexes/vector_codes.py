@@ -1,4 +1,4 @@
-"""Vectors in 8 bits per number, for a first comparison by FAISS."""
+"""Vectors with 8 bits per number for a first comparison by FAISS."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DEVIATIONS = 6.0  # of the error of a cosine
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Let FAISS use this thread alone. Its threads would block forked processes."""
+    """Make FAISS use only this thread. Its own threads would block forked processes."""
     faiss = import_module("faiss")
     number = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(1)
@@ -39,11 +39,11 @@ def _one_thread() -> Iterator[None]:
 
 
 class CodedRows(NamedTuple):
-    """The rows with the highest cosines by their codes.
+    """The rows whose codes have the highest cosines.
 
     Attributes:
         rows: The rows.
-        bound: The other rows have lower cosines.
+        bound: The upper bound of the other rows' cosines.
     """
 
     rows: Numbers
@@ -51,10 +51,10 @@ class CodedRows(NamedTuple):
 
 
 class VectorCodes:
-    """The first rows of vectors in 8 bits per number. They do not change.
+    """The first rows of vectors with 8 bits per number. They do not change.
 
     The mean is subtracted, and each dimension has its own scale. A query is multiplied by these
-    scales, and rounded to 8 bits, too.
+    scales and also rounded to 8 bits.
 
     Args:
         vectors: Unit vectors, (rows, dimension).
@@ -84,12 +84,12 @@ class VectorCodes:
         return int(self._index.ntotal)
 
     def near(self, query: Floats, count: int, allowed: Mask | None) -> CodedRows:
-        """Return the rows with the highest cosines by their codes.
+        """Return the rows whose codes have the highest cosines.
 
         Args:
             query: A unit vector.
             count: The number of rows.
-            allowed: Which rows count. None means all.
+            allowed: A mask of the rows that count. None means all rows.
         """
         faiss = import_module("faiss")
         scaled = query * self._scales

@@ -1,4 +1,4 @@
-"""The vectors of the nodes of a group, for the nodes nearest to a query."""
+"""An index of a group's vectors, which finds the nodes nearest to a query."""
 
 from __future__ import annotations
 
@@ -31,17 +31,18 @@ logger = logging.getLogger(__name__)
 
 _PORTION = 900  # nodes in memory per step
 
-_CODES_PAY = 32  # searches after which making codes has paid off
+_CODES_PAY = 32  # searches after which making codes pays off
 
 _EMBEDDED_TEXTS = 16_384  # per call of the models
 
 
 class VectorIndex(FilterIndex):
-    """The vectors of the nodes of a group by one embedding, compared by cosine.
+    """The vectors that one embedding gives a group's nodes, compared by cosine.
 
-    A search compares all vectors. Above 200,000, FAISS (extra ``faiss``) searches an HNSW graph,
-    when ``link`` or a background thread has built the graph. Above 50,000, a process that
-    searches often compares 8 bits per number first, which finds the same.
+    A search compares all vectors. If there are more than 200,000, FAISS (extra ``faiss``) searches
+    an HNSW graph as soon as ``link`` or a background thread has built it. If there are more than
+    50,000, a process that searches often first compares 8 bits per number, which gives the same
+    results.
 
     Args:
         graph: The node graph.
@@ -57,7 +58,7 @@ class VectorIndex(FilterIndex):
     def __init__(self, graph: NodeGraph, group: str, key: str) -> None:
         self._key = key
         self._model = graph.embeddings.embedder(key).name
-        self._linking = fork_safe_lock()  # held by builds of the HNSW graph, never by searches
+        self._linking = fork_safe_lock()  # held while the HNSW graph is built, never by searches
         self._background: BackgroundBuild | None = None
         self._is_slow_logged = False
         self._coding = fork_safe_lock()  # held while codes are made
@@ -67,7 +68,7 @@ class VectorIndex(FilterIndex):
         super().__init__(graph, group)
 
     def clear(self) -> None:
-        """Remove everything."""
+        """Remove all nodes."""
         super().clear()
         self._vectors: Floats | None = None  # None before the first vector
         self._room: Floats | None = None  # memory for ``_vectors`` and later vectors
@@ -75,13 +76,13 @@ class VectorIndex(FilterIndex):
         self._codes: VectorCodes | None = None
 
     def ready(self) -> None:
-        """Embed nodes without a vector, before the graph is held.
+        """Embed nodes without a vector before the graph's lock is held.
 
         If an HNSW graph is missing, a background thread starts to build it.
 
         Raises:
-            EmbeddingError: If the model fails, or returns no usable vectors.
-            TransformError: If the group has to be built and its transform raises.
+            EmbeddingError: If the model fails, or returns unusable vectors.
+            TransformError: If the group must be built and its transform raises an error.
         """
         reader = self._graph.reader
         texts: list[str] = []
@@ -109,7 +110,7 @@ class VectorIndex(FilterIndex):
         """Return the number of vectors that a search would compute.
 
         Args:
-            limit: Up to this number the count is exact. A higher count is the number of nodes
+            limit: The count is exact up to this number. A higher count is the number of nodes
                 without a vector, some of which may have equal texts.
         """
         reader = self._graph.reader
@@ -133,7 +134,7 @@ class VectorIndex(FilterIndex):
             return len(counted) if len(counted) <= limit else len(self._lacking)
 
     def _update_lacking(self) -> None:
-        """Add changed nodes without a vector to ``_lacking``. The graph is held."""
+        """Add changed nodes without a vector to ``_lacking``. The graph's lock is held."""
         reader = self._graph.reader
         changes = self._missed(self._counted)
         lacking = self._lacking
@@ -149,11 +150,11 @@ class VectorIndex(FilterIndex):
         self._counted = self._version()
 
     def link(self) -> None:
-        """Build the HNSW graph of many vectors, with a progress bar; this may take minutes.
+        """Build the HNSW graph of many vectors with a progress bar. This may take minutes.
 
         Raises:
             EmbeddingError: If the model fails.
-            TransformError: If the group has to be built and its transform raises.
+            TransformError: If the group must be built and its transform raises an error.
         """
         if not wants_hnsw(self._graph.reader.count(self._group), None) or not has_faiss():
             return
@@ -178,7 +179,7 @@ class VectorIndex(FilterIndex):
             return self._vectors, self.table, self._hnsw
 
     def _link_in_background(self, vectors: Floats, table: NodeTable) -> None:
-        """Start to build the HNSW graph, unless it is being built. Searches compare all vectors."""
+        """Start to build the HNSW graph unless this has started. Searches compare all vectors."""
         remedy = "FAISS is faster: pip install 'nodekin[faiss]'"
         if has_faiss():
             remedy = (
@@ -205,22 +206,22 @@ class VectorIndex(FilterIndex):
             self._linking.release()
 
     def _make_codes(self, vectors: Floats, table: NodeTable) -> None:
-        """Make codes of all vectors, unless another thread does. This takes less than a second."""
+        """Make codes of all vectors unless another thread does. This takes less than a second."""
         if not self._coding.acquire(blocking=False):
             return
         try:
             codes = VectorCodes(vectors)
             with self._graph.reader.reading():
-                if self.table is table:  # not compacted in between
+                if self.table is table:  # not compacted since
                     self._codes = codes
                     self._compared = 0
         finally:
             self._coding.release()
 
     def _install(self, hnsw: Hnsw, table: NodeTable) -> None:
-        """Search an HNSW graph from now on, and store it."""
+        """Use an HNSW graph from now on, and store it."""
         with self._graph.reader.reading():
-            if self.table is not table:  # compacted in between
+            if self.table is not table:  # compacted since
                 return
             self._hnsw = hnsw
             self._codes = None
@@ -228,26 +229,26 @@ class VectorIndex(FilterIndex):
         self._write_file(content)
 
     def close(self) -> None:
-        """Store the index if that is worthwhile. The index can still be used."""
+        """Store the index if this is worthwhile. The index can still be used."""
         if self._background is not None:
             self._background.stop()
         super().close()
 
     def search(self, query: Floats, limit: int | None, filter: Filter) -> Hits:
-        """Return the nearest nodes, ties in document order.
+        """Return the nearest nodes. Ties are in document order.
 
         Args:
             query: The query's vector, (dimension,). A zero vector matches nothing.
-            limit: The maximum number of nodes; None for all.
+            limit: The maximum number of nodes. None means all nodes.
             filter: The conditions.
 
         Raises:
-            VectorLengthError: If the vector has another dimension than the nodes' vectors.
+            VectorLengthError: If the dimension differs from that of the nodes' vectors.
         """
         return self.snapshot([query], filter).search([0], limit)[0]
 
     def snapshot(self, queries: Sequence[Floats], filter: Filter) -> Snapshot:
-        """Return the search for queries, which later changes of the index do not change."""
+        """Return a search for queries that later changes of the index do not affect."""
         vectors = self._vectors
         hnsw = self._hnsw
         codes = self._codes
@@ -288,7 +289,7 @@ class VectorIndex(FilterIndex):
         self._graph.embeddings.embed(self._lacking_texts(nodes), self._key, self._group)
 
     def add(self, nodes: Sequence[Node]) -> None:
-        """Add nodes and their vectors, except nodes with a vector of zeros."""
+        """Add nodes and their vectors, except for nodes with a vector of zeros."""
         most = len(self.table) + len(nodes)
         for batch in portions(nodes, _PORTION):
             texts = self._graph.reader.searched_texts(batch)
@@ -302,7 +303,7 @@ class VectorIndex(FilterIndex):
                 self._vectors = self._room = np.zeros((0, new.shape[1]), np.float32)
             first = len(self._vectors)
             count = first + len(new)
-            self._room = grown(self._room, most)  # all rows, since growing copies them
+            self._room = grown(self._room, most)  # for all rows, since growing copies them
             self._room[first:count] = unit(new)
             self._vectors = self._room[:count]
 
@@ -317,7 +318,7 @@ class VectorIndex(FilterIndex):
     # The file
 
     def file_name(self) -> str:
-        """Return the file's name, one for each key and model."""
+        """Return the file's name, which differs for each key and model."""
         return f"vectors-{digest(self._key, self._model)}"
 
     def header(self) -> dict[str, Any]:
@@ -350,7 +351,7 @@ class VectorIndex(FilterIndex):
         """Compare the number of nodes with the graph. Nodes with a vector of zeros have no row.
 
         Raises:
-            ValueError: If there are too many.
+            ValueError: If the index contains too many nodes.
         """
         count = self._graph.reader.count(self._group)
         if self.size > count:

@@ -13,10 +13,10 @@ _NAME = "terms"
 
 
 class Vocabulary(dict[str, int]):
-    """The number of each term, in the order of their first look-up.
+    """The numbers of terms, in the order of their first look-up.
 
-    ``vocabulary[term]`` numbers a new term. The first terms may be in a file, which is read on
-    demand. The dictionary has the other terms and the terms that were looked up.
+    ``vocabulary[term]`` gives a new term a number. The first terms may be in a file, which is read
+    on demand. The dictionary contains the other terms and the terms that were looked up.
 
     Attributes:
         size: The number of terms.
@@ -38,7 +38,7 @@ class Vocabulary(dict[str, int]):
         return number
 
     def find(self, term: str) -> int:
-        """Return the number of a term. -1 means that the term is not in the vocabulary.
+        """Return the number of a term, or -1 if the term is not in the vocabulary.
 
         Raises:
             MissingNodeError: If the file is damaged.
@@ -51,7 +51,7 @@ class Vocabulary(dict[str, int]):
         return number
 
     def load(self) -> None:
-        """Read all terms of the file, before many terms are looked up.
+        """Read all terms of the file before many terms are looked up.
 
         Raises:
             MissingNodeError: If the file is damaged.
@@ -69,7 +69,7 @@ class Vocabulary(dict[str, int]):
         return later if self._stored is None else [*self._stored.all(), *later]
 
     def _later(self) -> list[str]:
-        """Return the terms that are not in the file, by number."""
+        """Return the terms that are not in the file, in the order of their numbers."""
         return [term for term, number in self.items() if number >= self._first]
 
     def arrays(self) -> Arrays:
@@ -91,7 +91,7 @@ class Vocabulary(dict[str, int]):
 
     @classmethod
     def of(cls, terms: Sequence[str]) -> Vocabulary:
-        """Return the vocabulary of different terms, which are numbered in their order."""
+        """Return a vocabulary of distinct terms, which are numbered in order."""
         vocabulary = cls()
         vocabulary.update({term: number for number, term in enumerate(terms)})
         vocabulary.size = len(terms)
@@ -102,7 +102,7 @@ class Vocabulary(dict[str, int]):
         """Restore a vocabulary from ``arrays``.
 
         Raises:
-            ValueError: If an array is missing, or has another type or shape.
+            ValueError: If an array is missing, or has the wrong type or shape.
         """
         vocabulary = cls()
         vocabulary._stored = StoredTexts.from_arrays(arrays, _NAME)
