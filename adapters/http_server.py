@@ -1,4 +1,4 @@
-"""Serve an application with uvicorn, on a port that is bound before it is printed."""
+"""Serve an application with uvicorn. The port is bound before it is printed."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def embedding_model(name: str) -> Any:
     Raises:
         ValueError: If the name is empty.
         ModelError: If no server is configured.
-        ImportError: If the package of the model is not installed.
+        ImportError: If the model's package is not installed.
     """
     name = name.removeprefix("openai:")
     kind, _, local = name.partition(":")

@@ -90,7 +90,7 @@ class _Rule(NamedTuple):
 
 
 class _Grid(NamedTuple):
-    """Connected rules, with the starts of columns (to the right) and rows (down)."""
+    """Connected rules, with the starts of columns (from left to right) and rows (downwards)."""
 
     horizontal: Sequence[_Rule]
     vertical: Sequence[_Rule]

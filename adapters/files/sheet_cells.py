@@ -1,4 +1,4 @@
-"""Read how the cells of an XLSX file are displayed: number formats, scripts, struck text."""
+"""Read how the cells of an XLSX file are displayed, including number formats and struck text."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ from .sheet_cells import SheetCells, read_cells, read_workbook, sheet_xml
 
 
 def read_spreadsheet(source: SourceFile) -> Document:
-    """Read a workbook: each sheet is a page with a heading, a Markdown table and its charts."""
+    """Read a workbook. A sheet becomes a page with a heading, a Markdown table and charts."""
     with parser("python_calamine"):
         from python_calamine import CalamineWorkbook, PasswordError, SheetVisibleEnum
     parts = _Parts()

@@ -66,7 +66,7 @@ def symbols_in(text: str, file_name: str) -> tuple[Symbol, ...]:
     """Return the symbols of a program in order. Outer symbols precede inner symbols.
 
     Raises:
-        ImportError: If the grammar is not installed. The message names the extra.
+        ImportError: If the grammar is not installed. The message names the required extra.
 
     Example:
         >>> [(s.name, s.kind) for s in symbols_in("class A:\\n  def f(self): ...", "a.py")]

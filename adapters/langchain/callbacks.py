@@ -18,8 +18,8 @@ from .documents import to_document
 def set_config(config: RunnableConfig | None) -> RunnableConfig | None:
     """Set the config of the runs that start next, and return the previous config.
 
-    LangChain has no public function for this that covers code with ``yield`` and ``await``. No
-    other function of this package uses the private context variable.
+    LangChain has no public function for this that also works in code with ``yield`` and ``await``.
+    No other function in this package uses the private context variable.
     """
     previous = var_child_runnable_config.get()
     var_child_runnable_config.set(config)
@@ -37,7 +37,7 @@ def config_context(config: RunnableConfig) -> Iterator[None]:
 
 
 class StageRuns:
-    """An observer that creates a chain run for each stage: search, fusion, reranking, model call.
+    """An observer that creates a chain run for each search, fusion, reranking and model call.
 
     The parent of a run is the run in LangChain's config context, which threads inherit. Therefore,
     if a stage calls a LangChain model, the model's run is below the stage's run.
@@ -57,7 +57,7 @@ class StageRuns:
         set_config(patch_config(config, callbacks=run.get_child()))
 
     def end(self, span: Span) -> None:
-        """End the run of a stage, with the documents of a search or with the error."""
+        """End the run of a stage, and record a search's documents or the error."""
         if id(span) not in self._open:
             return
         run, config = self._open.pop(id(span))

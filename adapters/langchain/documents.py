@@ -112,7 +112,7 @@ def put_documents(
     score_key: str | None = SCORE_KEY,
     embed_keys: Sequence[str] = (),
 ) -> list[str]:
-    """Add documents, or replace documents with existing ids, and return the ids.
+    """Add documents and return their ids. Documents with existing ids are replaced.
 
     The documents are embedded first. Then either all of them are added or none.
 
@@ -124,8 +124,8 @@ def put_documents(
         documents: The documents. Their texts, metadata and ids are copied.
         ids: Replacements for the documents' ids. If None, the id of a document is used, or a hash
             of its text and metadata.
-        score_key: The metadata field of the score.
-        embed_keys: The embeddings of documents that searches compare.
+        score_key: The metadata field for the score.
+        embed_keys: The keys of the document embeddings that searches compare.
 
     Raises:
         EmbeddingError: If a model fails. No document is added.

@@ -23,7 +23,7 @@ TOP_K = 4  # LangChain's default
 def declare_group(
     graph: NodeGraph, name: str, splitter: Splitter | None, group: str | None, parent: str
 ) -> str | None:
-    """Create the group of a splitter. Return its name, or the given group.
+    """Create a group for a splitter. Return the name of this group, or the given group.
 
     Raises:
         ValueError: If both a splitter and a group are given.
@@ -41,7 +41,7 @@ def declare_group(
 def required_keys(graph: NodeGraph) -> list[str] | None:
     """Return the embeddings that a default search requires, or None if the graph has no model.
 
-    A search that requires vectors computes missing vectors, as users of LangChain expect.
+    A search that requires vectors computes missing vectors, as LangChain users expect.
     """
     return list(graph.embeddings.embedders) or None
 

@@ -1,4 +1,4 @@
-"""LangChain's splitters as transforms, and nodekin's readers as a LangChain loader."""
+"""Use LangChain's splitters as transforms, and nodekin's readers as a LangChain loader."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class FileLoader(BaseLoader):
         file_path: The file or folder.
         group: ``"ROOT"`` for whole files, or ``"page"``, ``"section"``, ``"table"`` or ``"symbol"``
             for parts. The metadata of a part contains its ``place``.
-        reading: Options of the readers. See ``NodeGraph``.
+        reading: The readers' options. See ``NodeGraph``.
         on_error: What to do with files that cannot be read: ``"raise"`` or ``"skip"``. See
             ``NodeGraph``.
 

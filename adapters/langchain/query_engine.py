@@ -90,7 +90,7 @@ class EngineRunnable(RunnableGenerator[Any, Any]):
 
     @property
     def _whole_answer(self) -> Runnable[Any, Any]:
-        """A step that answers without a stream, as one run with the name of this runnable."""
+        """A step that answers without streaming, in one run with this runnable's name."""
         return RunnableLambda(self._query, self._aquery, name=self.name)
 
     def _query(self, input: Any, config: RunnableConfig, **options: Any) -> Any:
@@ -145,7 +145,7 @@ _QUESTION_KEYS = ("question", "input", "query", "messages")
 
 
 def _arguments(input: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a query engine for the input and the options of a call."""
+    """Return the query engine's arguments for the input and options of a call."""
     check_names("invoke", options, ("k", "filter"))
     history: list[BaseMessage] = []
     if isinstance(input, Mapping):

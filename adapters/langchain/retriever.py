@@ -92,8 +92,8 @@ class NodeGraphRetriever(BaseRetriever):
         phrases: How the default search treats results that contain the query's quoted phrases:
             ``"first"`` or ``"required"``. If None, the retriever decides.
         weights: The weights of words and vectors in the default search, such as ``{"words": 1,
-            "vectors": 3}``. If None, the retriever decides: by default, words and vectors count by
-            their evidence in each question.
+            "vectors": 3}``. If None, the retriever decides. By default, words and vectors are
+            weighted by their evidence in each question.
         fetch_k: The number of hits in smaller groups to consider before lifting. If None, as many
             as ``k`` documents require.
         filter: Additional conditions on metadata, checked before ranking.
@@ -421,9 +421,10 @@ class NodeGraphRetriever(BaseRetriever):
 
         Args:
             graph: The graph.
-            child_splitter: A LangChain text splitter, or a transform, for the nodes to search.
-            parent_splitter: A splitter for the chunks to return. If None, whole documents are
-                returned.
+            child_splitter: A LangChain text splitter, or a transform, that creates the nodes to
+                search.
+            parent_splitter: A splitter that creates the chunks to return. If None, whole documents
+                are returned.
             group: The group to search, instead of a ``child_splitter``.
             target: The group to return, instead of a ``parent_splitter``. If None, documents are
                 returned.
@@ -446,12 +447,12 @@ class NodeGraphRetriever(BaseRetriever):
             filter: Conditions on metadata.
             score_threshold: The minimum score.
             max_tokens: The maximum number of tokens of all documents together.
-            phrases: How results with quoted phrases are treated.
+            phrases: How results that contain the query's quoted phrases are treated.
             weights: The weights of words and vectors.
             score_key: The metadata field for the score.
             place: Whether the metadata contains the place of the best match.
             evidence: Whether the metadata lists the matches.
-            search_kwargs: Options of a call as a mapping.
+            search_kwargs: The options of each call, as a mapping.
             name: The name of the retriever's runs.
             tags: The tags of the retriever's runs.
             metadata: The metadata of the retriever's runs.
@@ -602,7 +603,7 @@ class NodeGraphRetriever(BaseRetriever):
     def _config_context(
         self, config: RunnableConfig | None, kwargs: dict[str, Any]
     ) -> AbstractContextManager[RunnableConfig | None]:
-        """Set the config context of a call, which LangChain does not set for retrievers.
+        """Set the config context of a call. LangChain does not set it for retrievers.
 
         The run id of the config is passed on as a keyword argument, where LangChain looks for it.
         """

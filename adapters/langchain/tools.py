@@ -63,8 +63,8 @@ def retriever_tool(
 
     Args:
         retriever: The retriever.
-        name: The name of the tool, for the model.
-        description: When to use the tool, for the model.
+        name: The tool's name, which the model sees.
+        description: A description that tells the model when to use the tool.
         conditions: A function that takes the config of a run and returns its filter, such as
             ``lambda config: {"tenant": config["configurable"]["tenant"]}``. The model cannot see or
             change the filter. If the function raises or returns no conditions, nothing is searched.
@@ -125,7 +125,7 @@ class _SearchTool:
     def _prepared(
         self, config: RunnableConfig, callbacks: BaseCallbackManager | None
     ) -> tuple[BaseRetriever, RunnableConfig]:
-        """Return the retriever and its config for a run of the tool.
+        """Return the retriever and its config for one run of the tool.
 
         With Python 3.10, coroutines of earlier LangChain versions do not inherit the config.
         """

@@ -43,7 +43,7 @@ SearchType = Literal["similarity", "mmr", "similarity_score_threshold"]
 class NodeGraphVectorStore(VectorStore):
     """A LangChain vector store over one group of a graph, for code that requires a vector store.
 
-    For other code, ``NodeGraphRetriever`` searches better: by words, vectors and links.
+    For other code, ``NodeGraphRetriever`` searches better, using words, vectors and links.
 
     By default, whole documents are searched. With a smaller ``group``, such as ``"MediumChunk"``,
     the nodes of this group are searched and returned, or their documents with ``target="ROOT"``. A
@@ -61,8 +61,8 @@ class NodeGraphVectorStore(VectorStore):
         store: The path of a file for the new graph. If None, the graph is in memory.
         filter: Conditions on metadata for all searches. The conditions of each search are added.
         score_key: The metadata field for scores. If None, documents are returned unchanged.
-        relevance_score_fn: Converts a score to a number from 0 to 1. Defaults to the score
-            itself for ``"cosine"``, and ``score / (1 + score)`` for ``"bm25"``.
+        relevance_score_fn: A function that converts a score to a number from 0 to 1. Defaults to
+            the score itself for ``"cosine"``, and ``score / (1 + score)`` for ``"bm25"``.
         target: The group to return. Defaults to ``group``.
         score_threshold: The minimum score.
         index: The index of vectors, such as ``as_index(vector_store)``. Defaults to the built-in
@@ -180,14 +180,14 @@ class NodeGraphVectorStore(VectorStore):
         """Create a vector store over a group of a graph. See the class for the other arguments.
 
         Args:
-            graph: The graph. A graph without an embedding model is searched by words.
+            graph: The graph. If it has no embedding model, words are searched.
             group: The group to search.
             similarity: The similarity.
             target: The group to return.
             filter: Conditions on metadata for all searches.
             score_threshold: The minimum score.
             score_key: The metadata field for scores.
-            relevance_score_fn: Converts a score to a number from 0 to 1.
+            relevance_score_fn: A function that converts a score to a number from 0 to 1.
             index: The index of vectors.
             embed_keys: The keys of the embedding models.
             lift: How the scores of hits in the same target are combined.

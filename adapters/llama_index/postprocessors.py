@@ -42,7 +42,7 @@ class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
             ``rebind``.
         top_n: The maximum number of results. Defaults to the reranker's own number.
         callback_manager: As in LlamaIndex.
-        **options: Options of a reranker that is given by name.
+        **options: Options for a reranker that is given by name.
 
     Raises:
         TypeError: If the reranker is invalid or an option is missing.

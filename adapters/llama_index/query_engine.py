@@ -83,7 +83,7 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
     - ``"sub_qa"``: pairs of a sub-question or step and its response;
     - ``"errors"``: failed sub-questions, as dicts of ``question`` and ``error``. If all fail, the
       error is raised;
-    - ``"ended"``: why a search in steps ended.
+    - ``"ended"``: the reason why a search in steps ended.
 
     ``retrieve`` uses the strategy, but does not answer sub-questions.
 
@@ -333,7 +333,7 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
         return await RetrieverQueryEngine.aretrieve(engine, as_bundle(query_bundle))
 
     def _searching(self) -> NodeGraphQueryEngine:
-        """Return a copy that answers no sub-questions."""
+        """Return a copy that does not answer sub-questions."""
         other = copy.copy(self)
         other._retriever = copy.copy(self._retriever)
         other._retriever.retriever = without_answers(self._retriever.retriever)

@@ -36,11 +36,11 @@ class QueryModeRetriever(BaseRetriever):
     """A search of given nodes in one of the query modes of LlamaIndex's vector stores.
 
     - ``"default"``: the cosine of vectors.
-    - ``"text_search"`` and ``"sparse"``: words, by BM25.
+    - ``"text_search"`` and ``"sparse"``: words, using BM25.
     - ``"hybrid"``: words and vectors, fused by their relative scores. Without ``alpha``, the
       default search is used.
-    - ``"mmr"``: diverse nodes, by LlamaIndex's maximal marginal relevance over the 2,000 nearest
-      nodes. Results are in the order of their selection.
+    - ``"mmr"``: diverse nodes, using LlamaIndex's maximal marginal relevance among the 2,000
+      nearest nodes. Results are in the order of their selection.
 
     In a graph without an embedding model, all modes search words.
 
@@ -150,7 +150,7 @@ class QueryModeRetriever(BaseRetriever):
         return self._nearest.search_vector(query, vector, top_k=count, filters=filters)
 
     def listed(self, limit: int | None, filters: Filters | None) -> Results:
-        """Return all nodes that meet conditions, in their order."""
+        """Return all nodes that meet the conditions, in document order."""
         conditions = filters or {DOCUMENT_ID: {"exists": True}}
         count = limit or max(1, len(self._graph.reader.document_ids()))
         return self._words.retrieve("", top_k=count, filters=conditions)

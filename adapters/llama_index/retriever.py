@@ -65,8 +65,8 @@ class NodeGraphRetriever(BaseRetriever):
         phrases: How the default search treats results that contain the query's quoted phrases:
             ``"first"`` or ``"required"``. If None, the retriever decides.
         weights: The weights of words and vectors in the default search, such as ``{"words": 1,
-            "vectors": 3}``. If None, the retriever decides: by default, words and vectors count by
-            their evidence in each question.
+            "vectors": 3}``. If None, the retriever decides. By default, words and vectors are
+            weighted by their evidence in each question.
         callback_manager: As in LlamaIndex.
         object_map: As in LlamaIndex.
         objects: As in LlamaIndex.

@@ -98,7 +98,7 @@ class PlaceRecords:
         self._records.put_all([*rows.items()], PLACES)
 
     def read(self) -> dict[str, NodePlaces]:
-        """Return the places of the nodes of each source document."""
+        """Return the places of each source document's nodes."""
         rows = self._records.get_all(PLACES)
         return {source: NodePlaces(**row) for source, row in rows.items()}
 
