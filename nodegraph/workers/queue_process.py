@@ -80,7 +80,10 @@ class QueueProcess:
                     future.set_exception(error)
         except Exception:  # the end of the pipe, or a reply that is not plain data
             self.close()
-            for future in self._waiting:
+            with self._lock:  # later calls find the closed pipe
+                waiting = [*self._waiting]
+                self._waiting.clear()
+            for future in waiting:
                 future.set_exception(ChildProcessError("the process has ended"))
 
 
