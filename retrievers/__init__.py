@@ -1,4 +1,4 @@
-"""How the graph is searched: similarities, their indexes, and the retriever that combines them."""
+"""The search of graphs: similarities, their indexes, and the retrievers that combine them."""
 
 from ..nodegraph.lazy_names import attach_stub
 

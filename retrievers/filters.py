@@ -111,8 +111,8 @@ def field_value(metadata: Mapping[str, Any], field: str) -> Any:
 def all_of(*filters: Filters | None) -> Filters | None:
     """Join filters by "and". Return None if no filter has a condition.
 
-    Use it to add conditions to the filters of another owner. No condition replaces another, even on
-    the same field.
+    Use it to add conditions to filters from a different source. No condition replaces another, even
+    on the same field.
 
     Args:
         *filters: The filters. None means no conditions.

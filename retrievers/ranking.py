@@ -79,7 +79,7 @@ def fuse(
         weights = [1.0] * len(results)
     used = [ranking for ranking, weight in zip(results, weights, strict=True) if weight]
     groups = by_node(chain.from_iterable(used), merge_by)
-    numbers: dict[int, int] = {}  # of groups, by the ids of results
+    numbers: dict[int, int] = {}  # group numbers by the ids of results
     for number, group in enumerate(groups):
         numbers |= {id(result): number for result in group}
     rankings: list[dict[int, float]] = []

@@ -22,7 +22,7 @@ class Conditions:
       derived from several documents is returned only if all its sources meet the conditions.
     - An expansion of a hit (windows, merged parents, completed documents) contains no node that
       violates the conditions.
-    - A restriction is stricter: the own fields of every returned node must meet it.
+    - A restriction is stricter: every returned node must meet it with its own fields.
 
     Attributes:
         filters: All given conditions. None means no conditions.

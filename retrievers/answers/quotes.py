@@ -40,7 +40,7 @@ _NO_CLAIM = re.compile(r"\s*(?:#|\||>)|.*[:：?？][*_\"”」]{0,4}\Z", re.S)
 def check_quotes(answer: Any, evidence: Iterable[Any] | None = None) -> Answer:
     """Find an answer's quotations and cited sentences in its sources, without a model.
 
-    A quotation is not found if a number differs from the source, or a negation is missing. Wrong
+    A quotation is not found if it changes a number of the source or omits a negation. Wrong
     quotations, sentences without a citation, and citations of missing sources become notes.
 
     ``QueryEngine(check="quotes")`` calls this function for each answer. It can also be a step of a

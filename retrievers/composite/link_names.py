@@ -67,7 +67,7 @@ def is_written_as_name(text: str, name: str) -> bool:
 def names_in(text: str, is_name: Callable[[str], bool]) -> list[str]:
     """Return the keys of existing names in a text, the longest names first.
 
-    Names do not overlap. A single word counts if it has a capital letter and is not the first
+    Names do not overlap. A single word counts if it contains a capital letter and is not the first
     word of the text.
 
     Args:
@@ -104,7 +104,7 @@ def names_in(text: str, is_name: Callable[[str], bool]) -> list[str]:
 
 
 def _may_be_name(terms: Sequence[str], plain: Sequence[str], at: int) -> bool:
-    """Return whether a single word has a capital letter and is not the first word."""
+    """Return whether a single word contains a capital letter and is not the first word."""
     return at > 0 and terms[at][0].isupper() and len(plain[at]) > 1
 
 
@@ -140,8 +140,8 @@ class Run(NamedTuple):
     def from_str(cls, compact: str) -> Run:
         """Return the run of a compact form that ``find_mentions`` has written.
 
-        The form has a dot before the first word if the word begins a sentence, and a comma before
-        each break.
+        The form contains a dot before the first word if the word begins a sentence, and a comma
+        before each break.
         """
         begins = compact.startswith(".")
         words = compact[begins:].split(" ")

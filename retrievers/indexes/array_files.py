@@ -118,8 +118,8 @@ def load_arrays(path: Path) -> tuple[dict[str, Any], StoredArrays] | None:
     refused. The values of the arrays are not checked here; see ``checked`` and ``stored``.
 
     Returns:
-        None if the file is missing, is damaged or has a different format. Damage and a different
-        format are logged.
+        None if the file is missing, is damaged or has a different format. The last two cases are
+        logged.
     """
     try:
         is_mapped = sys.platform != "win32"

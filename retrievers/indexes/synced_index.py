@@ -350,7 +350,7 @@ class SyncedIndex:
         self._write_file(self._file_content())
 
     def _file_content(self) -> FileContent | None:
-        """Return the content of the file, if the index has a file. A failure is logged.
+        """Return the content of the index file, if there is a file. A failure is logged.
 
         The graph's lock is held. Later changes of the index do not affect the content.
         """

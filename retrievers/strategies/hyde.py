@@ -34,10 +34,11 @@ class HyDE(QueryTransform):
 
 
 class HyDERetriever(TransformRetriever):
-    """A retriever that searches for an imagined passage, which resembles documents more closely.
+    """A retriever that searches for a passage that a model imagines.
 
-    The inner retriever searches for the passage and for the query, and the results are fused. (The
-    published method searches for the mean of their vectors.)
+    The passage resembles documents more than a query does. The inner retriever searches for the
+    passage and for the query, and the results are fused. (The published method searches for the
+    mean of their vectors.)
 
     Choose it for questions that share few words with the documents, with a model that has some
     knowledge of the field. A wrong passage is searched for as well. See ``TransformRetriever`` for

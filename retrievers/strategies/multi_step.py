@@ -74,7 +74,8 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
         prompts: Prompts by role instead of the one prompt: ``"answer"`` (``{question}`` and
             ``{passages}``), ``"judge"`` (``{question}`` and ``{answer}``) and ``"rewrite"``
             (``{question}``, optionally ``{steps}``, ``{answer}`` and ``{passages}``). A missing
-            role has a built-in prompt. Each role is a model call, so a step has up to three.
+            role uses its built-in prompt. Each role is a model call, so a step makes up to three
+            calls.
         language: See ``ModelPrompt``.
         retries: See ``ModelPrompt``.
         timeout: See ``ModelPrompt``.

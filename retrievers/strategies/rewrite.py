@@ -37,7 +37,7 @@ class QueryRewriteRetriever(TransformRetriever):
     """A retriever that searches for the rewritten query.
 
     Choose it for questions with typing errors, abbreviations or small talk. If the model fails or
-    nothing is found, the query itself is searched for, and the evidence has a note. See
+    nothing is found, the query itself is searched for, and the evidence contains a note. See
     ``TransformRetriever`` for the arguments; ``llm`` is a model or a ``QueryRewrite``.
 
     Example:

@@ -45,8 +45,8 @@ class SubQuestionRetriever(TransformRetriever):
 
     The question itself is searched as well and weighs as much as all parts together, so that a
     bad decomposition does little harm.
-    If the search for a part fails, the evidence of the other results has a note. If all searches
-    fail, an error is raised.
+    If the search for a part fails, the evidence of the other results contains a note. If all
+    searches fail, an error is raised.
 
     With tools instead of a retriever, the model also chooses the tool for each part: a retriever
     per corpus, or a query engine per document. The answer of a query engine is one passage, with
