@@ -42,7 +42,7 @@ class AnswerContext:
         engine: The engine with its settings.
         question: The question.
         language: The language of the prompts.
-        top_k: The number of search results. If None, the retriever's own number.
+        top_k: The number of search results. None means the retriever's own number.
         filters: The conditions of the search and of preset answers.
         min_score: Results with a lower score are ignored.
         notes: The notes of the answer.

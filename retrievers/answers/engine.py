@@ -96,18 +96,19 @@ class QueryEngine(PromptMixin):
             (map_reduce), ``"rank"`` (map_rerank) and ``"condense"``. ``"not_found"`` is the text
             that users see if nothing is found. Values are texts, or texts by language. A custom
             prompt should ask for the marker NO_ANSWER (or 无答案), which sets ``Answer.answered``.
-        top_k: The number of results. If None, the retriever's own number.
+        top_k: The number of results. Defaults to the retriever's own number.
         max_tokens: Maximum number of tokens of the passages in a prompt; see ``BudgetResults``.
-            If None, 1,600 tokens for the default search without ``top_k``, otherwise the space in
-            the context window.
+            Defaults to 1,600 tokens for the default search without ``top_k``, and otherwise to the
+            space in the context window.
         min_score: Results with a lower score are ignored. If no result remains, the model is not
             called, and the answer says that nothing was found. Scores of the default search are
             between 0 and 1. A good start is 0.4 (docs/scores.md). If None, all results are used.
         check: ``"quotes"`` checks the quotations and cited sentences of each answer, without a
             model call, and sets ``Answer.quotes`` and ``Answer.notes``. See ``check_quotes``.
-        context_window: Maximum length of a prompt and its answer, in the unit of ``length``. If
-            None, the model's context window, or 16,000 tokens if the window is unknown. Results
-            that do not fit are in ``Answer.omitted``, and ``Answer.notes`` gives their number.
+        context_window: Maximum length of a prompt and its answer, in the unit of ``length``.
+            Defaults to the model's context window, or to 16,000 tokens if the window is unknown.
+            Results that do not fit are in ``Answer.omitted``, and ``Answer.notes`` gives their
+            number.
         num_output: The part of the context window that is reserved for the answer.
         history_window: Maximum length of the conversation in the prompt that condenses a question.
             The oldest pairs are left out.
@@ -226,7 +227,7 @@ class QueryEngine(PromptMixin):
             history: The earlier conversation, oldest first: pairs ``(question, answer)``, or
                 messages ``{"role": "user", "content": ...}``. The model rewrites the question so
                 that it makes sense without the conversation.
-            top_k: The number of results. If None, the engine's number.
+            top_k: The number of results. Defaults to the engine's number.
             filters: Conditions on metadata, for the retriever and for preset answers.
 
         Raises:

@@ -23,7 +23,8 @@ class ConfiguredRetriever(BaseRetriever):
         inner: The retriever.
         top_k: Maximum number of results. Defaults to the retriever's number.
         filters: Conditions that are added to the conditions of a call.
-        fetch_k: Number of hits before lifting in every inner retriever. If None, their own numbers.
+        fetch_k: Number of hits before lifting in every inner retriever. Defaults to their own
+            numbers.
         min_score: Minimum score.
         max_tokens: Maximum number of tokens of all results together, unless a call has a budget.
             ``top_k`` limits these results only if it is given.

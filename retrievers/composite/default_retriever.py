@@ -87,9 +87,9 @@ class DefaultRetriever(BaseRetriever):
     Args:
         graph: The node graph. Its groups ``"{target} sentence"`` and, if links are followed,
             ``"{target} entity"`` are declared if they are missing.
-        target: The group of the results. If None, the first group of an index made by the command
-            line, otherwise ``"passage"``, which is declared with ``PassageSplitter`` if it is
-            missing.
+        target: The group of the results. Defaults to the first group of an index made by the
+            command line, and otherwise to ``"passage"``, which is declared with ``PassageSplitter``
+            if it is missing.
         top_k: The maximum number of results.
         filters: Conditions on metadata, checked before ranking.
         follow_links: Whether links are followed. If None, a measurement decides.

@@ -30,8 +30,8 @@ class FirstHits(NamedTuple):
     Attributes:
         branches: The branches.
         weights: The weights of the vector branches, relative to words with the weights 1 and 3.
-        trust: The factor of the word weights, from 0 to 1. If None, the probability that the
-            question's words do not match by chance.
+        trust: The factor of the word weights, from 0 to 1. If None, the factor is the probability
+            that the question's words do not match by chance.
     """
 
     branches: Branches

@@ -135,7 +135,7 @@ class CorpusTools:
         graph: The node graph.
         retriever: The retriever of ``search``, which must return nodes of ``target``. Its
             restriction (``restrict``) applies to all tools. Defaults to ``as_retriever(graph)``.
-        target: The group of passages. If None, the default retriever's group.
+        target: The group of passages. Defaults to the default retriever's group.
         filters: Conditions on the metadata of documents. The tools do not see any other documents.
         max_tokens: The token budget of a call.
 
@@ -197,7 +197,7 @@ class CorpusTools:
         Args:
             name: The tool.
             arguments: The model's arguments by name.
-            max_tokens: The token budget of this call. If None, the toolset's budget.
+            max_tokens: The token budget of this call. Defaults to the toolset's budget.
 
         Returns:
             The text for the model and the entries as data.

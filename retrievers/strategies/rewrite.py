@@ -128,7 +128,7 @@ class MultiQueryRetriever(TransformRetriever):
     Args:
         inner: Any retriever.
         llm: The model, in any form that ``LLM`` takes, or a ``QueryExpansion``.
-        max_queries: The number of phrasings. If None, 3.
+        max_queries: The number of phrasings. Defaults to 3.
         mode: See ``TransformRetriever``. If None, ``"share"`` is used.
         top_k: See ``TransformRetriever``.
         include_query: See ``QueryTransform``.

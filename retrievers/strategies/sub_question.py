@@ -57,7 +57,7 @@ class SubQuestionRetriever(TransformRetriever):
         inner: Any retriever, or a mapping of tools. Tools are retrievers, functions and query
             engines by name, or pairs of a description and one of these.
         llm: The model, in any form that ``LLM`` takes, or a ``QueryDecomposition``.
-        max_queries: The maximum number of sub-questions. If None, 5.
+        max_queries: The maximum number of sub-questions. Defaults to 5.
         answers: Whether the model answers each sub-question from its results. The answers are in
             the results of ``grouped`` and in the notes of the evidence.
         answer_prompt: Replaces the prompt of these answers: a text with ``{query}`` and
@@ -154,7 +154,7 @@ class SubQuestionRetriever(TransformRetriever):
 
         Args:
             query: The question.
-            top_k: The number of results per part. If None, the retriever's own number.
+            top_k: The number of results per part. Defaults to the retriever's own number.
             filters: Conditions, passed to the inner retriever.
 
         Raises:

@@ -55,7 +55,7 @@ class TransformRetriever(PromptMixin, BaseRetriever):
         mode: How the results of several queries are fused: a mode of ``fuse``, or ``"share"``. With
             ``"share"``, the question weighs as much as all its variants together, and a variant
             that finds nothing new does not change the order. If None, the class decides.
-        top_k: The number of results, overall and per variant. If None, the inner retriever's own
+        top_k: The number of results, overall and per variant. Defaults to the inner retriever's own
             number.
         include_query: See ``QueryTransform``. This and the following options require a model as
             ``llm``. If None, the transform decides.
