@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import chain, pairwise
+from itertools import pairwise
 from pathlib import Path
 
 from Stemmer import Stemmer, algorithms
@@ -61,7 +61,7 @@ class Language:
 def _parse(entry: str) -> Language:
     head, *lines = entry.split("\n")
     name, script, *remaining = head.split(" ")
-    words = frozenset(chain.from_iterable(map(str.split, lines)))
+    words = frozenset(" ".join(lines).split())
     letters = "".join(part for part in remaining if part != "grows")
     name, _, _ = name.partition("_")
     return Language(name, script, name in _ALGORITHMS, "grows" in remaining, words, letters)
@@ -102,7 +102,8 @@ def _hints(script: str) -> Mapping[str, tuple[Language, ...]]:
     """Return the languages of each function word of a script."""
     hints: dict[str, tuple[Language, ...]] = {}
     for language in of_script(script):
-        for word in _ENGLISH_EVIDENCE if language is ENGLISH else language.function_words:
+        evidence = _ENGLISH_EVIDENCE if language is ENGLISH else language.function_words
+        for word in evidence:
             if len(word) > 1 or script != "latin":  # single letters are variables and initials
                 hints[word] = (*hints.get(word, ()), language)
     return hints
@@ -119,8 +120,10 @@ def _foreign_words() -> frozenset[str]:
 def _letter_hints(script: str) -> Mapping[str, tuple[Language, ...]]:
     """Return the languages of each typical letter of a script."""
     languages = of_script(script)
-    letters = {letter for language in languages for letter in language.letters}
-    return {letter: tuple(x for x in languages if letter in x.letters) for letter in letters}
+    hints: dict[str, tuple[Language, ...]] = {}
+    for letter in set("".join([language.letters for language in languages])):
+        hints[letter] = tuple(language for language in languages if letter in language.letters)
+    return hints
 
 
 @cache
@@ -160,27 +163,42 @@ def detect(
         candidates: The allowed languages. None means all languages.
     """
     words = words[:SAMPLE]
-    if script == "latin" and (candidates is None or next(iter(candidates), None) is ENGLISH):
-        english = sum(map(_ENGLISH_ONLY.__contains__, words)) if candidates is None else 0
+    if script == "latin" and candidates is None:
+        english = len([word for word in words if word in _ENGLISH_ONLY])
         if english > 1 and english * _ENGLISH_SHARE > len(words):
             return ENGLISH
+    least = _least(words) if candidates is None else 1
+    if script == "latin" and _may_be_english(candidates):
         # In ASCII, no letter indicates another language. If no language has more function words
         # than English, English is the result, since it is first.
-        evidence = sum(map(_ENGLISH_WORDS.__contains__, words))
-        foreign = sum(map(_foreign_words().__contains__, words))
+        foreign_words = _foreign_words()
+        evidence = len([word for word in words if word in _ENGLISH_WORDS])
+        foreign = len([word for word in words if word in foreign_words])
         if evidence >= foreign and "".join(words).isascii():
-            return ENGLISH if evidence >= (_least(words) if candidates is None else 1) else None
+            return ENGLISH if evidence >= least else None
     scores = _evidence(words, script)
     if not scores:
         return None
     best = max(candidates or of_script(script), key=lambda language: scores.get(language, 0))
     if script != "latin" or candidates is not None:
         return best if best in scores else None
+    score = scores.get(best, 0)
+    if score < least:
+        return None
     # A single word, such as a repeated part of a name, does not identify a language.
     hints = _hints(script)
     repeated = [word for word in words if best in hints.get(word, ())]
-    several = best is ENGLISH or len({*repeated}) > 1 or scores.get(best, 0) > len(repeated)
-    return best if several and scores.get(best, 0) >= _least(words) else None
+    has_letters = score > len(repeated)
+    if best is ENGLISH or has_letters or len({*repeated}) > 1:
+        return best
+    return None
+
+
+def _may_be_english(candidates: Collection[Language] | None) -> bool:
+    """Return whether English is the first candidate. None means all languages."""
+    if candidates is None:
+        return True
+    return next(iter(candidates), None) is ENGLISH
 
 
 def _evidence(words: Sequence[str], script: str) -> dict[Language, int]:
@@ -222,7 +240,9 @@ _LETTERS = str.maketrans(
     dict(zip("ıłøđðħŧёأإآٱىیکةۀ", "iloddhtеاااايي\u0643هه", strict=True)) | {"æ": "ae", "œ": "oe"}
 )
 
-_VIETNAMESE, _SERBIAN = "vietnamese", "serbian"  # Serbian stems are in Latin letters
+_VIETNAMESE = "vietnamese"
+
+_SERBIAN = "serbian"  # its stems are in Latin letters
 
 _GRAM = 4  # letters per part of a word
 
@@ -268,6 +288,7 @@ def stems(words: list[str], language: Language) -> list[str]:
     """Return the stems of words without accents. Without a stemmer, return the words."""
     if not language.stemmed:
         return folded(words, language)
+    # The hottest loop of the analysis, in which map() is faster than a comprehension.
     return [*map(_stemmer(language), words)]
 
 

@@ -31,7 +31,8 @@ def quoted_phrases(query: str) -> list[str]:
     """
     if not _MARK.search(query):  # most queries
         return []
-    found = dict.fromkeys(next(filter(None, groups)) for groups in _QUOTED.findall(query))
+    # Only one group of each match has text.
+    found = dict.fromkeys(["".join(groups) for groups in _QUOTED.findall(query)])
     return [phrase for phrase in found if len(_spaced(phrase).split()) > 1]
 
 
