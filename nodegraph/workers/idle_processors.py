@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import multiprocessing.process
 import os
 import sys
 import threading
@@ -12,9 +11,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from .queue_process import QueueProcess
+if TYPE_CHECKING:
+    from .queue_process import QueueProcess
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -238,6 +238,8 @@ class Workers:
     def _free_process(self) -> QueueProcess | None:
         self._processes = [process for process in self._processes if process.is_running]
         if len(self._processes) < self._count:
+            from .queue_process import QueueProcess  # imports subprocess
+
             self._processes.append(QueueProcess())
             return self._processes[-1]
         process = min(self._processes, key=lambda process: process.num_waiting)
@@ -277,7 +279,8 @@ def running_workers() -> Workers | None:
     """Return the workers of this process, or None if it cannot or should not have any."""
     global _workers
     can_start = sys.executable and not getattr(sys, "frozen", False)
-    is_worker = multiprocessing.process.parent_process() is not None
+    multiprocessing = sys.modules.get("multiprocessing.process")
+    is_worker = multiprocessing is not None and multiprocessing.parent_process() is not None
     count = min(_MOST, processors() - 1)
     if not can_start or is_worker or _is_forked or count < 1:
         return None
