@@ -10,7 +10,7 @@ from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecu
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from .concurrency import ProgressBar, call_pickled, fork_safe_lock, pickled
 from .derivation import (
@@ -28,10 +28,11 @@ from .groups import Lineage, NodeGroup
 from .hashing import digest, digests
 from .models.answer_cache import AnswerCache
 from .node import ROOT, Node
-from .splitters.plain_parts import PlainSplitter, PlainText, plain_splitter, plain_text, split_all
 from .storage.graph_store import GraphStore
 from .transforms import Draft
-from .workers.idle_processors import WORTH_STARTING, shared_map, work_of
+
+if TYPE_CHECKING:
+    from .splitters.plain_parts import PlainSplitter, PlainText
 
 _FIRST_DOCUMENTS = 16  # documents in the first batch
 
@@ -327,7 +328,7 @@ class GroupBuilder:
         """Yield batches. Texts are split on all processors if the transform is nodekin's own."""
         group = build.lineage[-1]
         batches = self._batches(build)
-        splitter = plain_splitter(group.rule.call)
+        splitter = _plain_splitter(group)
         if splitter is None or executor is not None or group.num_workers > 1:
             return batches
         if group.scope == "group":
@@ -404,7 +405,7 @@ class GroupBuilder:
             if self._revisions(group) != build.revisions:
                 tasks = self._tasks(build.lineage, list(done))
                 done = {i: new for i, new in done.items() if tasks.get(i) == build.tasks[i]}
-            is_own = plain_splitter(group.rule.call) is not None
+            is_own = _plain_splitter(group) is not None
             self._store.put_derivations(group.name, done, keep_nodes=is_own)
             for i in done:
                 self._failed.pop((group.name, i), None)
@@ -493,6 +494,13 @@ class GroupBuilder:
             yield None
 
 
+def _plain_splitter(group: NodeGroup) -> PlainSplitter | None:
+    """Return the splitter of a group as a function of plain data, if it is nodekin's own."""
+    from .splitters.plain_parts import plain_splitter
+
+    return plain_splitter(group.rule.call)
+
+
 def _with_parts(
     batches: Iterator[_Batch], splitter: PlainSplitter, num_documents: int
 ) -> Iterator[_Batch]:
@@ -506,6 +514,9 @@ def _with_parts(
         splitter: The splitter, which can be pickled.
         num_documents: The number of documents in all batches.
     """
+    from .splitters.plain_parts import plain_text, split_all
+    from .workers.idle_processors import WORTH_STARTING, shared_map, work_of
+
     waiting: deque[_Batch] = deque()
     shared: dict[str, dict[str, Any]] = {}  # equal metadata, once for all nodes of a batch
 

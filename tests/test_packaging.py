@@ -81,7 +81,7 @@ _LATE = FRAMEWORKS | {
     ("statement", "most", "early"),
     [
         ("from nodekin.nodegraph import NodeGraph", 56, set()),
-        ("from nodekin import NodeGraph, Retriever", 92, {"numpy"}),
+        ("from nodekin import NodeGraph, Retriever", 96, {"numpy"}),
         # Plans of several steps also run in event loops.
         (
             "from nodekin import NodeGraph, Retriever, as_retriever",

@@ -15,7 +15,6 @@ from nodekin.nodegraph import (
     split_paragraphs,
     split_sentences,
 )
-from nodekin.nodegraph import builder as builder_module
 from nodekin.nodegraph.splitters.plain_parts import plain_splitter
 from nodekin.nodegraph.workers import idle_processors
 
@@ -49,7 +48,7 @@ SPLITTERS = [
 def workers(monkeypatch) -> Iterator[Any]:
     monkeypatch.setattr(idle_processors, "processors", lambda: 3)
     monkeypatch.setattr(idle_processors, "_workers", None)
-    monkeypatch.setattr(builder_module, "WORTH_STARTING", 1)
+    monkeypatch.setattr(idle_processors, "WORTH_STARTING", 1)
     started = idle_processors.running_workers()
     assert started is not None
     with closing(started):
