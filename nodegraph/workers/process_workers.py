@@ -33,15 +33,14 @@ class WorkerProcess:
     Args:
         function: A module's function with one argument, or any other callable that can be pickled.
         seconds: Processor time per call (not on Windows). A call also ends after twelve times as
-            many seconds of elapsed time, which includes the start of the process. If 0, time is
-            unlimited.
-        memory_bytes: Memory of the process (not on Windows). If 0, memory is unlimited.
+            many seconds of elapsed time, which includes the start of the process.
+        memory_bytes: Memory of the process (not on Windows).
         answer: A function that runs in this process if the called function uses ``ask_caller``.
     """
 
     function: Callable[[Any], Any]
-    seconds: float = 0
-    memory_bytes: int = 0
+    seconds: float
+    memory_bytes: int
     answer: Callable[[Any], Any] | None = None
     _lock: Any = field(default_factory=threading.Lock, init=False)
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
@@ -88,14 +87,13 @@ class WorkerProcess:
         """Send a message and return the reply."""
         timer = threading.Timer(_WAITING * self.seconds, process.kill)
         timer.daemon = True
-        if self.seconds:
-            timer.start()
+        timer.start()
         try:
             send(process.stdin, message)
             replies: Any = process.stdout
             kind, value = PlainUnpickler(replies).load()
         except Exception as error:
-            is_late = self.seconds > 0 and not timer.is_alive()
+            is_late = not timer.is_alive()
             end_process(process)
             if isinstance(error, TypeError):  # the reply is more than plain data
                 raise
@@ -200,8 +198,7 @@ def main() -> None:
     with contextlib.suppress(ImportError, ValueError, OSError):  # not on Windows
         import resource
 
-        if memory_bytes:
-            resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+        resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
     global _pipe
