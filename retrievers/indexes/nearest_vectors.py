@@ -233,8 +233,8 @@ def nearest(
         limit: The number of rows. Rows that tie with the last are added. None means all rows.
         allowed: A mask of the rows that count.
         hnsw: The graph of the first rows, which is used if this is faster than comparing all rows.
-        codes: The codes of the first rows, which are used if this is faster and gives the same
-            result.
+        codes: The codes of the first rows, which are used if this is faster and the result is
+            unlikely to change (see ``CodedRows``).
     """
     size = len(vectors)
     count = int(np.count_nonzero(allowed))

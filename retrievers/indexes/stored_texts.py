@@ -218,7 +218,11 @@ class TextLookup:
 
 
 def hashes_of(texts: Iterable[str]) -> Hashes:
-    """Return a hash of each text. Attackers cannot find many texts with the same hash."""
+    """Return a hash of each text, an integer of 4 bytes.
+
+    Different texts can have the same hash. Someone with much computing power can find many such
+    texts; an index with more than 64 of them is then rebuilt instead of read.
+    """
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
     hashed = [blake2b(text, digest_size=_HASH_BYTES).digest() for text in encoded]
     return np.frombuffer(b"".join(hashed), "<u4")

@@ -43,7 +43,8 @@ class CodedRows(NamedTuple):
 
     Attributes:
         rows: The rows.
-        bound: The upper bound of the other rows' cosines.
+        bound: A limit that the other rows' cosines exceed only if rounding errors are above six
+            standard deviations.
     """
 
     rows: Numbers

@@ -41,8 +41,8 @@ class VectorIndex(FilterIndex):
 
     A search compares all vectors. If there are more than 200,000, FAISS (extra ``faiss``) searches
     an HNSW graph as soon as ``link`` or a background thread has built it. If there are more than
-    50,000, a process that searches often first compares 8 bits per number, which gives the same
-    results.
+    50,000, a process that searches often first compares 8 bits per number. This changes
+    results only if rounding errors are above six standard deviations.
 
     Args:
         graph: The node graph.
