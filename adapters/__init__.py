@@ -1,1 +1,1 @@
-"""Adapters to other packages: import `nodekin.adapters.langchain` or `.llama_index`."""
+"""Integrations with other packages, such as `nodekin.adapters.langchain` and `.llama_index`."""

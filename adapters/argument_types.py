@@ -14,7 +14,7 @@ class EmbedsDocuments(Protocol):
     """A LangChain embedding model."""
 
     def embed_documents(self, texts: list[str], /) -> Any:
-        """Return the vectors of passages."""
+        """Return one vector for each passage."""
 
     def embed_query(self, text: str, /) -> Any:
         """Return the vector of a query."""
@@ -24,7 +24,7 @@ class EmbedsBatches(Protocol):
     """A LlamaIndex embedding model."""
 
     def get_text_embedding_batch(self, texts: list[str], /) -> Any:
-        """Return the vectors of passages."""
+        """Return one vector for each passage."""
 
     def get_query_embedding(self, query: str, /) -> Any:
         """Return the vector of a query."""
@@ -34,23 +34,24 @@ class Encodes(Protocol):
     """A sentence-transformers embedding model."""
 
     def encode(self, texts: list[str], /) -> Any:
-        """Return the vectors of texts."""
+        """Return one vector for each text."""
 
 
 class Embeds(Protocol):
     """A nodekin embedding model."""
 
     def embed(self, texts: list[str], /) -> Any:
-        """Return the vectors of texts."""
+        """Return one vector for each text."""
 
 
 EmbeddingModel: TypeAlias = (
     EmbedsDocuments | EmbedsBatches | Encodes | Embeds | Callable[[list[str]], Any]
 )
-"""An embedding model from any framework, or a function that returns the vectors of texts."""
+"""An embedding model from a supported framework, or a function that returns the vectors of texts.
+"""
 
 Embedding: TypeAlias = EmbeddingModel | Mapping[str, EmbeddingModel]
-"""An embedding model, or several models by key."""
+"""A single embedding model, or a mapping from keys to embedding models."""
 
 
 class Invokes(Protocol):
@@ -68,35 +69,39 @@ class Completes(Protocol):
 
 
 LanguageModel: TypeAlias = Invokes | Completes | Callable[..., Any]
-"""A language model from any framework, or a function that returns the answer to a prompt."""
+"""A language model from a supported framework, or a function that returns the answer to a prompt.
+"""
 
 
 class SplitsText(Protocol):
     """A LangChain or LlamaIndex text splitter."""
 
     def split_text(self, text: str, /) -> list[str]:
-        """Return the parts of a text."""
+        """Split a text into parts."""
 
 
 class ParsesDocuments(Protocol):
     """A LlamaIndex node parser."""
 
     def get_nodes_from_documents(self, documents: Any, /) -> Any:
-        """Return the nodes of documents."""
+        """Split documents into nodes."""
 
 
 Splitter: TypeAlias = SplitsText | ParsesDocuments | Callable[..., Any]
-"""A splitter from any framework, or a function that returns the parts of a text or node."""
+"""A splitter from a supported framework, or a function that splits a text or node into parts."""
 
 
 class Retrieves(Protocol):
     """A LlamaIndex retriever."""
 
     def retrieve(self, query: Any, /) -> Any:
-        """Return the results of a query."""
+        """Return the search results for a query."""
 
 
 AnyRetriever: TypeAlias = (
     RetrieverProtocol | Retrieves | Invokes | NodeGraph | QueryEngine | Callable[..., Any]
 )
-"""A retriever from any framework, a function, a graph or a query engine. See ``as_retriever``."""
+"""Any object that ``as_retriever`` accepts.
+
+This includes retrievers of the supported frameworks, functions, graphs and query engines.
+"""

@@ -1,4 +1,4 @@
-"""The files of an index that changed after its last update."""
+"""Detect files that changed after an index was last updated."""
 
 from __future__ import annotations
 
@@ -12,13 +12,17 @@ from ..nodegraph.readers.folder_scan import scan_files
 
 
 def newer_files(sources: Iterable[Path], updated: float, *, is_copy: bool = False) -> int:
-    """Return the number of files that were changed, added or moved after the last update.
+    """Count the files that were changed, added or moved after the last update of an index.
 
     Args:
-        sources: The folders and files of the index.
+        sources: The files and folders that were indexed.
         updated: The time of the last update, in seconds since 1970.
-        is_copy: Whether the index and the files were copied together, as in a container image. If
-            so, all files were moved, and only changed contents count.
+        is_copy: Whether the index and the files were copied together, for example into a container
+            image. Copying looks like moving, so in this case only files with changed contents are
+            counted.
+
+    Returns:
+        The number of files.
     """
     sources = [*sources]
     newer: set[Path] = set()
@@ -26,7 +30,7 @@ def newer_files(sources: Iterable[Path], updated: float, *, is_copy: bool = Fals
         changed = stat.st_mtime if is_copy else max(stat.st_mtime, stat.st_ctime)
         if changed > updated:
             newer.add(Path(path))
-    if not newer:  # the usual case; a scan takes longer
+    if not newer:  # usually nothing has changed, and a scan takes longer
         return 0
     scans = (scan_files(source).files.values() for source in sources if source.exists())
     return len(newer.intersection(chain.from_iterable(scans)))

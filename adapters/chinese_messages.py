@@ -1,4 +1,4 @@
-"""Chinese translations of the packages' English messages, for Chinese user interfaces."""
+"""Translate the English messages of this package for Chinese user interfaces."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ class _Pattern(NamedTuple):
 
 
 def in_chinese(message: str, kind: str = "message") -> str:
-    """Return a message in Chinese, or the message itself if it has no translation.
+    """Translate a message into Chinese. Messages without a translation are returned unchanged.
 
-    Names, paths and other packages' errors are not translated.
+    Names, paths and errors from other packages are not translated.
 
     Args:
-        message: The message.
-        kind: ``"message"``, ``"note"`` (a note on a file that was read) or ``"kind"`` (a kind of
-            notes).
+        message: The English message.
+        kind: What the text is: ``"message"`` for messages and errors, ``"note"`` for a note about a
+            file that was read, or ``"kind"`` for the heading of a group of notes.
+
+    Returns:
+        The translated message.
 
     Example:
         >>> in_chinese('mcp is not installed; get it with: pip install "nodekin[mcp]"')
@@ -34,7 +37,7 @@ def in_chinese(message: str, kind: str = "message") -> str:
 
 
 def _translated(text: str, name: str) -> str:
-    """Translate a message, or the part of a message that replaces a placeholder."""
+    """Translate a message, or the part of a message that fills a placeholder."""
     if name == "clauses" and "; " in text:
         return "；".join([_translated(clause, name) for clause in text.split("; ")])
     for pattern in _patterns().get(name, ()):
@@ -46,7 +49,7 @@ def _translated(text: str, name: str) -> str:
 
 @functools.cache
 def _patterns() -> dict[str, list[_Pattern]]:
-    """Return the patterns of messages, and the patterns of each placeholder's values."""
+    """Return the message patterns, and for each placeholder the patterns of its values."""
     path = Path(__file__).with_name("chinese_messages.json")
     forms: dict[str, dict[str, str]] = json.loads(path.read_text(encoding="utf-8"))
     return {
@@ -56,6 +59,6 @@ def _patterns() -> dict[str, list[_Pattern]]:
 
 
 def _expression(english: str) -> re.Pattern[str]:
-    """Return a regular expression in which each ``{name}`` matches any text."""
+    """Convert a message template to a regular expression. Each ``{name}`` matches any text."""
     pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>.+?)", re.escape(english))
     return re.compile(pattern, re.DOTALL)

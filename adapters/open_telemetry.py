@@ -1,4 +1,4 @@
-"""Export retrieval stages as OpenTelemetry spans, with the attributes of common viewers."""
+"""Export retrieval stages as OpenTelemetry spans with the attributes that trace viewers expect."""
 
 from __future__ import annotations
 
@@ -28,29 +28,32 @@ _TOKENS = {
 }
 
 _NAMES = ("group", "target", "similarity", "mode", "index", "via", "strategy")
-"""Attributes that name components. Other texts may come from a query or a document."""
+"""Span attributes that name components, so they are always exported.
 
-_DOCUMENTS = 50  # maximum number per span
+Other attributes may contain text from a query or a document.
+"""
+
+_DOCUMENTS = 50  # maximum number of exported documents per span
 
 
 @contextmanager
 def telemetry_spans(tracer: Tracer | None = None, *, content: bool = False) -> Iterator[None]:
-    """Create an OpenTelemetry span for each stage of the retrievals in the block.
+    """Export each stage of the retrievals inside a ``with`` block as an OpenTelemetry span.
 
-    A retrieval's span contains ``gen_ai.operation.name`` (the conventions for generative AI),
-    ``openinference.span.kind`` (OpenInference), and the ids and scores of its documents. Queries
-    and document texts are exported only if ``content`` is set.
+    The span of a retrieval contains ``gen_ai.operation.name`` (from OpenTelemetry's conventions for
+    generative AI), ``openinference.span.kind`` (from OpenInference), and the ids and scores of the
+    retrieved documents. Queries and document texts are exported only if ``content`` is True.
 
     Args:
-        tracer: The tracer. Defaults to the tracer of the program's provider.
-        content: Whether to export queries, results' texts and error messages.
+        tracer: The tracer that creates the spans. Defaults to a tracer of the global provider.
+        content: Whether to export queries, the texts of results, and error messages.
     """
     with observe(TelemetryObserver(tracer or telemetry.get_tracer("nodekin"), content)):
         yield
 
 
 class TelemetryObserver:
-    """An observer that starts and ends a span for each stage. See ``telemetry_spans``."""
+    """An observer that exports each retrieval stage as a span. See ``telemetry_spans``."""
 
     def __init__(self, tracer: Tracer, content: bool = False) -> None:
         self._tracer = tracer
@@ -58,7 +61,7 @@ class TelemetryObserver:
         self._open: dict[int, telemetry.Span] = {}
 
     def begin(self, span: Span, parent: Span | None) -> None:
-        """Start a span below the parent's span, or below the program's current span."""
+        """Start a span as a child of the parent's span, or of the current span of the program."""
         above = None if parent is None else self._open.get(id(parent))
         context = None if above is None else telemetry.set_span_in_context(above)
         operation, name = None, span.name
@@ -81,7 +84,7 @@ class TelemetryObserver:
         self._open[id(span)] = started
 
     def end(self, span: Span) -> None:
-        """End the span of a stage, with its results and error."""
+        """End the span of a stage, and record its results and its error."""
         started = self._open.pop(id(span), None)
         if started is None:
             return

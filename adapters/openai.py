@@ -1,4 +1,4 @@
-"""Embed and rerank using OpenAI-compatible servers, with limits on time and size."""
+"""Embed and rerank with OpenAI-compatible servers, with limits on time and request size."""
 
 from __future__ import annotations
 
@@ -26,31 +26,32 @@ with extra("openai", "openai"):
     )
 
 TIMEOUT = 120.0
-"""Default maximum seconds of a call."""
+"""The default time limit of a call, in seconds."""
 
 
 class ServerModel:
-    """A model on an OpenAI-compatible server, called with a time limit.
+    """A model on an OpenAI-compatible server, with a time limit for each call.
 
-    New clients follow no redirects, so that prompts are not sent to another address. If only a
-    sync client is given, no async client is created, since its key and address are unknown.
+    Clients created by this class do not follow redirects, so prompts are never sent to a different
+    address. If only a synchronous client is given, no async client is created, because the key and
+    the address of the given client are unknown.
 
     Args:
-        model: The model.
+        model: The name of the model.
         client: The client. If None, a new client is created.
-        async_client: The async client. If neither client is given, a new one is created per event
-            loop.
-        timeout: Maximum seconds of a call, including retries, delays and a complete stream. If
-            None, there is no limit.
-        base_url: The server of new clients. Defaults to the default of ``openai``.
-        api_key: The API key of new clients. If None, it is read from the environment.
-        max_retries: The maximum number of retries of new clients. Defaults to the default of
+        async_client: The async client. If neither client is given, a new async client is created
+            for each event loop.
+        timeout: The time limit of a call in seconds. It includes retries, delays and the complete
+            stream. If None, only the timeout of the client applies.
+        base_url: The address of the server, for new clients. Defaults to the default of ``openai``.
+        api_key: The API key, for new clients. If None, it is read from the environment.
+        max_retries: The maximum number of retries, for new clients. Defaults to the default of
             ``openai``.
 
     Raises:
-        TypeError: If a client is sync instead of async, or async instead of sync.
+        TypeError: If ``client`` is async or ``async_client`` is synchronous.
         ValueError: If the model's name is empty, the timeout is below 0.001, or both a client and
-            settings are given.
+            settings for a new client are given.
         openai.OpenAIError: If the API key is missing.
     """
 
@@ -76,7 +77,7 @@ class ServerModel:
         settings: dict[str, Any] = {k: value for k, value in given.items() if value is not None}
         if client is not None and settings:
             raise ValueError(f"{next(iter(settings))} belongs to the client: give it or a client")
-        if timeout is not None:  # ends the thread of a call after the call's timeout
+        if timeout is not None:  # the client's timeout ends the thread of an abandoned call
             settings["timeout"] = timeout
         self.model = model
         self._timeout = timeout
@@ -91,23 +92,26 @@ class ServerModel:
         self._lock = threading.Lock()
 
     def _call(self, request: Callable[[Any], Any]) -> Any:
-        """Send a request, and return the answer within the time limit.
+        """Send a request and return the response, or fail after the time limit.
 
-        The request runs in a thread, which is abandoned after the timeout. The thread ends after
-        the client's timeout.
+        The request runs in a thread that is abandoned after the time limit. The client's own
+        timeout then ends the thread.
 
         Args:
-            request: A function that calls a method of the given client.
+            request: A function that receives the client and sends the request.
 
         Raises:
             openai.OpenAIError: If the server is unreachable or rejects the request.
-            TimeoutError: If the call exceeds the limit.
+            TimeoutError: If the call exceeds the time limit.
         """
         with named_server():
             return run_with_timeout(lambda: request(self._client), self._timeout)
 
     async def _acall(self, request: Callable[[Any], Any]) -> Any:
-        """Send a request with the async client, or with the sync client in a thread."""
+        """Send a request with the async client.
+
+        If there is none, call the sync client in a thread.
+        """
         client = self._loop_client()
         if client is None:
             return await asyncio.to_thread(self._call, request)
@@ -115,9 +119,10 @@ class ServerModel:
             return await arun_with_timeout(lambda: request(client), self._timeout)
 
     def _loop_client(self) -> AsyncOpenAI | None:
-        """Return the async client of the running loop, since connections belong to one loop.
+        """Return the async client of the running event loop.
 
-        If this is None, no async client is available, so the caller must use a thread.
+        Connections belong to one event loop, so each loop has its own client. Return None if no
+        async client is available. The caller must then use a thread.
         """
         if self._async_client is not None or self._settings is None:
             return self._async_client
@@ -133,7 +138,7 @@ class ServerModel:
 
 @contextmanager
 def named_server() -> Iterator[None]:
-    """Add the address of an unreachable server and the cause to an error raised in the block."""
+    """Add the cause and the server's address to connection errors raised in the ``with`` block."""
     try:
         yield
     except APITimeoutError:
@@ -144,7 +149,7 @@ def named_server() -> Iterator[None]:
 
 
 def check_at_least(least: float, **numbers: float | None) -> None:
-    """Check optional numbers.
+    """Check that numbers are not below a minimum. Numbers that are None are not checked.
 
     Raises:
         ValueError: If a number is below ``least``.
@@ -155,31 +160,34 @@ def check_at_least(least: float, **numbers: float | None) -> None:
 
 
 class OpenAIEmbedder(ServerModel):
-    """A model behind OpenAI's ``/v1/embeddings``, on OpenAI, vLLM, Ollama and other servers.
+    """An embedding model on OpenAI, vLLM, Ollama or another server with ``/v1/embeddings``.
 
-    ``NodeGraph(embed=OpenAIEmbedder("text-embedding-3-small"))``. The client retries
-    (``OpenAI(max_retries=...)``). ``timeout`` includes retries.
+    Pass it to a graph: ``NodeGraph(embed=OpenAIEmbedder("text-embedding-3-small"))``. Failed
+    requests are retried by the client (set the number with ``OpenAI(max_retries=...)``), and the
+    ``timeout`` includes these retries.
 
     Args:
-        model: The model for passages.
-        client: A client, such as an ``AzureOpenAI``. If None, a new client is created with the
-            following settings, which default to ``OPENAI_BASE_URL`` and ``OPENAI_API_KEY``.
-        base_url: The server's address, with ``/v1``.
-        api_key: The server's API key.
-        async_client: The client of the async methods, for one event loop. If None, a new client is
-            created per event loop, or a given ``client`` is called in a thread.
+        model: The name of the model.
+        client: A client, such as an ``AzureOpenAI``. If None, a new client is created with
+            ``base_url`` and ``api_key``, which default to the environment variables
+            ``OPENAI_BASE_URL`` and ``OPENAI_API_KEY``.
+        base_url: The address of the server, including ``/v1``.
+        api_key: The API key of the server.
+        async_client: The client for the async methods, which must run in a single event loop. If
+            None, a new client is created for each event loop, or a given ``client`` is called in a
+            thread.
         dimensions: The number of dimensions of truncated vectors, if the model supports truncation.
-        batch_size: Number of texts per request.
-        name: The key of cached vectors. Defaults to ``"openai"``, the model and the dimensions,
-            without the server's address. Set it if two servers use the same name for different
-            models.
-        timeout: Maximum seconds per batch, including retries, delays and a slow response. Defaults
-            to the client's timeout.
+        batch_size: The number of texts per request.
+        name: The name under which vectors are cached. Defaults to ``"openai"``, the model and the
+            dimensions, without the address of the server. Set it if two servers use the same model
+            name for different models.
+        timeout: The time limit per batch in seconds, including retries, delays and slow responses.
+            If None, only the timeout of the client applies.
 
     Raises:
-        TypeError: If a client is sync instead of async, or async instead of sync.
-        ValueError: If a model's name is empty, a number is below 1, or both a client and its
-            settings are given.
+        TypeError: If ``client`` is async or ``async_client`` is synchronous.
+        ValueError: If the model's name is empty, a number is below 1, or both a client and settings
+            for a new client are given.
         openai.OpenAIError: If the API key is missing.
 
     Example:
@@ -211,17 +219,17 @@ class OpenAIEmbedder(ServerModel):
         self.name = name or " ".join(parts)
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Embed passages.
+        """Return the vectors of passages.
 
         Raises:
             openai.OpenAIError: If the server is unreachable or rejects the request.
-            TimeoutError: If the server does not answer in time.
-            EmbeddingError: If the answer does not assign one vector to each text.
+            TimeoutError: If the server does not respond in time.
+            EmbeddingError: If the response does not contain exactly one vector for each text.
         """
         return self._read(self._call(self._request(texts)))
 
     def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
-        """Embed queries. This raises the same errors as ``embed``."""
+        """Return the vectors of queries. Raises the same errors as ``embed``."""
         return self.embed(texts)
 
     async def aembed_queries(self, texts: Sequence[str]) -> list[list[float]]:
@@ -235,7 +243,10 @@ class OpenAIEmbedder(ServerModel):
         return lambda client: client.embeddings.create(**body, encoding_format="float")
 
     def _read(self, answer: Any) -> list[list[float]]:
-        """Return the vectors in the order of the texts. The server may send them in any order."""
+        """Return the vectors of a response in the order of the texts.
+
+        The server may send them in a different order.
+        """
         numbers = [item.index for item in answer.data]
         if sorted(numbers) != list(range(len(numbers))):
             raise EmbeddingError(
@@ -247,29 +258,32 @@ class OpenAIEmbedder(ServerModel):
 
 
 class RerankEndpoint(ServerModel):
-    """A model behind ``/rerank``, on Jina, Cohere, vLLM, llama.cpp and other servers.
+    """A reranking model on Jina, Cohere, vLLM, llama.cpp or another server with ``/rerank``.
 
-    ``Reranker("ModuleReranker", model=RerankEndpoint("bge-reranker-v2-m3", base_url=...))``.
-    OpenAI has no rerank endpoint, but its client sends the requests and retries.
+    Use it in a reranker: ``Reranker("ModuleReranker", model=RerankEndpoint("bge-reranker-v2-m3",
+    base_url=...))``. Although OpenAI does not offer reranking, the ``openai`` client sends and
+    retries the requests.
 
     Args:
-        model: The reranking model.
-        client: A client. If None, a new client is created with the following settings.
-        base_url: The server's address up to ``/rerank``, such as ``https://api.jina.ai/v1``,
-            ``https://api.cohere.com/v2``, ``http://127.0.0.1:8000/v1``.
-        api_key: The server's API key. ``OPENAI_API_KEY`` is never used.
-        async_client: The client of the async methods, for one event loop. If None, a new client is
-            created per event loop, or a given ``client`` is called in a thread.
-        timeout: Maximum seconds per batch, including retries and delays. Defaults to the client's
-            timeout.
-        max_retries: Maximum number of retries of a failed request.
-        batch_size: Number of passages per request.
-        **body: Further fields of the request, such as ``return_documents=False``.
+        model: The name of the reranking model.
+        client: A client. If None, a new client is created with ``base_url``, ``api_key`` and
+            ``max_retries``.
+        base_url: The address of the server without ``/rerank``, such as ``https://api.jina.ai/v1``,
+            ``https://api.cohere.com/v2`` or ``http://127.0.0.1:8000/v1``.
+        api_key: The API key of the server. ``OPENAI_API_KEY`` is never used.
+        async_client: The client for the async methods, which must run in a single event loop. If
+            None, a new client is created for each event loop, or a given ``client`` is called in a
+            thread.
+        timeout: The time limit per batch in seconds, including retries and delays. If None, only
+            the timeout of the client applies.
+        max_retries: The maximum number of times that a failed request is retried.
+        batch_size: The number of passages per request.
+        **body: Additional fields of the request, such as ``return_documents=False``.
 
     Raises:
-        TypeError: If a client is sync instead of async, or async instead of sync.
-        ValueError: If the model's name is empty, a number is out of range, the server is missing,
-            or both a client and its settings are given.
+        TypeError: If ``client`` is async or ``async_client`` is synchronous.
+        ValueError: If the model's name is empty, a number is out of range, the server's address is
+            missing, or both a client and settings for a new client are given.
 
     Example:
         >>> endpoint = RerankEndpoint("bge-reranker-v2-m3", base_url="http://127.0.0.1:8000/v1")
@@ -313,12 +327,12 @@ class RerankEndpoint(ServerModel):
         return f"RerankEndpoint({self.model!r}, {str(self._client.base_url)!r})"
 
     def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
-        """Return the score of each passage.
+        """Return the relevance score of each passage.
 
         Raises:
             openai.OpenAIError: If the server is unreachable or rejects the request.
-            TimeoutError: If the server does not answer in time.
-            RerankError: If the answer does not contain one score per passage.
+            TimeoutError: If the server does not respond in time.
+            RerankError: If the response does not contain exactly one score for each passage.
         """
         scores: list[float] = []
         for batch in portions(texts, self.batch_size):
@@ -337,7 +351,10 @@ class RerankEndpoint(ServerModel):
         return lambda client: client.post("/rerank", cast_to=object, body=body)
 
     def _read(self, answer: Any, texts: Sequence[str]) -> list[float]:
-        """Return the scores in the order of the passages. The server may send them in any order."""
+        """Return the scores of a response in the order of the passages.
+
+        The server may send them in a different order.
+        """
         expected = range(len(texts))
         scores: dict[int, float] = {}
         try:

@@ -18,39 +18,44 @@ with extra("openai", "openai"):
     from openai import AsyncOpenAI, BadRequestError, OpenAI
 
 Prompt = str | Sequence[Mapping[str, Any]]
-"""The user's message, or a conversation: ``[{"role": "user", "content": "..."}, ...]``."""
+"""Either the user's message, or a conversation: ``[{"role": "user", "content": "..."}, ...]``."""
 
 
 class OpenAIChat(ServerModel):
-    """A model behind OpenAI's ``/v1/chat/completions``, on OpenAI, vLLM, Ollama and other servers.
+    """A chat model on OpenAI, vLLM, Ollama or another server with ``/v1/chat/completions``.
 
-    ``LLMExtractor(OpenAIChat("gpt-4o-mini"), "summary")``. The client retries
-    (``OpenAI(max_retries=...)``). ``timeout`` includes retries.
+    Pass it wherever a language model is expected, for example
+    ``LLMExtractor(OpenAIChat("gpt-4o-mini"), "summary")``. Failed requests are retried by the
+    client (set the number with ``OpenAI(max_retries=...)``), and the ``timeout`` includes these
+    retries.
 
     Args:
-        model: The model.
-        client: A client, such as an ``AzureOpenAI``. If None, a new client is created with the
-            following settings, which default to ``OPENAI_BASE_URL`` and ``OPENAI_API_KEY``.
-        base_url: The server's address, with ``/v1``.
-        api_key: The server's API key.
-        async_client: The client of the async methods, for one event loop. If None, a new client is
-            created per event loop, or a given ``client`` is called in a thread.
-        system: The system prompt before every prompt that is not a conversation.
-        temperature: The sampling temperature. If None, the server's default is used, which some
-            models require.
-        max_tokens: Maximum number of tokens of an answer. A truncated answer raises an error.
-        name: The key of cached results. Defaults to ``"openai"``, the model and the settings,
-            without the server's address. Set it if two servers use the same name for different
-            models.
-        timeout: Maximum seconds of a call, including retries, delays and a complete stream.
-            Defaults to the client's timeout.
-        **options: Further fields of the request, such as ``seed=1``, ``max_completion_tokens=500``,
-            ``extra_body={...}``.
+        model: The name of the model.
+        client: A client, such as an ``AzureOpenAI``. If None, a new client is created with
+            ``base_url`` and ``api_key``, which default to the environment variables
+            ``OPENAI_BASE_URL`` and ``OPENAI_API_KEY``.
+        base_url: The address of the server, including ``/v1``.
+        api_key: The API key of the server.
+        async_client: The client for the async methods, which must run in a single event loop. If
+            None, a new client is created for each event loop, or a given ``client`` is called in a
+            thread.
+        system: The system prompt. It is not added to prompts that are complete conversations.
+        temperature: The sampling temperature. If None, the server's default is used. Some models
+            accept only the default.
+        max_tokens: The maximum number of tokens of an answer. An answer that is cut off raises an
+            error.
+        name: The name under which results are cached. Defaults to ``"openai"``, the model and the
+            settings, without the address of the server. Set it if two servers use the same model
+            name for different models.
+        timeout: The time limit of a call in seconds, including retries, delays and the complete
+            stream. If None, only the timeout of the client applies.
+        **options: Additional fields of the request, such as ``seed=1``,
+            ``max_completion_tokens=500`` or ``extra_body={...}``.
 
     Raises:
-        TypeError: If a client is sync instead of async, or async instead of sync.
-        ValueError: If the model's name is empty, a number is out of range, or both a client and its
-            settings are given.
+        TypeError: If ``client`` is async or ``async_client`` is synchronous.
+        ValueError: If the model's name is empty, a number is out of range, or both a client and
+            settings for a new client are given.
         openai.OpenAIError: If the API key is missing.
 
     Example:
@@ -87,11 +92,11 @@ class OpenAIChat(ServerModel):
         return f"OpenAIChat({self.name!r})"
 
     def complete(self, prompt: Prompt) -> ModelText:
-        """Return the model's answer.
+        """Return the model's answer to a prompt.
 
         Raises:
             openai.OpenAIError: If the server is unreachable or rejects the request.
-            TimeoutError: If the server does not answer in time.
+            TimeoutError: If the server does not respond in time.
             ModelError: If the answer is missing or incomplete.
         """
         return self._read(self._call(self._request(prompt)))
@@ -101,20 +106,21 @@ class OpenAIChat(ServerModel):
         return self._read(await self._acall(self._request(prompt)))
 
     def complete_json(self, prompt: Prompt, schema: Mapping[str, Any]) -> Any:
-        """Return a JSON value. The server enforces the JSON schema, which must be an object schema.
+        """Return the model's answer as a JSON value.
 
-        If a server ignores the schema and its answer is not JSON, the answer is returned as text.
+        The server enforces the JSON schema, which must describe an object. If a server ignores the
+        schema and its answer is not valid JSON, the text of the answer is returned instead.
 
         Raises:
             openai.OpenAIError: If the server is unreachable or rejects the request.
-            TimeoutError: If the server does not answer in time.
+            TimeoutError: If the server does not respond in time.
             NotImplementedError: If the server does not support schemas.
             ModelError: If the answer is incomplete.
         """
         return _json_value(self.complete_json_text(prompt, schema))
 
     def complete_json_text(self, prompt: Prompt, schema: Mapping[str, Any]) -> ModelText:
-        """Return the text of ``complete_json``, with the usage of the call."""
+        """Return the unparsed text of a JSON answer, with the token usage of the call."""
         with self._schema_errors():
             answer = self._call(self._request(prompt, schema))
         return self._read(answer)
@@ -134,7 +140,7 @@ class OpenAIChat(ServerModel):
 
         Raises:
             openai.OpenAIError: If the server is unreachable or rejects the request.
-            TimeoutError: If the server does not answer in time.
+            TimeoutError: If the server does not respond in time.
             ModelError: If the stream ends before the answer is complete.
         """
         for text in self.stream_texts(prompt):
@@ -142,7 +148,7 @@ class OpenAIChat(ServerModel):
                 yield text
 
     def stream_texts(self, prompt: Prompt) -> Iterator[ModelText]:
-        """Yield the parts of ``stream``, then an empty part with the usage of the call."""
+        """Yield the parts of the answer, then an empty part with the token usage of the call."""
 
         def chunks() -> Iterator[Any]:
             try:
@@ -165,7 +171,7 @@ class OpenAIChat(ServerModel):
     async def astream(self, prompt: Prompt) -> AsyncIterator[str]:
         """Async version of ``stream``.
 
-        With a ``client`` but no ``async_client``, the whole answer is a single part.
+        If only a synchronous ``client`` was given, the whole answer is yielded as a single part.
         """
         async for text in self.astream_texts(prompt):
             if text:
@@ -200,16 +206,19 @@ class OpenAIChat(ServerModel):
 
     @property
     def _streaming(self) -> dict[str, Any]:
-        """The options of a streamed request. Most servers report its tokens only if asked."""
+        """The options of a streaming request.
+
+        Most servers report token usage for streams only if this is requested.
+        """
         if self._has_stream_usage and "stream_options" not in self.settings:
             return {"stream": True, "stream_options": {"include_usage": True}}
         return {"stream": True}
 
     def _leave_out_usage(self, error: BadRequestError) -> None:
-        """Stop requesting the token counts of streams if the server rejects this option.
+        """Stop requesting the token usage of streams if the server rejected this option.
 
         Raises:
-            BadRequestError: If the error has a different cause.
+            BadRequestError: If the request was rejected for a different reason.
         """
         if not self._has_stream_usage or "stream_options" not in str(error):
             raise error
@@ -226,7 +235,10 @@ class OpenAIChat(ServerModel):
         return lambda client: client.chat.completions.create(**body)
 
     def _conversation(self, prompt: Prompt) -> list[Mapping[str, Any]]:
-        """Return a conversation, or a prompt as messages with the system prompt first."""
+        """Convert a prompt to messages, starting with the system prompt.
+
+        Conversations are not changed.
+        """
         if not isinstance(prompt, str):
             return list(prompt)
         messages = prompt.messages if isinstance(prompt, ChatPrompt) else [("user", prompt)]
@@ -250,7 +262,7 @@ class OpenAIChat(ServerModel):
         return ModelText(message.content, usage_of(answer))
 
     def _read_chunk(self, chunk: Any, end: str | None) -> tuple[str | None, str | None]:
-        """Return the text of a chunk, and the finish reason so far."""
+        """Return the text of a chunk and the latest finish reason."""
         if not chunk.choices:
             return None, end
         choice = chunk.choices[0]
@@ -270,7 +282,7 @@ class OpenAIChat(ServerModel):
 
     @contextmanager
     def _schema_errors(self) -> Iterator[None]:
-        """Convert errors of servers without schema support to NotImplementedError."""
+        """Raise NotImplementedError if an error means that the server does not support schemas."""
         try:
             yield
         except BadRequestError as error:
@@ -283,7 +295,7 @@ class OpenAIChat(ServerModel):
 
 
 def _name(model: str, system: str | None, settings: Mapping[str, Any]) -> str:
-    """Return a name that contains all settings that influence the answers."""
+    """Return a cache name that contains all settings that influence the answers."""
     options = [
         f"{key}={json.dumps(value, sort_keys=True, default=str)}"
         for key, value in sorted(settings.items())

@@ -21,39 +21,41 @@ if TYPE_CHECKING:
 
 
 Tokens = Mapping[str, "np.ndarray[Any, Any]"]
-"""A tokenizer's output for one text, by the model's input names."""
+"""The output of a tokenizer for one text: an array for each input name of the model."""
 
 
 class SentenceTransformerEmbedder:
-    """A sentence-transformers embedding model, from a folder or the model hub.
+    """A sentence-transformers embedding model, loaded from a folder or the model hub.
 
-    A graph also accepts a bare ``SentenceTransformer``, with its configured prompts. Use this
-    class to set prompts, which E5 and BGE models require, to truncate or normalize vectors, or to
+    A graph also accepts a plain ``SentenceTransformer`` and uses its configured prompts. Use this
+    class to set the prompts that E5 and BGE models require, to truncate or normalize vectors, or to
     prevent downloads.
 
-    Vectors are cached by the model's weights, the passage prompt and the normalization. A different
-    folder or query prompt does not require new vectors.
+    The cache key of a vector depends on the model's weights, the passage prompt and the
+    normalization. Moving the model to a different folder or changing the query prompt does not
+    invalidate cached vectors.
 
     Args:
-        model: A folder, a name on the model hub, or a ``SentenceTransformer``.
+        model: A folder, a name on the model hub, or a loaded ``SentenceTransformer``.
         query_prompt: The prefix of queries, such as ``"query: "``. Defaults to the model's prompt.
         passage_prompt: The prefix of passages, such as ``"passage: "``. Defaults to the model's
             prompt.
         normalize: Whether to normalize vectors to length 1.
-        batch_size: Number of texts per batch. If None, a batch is limited by its number of tokens,
-            depending on the device. This is much faster.
-        device: The device, such as ``"cpu"`` or ``"cuda:0"``. Defaults to the best device.
-        local_files_only: Whether to fail instead of downloading.
-        truncate_dim: The number of dimensions to keep, for Matryoshka models. If None, all are
-            kept.
-        model_kwargs: Arguments of the model, such as ``{"dtype": "float16"}`` for a GPU. For
-            further arguments, pass a ``SentenceTransformer``.
+        batch_size: The number of texts per batch. If None, the number of tokens per batch is
+            limited instead, depending on the device, which is much faster.
+        device: The device, such as ``"cpu"`` or ``"cuda:0"``. Defaults to the best available
+            device.
+        local_files_only: Whether to raise an error instead of downloading a missing model.
+        truncate_dim: The number of dimensions to keep, for Matryoshka models. If None, all
+            dimensions are kept.
+        model_kwargs: Keyword arguments for loading the model, such as ``{"dtype": "float16"}`` for
+            a GPU. To set anything else, pass a loaded ``SentenceTransformer``.
 
     Raises:
-        ImportError: If sentence-transformers is required to load the model, but is missing.
-        TypeError: If a loaded model is given with arguments for loading.
+        ImportError: If the model must be loaded, but sentence-transformers is not installed.
+        TypeError: If a loaded model is given together with arguments for loading it.
         ValueError: If the batch size is below 1.
-        OSError: If the model is missing.
+        OSError: If the model does not exist.
     """
 
     def __init__(
@@ -72,7 +74,7 @@ class SentenceTransformerEmbedder:
         self.batch_size = None if batch_size is None else check_integer(batch_size, "batch_size", 1)
         if isinstance(model, str | Path):
             with extra("sentence-transformers", "sentence_transformers"):
-                from sentence_transformers import SentenceTransformer  # it takes seconds
+                from sentence_transformers import SentenceTransformer  # this import takes seconds
             model = SentenceTransformer(
                 str(model),
                 device=device,
@@ -110,14 +112,17 @@ class SentenceTransformerEmbedder:
 
 
 CPU_BATCH_TOKENS = 1_024
-"""Tokens per batch, including padding. A layer's data then fits into a processor's cache."""
+"""The number of tokens per batch on a CPU, including padding.
+
+With this size, the data of one layer fits into the cache of a processor.
+"""
 
 GPU_BATCH_TOKENS = 32_768
-"""Tokens per batch on a GPU: 64 texts of 512 tokens."""
+"""The number of tokens per batch on a GPU, equivalent to 64 texts of 512 tokens."""
 
-_TOKENIZED_AT_ONCE = 1_024  # number of texts
+_TOKENIZED_AT_ONCE = 1_024  # number of texts that are tokenized together
 
-_TOKENIZED_CHARACTERS = 1 << 17  # number of characters whose tokens are in memory
+_TOKENIZED_CHARACTERS = 1 << 17  # number of characters whose tokens are kept in memory
 
 _AHEAD = 2  # number of batches that a GPU computes while the next texts are tokenized
 
@@ -126,7 +131,7 @@ _ATTENTION = fork_safe_lock()
 
 @contextmanager
 def _attention_without_plans(device: Any) -> Iterator[None]:
-    """Disable cuDNN's attention, which spends about 0.1 s on planning for each new batch shape."""
+    """Disable cuDNN's attention, which needs about 0.1 s of planning for each new batch shape."""
     if device.type != "cuda":
         yield
         return
@@ -138,12 +143,14 @@ def _attention_without_plans(device: Any) -> Iterator[None]:
 
 
 class TransformerVectors:
-    """A ``SentenceTransformer`` that runs on tokenized texts, in batches with a token limit.
+    """A fast replacement for ``SentenceTransformer.encode`` that limits the number of tokens per
+    batch.
 
-    Texts are tokenized once. The vectors differ from those of ``encode`` only by rounding.
+    Each text is tokenized only once. The vectors are equal to those of ``encode`` except for
+    rounding errors.
 
     Args:
-        model: The model.
+        model: The ``SentenceTransformer``.
     """
 
     def __init__(self, model: Any) -> None:
@@ -153,7 +160,8 @@ class TransformerVectors:
     def is_usable(self, prompt: str) -> bool:
         """Return whether the model is a standard text model of sentence-transformers 6.
 
-        Such a model consists of a transformer, pooling and optional normalization.
+        Such a model consists of a transformer, a pooling layer and optionally a normalization
+        layer.
 
         Args:
             prompt: The prefix of texts.
@@ -185,14 +193,14 @@ class TransformerVectors:
     def batches(
         self, texts: Sequence[str], prompts: Sequence[str], settings: dict[str, Any]
     ) -> Iterator[Batch] | None:
-        """Return the vectors of texts in batches, the longest first.
+        """Yield the vectors of texts in batches, starting with the longest texts.
 
-        None means that the model is not supported, so ``encode`` must be used.
+        Return None if the model is not supported, in which case ``encode`` must be used.
 
         Args:
             texts: The texts.
-            prompts: The names of prompts, in order of preference.
-            settings: ``prompt`` and ``normalize_embeddings``, as in ``encode``.
+            prompts: The names of possible prompts, in order of preference.
+            settings: The arguments ``prompt`` and ``normalize_embeddings``, as for ``encode``.
         """
         model, prompt = self._model, settings.get("prompt")
         if prompt is None:
@@ -204,7 +212,7 @@ class TransformerVectors:
         return self._computed([prompt + text for text in texts], normalize)
 
     def _computed(self, texts: Sequence[str], normalize: bool) -> Iterator[Batch]:
-        """Tokenize a part of the texts at a time while a GPU computes earlier batches."""
+        """Tokenize the next texts while a GPU computes the vectors of earlier batches."""
         on_cpu = str(getattr(self._model, "device", "cpu")) == "cpu"
         budget, ahead = (CPU_BATCH_TOKENS, 0) if on_cpu else (GPU_BATCH_TOKENS, _AHEAD)
         parts = deque(padded_batches([*map(len, texts)], _TOKENIZED_CHARACTERS))
@@ -227,7 +235,7 @@ class TransformerVectors:
             yield batch, self.ended(begun)
 
     def tokenized(self, texts: Sequence[str]) -> list[Tokens]:
-        """Tokenize texts, adding special tokens."""
+        """Tokenize texts and add the special tokens."""
         tokens: list[Tokens] = []
         with self._lock:
             for at in range(0, len(texts), _TOKENIZED_AT_ONCE):
@@ -243,7 +251,10 @@ class TransformerVectors:
         return tokens
 
     def begun(self, tokens: Sequence[Tokens], normalize: bool) -> Any:
-        """Return the vectors of texts on the model's device. A GPU may still be computing them."""
+        """Start to compute the vectors of texts, and return them as a tensor on the model's device.
+
+        On a GPU, the computation may still be running when this method returns.
+        """
         import torch  # loaded with the model
 
         model, tokenizer = self._model, self._model.tokenizer
@@ -266,5 +277,5 @@ class TransformerVectors:
             return torch.nn.functional.normalize(vectors, dim=1) if normalize else vectors
 
     def ended(self, vectors: Any) -> Any:
-        """Wait for the vectors, and return them as an array."""
+        """Wait until the vectors are computed, and return them as an array."""
         return vectors.float().cpu().numpy()

@@ -1,4 +1,4 @@
-"""Access control of corpus servers by address, origin and token."""
+"""Access control for corpus servers, based on the host, the origin and a token."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ _HEADERS = {
 
 
 class AccessCheck:
-    """A middleware that rejects requests from other sites, to wrong host names, or without a token.
+    """ASGI middleware that rejects requests with a wrong host or origin, or without a valid token.
 
-    Otherwise, any page that a user visits could read the served corpus through a host name that
-    resolves to this machine (DNS rebinding), or could send requests to the server.
+    Without this check, any web page that a user visits could send requests to the server, or read
+    the served corpus through a host name that resolves to this machine (DNS rebinding).
 
     Args:
         app: The application.
-        host: The address of the server. Requests must use it as their host. For a loopback address,
-            any loopback name is allowed.
-        token: The bearer token. If it is empty or None, no token is required. This is allowed only
+        host: The address of the server, which must match the host of each request. For a loopback
+            address, any loopback name is accepted.
+        token: The bearer token. If it is empty or None, no token is required, which is allowed only
             for loopback addresses.
-        cookie: Whether browsers may send the token, first as ``?token=``, and then as a cookie.
+        cookie: Whether browsers may send the token. They send it as ``?token=`` at first, and as a
+            cookie after that.
 
     Raises:
-        ValueError: If the host is not a loopback address, and the token is missing.
+        ValueError: If the host is not a loopback address and no token is given.
     """
 
     def __init__(self, app: ASGIApp, host: str, token: str | None, *, cookie: bool = False) -> None:
@@ -55,7 +56,7 @@ class AccessCheck:
         self._cookie = cookie
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle or reject a request."""
+        """Pass a request to the application, or reject it."""
         if scope["type"] == "http":
             request = HTTPConnection(scope)
             response: Response | None = None
@@ -79,7 +80,10 @@ class AccessCheck:
         return ""
 
     def _checked_token(self, request: HTTPConnection, token: str) -> Response | None:
-        """Return None if the token is valid. ``?token=`` sets the cookie."""
+        """Return None if a request contains the valid token, otherwise a response.
+
+        A valid token in the query string is stored as a cookie.
+        """
         scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and _equal(bearer, token):
             return None

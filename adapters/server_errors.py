@@ -1,4 +1,4 @@
-"""Describe the causes of failed requests to model servers in a sentence."""
+"""Describe in one sentence why a request to a model server failed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ _DESCRIPTIONS = {
     "model, and OPENAI_BASE_URL, which usually ends with /v1",
     500: "the model server {url} failed: {error}",
 }
-"""Descriptions of failed requests by status. 500 stands for all other statuses."""
+"""Error messages by HTTP status. The message for 500 is used for all statuses that are not listed.
+"""
 
 
 _NO_PROTOCOL = (
@@ -20,11 +21,13 @@ _NO_PROTOCOL = (
 
 
 def describe_server_error(error: BaseException | None) -> str:
-    """Return the address of a model server and the cause of a failed request.
+    """Describe why a request to a model server failed, including the address of the server.
 
     Args:
-        error: The error of the request, or an error that was raised from it. If no server has
-            failed, the result is empty.
+        error: The error of the request, or an error that was caused by it.
+
+    Returns:
+        The description, or an empty string if the error does not come from a model server.
     """
     while error is not None and type(error).__module__.partition(".")[0] != "openai":
         error = error.__cause__ or error.__context__
@@ -45,7 +48,7 @@ def describe_server_error(error: BaseException | None) -> str:
 
 
 def _first_cause(error: BaseException) -> BaseException:
-    """Return the error that started a chain, such as "Connection refused"."""
+    """Return the original error of a chain of exceptions, such as "Connection refused"."""
     while error.__cause__ is not None:
         error = error.__cause__
     return error

@@ -1,4 +1,4 @@
-"""Use a framework's vector store as the index of a graph's embeddings."""
+"""Use the vector store of another framework as the index of a graph's embeddings."""
 
 from __future__ import annotations
 
@@ -41,15 +41,17 @@ Mask = npt.NDArray[np.bool_]
 
 ItemT = TypeVar("ItemT")
 
-_BATCH = 500  # nodes per write
+_BATCH = 500  # number of nodes per write
 
-_PAGE = 2_000  # vectors that are compared together
+_PAGE = 2_000  # number of vectors that are compared together
 
-_MAX_UPDATES = 3  # before a search; later additions by other threads are compared without the store
+# number of updates before a search; nodes that other threads add later are compared without the
+# store
+_MAX_UPDATES = 3
 
 _LONG = 1_000  # minimum number of nodes for a progress bar
 
-_SAMPLE = 16  # rows that a new process looks up
+_SAMPLE = 16  # number of rows that a new process looks up
 
 _DECIMALS = 6
 
@@ -62,25 +64,26 @@ _NAMES = ("collection_name", "_collection_name", "index_name", "_index_name", "t
 _PLACES = ("uri", "_uri", "url", "persist_directory", "_persist_directory", "_connection_args")
 
 State = tuple[int, tuple[str, ...]]
-"""The revision of a group, and its search version, which includes the model."""
+"""The revision of a group and its search version, which includes the name of the model."""
 
 NearestNodes = tuple[list[str], list[Vectors] | None]
 """The ids of nodes, and their unit vectors if the store returns vectors."""
 
 
 class VectorBackend:
-    """The operations of a vector store that an index needs.
+    """The operations that an index needs from a vector store.
 
-    Each framework's adapter has its own backend, and so does PostgreSQL with pgvector.
+    There is a backend for each framework adapter, and one for PostgreSQL with pgvector.
 
     Attributes:
-        is_atomic: Whether ``transaction`` covers both the store and the graph.
-        max_selected: Maximum number of ids to which a search can be limited.
-        max_requested: Maximum number of candidates per search. If they are not enough, all vectors
-            are compared in this process. If None, there is no maximum.
-        name: The store's name in messages.
-        identity: A hash of the given name, or of the store's class, name and address, unique across
-            processes. If None, the store has no name, so it may be in memory.
+        is_atomic: Whether ``transaction`` covers changes to both the store and the graph.
+        max_selected: The maximum number of ids to which a search can be restricted.
+        max_requested: The maximum number of candidates per search. If these are not enough, all
+            vectors are compared in this process. If None, there is no maximum.
+        name: The name of the store, for messages.
+        identity: A hash that identifies the store across processes. It is derived from the given
+            name, or from the class, name and address of the store. If None, the store has no name,
+            so it may exist only in memory.
 
     Args:
         store: The vector store.
@@ -103,10 +106,14 @@ class VectorBackend:
         self.identity = known if any(names) else None
 
     def recognized(self, graph: NodeGraph, label: str | None) -> Self:
-        """Set the name by which later processes recognize the store, if it is given.
+        """Set the name by which later processes recognize the store, unless it is None.
+
+        Args:
+            graph: The graph whose vectors the store contains.
+            label: The name, or None.
 
         Raises:
-            ValueError: If the store has no name, and the graph is in a file.
+            ValueError: If the graph is saved in a file, but the store has no name.
         """
         if label is not None:
             self.identity = digest("label", label)
@@ -119,76 +126,93 @@ class VectorBackend:
         return self
 
     def nearest_ids(self, vector: Vectors, count: int) -> list[str]:
-        """Return the ids of the nearest nodes by cosine. The caller ignores ids of other graphs."""
+        """Return the ids of the nodes with the highest cosine similarity.
+
+        The result may include ids of other graphs, which the caller ignores.
+        """
         raise NotImplementedError
 
     def nearest(
         self, vector: Vectors, count: int, selected: Sequence[str] | None = None
     ) -> NearestNodes:
-        """Return the nearest nodes by cosine, including their vectors if the store returns them.
+        """Return the nodes with the highest cosine similarity, and their vectors if available.
 
         Args:
-            vector: A unit vector, (dimension,).
-            count: Maximum number of nodes.
-            selected: Ids of the nodes to search, up to ``max_selected``. If None, all nodes are
-                searched.
+            vector: A unit vector of shape (dimension,).
+            count: The maximum number of nodes.
+            selected: The ids of the nodes to search, at most ``max_selected``. If None, all nodes
+                are searched.
+
+        Returns:
+            The ids of the nodes, and their vectors or None.
         """
         return self.nearest_ids(vector, count), None
 
     def transaction(self) -> AbstractContextManager[object]:
-        """Start a transaction for changes to the store and the graph. By default, there is none."""
+        """Start a transaction for changes to the store and the graph.
+
+        The default implementation does not use transactions.
+        """
         return nullcontext()
 
     def updating(self, *, wait: bool) -> AbstractContextManager[bool]:
-        """Prevent updates by other processes. By default, they are not prevented.
+        """Prevent other processes from updating the store inside a ``with`` block.
+
+        The default implementation does not prevent this. The ``with`` statement returns False if
+        another process is updating the store. In this case, the block must not write.
 
         Args:
-            wait: Whether to wait until another process has finished its update. If False and
-                another process is updating, the block gets False and must not write.
+            wait: Whether to wait until the other process has finished.
         """
         return nullcontext(True)
 
     def finish(self) -> None:
-        """Do work after an update, such as logging a hint. By default, do nothing."""
+        """Perform work after an update, such as logging a hint.
+
+        The default implementation does nothing.
+        """
 
     def link(self, show: bool | None) -> None:
-        """Build a graph of neighbors of many vectors. By default, do nothing.
+        """Build a neighbor graph of the vectors, such as HNSW.
+
+        The default implementation does nothing.
 
         Args:
-            show: Whether to draw a progress bar. If None, it is drawn on terminals only.
+            show: Whether to show a progress bar. If None, it is shown only on terminals.
         """
 
     def stored(self, ids: Sequence[str]) -> dict[str, str] | None:
-        """Return the fingerprints of existing nodes.
+        """Return the fingerprints of the nodes that the store contains, by id.
 
         Return None if the store cannot look up ids.
         """
         raise NotImplementedError
 
     def count(self) -> int | None:
-        """Return the number of rows of a Chroma collection, or None if it is unknown."""
+        """Return the number of rows of a Chroma collection. For other stores, return None."""
         count = getattr(getattr(self._store, "_collection", None), "count", None)
         return int(count()) if callable(count) else None
 
     def delete(self, ids: Sequence[str]) -> None:
-        """Delete nodes. If the store can look up ids, only existing nodes are passed."""
+        """Delete nodes. If the store can look up ids, it contains all of the given nodes."""
         raise NotImplementedError
 
     def add(self, nodes: Sequence[EmbeddedNode]) -> None:
-        """Add nodes that the store does not contain.
+        """Add nodes that the store does not contain yet.
 
-        The vectors have unit length, so cosine, inner product and L2 select equal neighbors.
+        All vectors have unit length, so cosine, inner product and L2 distance rank the nodes
+        equally.
         """
         raise NotImplementedError
 
 
 class NodeText(NamedTuple):
-    """A node with its embedded text.
+    """A node and the text that is embedded for it.
 
     Attributes:
         node: The node.
-        text: The embedded text: see ``Node.searched_text``.
-        fingerprint: Hash of the model and the text.
+        text: The embedded text, as returned by ``Node.searched_text``.
+        fingerprint: A hash of the model's name and the text.
     """
 
     node: Node
@@ -198,13 +222,13 @@ class NodeText(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedNode:
-    """A node with its vector, for a vector store.
+    """A node and its vector, as stored in a vector store.
 
     Attributes:
         node: The node.
-        text: The embedded text: see ``Node.searched_text``.
-        fingerprint: Hash of the model and the text.
-        vector: The unit vector, (dimension,).
+        text: The embedded text, as returned by ``Node.searched_text``.
+        fingerprint: A hash of the model's name and the text.
+        vector: The unit vector of shape (dimension,).
     """
 
     node: Node
@@ -221,21 +245,21 @@ def store_indexes(
     backend: Callable[[Any], VectorBackend],
     label: str | None = None,
 ) -> StoreIndexes:
-    """Return the result of a framework's ``as_index``.
+    """Create the factory that a framework adapter returns from ``as_index``.
 
     Args:
-        store: A vector store of the framework, shared by all groups, or a function that creates
-            the store of a group.
-        framework: The framework's name, for messages.
-        kind: The framework's class of vector stores.
-        arguments: A function that returns the arguments for creating a store, given a graph, a
-            group and a key.
-        backend: A function that returns the backend of a store.
-        label: The name by which later processes recognize the store. Defaults to the store's own
-            name.
+        store: A vector store that all groups share, or a function that creates a store for a group.
+        framework: The name of the framework, for messages.
+        kind: The base class of the framework's vector stores.
+        arguments: A function that takes a graph, a group and an embedding key, and returns the
+            arguments for creating a store.
+        backend: A function that takes a store and returns its backend.
+        label: The name by which later processes recognize the store. Defaults to the name of the
+            store itself.
 
     Raises:
-        TypeError: If ``store`` is neither a vector store nor a function, or the label is not a str.
+        TypeError: If ``store`` is neither a vector store nor a function, or if ``label`` is not a
+            non-empty string.
     """
     if label is not None and not (isinstance(label, str) and label.strip()):
         raise TypeError(f"name must be a text, got {label!r:.80}")
@@ -266,14 +290,16 @@ def store_indexes(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoreIndexes:
-    """A factory of indexes in vector stores, for ``Retriever(index=)``.
+    """A factory of indexes that use vector stores, for ``Retriever(index=...)``.
 
-    Factories of the same store are equal.
+    Two factories are equal if they use the same store.
 
     Attributes:
-        store: The vector store, or the function that creates the store of a group.
-        backend: A function that returns the backend for a graph, a group and a key.
-        is_shared: Whether all groups share one store, which is limited to one embedding.
+        store: The vector store, or the function that creates a store for a group.
+        backend: A function that takes a graph, a group and an embedding key, and returns the
+            backend.
+        is_shared: Whether all groups share one store. A shared store contains vectors of only one
+            embedding.
     """
 
     store: object
@@ -283,9 +309,10 @@ class StoreIndexes:
 
     @property
     def cosine(self) -> Similarity:
-        """The similarity that searches the store, for retrievers without ``index=``.
+        """A cosine similarity that searches the store.
 
-        ``RecursiveRetriever(graph, groups, target, as_index(...).cosine)``
+        Use it for retrievers without an ``index`` argument: ``RecursiveRetriever(graph, groups,
+        target, as_index(...).cosine)``.
         """
         return with_index(Cosine(), self)
 
@@ -298,12 +325,13 @@ class StoreIndexes:
     def __call__(
         self, graph: NodeGraph, group: str, key: str | None, similarity: Similarity
     ) -> StoreIndex:
-        """Return the index of a group's embeddings with one key.
+        """Return the index of the vectors of one group for one embedding key.
 
         Raises:
-            TypeError: If the similarity is not the cosine, or the function returned no store.
-            ValueError: If the store contains vectors of a different embedding of the graph, or the
-                store needs a name.
+            TypeError: If the similarity is not the cosine, or the given function did not return a
+                vector store.
+            ValueError: If the store contains vectors of a different embedding of the graph, or if
+                the store needs a name.
         """
         if key is None or not isinstance(similarity, Cosine):
             raise TypeError(
@@ -319,23 +347,25 @@ class StoreIndexes:
 
 
 class StoreIndex(FilterIndex):
-    """The index of a group's embeddings with one key in a vector store.
+    """An index of the vectors of one group that searches in a vector store.
 
-    The store proposes candidates. Their cosines are computed from the graph's own vectors, and
-    filters are evaluated here. More candidates are requested if filters or ties leave too few. If
-    the store returns too few, all nodes are compared, and the next search restores the lost rows.
+    The vector store only proposes candidates. This class evaluates the filters and computes the
+    cosines from the vectors of the graph itself. If too few candidates remain because of filters or
+    equal scores, it requests more. If the store does not contain enough nodes, all nodes are
+    compared, and the missing rows are restored before the next search.
 
-    ``ready`` writes to the store before the graph is locked. Nodes that are added later are
-    compared here. The graph records the written vectors. See ``StoreRecord``.
+    ``ready`` writes new vectors to the store before the graph is locked. Nodes that are added after
+    that are compared without the store. The graph records which vectors were written. See
+    ``StoreRecord``.
 
     Args:
         graph: The node graph.
-        group: The group of nodes.
+        group: The name of the group of nodes.
         key: The key of the embedding.
-        backend: The vector store.
+        backend: The backend of the vector store.
 
     Raises:
-        LookupError: If the graph has no such embedding.
+        LookupError: If the graph has no embedding with this key.
     """
 
     uses_search_text = True
@@ -345,8 +375,9 @@ class StoreIndex(FilterIndex):
         self._backend = backend
         self._model = graph.embeddings.embedder(key).name
         self._record = StoreRecord(graph, backend.identity, group, key)
-        self._written: State | None = None  # the state of the store, or None if it was not checked
-        # The ids of unwritten nodes. None means all nodes.
+        # the state of the store, or None if it has not been checked yet
+        self._written: State | None = None
+        # The ids of the nodes that are not in the store. None means all nodes.
         self._unwritten: tuple[object, list[str] | None] = (None, [])
         self._is_checked = False  # whether the store was compared with the record
         self._refill_helps = True
@@ -365,8 +396,11 @@ class StoreIndex(FilterIndex):
             self._backend.finish()
 
     def _update(self) -> bool:
-        """Return whether new nodes were written, or the store was compared with the graph."""
-        if is_reading_graph():  # waiting for another thread's update could be a deadlock
+        """Embed new nodes and write them to the store.
+
+        Return whether nodes were written or the store was compared with the graph.
+        """
+        if is_reading_graph():  # waiting for the update of another thread could cause a deadlock
             return False
         reader = self._graph.reader
         for _ in range(_MAX_UPDATES):
@@ -401,7 +435,7 @@ class StoreIndex(FilterIndex):
         return False
 
     def link(self) -> None:
-        """Write new vectors, and build the store's graph of neighbors. This may take minutes.
+        """Write new vectors, and build the neighbor graph of the store. This may take minutes.
 
         Raises:
             EmbeddingError: If the model fails.
@@ -410,7 +444,7 @@ class StoreIndex(FilterIndex):
         self._backend.link(self._graph.progress)
 
     def _write(self, ids: Sequence[str]) -> None:
-        """Write nodes in batches, with a progress bar if there are many."""
+        """Write nodes in batches. If there are many, show a progress bar."""
         show = len(ids) >= _LONG and self._graph.progress
         batches = list(_batches(ids))
         what = f"vectors of {self._group}"
@@ -431,7 +465,7 @@ class StoreIndex(FilterIndex):
         return self.table.ids_of(rows[:: len(rows) // _SAMPLE + 1])
 
     def _is_intact(self, sample: Sequence[str], size: int) -> bool:
-        """Return whether the store still contains as many rows as recorded, including a sample."""
+        """Check that the store contains all rows of a sample, and no fewer rows than recorded."""
         total = self._backend.count()
         if total is not None and total < size:
             return False
@@ -443,7 +477,7 @@ class StoreIndex(FilterIndex):
         return stored is None or all(stored.get(i) == f for i, f in recorded.items())
 
     def _refill(self) -> None:
-        """Look up all recorded rows, and rewrite missing and outdated rows."""
+        """Look up all recorded rows in the store, and write the missing and outdated rows again."""
         for batch in _batches(self._record.ids()):
             self._put(self._graph.reader.existing_nodes(batch), {})
 
@@ -458,9 +492,9 @@ class StoreIndex(FilterIndex):
                 self._record.delete(batch)
 
     def _put(self, nodes: Sequence[Node], recorded: Mapping[str, str]) -> None:
-        """Write nodes without recorded fingerprints, unless the store already contains them.
+        """Write nodes that are neither recorded as written nor already in the store.
 
-        Zero vectors are recorded, but not written.
+        Zero vectors are recorded but not written.
         """
         rows = self._changed_rows(nodes, recorded)
         if not rows:
@@ -480,7 +514,8 @@ class StoreIndex(FilterIndex):
         outdated = self._outdated(ids, new, stored, added)
         with self._backend.transaction():
             if new and not self._backend.is_atomic:
-                self._record.write(dict.fromkeys(ids, ""))  # unknown if the store fails
+                # if the write fails, the contents of the store are unknown
+                self._record.write(dict.fromkeys(ids, ""))
             if outdated:
                 self._backend.delete(outdated)
             if added:
@@ -488,7 +523,7 @@ class StoreIndex(FilterIndex):
             self._record.write(fingerprints)
 
     def _changed_rows(self, nodes: Sequence[Node], recorded: Mapping[str, str]) -> list[NodeText]:
-        """Return the nodes whose fingerprints are not recorded, with their texts."""
+        """Return the nodes whose current fingerprints are not recorded, along with their texts."""
         changed = []
         texts = self._graph.reader.searched_texts(nodes)
         for node, text in zip(nodes, texts, strict=True):
@@ -498,7 +533,7 @@ class StoreIndex(FilterIndex):
         return changed
 
     def _embedded(self, rows: Sequence[NodeText]) -> list[EmbeddedNode]:
-        """Return nodes with their vectors, which may be zero."""
+        """Return nodes with their vectors. A vector may be zero."""
         texts = [row.text for row in rows]
         vectors = unit(self._graph.embeddings.vectors(texts, self._key, what=self._group))
         return [
@@ -513,7 +548,10 @@ class StoreIndex(FilterIndex):
         stored: Mapping[str, str] | None,
         added: Sequence[EmbeddedNode],
     ) -> Sequence[str]:
-        """Return the ids to delete first. Stores reject, ignore or duplicate an existing id."""
+        """Return the ids of nodes that must be deleted before nodes are added.
+
+        Vector stores either reject, ignore or duplicate an id that already exists.
+        """
         if stored is not None:
             return [row.node.id for row in new if row.node.id in stored]
         if added and not self._backend.nearest_ids(added[0].vector, 1):
@@ -523,13 +561,12 @@ class StoreIndex(FilterIndex):
     # Searching
 
     def search(self, query: Vectors, limit: int | None, filter: Filter) -> Hits:
-        """Return the nodes that are nearest to a vector. Ties are in document order.
+        """Return the nodes that are nearest to a vector. Equal scores are sorted in document order.
 
         Args:
-            query: The query's vector, (dimension,). A zero vector matches nothing.
-            limit: Maximum number of nodes. If None, all nodes are returned.
-            filter: The
-                filter, applied before ranking.
+            query: The query vector of shape (dimension,). A zero vector matches no nodes.
+            limit: The maximum number of nodes. If None, all nodes are returned.
+            filter: The filter, which is applied before ranking.
         """
         return self.snapshot([query], filter).search([0], limit)[0]
 
@@ -553,14 +590,15 @@ class StoreIndex(FilterIndex):
         query: Vectors,
         limit: int | None,
     ) -> Hits:
-        """Return the best nodes.
+        """Return the nodes with the highest cosine similarity to a query.
 
         Args:
-            table: The nodes by row.
-            allowed: Which rows meet the filter.
-            unwritten: The nodes that are not in the store. If None, all nodes may be missing.
+            table: The table of nodes.
+            allowed: A boolean array that is True for the rows that match the filter.
+            unwritten: The ids of the nodes that are not in the store. If None, any node may be
+                missing.
             query: The unit vector of the query.
-            limit: Maximum number of nodes. If None, all nodes are returned.
+            limit: The maximum number of nodes. If None, all nodes are returned.
         """
         count = int(allowed.sum())
         if not count or not query.any():
@@ -575,9 +613,9 @@ class StoreIndex(FilterIndex):
     def _candidates(
         self, table: NodeTable, allowed: Mask, unwritten: list[str], query: Vectors, limit: int
     ) -> tuple[Rows, Scores] | None:
-        """Return scored rows that include the best rows.
+        """Return scored rows that are guaranteed to include the best rows.
 
-        Return None if the store returned too few.
+        Return None if the store returned too few candidates.
         """
         count = int(allowed.sum())
         selected = None
@@ -588,14 +626,14 @@ class StoreIndex(FilterIndex):
             requested = requested * table.size // count
         others = _rows(table, allowed, unwritten)
         most = self._backend.max_requested
-        # Beyond this number, comparing all vectors is cheaper.
+        # Beyond this number of candidates, comparing all vectors is faster.
         while most is None or requested <= min(most, count):
             ids, vectors = self._backend.nearest(query, requested, selected)
             known = dict(zip(ids, vectors or (), strict=False))
             proposed = _rows(table, allowed, ids)
             rows, scores = self._scored(table, np.union1d(proposed, others), query, known)
             is_exhausted = len(ids) < requested
-            # The last place is certain if the worst candidate of the store scores less.
+            # If the worst candidate scores less than the last result, no other node can be better.
             worst = scores[np.isin(rows, proposed)].min(initial=np.inf)
             is_enough = len(rows) >= limit and (
                 is_exhausted or np.partition(scores, -limit)[-limit] > worst
@@ -609,7 +647,14 @@ class StoreIndex(FilterIndex):
         return None
 
     def _note_candidates(self, is_enough: bool, count: int) -> None:
-        """Log if the store returned fewer than ``count`` nodes. The next search then refills it."""
+        """Log a warning if the store returned too few nodes.
+
+        The next search then refills the store.
+
+        Args:
+            is_enough: Whether the store returned enough nodes.
+            count: The number of nodes that match the filter.
+        """
         if is_enough:
             self._refill_helps = True
             return
@@ -626,13 +671,15 @@ class StoreIndex(FilterIndex):
     def _scored(
         self, table: NodeTable, rows: Rows, query: Vectors, known: Mapping[str, Vectors]
     ) -> tuple[Rows, Scores]:
-        """Return the rows with a usable vector, with the same cosines as in the built-in index.
+        """Return the rows that have a usable vector, and their cosine similarities.
+
+        The scores are equal to those of the built-in index.
 
         Args:
-            table: The nodes by row.
-            rows: The rows to compare. Their vectors are read in pages.
+            table: The table of nodes.
+            rows: The rows to compare. Missing vectors are read in pages.
             query: The unit vector of the query.
-            known: Unit vectors by id that need not be read.
+            known: Unit vectors by node id that do not need to be read again.
         """
         pages = [rows[start : start + _PAGE] for start in range(0, len(rows), _PAGE)]
         scores = np.zeros(0)
@@ -647,12 +694,12 @@ class StoreIndex(FilterIndex):
             units = np.array([vectors[i] for i in ids])
             check_dimension(query, units.shape[1], self._group, self._model, self._key)
             cosines = np.round((units * query.astype(np.float64)).sum(axis=1), _DECIMALS)
-            scores = np.append(scores, cosines + 0.0)  # no -0.0
+            scores = np.append(scores, cosines + 0.0)  # adding 0.0 turns -0.0 into 0.0
             usable = np.append(usable, units.any(axis=1))
         return rows[usable], scores[usable]
 
     def _unwritten_ids(self) -> list[str] | None:
-        """Return the ids of the nodes that are not in the store, or None if all may be missing."""
+        """Return the ids of the nodes that are not in the store, or None if any may be missing."""
         written = self._written
         now = self._state()
         if written == now:
@@ -663,35 +710,36 @@ class StoreIndex(FilterIndex):
             self._unwritten = (written, now), ids
         return self._unwritten[1]
 
-    # The file of the table, which saves a new process from reading all nodes
+    # The node table is saved in a file, so that a new process does not need to read all nodes.
 
     def file_name(self) -> str:
-        """Return the file's name."""
+        """Return the name of the file in which the node table is saved."""
         return "store-nodes"
 
     def header(self) -> dict[str, Any]:
-        """Return the settings with which a stored index must have been built."""
+        """Return the settings that a saved index must match in order to be loaded."""
         return {"kind": "store nodes"}
 
     def arrays(self) -> Arrays:
-        """Return the arrays of the table."""
+        """Return the arrays of the node table, to be saved in a file."""
         return self.table.arrays()
 
     def restore(self, arrays: Arrays) -> None:
-        """Restore the table."""
+        """Load the node table from saved arrays."""
         self.table = NodeTable.from_arrays(arrays)
 
 
 def _rows(table: NodeTable, allowed: Mask, ids: Sequence[str]) -> Rows:
-    """Return the rows of nodes that meet the filter."""
+    """Return the table rows of the given nodes, without rows that are excluded by the filter."""
     rows = table.rows_of(dict.fromkeys(ids))
-    rows = rows[(rows >= 0) & (rows < len(allowed))]  # later nodes have other rows
+    # nodes that were added later are not in this table
+    rows = rows[(rows >= 0) & (rows < len(allowed))]
     selected: Rows = rows[allowed[rows]]
     return selected
 
 
 def _since(written: State | None, new: State) -> int:
-    """Return the revision after which changes count, or 0 if everything must be compared."""
+    """Return the revision from which changes must be read, or 0 if everything must be compared."""
     if written is None or written[1] != new[1]:
         return 0
     return written[0]
@@ -708,26 +756,27 @@ def _batches(items: Iterable[ItemT]) -> Iterator[list[ItemT]]:
 
 
 def record_kind(identity: str, group: str, key: str) -> str:
-    """Return the kind of the values that record which vectors of a group are in a store.
+    """Return the name under which a graph records the vectors of a group in a vector store.
 
     Args:
-        identity: The store's identity.
-        group: The group.
+        identity: The identity of the store.
+        group: The name of the group.
         key: The key of the embedding.
     """
     return f"vector store {digest(identity, group, key)}"
 
 
 class StoreRecord:
-    """The fingerprints of the vectors in a store, by node id, and the state of the store.
+    """A record of the vectors that were written to a vector store.
 
-    If later processes can recognize the store, the record is saved in the graph, so that no process
-    has to look up all vectors. Otherwise, the record is in memory.
+    It contains the fingerprint of each written vector by node id, and the state of the store. If
+    later processes can recognize the store, the record is saved in the graph, so that they do not
+    need to look up all vectors. Otherwise, the record is kept in memory.
 
     Args:
         graph: The node graph.
-        identity: The store's identity, or None if it is not recognized.
-        group: The group.
+        identity: The identity of the store, or None if later processes cannot recognize it.
+        group: The name of the group.
         key: The key of the embedding.
     """
 
@@ -737,7 +786,10 @@ class StoreRecord:
         self._rows: dict[str, str] = {}  # the record if the store has no identity
 
     def state(self) -> tuple[State | None, int]:
-        """Return the recorded state of the store, or None, and its number of rows."""
+        """Return the recorded state of the store and its number of rows.
+
+        The state is None if nothing has been recorded yet.
+        """
         value = self.read([_STATE]).get(_STATE)
         if value is None:
             return None, 0
@@ -749,7 +801,10 @@ class StoreRecord:
         self.write({_STATE: json.dumps([*state, size])})
 
     def read(self, ids: Collection[str]) -> dict[str, str]:
-        """Return the fingerprints of written nodes. They are empty if the write may have failed."""
+        """Return the fingerprints of written nodes by id.
+
+        A fingerprint is empty if writing the node may have failed.
+        """
         if not self._kind:
             return {node_id: self._rows[node_id] for node_id in ids if node_id in self._rows}
         values = self._reader.values(self._kind, ids)
