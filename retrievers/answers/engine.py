@@ -116,7 +116,8 @@ class QueryEngine(PromptMixin):
             the model's tokenizer.
         language: The language of the prompts, ``"zh"`` or ``"en"``. None means the question's
             language.
-        timeout: Seconds per model call. If None, the model's client decides.
+        timeout: The timeout of each model call in seconds. If None, the timeout of the model's
+            client applies.
         total_timeout: Seconds per question, including the search. For a stream, the time starts
             when the first text is read. When the time is over, the answer so far is returned with a
             note. If there is no answer yet, or the search takes longer, ``AnswerError`` is raised.

@@ -152,7 +152,7 @@ class Reranker:
         reranker: A name, a function with ``@register_reranker``, or an object with ``rerank``. A
             name is ``"ModuleReranker"`` for ``CrossEncoderReranker``, ``"KeywordFilter"``,
             ``"NearDuplicateFilter"`` or the name of such a function.
-        top_k: Maximum number of results. None means all results.
+        top_k: Maximum number of results. If None, all results are returned.
         min_score: Results with a lower score are dropped. If no result is left, the best score is
             logged once.
         relative_cut: Results with less than this share of the top score are dropped.

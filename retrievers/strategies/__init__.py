@@ -1,1 +1,1 @@
-"""Strategies: retrievers that let a model rewrite, split or route the query."""
+"""Retrieval strategies, in which a language model rewrites, splits or routes the query."""

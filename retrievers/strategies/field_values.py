@@ -1,4 +1,4 @@
-"""Convert a model's statement about a field into a condition."""
+"""Convert the fields, operators and values in a model's reply into filter conditions."""
 
 from __future__ import annotations
 
@@ -56,7 +56,10 @@ def split_sign(text: str) -> tuple[str, str]:
 
 
 def operator_of(name: object) -> str | None:
-    """Return the filter operator that a model's text stands for, or None."""
+    """Return the filter operator for an operator name written by a model.
+
+    If the name is unknown, None is returned.
+    """
     key = str(name).strip().removeprefix("$").casefold()
     return _OPERATORS.get(re.sub(r"[\s-]+", "_", key))
 
@@ -64,7 +67,7 @@ def operator_of(name: object) -> str | None:
 def field_in(name: str, fields: Fields) -> str | None:
     """Return the field with a name, regardless of case and word separators.
 
-    None means that no field has this name.
+    If no field or more than one field matches, None is returned.
     """
     if name in fields:
         return name
@@ -76,13 +79,16 @@ def field_in(name: str, fields: Fields) -> str | None:
 
 
 def bare_key(text: str) -> str:
-    """Return a key that ignores case, spaces and signs."""
+    """Return a normalized key that ignores case, repeated spaces, underscores and hyphens."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     return re.sub(r"[\s_-]+", " ", folded).strip()
 
 
 def requirement_of(field: FilterField, operator: str, operand: Any) -> Any:
-    """Return the requirement of a filter, or None if no value can meet it."""
+    """Convert an operator and a value into the requirement of a filter.
+
+    If no value of the field can meet the requirement, None is returned.
+    """
     if operator in ("exists", "empty"):
         truth = _as_bool(operand)
         if truth is None:
@@ -101,7 +107,7 @@ def requirement_of(field: FilterField, operator: str, operand: Any) -> Any:
             return None
         return {operator: operand}
     if operator in BOUNDS:
-        # The bound of a text field need not be one of its values.
+        # The bound of a text field does not have to be one of its values.
         any_value = FilterField()
         bounded = any_value if field.type == "text" else field
         bound = _value(bounded, operand)
@@ -123,7 +129,7 @@ def requirement_of(field: FilterField, operator: str, operand: Any) -> Any:
 
 
 def _equal(field: FilterField, value: Any) -> Any:
-    """Return the requirement for an equal value. Months and years become ranges of days."""
+    """Return the requirement for equality. A month or a year becomes a range of days."""
     if field.type != "date":
         return value
     when = read_date(value)
@@ -133,12 +139,15 @@ def _equal(field: FilterField, value: Any) -> Any:
 
 
 def _is_within(field: FilterField, value: Any) -> bool:
-    """Return whether a value is in a field's range, as far as the range is known."""
+    """Return whether a value lies in the range of a field.
+
+    Unknown limits do not exclude a value.
+    """
     return _leaves_values(field, "gte", value) and _leaves_values(field, "lte", value)
 
 
 def _leaves_values(field: FilterField, operator: str, bound: Any) -> bool:
-    """Return whether the range of a field has values that meet a bound."""
+    """Return whether any value in the range of a field can satisfy a bound."""
     end = field.minimum if operator in ("lt", "lte") else field.maximum
     if end is None or field.type not in ("number", "date"):
         return True
@@ -146,7 +155,10 @@ def _leaves_values(field: FilterField, operator: str, bound: Any) -> bool:
 
 
 def _several(field: FilterField, operator: str, operands: Sequence[Any]) -> Any:
-    """Return the requirement for any of several values. Impossible values are left out."""
+    """Return the requirement for a list of values.
+
+    Values that the field cannot have are omitted.
+    """
     values = [value for operand in operands if (value := _value(field, operand)) is not None]
     if operator in ("eq", "in", "any", "all"):
         values = [value for value in values if _is_within(field, value)]
@@ -162,7 +174,7 @@ def _several(field: FilterField, operator: str, operands: Sequence[Any]) -> Any:
 
 
 def _value(field: FilterField, operand: Any) -> Any:
-    """Return a possible value of a field, or None if the field cannot have the value."""
+    """Convert a value to the type of a field. If the field cannot have the value, return None."""
     if isinstance(operand, Mapping | list) or operand is None:
         return None
     if isinstance(operand, float) and not math.isfinite(operand):
@@ -220,9 +232,9 @@ def _as_bool(operand: Any) -> bool | None:
 
 
 def _as_text(field: FilterField, text: str) -> str | None:
-    """Return the field's value that a text means.
+    """Return the value of a text field that matches a text written by a model.
 
-    None means that the field cannot have this value.
+    If the field cannot have this value, None is returned.
     """
     if not text.strip():
         return None

@@ -1,4 +1,4 @@
-"""The metadata fields of documents: their types, ranges and frequent values."""
+"""Descriptions of the metadata fields of documents: types, ranges and frequent values."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ..conditions import SEVERAL, CalendarTime, plain, read_date
 from ..validation import choice
 
 MAX_VALUES = 20
-"""The maximum number of values of a field that a model sees."""
+"""The maximum number of values of a field that are included in a prompt."""
 
 
 MAX_VALUE_LENGTH = 60
-"""The length in characters after which a value is cut."""
+"""The maximum length of a value in a prompt, in characters. Longer values are truncated."""
 
 
 FieldType = Literal["any", "text", "number", "date", "bool"]
@@ -29,14 +29,15 @@ class FilterField:
     """A metadata field by which a question can be filtered.
 
     Args:
-        type: The type of the values, or of the items of a list. Dates are dates, datetimes or texts
-            with ISO dates. With ``"any"``, values are not checked.
-        description: An explanation of the field for the model.
-        values: Values of the field, such as the names of categories.
-        is_complete: Whether ``values`` lists all values of the field. A condition on any other
-            value is then dropped.
-        minimum: The lowest number or date. If None, it is unknown.
-        maximum: The highest number or date. If None, it is unknown.
+        type: The type of the values. For lists, this is the type of the items. The type ``"date"``
+            includes dates, datetimes and strings in ISO format. If the type is ``"any"``, values
+            are not checked.
+        description: An explanation of the field, which is included in the prompt.
+        values: Some or all values of the field, such as the names of categories.
+        is_complete: Whether ``values`` lists all values of the field. If True, a condition that
+            requires any other value is dropped.
+        minimum: The lowest number or date, or None if it is unknown.
+        maximum: The highest number or date, or None if it is unknown.
 
     Raises:
         ValueError: If the type is unknown.
@@ -58,15 +59,19 @@ class FilterField:
 
 
 Fields = Mapping[str, FilterField]
-"""Fields by name."""
+"""A mapping from names of fields to their descriptions."""
 
 
 def checked_fields(fields: Any) -> Fields | tuple[str, ...] | None:
-    """Check a retriever's argument ``fields``. Return fields, the names to read, or None.
+    """Validate the argument ``fields`` of a retriever.
+
+    The result is a mapping if fields are described, a tuple if they are only named, and None if the
+    argument is None.
 
     Raises:
-        TypeError: If the fields are neither names nor a mapping to fields or descriptions.
-        ValueError: If there are no fields.
+        TypeError: If the argument is neither a list of names nor a mapping from names to fields or
+            descriptions.
+        ValueError: If the argument is empty.
     """
     if fields is None:
         return None
@@ -95,17 +100,12 @@ def checked_fields(fields: Any) -> Fields | tuple[str, ...] | None:
 
 
 def field_of(values: Iterable[Any]) -> FilterField | None:
-    """Return a field's type, range and frequent values, or None if no type fits its values.
+    """Derive the type, range and frequent values of a field from its values in documents.
+
+    If no type fits all values, None is returned.
 
     Args:
-        values: The value in each document. The items of a list count separately.
-
-    Example:
-        >>> field_of([2001, 1999, 2001])
-        FilterField(type='number', description='', values=(), is_complete=False, minimum=1999, \
-maximum=2001)
-        >>> field_of(["tea", ["tea", "rice"]]).values
-        ('tea', 'rice')
+        values: The value of the field in each document. The items of a list count separately.
     """
     items: list[Any] = []
     for value in values:
@@ -131,20 +131,20 @@ maximum=2001)
 
 
 def _common_kind(values: Sequence[Any]) -> FieldType | None:
-    """Return the common type of the values, or None if there is no comparable type."""
+    """Return the type that all values have in common, or None if they cannot be compared."""
     kinds = {_kind(value) for value in values}
     if not kinds or None in kinds:
         return None
     if len(kinds) == 1:
         return kinds.pop()
-    # Dates mixed with other texts count as texts.
+    # If dates are mixed with other strings, all of them are treated as text.
     if kinds == {"text", "date"} and all(isinstance(value, str) for value in values):
         return "text"
     return "any"
 
 
 def is_absent(value: Any) -> bool:
-    """Return whether a document has no value."""
+    """Return whether a value counts as missing: None, an empty string or NaN."""
     if isinstance(value, float):
         return math.isnan(value)
     return value is None or value == ""
@@ -161,14 +161,14 @@ def _kind(value: Any) -> FieldType | None:
     if not isinstance(value, str):
         return None
     when = read_date(value)
-    # A text of four digits may be a number or a code.
+    # Four digits may be a year, but also a number or a code.
     if when is None or len(when.calendar) < 2:
         return "text"
     return "date"
 
 
 def order(value: Any) -> Any:
-    """Return a key that orders numbers, or dates of different precisions."""
+    """Return a sort key for numbers, or for dates of different precisions."""
     when = read_date(value)
     if not isinstance(when, CalendarTime):
         return value

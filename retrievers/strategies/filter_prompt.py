@@ -1,4 +1,4 @@
-"""Ask a model for a query and conditions on the fields of documents."""
+"""A prompt with which a model extracts a search query and metadata filters from a question."""
 
 from __future__ import annotations
 
@@ -38,24 +38,25 @@ _COMMA: Mapping[Language, str] = {"zh": "，", "en": ", "}
 
 
 class FilterPrompt(ModelPrompt):
-    """A prompt for the query and the conditions of a question. See ``ModelPrompt``.
+    """A prompt that extracts a search query and filter conditions from a question.
 
-    The prompt has the placeholders ``{query}`` and ``{fields}``, and optionally ``{today}``.
+    The prompt has the placeholders ``{query}`` and ``{fields}``, and optionally ``{today}``. The
+    arguments are described in ``ModelPrompt``.
     """
 
     name = "self query"
     PROMPT = SELF_QUERY
 
     async def read(self, question: str, fields: Fields, today: date) -> Reply:
-        """Return the query and the conditions of a question.
+        """Extract the search query and the conditions from a question.
 
         Args:
-            question: The question.
-            fields: The fields that the model may use.
-            today: The date to which relative dates refer.
+            question: The question of the user.
+            fields: The fields that the model may use in conditions.
+            today: The current date, which resolves expressions such as "last year".
 
         Raises:
-            ModelError: If the model fails, or none of its answers can be parsed.
+            ModelError: If the model fails, or none of its replies can be parsed.
         """
         language = self.prompt_language(question)
         weekday = _WEEKDAYS[language][today.weekday()]
@@ -69,7 +70,7 @@ class FilterPrompt(ModelPrompt):
 
 
 def _field_line(name: str, field: FilterField, language: Language) -> str:
-    """Return one line with a field's name, type, range and values."""
+    """Format the name, type, range and values of a field as one line of the prompt."""
     facts = [_TYPES[language][field.type]]
     if field.minimum is not None and field.maximum is not None:
         facts.append(_RANGE[language].format(_shown(field.minimum), _shown(field.maximum)))
@@ -85,7 +86,7 @@ def _field_line(name: str, field: FilterField, language: Language) -> str:
 
 
 def _quoted(value: object) -> str:
-    """Return a value as JSON, cut to ``MAX_VALUE_LENGTH``."""
+    """Return a value as JSON. Texts are truncated to ``MAX_VALUE_LENGTH`` characters."""
     if isinstance(value, bool | int | float):
         return json.dumps(value)
     return json.dumps(_shown(value), ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Parse a model's reply into a query and conditions on fields."""
+"""Parse a model's reply into a search query and conditions on metadata fields."""
 
 from __future__ import annotations
 
@@ -48,17 +48,19 @@ _FILTER_LABEL = label_pattern(r"(?:metadata\ )?filters?|conditions?|(?:过滤|�
 _STRING = re.compile(r"\"(?:[^\"\\]|\\.)*\"", re.S)
 
 
-# The tag readers would leave out a single tag within a tag, and thus the operator.
+# The functions that parse tags ignore a single tag within another tag, so the operator would be
+# lost.
 _OPERATOR_TAG = re.compile(r"<\$?(?:gte?|lte?|ne|nin|in|not|or|and)>", re.I)
 
 
 class Reply(NamedTuple):
-    """A model's reply.
+    """A parsed reply of a model, with a search query and filter conditions.
 
     Attributes:
-        query: The text to search for. If None, the reply has no usable text. An empty text means
-            that no search text is needed.
-        conditions: The conditions, as the model wrote them. None means no conditions.
+        query: The text to search for. It is None if the reply contains no usable text, and empty if
+            no text has to be searched.
+        conditions: The conditions as the model wrote them, or None if the reply contains no
+            conditions.
     """
 
     query: str | None
@@ -66,15 +68,15 @@ class Reply(NamedTuple):
 
 
 def parse_reply(answer: str, question: str, fields: Fields) -> Reply:
-    """Parse a reply in JSON, tags, or lines with labels.
+    """Parse a reply that is written as JSON, as tags or as labeled lines.
 
     Args:
-        answer: The reply.
-        question: The user's question.
-        fields: The known fields.
+        answer: The reply of the model.
+        question: The question of the user.
+        fields: The metadata fields that conditions may refer to.
 
     Raises:
-        ValueError: If the reply contains neither conditions nor a query in any of these forms.
+        ValueError: If the reply contains neither conditions nor a query in any of these formats.
 
     Example:
         >>> reply = 'Sure! {"query": "rivers", "filters": {"year": {"gte": 2020}}}'
@@ -103,7 +105,7 @@ def parse_reply(answer: str, question: str, fields: Fields) -> Reply:
         is_condition = value_of(record, OPERATOR_KEYS) is not None
         if is_condition or (query is None and conditions is None):
             continue
-        if conditions is None:  # the conditions may be next to the query
+        if conditions is None:  # the conditions may be keys of the same object
             conditions = {key: item for key, item in record.items() if is_field(key, fields)}
         return Reply(_usable_query(query, question), conditions)
     if records and _are_conditions(value, fields):
@@ -112,7 +114,7 @@ def parse_reply(answer: str, question: str, fields: Fields) -> Reply:
 
 
 def _records(value: Any) -> list[Mapping[Any, Any]]:
-    """Return the objects in a JSON value, including those in a call's arguments."""
+    """Return all objects in a JSON value, including objects in the arguments of a tool call."""
     records = list(objects_in(value))
     for record in list(records):
         arguments = value_of(record, _ARGUMENT_KEYS)
@@ -124,12 +126,15 @@ def _records(value: Any) -> list[Mapping[Any, Any]]:
 
 
 def is_field(key: object, fields: Fields) -> bool:
-    """Return whether a key is the name of a field."""
+    """Return whether a key of a JSON object is the name of a field."""
     return isinstance(key, str) and field_in(key, fields) is not None
 
 
 def is_cut(text: str) -> bool:
-    """Return whether JSON ends within a value. Only closing brackets may be missing."""
+    """Return whether a JSON text is truncated.
+
+    JSON that lacks only closing brackets at its end is not treated as truncated.
+    """
     bare = _STRING.sub("", text)
     opened = bare.count("{") + bare.count("[")
     closed = bare.count("}") + bare.count("]")
@@ -137,7 +142,7 @@ def is_cut(text: str) -> bool:
 
 
 def _json_within(text: str) -> Any:
-    """Return the JSON object within a line, or None if there is no object."""
+    """Return the first JSON object within a text, or None if the text contains no object."""
     start = text.find("{")
     if start < 0:
         return None
@@ -145,7 +150,10 @@ def _json_within(text: str) -> Any:
 
 
 def _labeled_parts(text: str) -> Reply | None:
-    """Return the parts of lines such as "Query: …" and "Filter: {…}". None without such lines."""
+    """Parse lines such as "Query: …" and "Filter: {…}".
+
+    If the text has no line with a filter, None is returned.
+    """
     query = _QUERY_LABEL.search(text)
     conditions = _FILTER_LABEL.search(text)
     if conditions is None:
@@ -164,9 +172,9 @@ def _labeled_parts(text: str) -> Reply | None:
 
 
 def _usable_query(query: object, question: str) -> str | None:
-    """Return the model's query.
+    """Return the search query of a reply in a normalized form.
 
-    The result is empty if the model found no query, and None if the query cannot be searched.
+    The result is empty if the model left the query empty, and None if the query is not usable.
     """
     if isinstance(query, str) and not query.strip(" \"'.…-"):
         return ""
@@ -181,7 +189,7 @@ def _usable_query(query: object, question: str) -> str | None:
 
 
 def _are_conditions(value: Any, fields: Fields) -> bool:
-    """Return whether a value without a query may be conditions on known fields."""
+    """Return whether a JSON value without a query contains conditions on the given fields."""
     for record in objects_in(value):
         names = [*record, value_of(record, FIELD_KEYS)]
         if any(is_field(name, fields) for name in names):

@@ -1,4 +1,4 @@
-"""The metadata fields by which a question can be filtered, read from the documents of graphs."""
+"""Read the metadata fields of documents, so that questions can be filtered by them."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from .filter_field import (
 )
 
 MAX_FIELDS = 30
-"""The maximum number of fields that a model sees."""
+"""The maximum number of fields that are included in a prompt."""
 
 
-_MAX_CACHED = 64  # sets of conditions whose fields an index caches
+_MAX_CACHED = 64  # the maximum number of sets of conditions in the cache of an index
 
 
 # Sources
 
 
 class FieldSource(NamedTuple):
-    """The documents of a graph that a retriever may return.
+    """A graph, and the conditions that select the documents a retriever may return from it.
 
     Attributes:
         graph: The graph.
-        filters: The conditions that the documents meet. None means no conditions.
+        filters: The conditions, or None if all documents may be returned.
     """
 
     graph: NodeGraph
@@ -49,14 +49,14 @@ class FieldSource(NamedTuple):
 
 
 def sources_of(retriever: object, filters: Filters | None) -> list[FieldSource]:
-    """Return the searched graphs with all conditions of a call.
+    """Return the graphs that a retriever searches, each with all conditions that apply to it.
 
     Args:
-        retriever: Any retriever.
-        filters: The conditions of the call. The restriction of the current call is added.
+        retriever: Any retriever. Nested retrievers are included.
+        filters: The filters of the call. The active restriction is added to them.
 
     Raises:
-        Exception: If a function of a restriction raises.
+        Exception: If a function that computes a restriction raises an error.
     """
     found = _sources(retriever, all_of(RESTRICTION.get(), filters), frozenset())
     by_key = {(id(graph), parse_filters(own).key): FieldSource(graph, own) for graph, own in found}
@@ -82,7 +82,7 @@ def _sources(
 
 
 def _own_conditions(retriever: object) -> Filters | None:
-    """Return the restriction and the filters of a retriever, without inner retrievers."""
+    """Return the restriction and the filters of a retriever, without those of inner retrievers."""
     restriction = getattr(retriever, "_restriction", None)
     if isinstance(retriever, RestrictedRetriever):
         given = retriever.filters
@@ -95,7 +95,7 @@ def _own_conditions(retriever: object) -> Filters | None:
 
 
 def has_graph(retriever: object) -> bool:
-    """Return whether a retriever, or a nested one, searches a graph whose fields can be read."""
+    """Return whether a retriever, or a retriever nested in it, searches a graph."""
     pending = [retriever]
     seen = set[int]()
     while pending:
@@ -117,13 +117,13 @@ def read_fields(
 ) -> dict[str, FilterField]:
     """Return up to ``MAX_FIELDS`` metadata fields of documents, most frequent first.
 
-    The fields are read once for each graph revision and each set of conditions. Only documents that
-    meet the conditions are read.
+    Only documents that meet the conditions are read. The result is cached for each revision of a
+    graph and each set of conditions.
 
     Args:
-        sources: The graphs with the conditions.
-        names: The fields to read. If None, all fields are read except the fields that a document
-            or the graph excludes from its search text or from the prompts of models.
+        sources: The graphs with their conditions.
+        names: The names of the fields to read. If None, all fields are read, except fields that a
+            document or the graph excludes from its search text or from prompts.
     """
     joined: dict[str, _Summary] = {}
     for graph, filters in sources:
@@ -145,13 +145,13 @@ def _by_frequency(item: tuple[str, _Summary]) -> tuple[int, str]:
 
 
 class _Summary(NamedTuple):
-    """A field, and the number of documents that have it."""
+    """The description of a field, and the number of documents that contain the field."""
 
     field: FilterField
     documents: int
 
     def joined(self, other: _Summary) -> _Summary:
-        """Return the summary of this field over two graphs."""
+        """Combine the summaries of the same field in two graphs."""
         mine = self.field
         others = other.field
         documents = self.documents + other.documents
@@ -174,10 +174,10 @@ class _Summary(NamedTuple):
 
 
 class DocumentFields(FilterIndex):
-    """An index of the metadata of a graph's documents.
+    """An index of the metadata fields of the documents in a graph.
 
     Args:
-        graph: The graph.
+        graph: The graph to index.
     """
 
     def __init__(self, graph: NodeGraph) -> None:
@@ -185,20 +185,20 @@ class DocumentFields(FilterIndex):
         super().__init__(graph, ROOT)
 
     def clear(self) -> None:
-        """Remove all fields."""
+        """Remove all documents from the index."""
         super().clear()
         self._hidden: dict[str, frozenset[str]] = {}
         self._summaries.clear()
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Remove documents."""
+        """Remove documents from the index."""
         super().remove(ids)
         for document_id in ids:
             self._hidden.pop(document_id, None)
         self._summaries.clear()
 
     def add(self, nodes: Sequence[Node]) -> None:
-        """Add documents."""
+        """Add documents to the index."""
         super().add(nodes)
         for node in nodes:
             if hidden := _excluded(node.search_text):
@@ -206,11 +206,14 @@ class DocumentFields(FilterIndex):
         self._summaries.clear()
 
     def summaries(self, filter: Filter, names: Sequence[str] | None) -> dict[str, _Summary]:
-        """Return the fields of the documents that meet a filter. The graph's lock must be held.
+        """Return the fields of the documents that match a filter.
+
+        The caller must hold the lock of the graph.
 
         Args:
-            filter: The filter.
-            names: The fields. If None, all fields are returned that are not excluded.
+            filter: The filter that selects the documents.
+            names: The names of the fields to return. If None, all fields are returned that are not
+                excluded from search texts or prompts.
         """
         key = filter.key, names
         if key not in self._summaries:
@@ -243,7 +246,7 @@ class DocumentFields(FilterIndex):
 
 
 def _excluded(search_text: object) -> frozenset[str]:
-    """Return the fields that a search text leaves out or hides from models."""
+    """Return the fields that are excluded from a search text or hidden from language models."""
     if not isinstance(search_text, SearchText):
         return frozenset()
     return frozenset((*search_text.excluded, *search_text.excluded_llm))

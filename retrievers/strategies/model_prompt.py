@@ -1,4 +1,4 @@
-"""A language model with one prompt, its languages, JSON schema, retries and errors."""
+"""Base classes for components that send a prompt to a language model and parse the answer."""
 
 from __future__ import annotations
 
@@ -25,19 +25,20 @@ OnError = Literal["keep", "raise"]
 
 
 class ModelPrompt(PromptMixin):
-    """A language model with one prompt. The base class of all query transforms.
+    """A language model with a prompt, and the base class of all query transforms.
 
     Args:
-        llm: The model, in any form that ``LLM`` takes.
-        prompt: Replaces the built-in prompt: a text with the same placeholders, a prompt template
-            of LangChain or LlamaIndex, a mapping from ``"zh"`` and ``"en"`` to these, or a
-            ``Prompt``.
-        language: Language of the prompt, ``"zh"`` or ``"en"``. None means the language of each
-            query.
-        retries: Number of repeated calls if an answer cannot be parsed.
-        timeout: Seconds per model call. If None, the model's client decides.
-        on_error: The reaction to a failed model or search: ``"keep"`` to go on with the query and
-            the results so far, or ``"raise"``.
+        llm: The language model, in any form that ``LLM`` accepts.
+        prompt: A prompt that replaces the built-in one. It is a text with the same placeholders, a
+            prompt template of LangChain or LlamaIndex, a ``Prompt``, or a mapping from ``"zh"`` and
+            ``"en"`` to any of these.
+        language: The language of the prompt, ``"zh"`` or ``"en"``. If None, it is the language of
+            each query.
+        retries: The number of times a call is repeated if the answer cannot be parsed.
+        timeout: The timeout of each model call in seconds. If None, the timeout of the model's
+            client applies.
+        on_error: The reaction to a failure of the model or of a search. ``"keep"`` continues with
+            the original query and the results found so far. ``"raise"`` raises the error.
 
     Raises:
         TypeError: If the model is missing, or an option has the wrong type.
@@ -50,16 +51,16 @@ class ModelPrompt(PromptMixin):
     """
 
     name: str
-    """Name of the span in traces, and of the prompt in ``prompts``."""
+    """The name of the span in traces and of the prompt in ``prompts``."""
 
     PROMPT: ClassVar[Prompt]
     """The built-in prompt."""
 
     FORM: ClassVar[str | None] = None
-    """Example of a JSON answer, for models with schemas."""
+    """An example of an answer in JSON, for models that support structured output."""
 
     subject: ClassVar[str] = "query"
-    """The placeholder of the text in the prompt."""
+    """The name of the placeholder that is replaced by the text."""
 
     @explain_names
     def __init__(
@@ -83,7 +84,7 @@ class ModelPrompt(PromptMixin):
         return f"{type(self).__name__}({self.llm.name!r})"
 
     def prompt_language(self, text: str) -> Language:
-        """Return the language of the prompt for a text."""
+        """Return the language of the prompt that is used for a text."""
         return self.language or language_of(text)
 
     async def ask(
@@ -96,16 +97,16 @@ class ModelPrompt(PromptMixin):
         schema: Mapping[str, Any] | None = None,
         **values: object,
     ) -> T:
-        """Ask the model about a text, and return the parsed answer.
+        """Send the prompt for a text to the model, and return the parsed answer.
 
         Args:
             text: The query or question.
-            parse: Parses an answer. A ValueError repeats the call, up to ``retries`` times, with
-                the message of the error in the prompt.
-            prompt: Defaults to the object's own prompt.
-            form: Defaults to ``FORM``.
-            schema: JSON schema of the answer. None means the schema of the form.
-            **values: The other placeholders of the prompt.
+            parse: A function that parses an answer. If it raises ValueError, the call is repeated
+                up to ``retries`` times, with the error message in the prompt.
+            prompt: The prompt. Defaults to the object's own prompt.
+            form: An example of an answer in JSON. Defaults to ``FORM``.
+            schema: The JSON schema of the answer. If None, the schema is derived from ``form``.
+            **values: The values of the other placeholders of the prompt.
 
         Raises:
             ModelError: If the model fails, or none of its answers can be parsed.
@@ -130,12 +131,12 @@ class ModelPrompt(PromptMixin):
 
 @dataclass(frozen=True, slots=True)
 class QueryVariants:
-    """The queries to search instead of a query.
+    """The queries that are searched in place of the original query.
 
     Attributes:
-        queries: The queries.
-        note: Description of a failure. None means no failure.
-        tools: The name of the tool for each query. Empty without tools.
+        queries: The queries to search.
+        note: A description of the failure, or None if nothing failed.
+        tools: The name of the tool that searches each query. It is empty if no tools are used.
 
     Example:
         >>> QueryVariants(("Nile length", "Rhine length"), tools=("rivers", "europe")).pairs
@@ -148,20 +149,20 @@ class QueryVariants:
 
     @property
     def pairs(self) -> list[tuple[str, str | None]]:
-        """The queries with the names of their tools. Without tools the names are None."""
+        """Each query with the name of its tool, or with None if no tools are used."""
         return list(zip(self.queries, self.tools or (None,) * len(self.queries), strict=True))
 
 
 class QueryTransform(ModelPrompt):
     """The base class of query transforms, which turn a query into one or more queries.
 
-    A subclass defines ``name``, ``PROMPT`` and ``variants``. This class handles errors, retries,
-    languages, traces, and sync and async calls.
+    A subclass defines ``name``, ``PROMPT`` and the method ``variants``. This class implements
+    retries, error handling, language selection, tracing, and synchronous and asynchronous calls.
 
     Args:
-        llm: The model, in any form that ``LLM`` takes.
-        include_query: Whether the query itself is also searched. None means the default of the
-            class.
+        llm: The language model, in any form that ``LLM`` accepts.
+        include_query: Whether the original query is also searched. If None, the default of the
+            class applies.
         prompt: See ``ModelPrompt``.
         language: See ``ModelPrompt``.
         retries: See ``ModelPrompt``.
@@ -192,7 +193,7 @@ class QueryTransform(ModelPrompt):
     name = "transform"
 
     supplements: ClassVar[bool] = False
-    """Default of ``include_query``."""
+    """The default value of ``include_query``."""
 
     @explain_names
     def __init__(
@@ -219,7 +220,7 @@ class QueryTransform(ModelPrompt):
         self.include_query = self.supplements if include_query is None else include_query
 
     def __call__(self, query: str) -> list[str]:
-        """Return the variants of a query, or the query itself if the model fails.
+        """Return the variants of a query. If the model fails, the query itself is returned.
 
         Raises:
             TypeError: If the query is not a string.
@@ -228,15 +229,18 @@ class QueryTransform(ModelPrompt):
         return self.describe(run(self.safe_variants, query))
 
     async def acall(self, query: str) -> list[str]:
-        """Async version of ``__call__``."""
+        """Asynchronous version of ``__call__``."""
         return self.describe(await arun(self.safe_variants, query))
 
     def describe(self, variants: QueryVariants) -> list[str]:
-        """Return variants as strings, with the names of their tools."""
+        """Format the variants of a query as strings, prefixed with the names of their tools."""
         return [text if tool is None else f"{tool}: {text}" for text, tool in variants.pairs]
 
     async def safe_variants(self, query: str) -> QueryVariants:
-        """Return unique variants of a query, or the fallback with a note if the model fails."""
+        """Return the distinct variants of a query.
+
+        If the model fails, the fallback is returned with a note that describes the failure.
+        """
         check_texts([query])
         fallback = self.fallback(query)
         if not query.strip():
@@ -264,17 +268,18 @@ class QueryTransform(ModelPrompt):
         return replace(variants, queries=tuple(unique(queries))) if queries else None
 
     async def variants(self, query: str) -> QueryVariants:
-        """Return the variants of a query. Subclasses define this method.
+        """Return the variants of a query. Subclasses implement this method.
 
-        The method awaits ``self.ask(...)``, and raises any error if the answer is useless.
+        The method awaits ``self.ask(...)``, and raises an error if the answer of the model is not
+        usable.
         """
         raise NotImplementedError(f"{type(self).__name__} must define variants(query)")
 
     def fallback(self, query: str) -> QueryVariants:
-        """Return the variants for a blank query or a failed model: the query itself."""
+        """Return the query itself, for a blank query or a model that failed."""
         return QueryVariants((query,))
 
 
 def describe_error(error: BaseException | None) -> str:
-    """Return an error's class and message."""
+    """Return the class name and the message of an error as one string."""
     return f"{type(error).__name__}: {error}"

@@ -1,4 +1,4 @@
-"""Search step by step: a model reads each result and writes the next question."""
+"""A multi-step search, in which a model reads the results and writes the next question."""
 
 from __future__ import annotations
 
@@ -41,40 +41,43 @@ logger = logging.getLogger(__name__)
 
 
 FETCH_K = 10
-"""Default number of results of each further search."""
+"""The default number of results that each further search fetches."""
 
 
 class MultiStepRetriever(PromptMixin, BaseRetriever):
-    """A retriever that searches for a question, then for follow-up questions until it is answered.
+    """A retriever that searches for follow-up questions until the original question is answered.
 
-    Choose it over ``SubQuestionRetriever`` if a later question needs the answer to an earlier one:
-    "Where was the author of Brand born?". Before each further question the model reads the
-    results so far. In one call it answers the last question, judges whether the whole question is
-    answered, and writes the next question. The outcome in a trace contains the reason to end. The
-    results of all steps form one ranking. Without a step, the results are those of the inner
-    retriever.
+    Use it in place of ``SubQuestionRetriever`` if a later question depends on the answer to an
+    earlier one, as in "Where was the author of Brand born?".
 
-    The model is called ``max_steps + 1`` times at most, plus repeated calls. No call starts after
-    ``max_calls`` or ``total_timeout`` is reached, and a call that exceeds ``total_timeout`` is
-    abandoned. The search for the question itself always completes. Model calls of the inner
-    retriever are not counted.
+    After each search, the model reads the results so far. In a single call, it answers the latest
+    question, decides whether the original question is answered, and writes the next question. The
+    results of all steps are merged into one ranking. If no further question is asked, the results
+    of the inner retriever are returned. The trace records why the search ended.
+
+    The model is called at most ``max_steps + 1`` times, not counting retries. After ``max_calls``
+    or ``total_timeout`` is reached, no further call starts, and a call that runs past
+    ``total_timeout`` is abandoned. The search for the original question always completes. Model
+    calls of the inner retriever are not counted.
 
     Args:
-        inner: Any retriever, including strategies.
-        llm: The model, in any form that ``LLM`` takes.
-        max_steps: The maximum number of further questions.
+        inner: Any retriever, including other strategies.
+        llm: The language model, in any form that ``LLM`` accepts.
+        max_steps: The maximum number of follow-up questions.
         max_calls: The maximum number of model calls.
-        total_timeout: The maximum number of seconds, including the first search. None means no
-            limit.
-        fetch_k: The minimum number of results of each further search if ``top_k`` is given.
+        total_timeout: The time limit in seconds, including the first search. If None, the time is
+            not limited.
+        fetch_k: The minimum number of results that each further search fetches if ``top_k`` is set.
         max_tokens: The maximum number of tokens of the passages in a prompt.
-        length: Measures the passages: ``count_tokens``, or a model's own counter.
-        top_k: The number of results. None means all results.
-        prompt: Replaces the prompt, with ``{question}``, ``{passages}`` and optionally ``{steps}``.
-        prompts: Prompts by role instead of the one prompt: ``"answer"`` (``{question}`` and
-            ``{passages}``), ``"judge"`` (``{question}`` and ``{answer}``) and ``"rewrite"``
-            (``{question}``, optionally ``{steps}``, ``{answer}`` and ``{passages}``). A missing
-            role uses its built-in prompt. Each role is a model call, so a step makes up to three
+        length: The function that counts the tokens of a passage. Defaults to ``count_tokens``.
+        top_k: The number of results. If None, all results are returned.
+        prompt: A prompt that replaces the built-in one. It has the placeholders ``{question}`` and
+            ``{passages}``, and optionally ``{steps}``.
+        prompts: Separate prompts by role, which replace the single prompt. The roles are
+            ``"answer"`` (with the placeholders ``{question}`` and ``{passages}``), ``"judge"``
+            (with ``{question}`` and ``{answer}``) and ``"rewrite"`` (with ``{question}`` and
+            optionally ``{steps}``, ``{answer}`` and ``{passages}``). Roles that are not given use
+            their built-in prompts. Each role is a separate model call, so a step makes up to three
             calls.
         language: See ``ModelPrompt``.
         retries: See ``ModelPrompt``.
@@ -100,9 +103,9 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
         ('answered', 'Skien', ['Where did Henrik Ibsen live?'])
 
     Source:
-        Follow-up questions as in Press et al., "Measuring and narrowing the compositionality gap in
-        language models" (self-ask), 2023. Searches between the questions as in Trivedi et al.,
-        "Interleaving retrieval with chain-of-thought reasoning", 2023.
+        The follow-up questions are based on self-ask (Press et al., "Measuring and narrowing the
+        compositionality gap in language models", 2023). Searching between the questions is based on
+        Trivedi et al., "Interleaving retrieval with chain-of-thought reasoning", 2023.
     """
 
     name = "multi-step"
@@ -165,12 +168,13 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
     def steps(
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None
     ) -> MultiStep:
-        """Return the steps for a query, their results, and the reason to end.
+        """Return the steps of the search for a query, with their results and the reason why it
+        ended.
 
         Args:
             query: The question.
-            top_k: Replaces the retriever's own ``top_k``.
-            filters: Conditions, passed to the inner retriever.
+            top_k: The number of results. Overrides the ``top_k`` of the retriever.
+            filters: Filter conditions, which are passed to the inner retriever.
 
         Raises:
             ModelError: If the model fails and ``on_error="raise"``.
@@ -233,7 +237,10 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
         limit: int | None,
         filters: Filters | None,
     ) -> Ended:
-        """Add one step after another. Steps survive an error. Return the reason to end."""
+        """Add one step after another to ``steps``, and return the reason why the search ended.
+
+        If an error is raised, the steps that were already added are kept.
+        """
         seen = {result_key(result) for result in steps[0].results}
         while self.max_steps:
             if len(steps) > 1 and not steps[-1].results:
@@ -242,7 +249,8 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
             new = {result_key(result) for result in steps[-1].results} - seen
             seen |= new
             answers = {normalize(step.answer) for step in steps[:-1] if step.answer}
-            # Before the first step, only the whole question can be answered.
+            # Before the first follow-up question, an answer is only valid for the original
+            # question.
             answer = reading.answer if len(steps) > 1 or reading.answered else None
             steps[-1] = replace(steps[-1], answer=answer)
             if reading.answered:
@@ -265,7 +273,7 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
 
 
 def _report(steps: Sequence[SubResults]) -> None:
-    """Record a span for each further question."""
+    """Record a trace span for each follow-up question."""
     for step in steps:
         with start_span(SUB_QUESTION, question=step.question, results=len(step.results)) as span:
             if step.answer is not None:
@@ -274,7 +282,10 @@ def _report(steps: Sequence[SubResults]) -> None:
 
 
 def _with_notes(steps: Sequence[SubResults], ended: Ended, note: str | None) -> list[SubResults]:
-    """Return the steps with evidence of their numbers, their answers and the reason to end."""
+    """Return the steps with notes in the evidence of their results.
+
+    A note contains the number of the step, its answer, and the reason why the search ended.
+    """
     ending = f"ended: {ended}"
     if note is not None:
         ending += f": {note}"

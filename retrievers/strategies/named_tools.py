@@ -1,4 +1,4 @@
-"""Retrievers and query engines as named tools for a model."""
+"""Named tools, such as retrievers and query engines, from which a model chooses."""
 
 from __future__ import annotations
 
@@ -9,23 +9,26 @@ from ..foreign.foreign_retriever import as_retriever
 from ..protocols import RetrieverLike, RetrieverProtocol
 
 Tools: TypeAlias = Mapping[str, RetrieverLike | tuple[str, RetrieverLike]]
-"""Retrievers and query engines by name, or pairs of a description and a retriever.
+"""A mapping from names to retrievers or query engines, or to pairs of a description and a
+retriever.
 
 A model chooses a tool by its name and its description.
 """
 
 
 def named_tools(tools: Tools, noun: str = "tool") -> dict[str, tuple[str, RetrieverProtocol]]:
-    """Return the descriptions and retrievers of tools by name. A description may be empty.
+    """Validate tools, and return a pair of a description and a retriever for each name.
+
+    If a tool has no description, the description is empty.
 
     Args:
-        tools: Retrievers, functions and query engines by name, or pairs of a description and one
-            of these. The answer of a query engine is its only result.
-        noun: The word for a tool in errors.
+        tools: Retrievers, functions and query engines by name, or pairs of a description and one of
+            these. A query engine returns its answer as a single result.
+        noun: The word for a tool in error messages.
 
     Raises:
-        TypeError: If the tools are not a mapping, or a tool is not a retriever.
-        ValueError: If the tools are empty, or a name is not a text with letters.
+        TypeError: If ``tools`` is not a mapping, or a tool is not a retriever.
+        ValueError: If ``tools`` is empty, or a name is not a text with letters.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph

@@ -1,4 +1,4 @@
-"""Decompose a question into sub-questions, with or without tools."""
+"""Decompose a question into sub-questions, each optionally assigned to a tool."""
 
 from __future__ import annotations
 
@@ -26,17 +26,18 @@ _TOOL_FORM = '{"questions": [{"tool": "...", "question": "..."}]}'
 class QueryDecomposition(QueryTransform):
     """A query transform that splits a question into simpler ones, optionally with a tool for each.
 
-    A simple question stays unchanged. If the model names an unknown tool, the call is repeated with
-    an error message. Questions that still have an unknown tool are kept, so that the search reports
-    them. A single tool gets all questions. If the model fails, all tools get the question itself.
+    A simple question is left unchanged. If the model names an unknown tool, the call is repeated
+    with an error message. If the tool is still unknown, the question is kept, so that the search
+    reports the error. If only one tool is given, it receives all questions. If the model fails,
+    every tool receives the original question.
 
-    The prompt has the placeholders ``{query}``, ``{tools}`` (if there are tools) and optionally
-    ``{limit}``. Without tools, the question itself comes first unless ``include_query=False``.
+    The prompt has the placeholders ``{query}``, ``{tools}`` (if tools are given) and optionally
+    ``{limit}``. Without tools, the original question comes first unless ``include_query=False``.
 
     Args:
-        llm: The model, in any form that ``LLM`` takes.
+        llm: The language model, in any form that ``LLM`` accepts.
         max_queries: The maximum number of sub-questions.
-        tools: Descriptions of the tools by name. None means no tools.
+        tools: The descriptions of the tools, by name. If None, no tools are used.
         include_query: See ``QueryTransform``.
         prompt: See ``ModelPrompt``.
         language: See ``ModelPrompt``.
@@ -91,7 +92,7 @@ class QueryDecomposition(QueryTransform):
             self._set_tools(tools, TOOL_QUESTIONS_PROMPT.replaced(prompt))
 
     def with_tools(self, tools: Mapping[str, str]) -> QueryDecomposition:
-        """Return a copy with other tools: descriptions by name."""
+        """Return a copy that uses other tools, given as a mapping from names to descriptions."""
         other = copy.copy(self)
         other._set_tools(tools, self._prompts.get(TOOL_QUESTIONS, TOOL_QUESTIONS_PROMPT))
         return other
@@ -102,12 +103,12 @@ class QueryDecomposition(QueryTransform):
         self._prompts = {**self._prompts, TOOL_QUESTIONS: prompt}
 
     def fallback(self, query: str) -> QueryVariants:
-        """Return the question itself for all tools."""
+        """Return the original question for every tool."""
         tools = tuple(self.tools or ())
         return QueryVariants((query,) * max(1, len(tools)), tools=tools)
 
     async def variants(self, query: str) -> QueryVariants:
-        """Return the sub-questions."""
+        """Return the sub-questions of a query, with their tools."""
         if self.tools is not None and len(self.tools) > 1:
             pairs = await self._tool_questions(query, self.tools)
             tools = tuple(tool for tool, _ in pairs)
@@ -124,7 +125,7 @@ class QueryDecomposition(QueryTransform):
         return QueryVariants(questions, tools=(*(self.tools or ()),) * len(questions))
 
     async def _tool_questions(self, query: str, tools: Mapping[str, str]) -> ToolQuestions:
-        """Return pairs of a tool and a question. Pairs with an unknown tool come last."""
+        """Return pairs of a tool and a sub-question. Pairs with an unknown tool come last."""
         attempts: list[tuple[ToolQuestions, ToolQuestions]] = []
         lines = (f"- {name}: {' '.join(text.split())}".rstrip() for name, text in tools.items())
 

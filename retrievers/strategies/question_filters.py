@@ -1,4 +1,4 @@
-"""Read the query and the conditions in a model's reply, and check them against the known fields."""
+"""Convert the conditions in a model's reply into filters on the metadata fields of documents."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .filter_field import MAX_VALUE_LENGTH, Fields
 from .filter_reply import FIELD_KEYS, OPERATOR_KEYS, is_field
 
 MAX_CONDITIONS = 50
-"""The maximum number of conditions that are read from a reply."""
+"""The maximum number of conditions that are read from one reply."""
 
 _MAX_LEVELS = 8
 
@@ -42,10 +42,10 @@ _COMPARISON = re.compile(
 
 
 class UsableFilters(NamedTuple):
-    """The conditions of a reply that can be searched.
+    """The conditions of a reply that can be used as filters.
 
     Attributes:
-        filters: The conditions in the filter language. None if no condition is left.
+        filters: The usable conditions in the filter language, or None if no condition is usable.
         dropped: Descriptions of the conditions that were dropped.
     """
 
@@ -54,14 +54,14 @@ class UsableFilters(NamedTuple):
 
 
 def usable_filters(conditions: Any, fields: Fields) -> UsableFilters:
-    """Return a reply's conditions on known fields with possible values.
+    """Return the conditions of a reply that refer to existing fields and possible values.
 
-    Other conditions are dropped. A dropped condition in an "or" or a "not" drops the whole
-    combination, since the rest would remove requested results.
+    All other conditions are dropped. If a condition within an "or" or a "not" is dropped, the whole
+    combination is dropped, because the remaining conditions would exclude relevant results.
 
     Args:
-        conditions: The conditions, in the filter language or in the forms of other libraries.
-        fields: The known fields.
+        conditions: The conditions, in the filter language or in the formats of other libraries.
+        fields: The metadata fields of the documents, by name.
 
     Example:
         >>> from nodekin.retrievers import FilterField
@@ -81,10 +81,10 @@ def usable_filters(conditions: Any, fields: Fields) -> UsableFilters:
 
 
 class _Conditions:
-    """A reader of conditions. Its attribute ``dropped`` describes the dropped conditions.
+    """A converter of conditions, which records the conditions that it drops.
 
     Args:
-        fields: The known fields.
+        fields: The metadata fields of the documents, by name.
     """
 
     def __init__(self, fields: Fields) -> None:
@@ -93,7 +93,7 @@ class _Conditions:
         self._count = 0
 
     def read(self, value: Any, level: int) -> Filters | None:
-        """Return the usable conditions in a value, or None if there are none."""
+        """Return the usable conditions in a JSON value, or None if no condition is usable."""
         if isinstance(value, str):
             value = self._from_text(value)
         if value is None or value == {} or value == []:
@@ -133,7 +133,7 @@ class _Conditions:
         return found
 
     def _entries(self, record: Mapping[Any, Any], level: int) -> Filters | None:
-        """Return the conditions of a mapping from fields to requirements."""
+        """Convert a mapping from fields to requirements into conditions."""
         conditions: list[Filters | None] = []
         for key, requirement in record.items():
             join = str(key).removeprefix("$").casefold()
@@ -150,13 +150,16 @@ class _Conditions:
         return _merged(conditions)
 
     def is_field(self, key: str, requirement: Any) -> bool:
-        """Return whether "and", "or" or "not" is the name of a field here."""
+        """Return whether the key "and", "or" or "not" is used as the name of a field."""
         is_list = isinstance(requirement, list)
         has_conditions = is_list and all(isinstance(item, Mapping) for item in requirement)
         return field_in(key, self.fields) is not None and not has_conditions
 
     def _joined(self, join: str, value: Any, level: int) -> Filters | None:
-        """Return joined conditions. A dropped condition drops the whole "or" or "not"."""
+        """Convert conditions that are combined with "and", "or" or "not".
+
+        If a part of an "or" or a "not" is dropped, the whole combination is dropped.
+        """
         join = join.removeprefix("$").casefold()
         parts = value if isinstance(value, list) else [value]
         before = len(self.dropped)
@@ -177,7 +180,7 @@ class _Conditions:
         return {"not": all_of(*usable)}
 
     def _condition(self, key: str, operator: object, operand: Any) -> Filters | None:
-        """Return a condition on a field, or None if it was dropped."""
+        """Return a condition on one field, or None if the condition was dropped."""
         self._count += 1
         name = field_in(key, self.fields)
         if name is None:
@@ -203,9 +206,9 @@ class _Conditions:
 
 
 def _comparisons(text: str) -> list[dict[str, str]] | None:
-    """Return the conditions in a text such as "year >= 2020 and kind = 'a'".
+    """Parse a text such as "year >= 2020 and kind = 'a'" into conditions.
 
-    The result is None for any other text.
+    If the text has a different form, None is returned.
     """
     conditions = []
     for part in _AND.split(text[:_MAX_TEXT]):
@@ -217,7 +220,7 @@ def _comparisons(text: str) -> list[dict[str, str]] | None:
 
 
 def _merged(conditions: Sequence[Filters | None]) -> Filters | None:
-    """Join conditions by "and". Conditions on different fields become one mapping."""
+    """Combine conditions with "and". Conditions on different fields are merged into one mapping."""
     usable = [condition for condition in conditions if condition]
     merged: dict[str, Any] = {}
     for condition in usable:

@@ -1,4 +1,4 @@
-"""Fuse a question's results with its parts' results, so that the question keeps half the weight."""
+"""Fuse the results of a question and its sub-questions, giving the question half of the weight."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..results import Evidence, ScoredNode
 from .outcome import result_key
 
 QUESTION_WEIGHT = 0.5
-"""The weight of the question. The parts share the rest equally."""
+"""The weight of the original question. The other queries share the rest equally."""
 
 _RANK_CONSTANT = 0  # so that the first results count most
 
@@ -20,14 +20,15 @@ def fuse_with_question(
     parts: Sequence[Sequence[ScoredNode]],
     top_k: int | None = None,
 ) -> list[ScoredNode]:
-    """Return one ranking in which the question weighs as much as all parts together.
+    """Fuse rankings so that the original question weighs as much as all sub-questions together.
 
-    The score of a result is the sum of ``weight / rank`` over the rankings. A part whose results
-    were all found for the question does not change the order. Only its evidence is added. If no
-    part finds anything new, the ranking of the question is returned with its scores.
+    The score of a result is the sum of ``weight / rank`` over the rankings. A sub-question whose
+    results were all found for the original question does not change the order; only its evidence is
+    added. If no sub-question finds anything new, the ranking of the original question is returned
+    with unchanged scores.
 
     Args:
-        question: The results of the question, best first.
+        question: The results of the original question, best first.
         parts: The results of each sub-question or phrasing, best first.
         top_k: The number of results. If None, all results are returned.
 
@@ -58,7 +59,10 @@ def fuse_with_question(
 def _with_evidence_of(
     ranking: Sequence[ScoredNode], repeated: Sequence[ScoredNode]
 ) -> list[ScoredNode]:
-    """Return a ranking with further evidence, of share 0, from results that do not count."""
+    """Add evidence from other results to a ranking, without changing the order or the scores.
+
+    The added evidence has a share of 0.
+    """
     further: dict[tuple[str, str], dict[Evidence, None]] = {}
     for result in repeated:
         matches = further.setdefault(result_key(result), {})

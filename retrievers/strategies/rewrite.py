@@ -1,4 +1,4 @@
-"""Rewrite a query more clearly, or in several phrasings, before the search."""
+"""Query rewriting: clarify a query, or phrase it in several ways, before the search."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .transform_retriever import StrategyMode, TransformRetriever
 class QueryRewrite(QueryTransform):
     """A query transform that rewrites the query more clearly.
 
-    The prompt has the placeholder ``{query}``. See ``QueryTransform`` for the arguments.
+    The prompt has the placeholder ``{query}``. The arguments are described in ``QueryTransform``.
 
     Example:
         >>> QueryRewrite(lambda prompt: "Rewritten question: How long is the Nile?")("nile lenght?")
@@ -34,11 +34,12 @@ class QueryRewrite(QueryTransform):
 
 
 class QueryRewriteRetriever(TransformRetriever):
-    """A retriever that searches for the rewritten query.
+    """A retriever that rewrites the query with a language model before the search.
 
-    Choose it for questions with typing errors, abbreviations or small talk. If the model fails or
-    nothing is found, the query itself is searched for, and the evidence contains a note. See
-    ``TransformRetriever`` for the arguments; ``llm`` is a model or a ``QueryRewrite``.
+    Use it for questions with typing errors, abbreviations or small talk. If the model fails or
+    nothing is found, the original query is searched, and the evidence contains a note. The
+    arguments are described in ``TransformRetriever``; ``llm`` is a model or a ``QueryRewrite``
+    object.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -59,13 +60,13 @@ class QueryRewriteRetriever(TransformRetriever):
 
 
 class QueryExpansion(QueryTransform):
-    """A query transform that rewrites the query as several phrasings.
+    """A query transform that phrases the query in several ways.
 
-    The prompt has the placeholder ``{query}``, and optionally ``{count}``. The query itself comes
+    The prompt has the placeholder ``{query}``, and optionally ``{count}``. The original query comes
     first unless ``include_query=False``.
 
     Args:
-        llm: The model, in any form that ``LLM`` takes.
+        llm: The language model, in any form that ``LLM`` accepts.
         max_queries: The number of phrasings.
         include_query: See ``QueryTransform``.
         prompt: See ``ModelPrompt``.
@@ -113,7 +114,7 @@ class QueryExpansion(QueryTransform):
         self.max_queries = whole(max_queries, "max_queries", 1)
 
     async def variants(self, query: str) -> QueryVariants:
-        """Return the phrasings."""
+        """Return the alternative phrasings of a query."""
         parse = partial(parse_phrasings, query=query, limit=self.max_queries)
         phrasings = await self.ask(query, parse, count=self.max_queries)
         return QueryVariants(tuple(phrasings))
@@ -122,12 +123,12 @@ class QueryExpansion(QueryTransform):
 class MultiQueryRetriever(TransformRetriever):
     """A retriever that searches for several phrasings of a query and fuses the results.
 
-    Choose it for questions whose words differ from the documents' words. ``HyDERetriever`` deviates
-    further from the question. ``SubQuestionRetriever`` is for compound questions.
+    Use it if questions and documents use different words. ``HyDERetriever`` departs further from
+    the wording of the question, and ``SubQuestionRetriever`` is intended for compound questions.
 
     Args:
         inner: Any retriever.
-        llm: The model, in any form that ``LLM`` takes, or a ``QueryExpansion``.
+        llm: The language model, in any form that ``LLM`` accepts, or a ``QueryExpansion`` object.
         max_queries: The number of phrasings. Defaults to 3.
         mode: See ``TransformRetriever``. If None, ``"share"`` is used.
         top_k: See ``TransformRetriever``.

@@ -1,4 +1,4 @@
-"""Search with the retriever that a model chooses for a question."""
+"""Routing: search with the retriever that a language model chooses for each question."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from .variant_results import VariantResults
 
 
 class QueryRouter(QueryTransform):
-    """A query transform that chooses a route by the descriptions of all routes.
+    """A query transform that chooses one of several routes, based on their descriptions.
 
     The prompt has the placeholders ``{query}`` and ``{routes}``.
 
     Args:
-        llm: The model, in any form that ``LLM`` takes.
-        routes: Descriptions of the routes, by name.
-        default: The route if the model's answer is useless. None means the first route.
+        llm: The language model, in any form that ``LLM`` accepts.
+        routes: The descriptions of the routes, by name.
+        default: The route that is used if the answer of the model is not usable. If None, the first
+            route is used.
         prompt: See ``ModelPrompt``.
         language: See ``ModelPrompt``.
         retries: See ``ModelPrompt``.
@@ -34,7 +35,7 @@ class QueryRouter(QueryTransform):
         on_error: See ``ModelPrompt``.
 
     Raises:
-        ValueError: If the routes are empty, or the default is unknown.
+        ValueError: If ``routes`` is empty, or the default route is unknown.
 
     Example:
         >>> routes = {"rivers": "All about rivers", "drinks": "Tea, coffee, milk"}
@@ -75,15 +76,15 @@ class QueryRouter(QueryTransform):
         self.default = next(iter(routes)) if default is None else default
 
     def describe(self, variants: QueryVariants) -> list[str]:
-        """Return the name of the route."""
+        """Return the name of the chosen route, as the only item of a list."""
         return list(variants.tools)
 
     def fallback(self, query: str) -> QueryVariants:
-        """Return the query for the default route."""
+        """Return the query, assigned to the default route."""
         return QueryVariants((query,), tools=(self.default,))
 
     async def variants(self, query: str) -> QueryVariants:
-        """Return the query for the chosen route."""
+        """Return the query, assigned to the route that the model chooses."""
         names = list(self.routes)
         lines = [
             f"{number}. {name}{': ' if text else ''}{text}"
@@ -100,18 +101,20 @@ class QueryRouter(QueryTransform):
 
 
 class RouterRetriever(TransformRetriever):
-    """A retriever that searches one route, which a model chooses for each question.
+    """A retriever that searches only one of several routes, which a model chooses for each
+    question.
 
-    A route is a corpus, or a way to search a corpus: sub-questions for comparisons, the plain
-    retriever for other questions. The evidence names the route, and says why the default route was
-    used.
+    A route is a corpus, or a way to search a corpus. For example, one route can split comparisons
+    into sub-questions, while another searches all other questions directly. The evidence contains
+    the name of the route, and the reason if the default route was used.
 
     Args:
-        routes: Retrievers, functions and query engines by name, or pairs of a description and
-            one of these. The model sees names and descriptions.
-        llm: The model, in any form that ``LLM`` takes.
-        default: The route if the choice is useless or the chosen route fails. (With
-            ``on_error="raise"``, an error is raised instead.) None means the first route.
+        routes: Retrievers, functions and query engines by name, or pairs of a description and one
+            of these. The model reads the names and descriptions.
+        llm: The language model, in any form that ``LLM`` accepts.
+        default: The route that is used if the model's choice is not usable or the chosen route
+            fails. With ``on_error="raise"``, an error is raised instead. If None, the first route
+            is the default.
         mode: See ``TransformRetriever``.
         top_k: See ``TransformRetriever``.
         prompt: See ``ModelPrompt``.
@@ -122,7 +125,7 @@ class RouterRetriever(TransformRetriever):
 
     Raises:
         TypeError: If a route is not a retriever, or the model is missing.
-        ValueError: If the routes are empty, or the default is unknown.
+        ValueError: If ``routes`` is empty, or the default route is unknown.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -179,7 +182,7 @@ class RouterRetriever(TransformRetriever):
     async def search_variants(
         self, variants: Variants, limit: int | None, filters: Filters | None
     ) -> list[list[VariantResults]]:
-        """Search the chosen route, and the default route if it fails."""
+        """Search the chosen route of each query. If it fails, search the default route."""
         rankings = await self.search_groups(variants, limit, filters)
         retried = []
         for (query, group), ranking in zip(variants, rankings, strict=True):

@@ -1,4 +1,4 @@
-"""Search with the conditions on metadata that a question states."""
+"""Self-querying: extract filters on metadata from a question, and search with them."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from .variant_results import results_or_errors
 logger = logging.getLogger(__name__)
 
 Now: TypeAlias = date | Callable[[], date]
-"""A date, or a function that returns the date of each call."""
+"""A date, or a function that returns the current date for each call."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """The search for a question.
+    """A search that is derived from a question.
 
     Attributes:
-        question: The question.
+        question: The original question.
         query: The text to search for.
-        filters: The conditions from the question. None means no conditions.
-        note: A description of what was dropped or failed, or None.
+        filters: The conditions extracted from the question, or None if it contains no conditions.
+        note: A description of dropped conditions or failures, or None if there are none to report.
     """
 
     question: str
@@ -51,46 +51,51 @@ class _Request:
 
     @property
     def plain(self) -> _Request:
-        """The search for the question without conditions."""
+        """The search for the original question without filters."""
         return _Request(self.question, self.question, None, self.note)
 
     def noted(self, note: str) -> _Request:
-        """Return a copy with an additional note."""
+        """Return a copy of the request with an additional note."""
         return replace(self, note=join_notes(self.note, note))
 
 
 class SelfQueryRetriever(PromptMixin, BaseRetriever):
-    """A retriever that filters by the conditions that a question states.
+    """A retriever that extracts filters on metadata from the question.
 
-    "Reports on tea since 2020" is searched as "reports on tea" with the filter
-    ``{"year": {"gte": 2020}}``. A model reads the question and a list of metadata fields with their
-    types, ranges and frequent values. The fields are read from the documents of the searched
-    graphs, once per revision, and only from documents that the restriction and the filters of the
-    call allow. The model's conditions are joined to this restriction and these filters by "and".
+    For example, "Reports on tea since 2020" is searched as "reports on tea" with the filter
+    ``{"year": {"gte": 2020}}``. A model receives the question and a list of metadata fields with
+    their types, ranges and frequent values. These are read from the documents of the searched
+    graphs, once per revision of a graph. Documents that the caller may not see are not read.
 
-    A condition on an unknown field or with an impossible value is dropped, and so is a filter that
-    leaves no result. A note in the evidence says so. If a reply cannot be used, the question is
-    searched without conditions. Without fields, the model is not called.
+    The filters from the question are combined by "and" with the filters of the call and the active
+    restriction. A condition is dropped if its field is unknown or its value is impossible. A filter
+    that excludes all results is dropped as well. In both cases, the evidence contains a note. If
+    the reply of the model is not usable, the question is searched without filters. If no fields are
+    available, the model is not called.
 
     Args:
-        inner: Any retriever that applies filters.
-        llm: The model, in any form that ``LLM`` takes.
-        fields: The fields that a question may be filtered by: names, or a mapping from names to
-            ``FilterField`` or to descriptions. Named fields are read from the graphs; the fields of
-            a mapping are not. If None, all fields are read, except fields that a search text
-            excludes or hides from models (``excluded_llm_metadata_keys``).
-        now: The date to which "last year" refers, or a function that returns it. Defaults to today.
-        top_k: The number of results. If None, the inner retriever decides.
-        prompt: Replaces the prompt, with ``{query}``, ``{fields}`` and optionally ``{today}``.
-        language: The language of the prompt, see ``ModelPrompt``.
-        retries: The number of repeated calls if a reply cannot be parsed.
-        timeout: Seconds per model call. If None, the model's client decides.
-        on_error: ``"keep"`` to use the plain search if the model fails, or ``"raise"``.
+        inner: Any retriever that supports filters.
+        llm: The language model, in any form that ``LLM`` accepts.
+        fields: The fields by which questions may be filtered. A list of names selects fields that
+            are read from the documents. A mapping from names to ``FilterField`` objects or
+            descriptions is used as given. If None, all fields are read, except fields that are
+            excluded from search texts or hidden from models (``excluded_llm_metadata_keys``).
+        now: The current date, which resolves expressions such as "last year", or a function that
+            returns the date. Defaults to today.
+        top_k: The number of results. If None, the inner retriever's number is used.
+        prompt: A prompt that replaces the built-in one. It has the placeholders ``{query}`` and
+            ``{fields}``, and optionally ``{today}``.
+        language: The language of the prompt. See ``ModelPrompt``.
+        retries: The number of times a call is repeated if the reply cannot be parsed.
+        timeout: The timeout of each model call in seconds. If None, the timeout of the model's
+            client applies.
+        on_error: The reaction to a failure of the model. ``"keep"`` searches for the question
+            without filters. ``"raise"`` raises the error.
 
     Raises:
         TypeError: If the model is missing, or an argument has the wrong type.
-        ValueError: If an argument is invalid, ``inner`` does not apply filters, or ``inner`` has no
-            graph and no fields are given.
+        ValueError: If an argument is invalid, ``inner`` does not support filters, or ``inner`` has
+            no graph and no fields are given.
 
     Example:
         >>> from nodekin.nodegraph import Document, NodeGraph
@@ -157,7 +162,7 @@ class SelfQueryRetriever(PromptMixin, BaseRetriever):
         return results
 
     def _visible_fields(self, filters: Filters | None) -> Fields:
-        """Return the fields that the caller may see."""
+        """Return the fields of the documents that the caller may see."""
         if isinstance(self.fields, Mapping):
             return self.fields
         return read_fields(sources_of(self.inner, filters), self.fields)
@@ -168,7 +173,10 @@ class SelfQueryRetriever(PromptMixin, BaseRetriever):
         return self.now() if callable(self.now) else self.now
 
     async def _request(self, question: str, fields: Fields) -> _Request:
-        """Return the search for a question: with conditions, or the plain search."""
+        """Extract the filters from a question.
+
+        Without usable filters, search for the question itself.
+        """
         request = _Request(question, question)
         if not fields or not question.strip():
             return request
@@ -183,7 +191,7 @@ class SelfQueryRetriever(PromptMixin, BaseRetriever):
             request = _warned(request.noted(f"dropped conditions: {'; '.join(found.dropped)}"))
         if found.filters is None:
             return request
-        # The words of a dropped condition are searched.
+        # If a condition was dropped, its words must remain in the search text.
         query = reply.query
         if found.dropped or query is None:
             query = question
@@ -192,7 +200,7 @@ class SelfQueryRetriever(PromptMixin, BaseRetriever):
     async def _search(
         self, requests: Sequence[_Request], limit: int | None, filters: Filters | None
     ) -> list[Results]:
-        """Search with conditions, and without them if they leave no result."""
+        """Search with the extracted filters. If nothing is found, search again without them."""
         done: dict[int, Results] = {}
         pending = dict(enumerate(requests))
         while pending:
@@ -210,7 +218,7 @@ class SelfQueryRetriever(PromptMixin, BaseRetriever):
         return [done[number] for number in range(len(requests))]
 
     def _following(self, request: _Request, results: Results | Exception) -> _Request | None:
-        """Return the search to try after a search without results, or None if there is none."""
+        """Return the next search to try after a search without results, or None to stop."""
         if request.filters is None or (not isinstance(results, Exception) and results):
             return None
         if isinstance(results, Exception):
@@ -226,7 +234,7 @@ class SelfQueryRetriever(PromptMixin, BaseRetriever):
     async def _find(
         self, requests: Sequence[_Request], limit: int | None, filters: Filters | None
     ) -> list[Results | Exception]:
-        """Return the results of each request. Requests with equal conditions share a call."""
+        """Return the results of each request. Requests with equal filters share one call."""
         groups: dict[str, list[_Request]] = {}
         for request in requests:
             groups.setdefault(_as_text(request.filters), []).append(request)
@@ -246,10 +254,10 @@ class SelfQueryRetriever(PromptMixin, BaseRetriever):
 
 
 def _check_applies_filters(retriever: object) -> None:
-    """Check that no nested retriever is known to ignore filters.
+    """Check that neither a retriever nor any of its nested retrievers ignores filters.
 
     Raises:
-        ValueError: If ``takes_filters`` of a retriever is False.
+        ValueError: If ``takes_filters`` is False for one of the retrievers.
     """
     for item in with_all_inner(retriever):
         if getattr(item, "takes_filters", True) is False:
@@ -260,7 +268,7 @@ def _check_applies_filters(retriever: object) -> None:
 
 
 def _with_evidence(request: _Request, results: Results) -> Results:
-    """Return the results with the question, the filter and the note in their evidence."""
+    """Add the question, the filter and the note to the evidence of the results."""
     if request.filters is None and request.note is None:
         return results
     note = request.note
@@ -274,6 +282,6 @@ def _as_text(filters: Filters | None) -> str:
 
 
 def _warned(request: _Request) -> _Request:
-    """Log the last note of a request, and return the request."""
+    """Log the note of a request as a warning, and return the request."""
     logger.warning("query %r: %s", request.question[:80], request.note)
     return request

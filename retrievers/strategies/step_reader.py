@@ -1,4 +1,4 @@
-"""Read a model's conclusions from the passages of a step."""
+"""Extract an answer and the next question from the passages that a search step found."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from .outcome import (
 from .passages import fit_passages, neutralize
 
 MAX_LENGTH = 4000
-"""Maximum number of characters that are parsed in a model's answer, without its thoughts."""
+"""The maximum number of characters of a model's answer that are parsed, without its reasoning."""
 
 
 MAX_TOKENS = 1500
-"""Default number of tokens of the passages in a prompt."""
+"""The default maximum number of tokens of the passages in a prompt."""
 
 
 MAX_ANSWER = 300
-"""Maximum number of characters of a step's answer."""
+"""The maximum length of the answer of a step, in characters."""
 
 
 _NO_ANSWER = {"zh": "（尚无答案）", "en": "(no answer yet)"}
@@ -64,13 +64,17 @@ _LABEL = label_pattern("|".join(f"(?P<{name}>{words})" for name, words in _LABEL
 
 
 class StepReader(ModelPrompt):
-    """A prompt that answers the last question, judges the whole question and writes the next one.
+    """A prompt that evaluates one step of a multi-step search in a single model call.
+
+    The model answers the latest question, decides whether the original question is answered, and
+    writes the next question.
 
     Args:
-        llm: The model, in any form that ``LLM`` takes.
-        max_tokens: The maximum length of the passages in the prompt.
-        length: The function that measures the passages.
-        prompt: Replaces the prompt, with ``{question}``, ``{passages}`` and optionally ``{steps}``.
+        llm: The language model, in any form that ``LLM`` accepts.
+        max_tokens: The maximum total length of the passages in the prompt.
+        length: The function that measures the length of a passage.
+        prompt: A prompt that replaces the built-in one. It has the placeholders ``{question}`` and
+            ``{passages}``, and optionally ``{steps}``.
         language: See ``ModelPrompt``.
         retries: See ``ModelPrompt``.
         timeout: See ``ModelPrompt``.
@@ -80,8 +84,8 @@ class StepReader(ModelPrompt):
     name = "step"
     subject = "question"
     PROMPT = STEP
-    # Known and missing facts come first, since a small model judges by the text it has just
-    # written.
+    # The keys for known and missing facts come first, because a small model bases its decision on
+    # the text that it has just written.
     FORM = (
         '{"known": "...", "missing": "...", "question": "...", "answered": "yes or no", '
         '"answer": "..."}'
@@ -113,11 +117,11 @@ class StepReader(ModelPrompt):
         self.length = length
 
     async def read(self, question: str, steps: Sequence[SubResults]) -> StepReading:
-        """Return the reading of the last step.
+        """Return the model's conclusions from the results of the last step.
 
         Args:
-            question: The question to be answered in the end.
-            steps: The search for the question itself, then the further searches.
+            question: The original question.
+            steps: The search for the original question, followed by the further searches.
 
         Raises:
             ModelError: If the model fails, or none of its answers can be parsed.
@@ -141,10 +145,10 @@ class StepReader(ModelPrompt):
 
 
 def parse_step(answer: str) -> StepReading:
-    """Parse an answer that is JSON, labeled lines, or only a question.
+    """Parse an answer that consists of JSON, labeled lines, or only a question.
 
     Raises:
-        ValueError: If the answer has neither a question nor a verdict.
+        ValueError: If the answer contains neither a question nor a decision.
     """
     answer = (clean(answer) or answer)[:MAX_LENGTH]
     text, _ = read_json(answer, ())
@@ -152,7 +156,8 @@ def parse_step(answer: str) -> StepReading:
     fields = _in_json(text) or _in_lines(text)
     if not fields.keys() & {"answered", "question"}:
         fields = {"question": next(iter(parse_sub_questions(answer, "", 1)), None)}
-    # A yes with a missing fact and a next question is treated as no. At worst, this costs a step.
+    # If the model answers "yes" but names a missing fact and a next question, the answer is treated
+    # as "no". At worst, this costs one more step.
     lacking = _has_content(fields.get("missing")) and _has_content(fields.get("question"))
     answered = is_yes(fields.get("answered")) and not lacking
     question = None if answered else as_question(fields.get("question"))
@@ -198,10 +203,10 @@ def _in_lines(text: str) -> dict[str, object]:
 
 
 def as_question(value: object) -> str | None:
-    """Return the question in a model's text, or None if there is no question.
+    """Extract a question from the text of a model. If there is no question, None is returned.
 
     Raises:
-        ValueError: If the question is too long, or contains a tag.
+        ValueError: If the question is too long or contains a tag.
     """
     if not isinstance(value, str):
         return None
@@ -215,7 +220,7 @@ def as_question(value: object) -> str | None:
 
 
 def as_answer(value: object) -> str | None:
-    """Return the short answer in a model's text, or None if there is no answer."""
+    """Extract a short answer from the text of a model. If there is no answer, None is returned."""
     value = _VERDICTS[value] if isinstance(value, bool) else value
     is_answer = isinstance(value, str | int | float)
     text = strip_markup(_line(str(value))) if is_answer else ""

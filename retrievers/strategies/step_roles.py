@@ -1,4 +1,4 @@
-"""Read a step of a multi-step search with a prompt for each role: answer, judge, rewrite."""
+"""Evaluate a step of a multi-step search with separate prompts to answer, judge and rewrite."""
 
 from __future__ import annotations
 
@@ -27,17 +27,20 @@ _NOTHING = {"zh": "（无）", "en": "(none)"}
 ROLES: Mapping[str, Prompt] = MappingProxyType(
     {"rewrite": STEP_QUESTION, "answer": STEP_ANSWER, "judge": STEP_JUDGE}
 )
-"""The built-in prompts of the roles."""
+"""The built-in prompt of each role."""
 
 
 class RoleReader(ModelPrompt):
-    """A reader of steps with up to three calls: answer, judge the answer, ask the next question.
+    """A reader that evaluates a step of a multi-step search with up to three model calls.
+
+    The first call answers the question of the step, the second judges whether this answers the
+    original question, and the third writes the next question.
 
     Args:
-        llm: The model, in any form that ``LLM`` takes.
-        prompts: Prompts that replace those in ``ROLES``.
-        max_tokens: The maximum length of the passages in a prompt.
-        length: The function that measures the passages.
+        llm: The language model, in any form that ``LLM`` accepts.
+        prompts: Prompts that replace the built-in prompts in ``ROLES``, by role.
+        max_tokens: The maximum total length of the passages in a prompt.
+        length: The function that measures the length of a passage.
         language: See ``ModelPrompt``.
         retries: See ``ModelPrompt``.
         timeout: See ``ModelPrompt``.
@@ -70,7 +73,10 @@ class RoleReader(ModelPrompt):
         self._prompts = replace_prompts(ROLES, prompts)
 
     async def read(self, question: str, steps: Sequence[SubResults]) -> StepReading:
-        """Return the reading of the last step. See ``StepReader.read``."""
+        """Return the model's conclusions from the results of the last step.
+
+        See ``StepReader.read``.
+        """
         language = self.prompt_language(question)
         values = {"steps": self._lines(question, steps), "passages": self._passages(steps)}
         last = steps[-1]
@@ -94,7 +100,7 @@ class RoleReader(ModelPrompt):
         return await self.ask(text, parse, prompt=self._prompts[role], **values)
 
     def _lines(self, question: str, steps: Sequence[SubResults]) -> str:
-        """Return the earlier questions with their answers, one per line."""
+        """Format the earlier questions with their answers, one per line."""
         language = self.prompt_language(question)
         lines = [
             f"{number}. {' '.join(step.question.split())} -> {step.answer or _NO_ANSWER[language]}"
@@ -104,7 +110,7 @@ class RoleReader(ModelPrompt):
         return neutralize("\n".join(lines)) or _NOTHING[language]
 
     def _passages(self, steps: Sequence[SubResults]) -> str:
-        """Return the passages of all steps, the last step first."""
+        """Format the passages of all steps, beginning with the last step."""
         texts: dict[Any, str] = {}
         for step in reversed(steps):
             for result in step.results:
@@ -114,5 +120,8 @@ class RoleReader(ModelPrompt):
 
 
 def _verdict(answer: str) -> bool:
-    """Return whether a verdict is a clear yes. "True" is a yes, but "True or False" is not."""
+    """Return whether a reply is a clear yes.
+
+    For example, "True" counts as yes, but "True or False" does not.
+    """
     return is_yes(answer.strip())

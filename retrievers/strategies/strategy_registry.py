@@ -1,4 +1,4 @@
-"""The strategies and query transforms by name, for commands and framework adapters."""
+"""A registry of strategies and query transforms by name, for commands and framework adapters."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from .self_query import SelfQueryRetriever
 from .sub_question import SubQuestionRetriever
 
 StrategyName = Literal["rewrite", "multi_query", "hyde", "sub_question", "multi_step", "self_query"]
-"""The strategies that require only a retriever and a model."""
+"""The names of the strategies that require only a retriever and a model."""
 
 TransformName = Literal["rewrite", "expand", "hyde", "decompose"]
-"""The query transforms that require only a model."""
+"""The names of the query transforms that require only a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,9 @@ class Strategy:
     """A strategy that requires only a retriever and a model.
 
     Attributes:
-        description: The end of a sentence that starts with "Before the search, ...".
-        retriever: The retriever's class.
-        transform: The class of the query transform. None means no query transform.
+        description: A short description that completes the sentence "Before the search, ...".
+        retriever: The class of the retriever.
+        transform: The class of the query transform, or None if the strategy has no transform.
     """
 
     description: str
@@ -55,17 +55,17 @@ STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
         "self_query": Strategy("read conditions on metadata in the question", SelfQueryRetriever),
     }
 )
-"""The strategies by name. Commands and adapters offer each strategy in this table."""
+"""The strategies by name. Commands and framework adapters offer every strategy in this table."""
 
 
 def make_strategy(name: str, inner: RetrieverLike, llm: object, **options: object) -> BaseRetriever:
-    """Return the retriever of a strategy.
+    """Create the retriever of a strategy.
 
     Args:
-        name: The name in ``STRATEGIES``.
-        inner: The inner retriever, or named tools for ``"sub_question"``.
-        llm: The model, in any form that ``LLM`` takes.
-        **options: The options of the strategy's retriever.
+        name: A name in ``STRATEGIES``.
+        inner: The inner retriever. For ``"sub_question"``, it can also be a mapping of named tools.
+        llm: The language model, in any form that ``LLM`` accepts.
+        **options: Keyword arguments for the retriever of the strategy.
 
     Raises:
         TypeError: If an option is unknown.
@@ -86,12 +86,12 @@ def make_strategy(name: str, inner: RetrieverLike, llm: object, **options: objec
 
 
 def make_transform(name: str, llm: object, **options: object) -> QueryTransform:
-    """Return a query transform by its name, or by the name of its strategy.
+    """Create a query transform by its own name or by the name of its strategy.
 
     Args:
         name: A name such as ``"expand"`` or ``"multi_query"``.
-        llm: The model, in any form that ``LLM`` takes.
-        **options: The options of the transform. ``"route"`` requires ``routes``.
+        llm: The language model, in any form that ``LLM`` accepts.
+        **options: Keyword arguments for the query transform. ``"route"`` requires ``routes``.
 
     Raises:
         TypeError: If an option is unknown.

@@ -1,4 +1,4 @@
-"""Split a question, search all parts in parallel, and optionally answer each part."""
+"""Split a question into sub-questions, search them in parallel, and optionally answer each."""
 
 from __future__ import annotations
 
@@ -34,36 +34,39 @@ logger = logging.getLogger(__name__)
 PARTIAL_NAME = "partial answer"
 
 MAX_CONTEXT_LENGTH = 6000
-"""Maximum number of characters of the passages in the prompt of a partial answer."""
+"""The maximum number of characters of the passages in the prompt for a partial answer."""
 
 
 class SubQuestionRetriever(TransformRetriever):
-    """A retriever that splits a question, searches all parts in parallel, and fuses the results.
+    """A retriever that splits a question into sub-questions, searches them, and fuses the results.
 
-    Choose it for questions that ask about several things or compare them. If a further question
-    depends on earlier results, choose ``MultiStepRetriever``.
+    Use it for questions that ask about several things or compare them. The sub-questions are
+    searched in parallel. If a sub-question depends on earlier results, use ``MultiStepRetriever``
+    instead.
 
-    The question itself is searched as well and weighs as much as all parts together, so that a
-    bad decomposition does little harm.
-    If the search for a part fails, the evidence of the other results contains a note. If all
-    searches fail, an error is raised.
+    The original question is searched as well and weighs as much as all sub-questions together, so
+    that a poor decomposition does little harm. If the search for a sub-question fails, the evidence
+    of the other results contains a note. If all searches fail, an error is raised.
 
-    With tools instead of a retriever, the model also chooses the tool for each part: a retriever
-    per corpus, or a query engine per document. The answer of a query engine is one passage, with
-    its question as the title and the evidence of its sources. The ``error`` in the results of
-    ``grouped`` reports a failed or unknown tool. If the model fails, all tools get the question.
+    If tools are given in place of a retriever, the model also chooses a tool for each sub-question.
+    A tool can be the retriever of a corpus or the query engine of a document. The answer of a query
+    engine becomes a single passage, with the sub-question as its title and the evidence of its
+    sources. If a tool fails or is unknown, ``grouped`` reports it in ``error``. If the model fails,
+    every tool receives the original question.
 
     Args:
         inner: Any retriever, or a mapping of tools. Tools are retrievers, functions and query
             engines by name, or pairs of a description and one of these.
-        llm: The model, in any form that ``LLM`` takes, or a ``QueryDecomposition``.
+        llm: The language model, in any form that ``LLM`` accepts, or a ``QueryDecomposition``
+            object.
         max_queries: The maximum number of sub-questions. Defaults to 5.
-        answers: Whether the model answers each sub-question from its results. The answers are in
-            the results of ``grouped`` and in the notes of the evidence.
-        answer_prompt: Replaces the prompt of these answers: a text with ``{query}`` and
-            ``{context}``, or texts by language.
+        answers: Whether the model answers each sub-question from its results. The answers are
+            returned by ``grouped``, and they are included in the notes of the evidence.
+        answer_prompt: A prompt that replaces the built-in prompt for these answers. It is a text
+            with the placeholders ``{query}`` and ``{context}``, or a mapping of such texts by
+            language.
         mode: See ``TransformRetriever``. If None, ``"share"`` is used, or ``"relative"`` for tools.
-        top_k: See ``TransformRetriever``. If None, all results of all parts are returned.
+        top_k: See ``TransformRetriever``. If None, all results of all sub-questions are returned.
         include_query: See ``QueryTransform``.
         prompt: See ``ModelPrompt``.
         language: See ``ModelPrompt``.
@@ -100,7 +103,8 @@ class SubQuestionRetriever(TransformRetriever):
     name = "sub-questions"
     variant_name = "sub-question"
     default_mode = "share"
-    mode_without_question = "relative"  # a node that ranks low for all parts is not the best
+    # so that a node with low ranks for all sub-questions cannot become the best
+    mode_without_question = "relative"
     transform_type = QueryDecomposition
 
     def __init__(
@@ -150,12 +154,13 @@ class SubQuestionRetriever(TransformRetriever):
     def grouped(
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None
     ) -> list[SubResults]:
-        """Return the results of the question itself and of each part.
+        """Return the results of the original question and of each sub-question separately.
 
         Args:
             query: The question.
-            top_k: The number of results per part. Defaults to the retriever's own number.
-            filters: Conditions, passed to the inner retriever.
+            top_k: The number of results per sub-question. Defaults to the number set for the
+                retriever.
+            filters: Filter conditions, which are passed to the inner retriever.
 
         Raises:
             ModelError: If the model fails and ``on_error="raise"``.
@@ -199,7 +204,10 @@ class SubQuestionRetriever(TransformRetriever):
     async def search_variants(
         self, variants: Variants, limit: int | None, filters: Filters | None
     ) -> list[list[VariantResults]]:
-        """Return the results of all parts of each question, with answers if requested."""
+        """Return the results of all sub-questions of each question.
+
+        If answers are enabled, the results contain the answers.
+        """
         rankings = await super().search_variants(variants, limit, filters)
         parts: list[Part[VariantResults]] = []
         for (query, group), of_query in zip(variants, rankings, strict=True):
@@ -210,7 +218,10 @@ class SubQuestionRetriever(TransformRetriever):
     def fuse_variants(
         self, query: str, note: str | None, rankings: Sequence[VariantResults], limit: int | None
     ) -> list[ScoredNode]:
-        """Return one ranking for a query, by default with all results of the parts."""
+        """Fuse the results of the sub-questions of a query.
+
+        By default, all results are returned.
+        """
         limit = limit or sum(len(ranking.results) for ranking in rankings) or None
         return super().fuse_variants(query, note, rankings, limit)
 
@@ -221,7 +232,7 @@ class SubQuestionRetriever(TransformRetriever):
         parts: list[tuple[str, SubResults]] = []
         for (query, group), ranking in zip(variants, rankings, strict=True):
             parts += [(query, self._group(query, group.note, part, limit)) for part in ranking]
-        return StrategyOutcome(  # the query itself is not a part
+        return StrategyOutcome(  # the original query is not a sub-question
             tuple(p for query, p in parts if p.question != query or p.tool is not None),
             tuple((p.question, p.error) for _, p in parts if p.error is not None),
         )
@@ -229,7 +240,10 @@ class SubQuestionRetriever(TransformRetriever):
     async def _part(
         self, query: str, group: QueryVariants, ranking: VariantResults, limit: int | None
     ) -> VariantResults:
-        """Return the results of a part, with an answer if requested, in a span."""
+        """Return the results of a sub-question, with an answer if answers are enabled.
+
+        The search is recorded in a trace span.
+        """
         if ranking.query == query and ranking.tool is None:
             return ranking
         with start_span(SUB_QUESTION, question=ranking.query) as span:
@@ -243,7 +257,9 @@ class SubQuestionRetriever(TransformRetriever):
         return ranking
 
     async def _answer(self, ranking: VariantResults) -> VariantResults:
-        """Return the results of a part with the answer that the model read from them."""
+        """Let the model answer a sub-question from its results, and return the results with the
+        answer.
+        """
         transform = self.query_transform
         language = transform.prompt_language(ranking.query)
         with start_span(PARTIAL_NAME, query=ranking.query) as span:
@@ -273,7 +289,7 @@ class SubQuestionRetriever(TransformRetriever):
 
 
 def without_answers(retriever: object) -> Any:
-    """Return a copy of a retriever in which no strategy answers sub-questions."""
+    """Return a copy of a retriever in which no strategy generates answers to sub-questions."""
     if not isinstance(retriever, BaseRetriever):
         return retriever
     inner = {name: (item, without_answers(item)) for name, item in retriever.inner_retrievers}

@@ -1,4 +1,4 @@
-"""Search for the variants of a query, and fuse the results."""
+"""A retriever that searches for several variants of a query and fuses the results."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ from .variant_results import VariantResults, for_tool, results_or_errors
 logger = logging.getLogger(__name__)
 
 StrategyMode: TypeAlias = Mode | Literal["share"]
-"""How the results of several queries are fused: a mode of ``fuse``, or ``"share"``. With
-``"share"``, the question weighs as much as all its variants together. See ``fuse_with_question``.
+"""The method that fuses the results of several queries: a mode of ``fuse``, or ``"share"``.
+
+With ``"share"``, the original question weighs as much as all its variants together. See
+``fuse_with_question``.
 """
 
 _MODES = ("share", *get_args(Mode))
@@ -41,24 +43,26 @@ Variants: TypeAlias = Sequence[tuple[str, QueryVariants]]
 
 
 class TransformRetriever(PromptMixin, BaseRetriever):
-    """A retriever that searches for the variants from a query transform and fuses the results.
+    """A retriever that searches for the variants of a query and fuses their results.
 
-    The evidence of a result has the searched variant as its ``query``, and the original query in
-    ``variants``, with a note if the model failed and the query was searched for unchanged. If some
-    searches fail, the other results are returned, and a note names the failures.
+    A query transform generates the variants. In the evidence of a result, ``query`` is the variant
+    that was searched, and ``variants`` contains the original query. If the model failed and the
+    query was searched unchanged, or if some of the searches failed, a note describes the failure.
+    The results of the other searches are still returned.
 
     Args:
-        inner: Any retriever, including strategies. If the transform names a tool for each variant,
-            a mapping of tools: retrievers, functions and query engines by name, or pairs of a
-            description and one of these.
-        llm: The query transform. Subclasses also take a model.
-        mode: How the results of several queries are fused: a mode of ``fuse``, or ``"share"``. With
-            ``"share"``, the question weighs as much as all its variants together, and a variant
-            that finds nothing new does not change the order. If None, the class decides.
-        top_k: The number of results, overall and per variant. Defaults to the inner retriever's own
-            number.
-        include_query: See ``QueryTransform``. This and the following options require a model as
-            ``llm``. If None, the transform decides.
+        inner: Any retriever, including other strategies. If the transform names a tool for each
+            variant, a mapping of tools is required. Tools are retrievers, functions and query
+            engines by name, or pairs of a description and one of these.
+        llm: The query transform. Subclasses also accept a model.
+        mode: The method that fuses the results of several queries: a mode of ``fuse``, or
+            ``"share"``. With ``"share"``, the original question weighs as much as all its variants
+            together, and a variant that finds nothing new does not change the order. If None, the
+            default of the class applies.
+        top_k: The number of results, overall and per variant. Defaults to the number set for the
+            inner retriever.
+        include_query: See ``QueryTransform``. This option and all following options require a model
+            as ``llm``. If an option is None, the default of the transform applies.
         prompt: See ``ModelPrompt``.
         language: See ``ModelPrompt``.
         retries: See ``ModelPrompt``.
@@ -83,15 +87,15 @@ class TransformRetriever(PromptMixin, BaseRetriever):
     name = "transform search"
     prompt_owner = "query_transform"
     transform_type: ClassVar[type[QueryTransform]] = QueryTransform
-    """The query transform that is created for a model."""
+    """The class of the query transform that is created if a model is given."""
 
     default_mode: ClassVar[StrategyMode] = "rrf"
 
     mode_without_question: ClassVar[Mode] = "rrf"
-    """The mode that replaces ``"share"`` if the question is not searched for, or finds nothing."""
+    """The mode that replaces ``"share"`` if the question is not searched or has no results."""
 
     variant_name: ClassVar[str] = "variant"
-    """The name of a variant in the evidence."""
+    """The word for a variant in the evidence."""
 
     def __init__(
         self,
@@ -124,14 +128,16 @@ class TransformRetriever(PromptMixin, BaseRetriever):
 
     @classmethod
     def transform_of(cls, llm: object, **options: Any) -> QueryTransform:
-        """Return the query transform of a model, or a given query transform.
+        """Return the given query transform, or create a query transform for a model.
 
         Args:
-            llm: The model or the query transform.
-            **options: The options of the query transform. None means the default of an option.
+            llm: A model or a query transform.
+            **options: Keyword arguments for the query transform. An option that is None is not
+                passed.
 
         Raises:
-            TypeError: If options are given for a query transform, or the class requires one.
+            TypeError: If options are given together with a query transform, or if a model is given
+                and the class requires a query transform.
         """
         given = {name: value for name, value in options.items() if value is not None}
         if not isinstance(llm, QueryTransform):
@@ -147,7 +153,7 @@ class TransformRetriever(PromptMixin, BaseRetriever):
 
     @property
     def inner_retrievers(self) -> Sequence[tuple[str, RetrieverProtocol]]:
-        """The inner retriever, or the tools by name."""
+        """The inner retriever, or the retrievers of the tools, by name."""
         if self.inner is not None:
             return [("inner", self.inner)]
         return [(name, retriever) for name, (_, retriever) in self.tools.items()]
@@ -188,7 +194,9 @@ class TransformRetriever(PromptMixin, BaseRetriever):
     def outcome(
         self, variants: Variants, rankings: Sequence[Sequence[VariantResults]], limit: int | None
     ) -> object:
-        """Return the ``outcome`` of the span: a ``StrategyOutcome`` of sub-questions, or None."""
+        """Return the ``outcome`` of the trace span: a ``StrategyOutcome``, or None without
+        sub-questions.
+        """
         return None
 
     async def search_variants(
@@ -196,10 +204,11 @@ class TransformRetriever(PromptMixin, BaseRetriever):
     ) -> list[list[VariantResults]]:
         """Return the results of all variants of each query.
 
-        If nothing was found for the variants of a query, the query itself is searched for.
+        If the variants of a query find nothing, the original query is searched.
 
         Raises:
-            Exception: If all searches of a query fail, or any search with ``on_error="raise"``.
+            Exception: If all searches for a query fail, or if any search fails and
+                ``on_error="raise"``.
         """
         rankings = await self.search_groups(variants, limit, filters)
         for (query, _), ranking in zip(variants, rankings, strict=True):
@@ -222,7 +231,10 @@ class TransformRetriever(PromptMixin, BaseRetriever):
     async def search_groups(
         self, variants: Variants, limit: int | None, filters: Filters | None
     ) -> list[list[VariantResults]]:
-        """Search all variants, in one call per retriever. The results contain the errors."""
+        """Search for all variants, with one call per retriever.
+
+        Errors are not raised but stored in the results.
+        """
         pairs: dict[tuple[str, str | None], None] = {}
         for _, group in variants:
             pairs |= dict.fromkeys(group.pairs)
@@ -258,10 +270,10 @@ class TransformRetriever(PromptMixin, BaseRetriever):
         return self.inner
 
     def check_failures(self, query: str, rankings: Sequence[VariantResults]) -> None:
-        """Log the failed searches of a query.
+        """Log the failed searches for a query as a warning.
 
         Raises:
-            Exception: If all searches failed, or any search with ``on_error="raise"``.
+            Exception: If all searches failed, or if any search failed and ``on_error="raise"``.
         """
         errors = [ranking.error for ranking in rankings if ranking.error is not None]
         raises = self.query_transform.on_error == "raise" or len(errors) == len(rankings)
@@ -273,7 +285,7 @@ class TransformRetriever(PromptMixin, BaseRetriever):
     def fuse_variants(
         self, query: str, note: str | None, rankings: Sequence[VariantResults], limit: int | None
     ) -> list[ScoredNode]:
-        """Return one ranking for a query. The evidence names the searched variants."""
+        """Fuse the results of the variants of a query. The evidence names the variants."""
         note = join_notes(note, self.describe_failures(rankings))
         results: list[Sequence[ScoredNode]] = []
         of_question: Sequence[ScoredNode] = ()
@@ -283,7 +295,8 @@ class TransformRetriever(PromptMixin, BaseRetriever):
                 continue
             strategy = self.variant_name + for_tool(ranking)
             variant = QueryVariant(query, strategy, join_notes(note, ranking.note))
-            # The query itself needs a variant in the evidence only for a note or a tool.
+            # Results of the original query get a variant in their evidence only if there is a note
+            # or a tool to record.
             plain = ranking.query == query and variant.note is None and ranking.tool is None
             found = ranking.results
             if not plain:
@@ -304,7 +317,9 @@ class TransformRetriever(PromptMixin, BaseRetriever):
         return fuse(results, self.mode_without_question, None, top_k)
 
     def describe_failures(self, rankings: Sequence[VariantResults]) -> str:
-        """Return the failed searches and their errors, or an empty string without failures."""
+        """Describe the failed searches and their errors. Without failures, the description is
+        empty.
+        """
         failed = [ranking for ranking in rankings if ranking.error is not None]
         if not failed:
             return ""
@@ -317,7 +332,10 @@ class TransformRetriever(PromptMixin, BaseRetriever):
 def _of_variant(
     query: str, tool: str | None, outcome: Sequence[ScoredNode] | Exception
 ) -> VariantResults:
-    """Return the results of one variant, or its error. The result of an engine is its answer."""
+    """Return the results of a variant, or an object with the error of its search.
+
+    If the tool is a query engine, its result is the answer.
+    """
     if isinstance(outcome, Exception):
         return VariantResults(query, [], outcome, tool=tool)
     is_answered = tool is not None and bool(outcome) and is_answer(outcome[0])
