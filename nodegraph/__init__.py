@@ -1,4 +1,4 @@
-"""The content of a corpus: documents, groups of nodes derived from them, transforms, the store."""
+"""The content of a corpus: documents, the nodes derived from them, transforms and storage."""
 
 from .lazy_names import attach_stub
 

@@ -1,4 +1,4 @@
-"""Build groups on demand: only missing and outdated derivations, in batches."""
+"""Build node groups on demand, in batches. Only missing and outdated nodes are derived."""
 
 from __future__ import annotations
 
@@ -34,33 +34,34 @@ from .transforms import Draft
 if TYPE_CHECKING:
     from .splitters.plain_parts import PlainSplitter, PlainText
 
-_FIRST_DOCUMENTS = 16  # documents in the first batch
+_FIRST_DOCUMENTS = 16  # number of documents in the first batch
 
 _DOCUMENTS = 128  # maximum number of documents in a batch
 
-_CHARACTERS = 300_000  # in the source nodes of a batch, if its documents are small enough
+_CHARACTERS = 300_000  # approximate maximum number of characters in the nodes of a batch
 
-_NODES = 2_000  # a transaction is written at this number of nodes
+_NODES = 2_000  # a transaction is committed after this number of nodes
 
-_SECONDS = 1.0  # write interval, so that a crash loses few results of paid models
+_SECONDS = 1.0  # seconds between commits, so that few results of paid models are lost in a crash
 
 _FAILED = Stamp("", "", "")
 
 _Source: TypeAlias = tuple[Node | None, Sequence[Node], dict[str, list[Draft]]]
-"""A document, its nodes in the parent group, and the drafts that are still valid, by parent id.
+"""The input for deriving the nodes of one document.
 
-Without a document, the nodes are derived from a whole group.
+A tuple of the document, its nodes in the parent group, and the transform outputs that can be
+reused, keyed by parent id. The document is None if the nodes are derived from a whole group.
 """
 
 _Submit: TypeAlias = Callable[[Node], Future[list[Draft]]]
 
 
 class _Batch(NamedTuple):
-    """The documents that are derived together.
+    """A batch of documents whose nodes are derived together.
 
     Attributes:
-        tasks: The expected stamps, by document id.
-        sources: The sources, by document id.
+        tasks: The stamp (the content hashes) that each derivation will have, keyed by document id.
+        sources: The input for each derivation, keyed by document id.
     """
 
     tasks: dict[str, Stamp]
@@ -68,11 +69,11 @@ class _Batch(NamedTuple):
 
     @property
     def characters(self) -> int:
-        """The number of characters in the nodes to transform."""
+        """The total number of characters in the nodes that still have to be transformed."""
         return sum([len(parent.text) for parent, _ in self.missing()])
 
     def missing(self) -> Iterator[tuple[Node, dict[str, list[Draft]]]]:
-        """Yield the nodes to transform, each with the drafts of its document."""
+        """Yield each node that still has to be transformed, with the outputs for its document."""
         for _, parents, drafts in self.sources.values():
             for parent in parents:
                 if parent.id not in drafts:
@@ -81,19 +82,19 @@ class _Batch(NamedTuple):
 
 @dataclass
 class _Build:
-    """A build of one group.
+    """The state of a build of one node group.
 
     Attributes:
-        lineage: The group with its ancestors.
-        on_error: Whether a failing transform raises.
+        lineage: The group and its ancestors.
+        on_error: Whether an error in a transform is raised or skipped.
         bar: The progress bar.
-        revisions: The revisions at which the tasks were computed.
-        tasks: The expected stamps of missing and outdated derivations, by document id.
-        old: The ids of documents that may have an old derivation.
-        done: The derivations to write, by document id.
-        failures: The failures among these derivations.
-        count: The number of nodes to write.
-        since: The time of the last write.
+        revisions: The revisions of the graph for which the tasks were computed.
+        tasks: The expected stamps of missing and outdated derivations, keyed by document id.
+        old: The ids of documents that may have been derived before.
+        done: The derivations that are ready to be written, keyed by document id.
+        failures: The documents in ``done`` for which the transform failed.
+        count: The number of nodes that are ready to be written.
+        since: The time at which nodes were last written.
     """
 
     lineage: Lineage
@@ -109,50 +110,52 @@ class _Build:
 
 
 class GroupBuilder:
-    """The builder of a graph's groups.
+    """Builds the node groups of a graph.
 
-    Transforms run outside the graph's lock. Two threads or processes can build the same group
-    concurrently. They create equal nodes, so the second write changes nothing.
+    Transforms run without holding the graph's lock. If two threads or processes build the same
+    group concurrently, they create equal nodes, so the second write changes nothing.
 
     Args:
         store: The store of the graph.
-        progress: Whether to print a progress bar. If None, it is printed only in a terminal.
+        progress: Whether to show a progress bar. If None, it is shown only in a terminal.
     """
 
     def __init__(self, store: GraphStore, progress: bool | None) -> None:
         self._store = store
         self._progress = progress
-        self._locks: dict[str, Any] = {}  # by group
-        # Builds with failed documents: rules and ROOT revision. Other processes retry them.
+        self._locks: dict[str, Any] = {}  # keyed by group name
+        # Builds in which some documents failed: the hash of the rules and the revision of ROOT.
+        # They are not stored, so other processes retry the documents.
         self._partial: dict[str, tuple[str, int]] = {}
-        self._failed: dict[tuple[str, str], tuple[Stamp, Failure]] = {}  # by group and document
+        # keyed by group name and document id
+        self._failed: dict[tuple[str, str], tuple[Stamp, Failure]] = {}
         self._thread = threading.local()
         self._merged = MergedMetadata()
         self.answers = AnswerCache(store)
 
     @property
     def running(self) -> tuple[str, ...]:
-        """The groups whose transforms are running in this thread, outermost first."""
+        """The groups whose transforms are currently running in this thread, outermost first."""
         return getattr(self._thread, "groups", ())
 
     @property
     def failures(self) -> list[Failure]:
-        """The failures of this process, for existing documents."""
+        """The documents that still exist and could not be transformed in this process."""
         failed = [failure for _, failure in list(self._failed.values())]
         existing = self._store.stamps(ROOT, {failure.document for failure in failed})
         return [f for f in failed if f.document in existing or f.document == CORPUS]
 
     @property
     def has_failures(self) -> bool:
-        """Whether a transform failed on some documents in a build of this process."""
+        """True if a transform failed for some documents during a build in this process."""
         return bool(self._partial)
 
     def is_fresh(self, lineage: Lineage) -> bool:
-        """Return whether a group and its ancestors are built for the current documents."""
+        """Return whether a group and its ancestors are up to date with the current documents."""
         return self._fresh_groups(lineage) == len(lineage)
 
     def _fresh_groups(self, lineage: Lineage) -> int:
-        """Return the number of groups, from the first, that are built for the current documents."""
+        """Return how many groups are up to date, counted from the topmost ancestor."""
         with self._store.transactions.turn():
             now = self._store.groups.revision(ROOT)
             all_rules = _rules_of_all(lineage)
@@ -162,38 +165,39 @@ class GroupBuilder:
         return len(lineage)
 
     def builds(self, group: str) -> list[tuple[str, int]]:
-        """Return the rules and ``ROOT`` revisions of the last builds of a group."""
+        """Return the last builds of a group, as hashes of the rules and revisions of ``ROOT``."""
         builds = [self._store.groups.built(group), self._partial.get(group)]
         return [build for build in builds if build is not None]
 
     def is_stored(self, lineage: Lineage) -> bool:
-        """Return whether the stored group was built with these rules."""
+        """Return whether the stored nodes of a group were created with the current rules."""
         return _rules(lineage) in dict(self.builds(lineage[-1].name))
 
     def retry(self, lineage: Lineage) -> None:
-        """Clear the failures of these groups, so that the next build retries them."""
+        """Clear the failures recorded for these groups, so that the next build retries them."""
         names = {group.name for group in lineage}
         for key in [key for key in list(self._failed) if key[0] in names]:
             self._failed.pop(key, None)
-        self._partial.clear()  # including groups below, which lack these documents
+        self._partial.clear()  # Groups derived from these groups also lack the failed documents.
 
     def build(
         self, lineages: Iterable[Lineage], on_error: OnError, executor: Executor | None = None
     ) -> None:
-        """Build groups after their ancestors.
+        """Build groups. The ancestors of each group are built first.
 
-        If documents change during the build, the groups may be stale afterwards.
+        If documents change during the build, the groups may be out of date afterwards.
 
         Args:
-            lineages: The groups, each with its ancestors.
-            on_error: ``"raise"`` raises the error of a failing transform. ``"skip"`` skips its
-                document.
-            executor: Runs the transforms of texts. If None, this thread or ``num_workers`` threads
-                run them.
+            lineages: The groups to build, each with its ancestors.
+            on_error: If ``"raise"``, an error in a transform is raised. If ``"skip"``, the document
+                is skipped.
+            executor: An executor for transforms that receive texts. If None, they run in this
+                thread or in ``num_workers`` threads.
 
         Raises:
-            TransformError: If a transform raises. Finished derivations are stored.
-            RuntimeError: If this thread is inside a retrieval of the graph, or in a transform of
+            TransformError: If a transform raises an error. Documents that were finished before are
+                stored.
+            RuntimeError: If the call is made during a search in the graph or inside a transform of
                 one of the groups, or if a worker of the executor has ended.
             TypeError: If a transform cannot be pickled for the executor.
             StoreError: If the store cannot be written to.
@@ -207,7 +211,7 @@ class GroupBuilder:
     def _build_group(
         self, lineage: Lineage, on_error: OnError, executor: Executor | None, bar: ProgressBar
     ) -> None:
-        """Build a group whose ancestors are built."""
+        """Build a group whose ancestors are already built."""
         if self.is_fresh(lineage):
             return
         group = lineage[-1]
@@ -224,17 +228,19 @@ class GroupBuilder:
                 f"group {group.name!r} is not built, and cannot be built inside a retrieval of the "
                 f"same graph; build it before: graph.build({group.name!r})"
             )
-        # One thread builds a group. Inside a transform, never wait for another thread.
+        # Only one thread at a time builds a group. A thread that runs a transform never waits,
+        # because waiting for another thread could deadlock.
         lock = self._locks.setdefault(group.name, fork_safe_lock())
         with nullcontext() if self.running else lock:
             with self._store.transactions.turn():
                 if self.is_fresh(lineage) or not self.is_fresh(lineage[:-1]):
-                    return  # built by another thread, or outdated again: the caller checks
+                    # Another thread has built it, or it is outdated again. The caller checks this.
+                    return
                 revisions = self._revisions(group)
                 build = _Build(lineage, on_error, bar, revisions, *self._pending(lineage))
                 built = self._store.groups.built(group.name)
             if build.tasks and built is not None and built[0] != rules:
-                # The derivation was built with different rules, so it is invalid.
+                # The stored nodes were created with different rules, so they are invalid.
                 self._store.groups.mark_built(group.name, rules, 0)
             bar.start(len(build.tasks), f"building {group.name}")
             with self._workers(group, executor) as submit:
@@ -247,13 +253,13 @@ class GroupBuilder:
                 self._write(build, revisions[0])
 
     def _revisions(self, group: NodeGroup) -> tuple[int, int]:
-        """Return the revisions of ``ROOT`` and of the parent group, which determine the tasks."""
+        """Return the revisions of ``ROOT`` and the parent group, which determine the tasks."""
         return self._store.groups.revision(ROOT), self._store.groups.revision(group.parent)
 
     def _pending(self, lineage: Lineage) -> tuple[dict[str, Stamp], Collection[str]]:
-        """Return the missing or outdated derivations, in document order, and the old derivations.
+        """Return the derivations that are missing or outdated, and the documents derived earlier.
 
-        See ``_tasks``.
+        The missing and outdated derivations are returned in document order, as in ``_tasks``.
         """
         group = lineage[-1]
         rules = _rules(lineage)
@@ -273,14 +279,17 @@ class GroupBuilder:
         return pending, old
 
     def _tasks(self, lineage: Lineage, ids: Collection[str] | None) -> dict[str, Stamp]:
-        """Return the expected stamps of a group for the current documents, by document id.
+        """Compute the stamps that a group should have for the current documents.
 
-        The id is ``CORPUS`` for nodes derived from a whole group. If the metadata of a parent
-        derivation is outdated, the document is left to the next build.
+        For a group that is derived from a whole parent group, the only key is ``CORPUS``. A
+        document is skipped until the next build if the metadata of its parent nodes is outdated.
 
         Args:
-            lineage: The group with its ancestors.
-            ids: The document ids. If None, all documents.
+            lineage: The group and its ancestors.
+            ids: The document ids. If None, all documents are included.
+
+        Returns:
+            The stamps, keyed by document id.
         """
         group = lineage[-1]
         store = self._store
@@ -303,10 +312,10 @@ class GroupBuilder:
                 tasks[i] = Stamp(key, group.version, root.metadata)
         return tasks
 
-    # One batch
+    # Processing one batch
 
     def _batches(self, build: _Build) -> Iterator[_Batch]:
-        """Read the documents to derive in batches."""
+        """Read the documents to be processed and yield them in batches."""
         group = build.lineage[-1]
         ids = list(build.tasks)
         start = 0
@@ -325,7 +334,10 @@ class GroupBuilder:
             count = max(1, min(_DOCUMENTS, _CHARACTERS // of_one))
 
     def _split_batches(self, build: _Build, executor: Executor | None) -> Iterator[_Batch]:
-        """Yield batches. Texts are split on all processors if the transform is nodekin's own."""
+        """Yield the batches of documents.
+
+        If the transform is a built-in splitter, the texts are split in several processes.
+        """
         group = build.lineage[-1]
         batches = self._batches(build)
         splitter = _plain_splitter(group)
@@ -336,12 +348,14 @@ class GroupBuilder:
         return _with_parts(batches, splitter, len(build.tasks))
 
     def _build_batch(self, build: _Build, batch: _Batch, submit: _Submit | None) -> None:
-        """Derive the nodes of some documents. Write them if there are many or if it took long.
+        """Derive the nodes of a batch.
+
+        The results are written if there are many or after some time.
 
         Args:
-            build: The build.
-            batch: The documents.
-            submit: See ``_workers``.
+            build: The state of the build.
+            batch: The batch of documents.
+            submit: A function that starts the transform of a node in a worker, or None.
         """
         group = build.lineage[-1]
         tasks = batch.tasks
@@ -358,7 +372,7 @@ class GroupBuilder:
                 except Exception as error:
                     with self._store.transactions.turn():
                         if self._tasks(build.lineage, [i]).get(i) != tasks[i]:
-                            continue  # the transform may have seen two states
+                            continue  # The document changed while the transform was running.
                     failure = TransformError(i, group.name, f"{type(error).__name__}: {error}")
                     if build.on_error == "raise":
                         raise failure from error
@@ -376,7 +390,7 @@ class GroupBuilder:
     def _sources(
         self, group: NodeGroup, tasks: Mapping[str, Stamp], reused: Sequence[str]
     ) -> dict[str, _Source]:
-        """Read the source nodes of derivations, and the old derivations of some documents."""
+        """Read the nodes to transform, and the existing outputs that can be reused."""
         store = self._store
         ids = list(tasks)
         if group.scope == "group":
@@ -393,11 +407,12 @@ class GroupBuilder:
         }
 
     def _write(self, build: _Build, until: int | None = None) -> None:
-        """Write the derivations whose sources are unchanged, in one transaction.
+        """Write the derivations in one transaction, except those whose documents have changed.
 
         Args:
-            build: The build.
-            until: The ``ROOT`` revision of a complete build. If None, the build is incomplete.
+            build: The state of the build.
+            until: The revision of ``ROOT`` for which the build is complete. If None, the build is
+                incomplete.
         """
         group = build.lineage[-1]
         done = build.done
@@ -419,9 +434,11 @@ class GroupBuilder:
         build.since = time.monotonic()
 
     def _finish(self, lineage: Lineage, until: int) -> None:
-        """Mark a group as built for a ``ROOT`` revision, inside a transaction.
+        """Mark a group as built for a revision of ``ROOT``.
 
-        Documents that changed after that revision are derived by the next build.
+        This must be called inside a transaction.
+
+        Documents that changed after this revision are processed by the next build.
         """
         name = lineage[-1].name
         rules = _rules(lineage)
@@ -443,7 +460,7 @@ class GroupBuilder:
         source: _Source,
         futures: Mapping[str, Future[list[Draft]]],
     ) -> Derivation:
-        """Return the derivation of one document, or of a whole group."""
+        """Derive the nodes of one document, or of a whole group, and return the derivation."""
         root, parents, reused = source
         if group.scope == "group":
             return derive(
@@ -461,7 +478,10 @@ class GroupBuilder:
         return derive(group.name, stamp, root, families, self._merged)
 
     def _call(self, group: NodeGroup, source: Node | Sequence[Node]) -> list[Draft]:
-        """Call the transform of a group, possibly inside the transform of another group."""
+        """Call the transform of a group.
+
+        The call may be nested in the transform of another group.
+        """
         outer = self.running
         self._thread.groups = (*outer, group.name)
         try:
@@ -471,9 +491,9 @@ class GroupBuilder:
 
     @contextmanager
     def _workers(self, group: NodeGroup, executor: Executor | None) -> Iterator[_Submit | None]:
-        """Provide a function that starts the transform of a node.
+        """Provide a function that starts the transform of a node in a worker thread or process.
 
-        If it is None, the calling thread runs the transforms.
+        If the function is None, the caller has to run the transforms itself.
         """
         if executor is not None and group.scope == "node" and not group.rule.trans_node:
             rule = pickled(group.rule, f"the transform of group {group.name!r}")
@@ -495,7 +515,7 @@ class GroupBuilder:
 
 
 def _plain_splitter(group: NodeGroup) -> PlainSplitter | None:
-    """Return the splitter of a group as a function of plain data, if it is nodekin's own."""
+    """Return the splitter of a group if it is built in, as a function that can be pickled."""
     from .splitters.plain_parts import plain_splitter
 
     return plain_splitter(group.rule.call)
@@ -504,21 +524,22 @@ def _plain_splitter(group: NodeGroup) -> PlainSplitter | None:
 def _with_parts(
     batches: Iterator[_Batch], splitter: PlainSplitter, num_documents: int
 ) -> Iterator[_Batch]:
-    """Yield batches with the drafts of a splitter. Long texts are split by several processes.
+    """Split the texts of each batch in several processes, and yield the batches with the results.
 
-    If the splitter raises an error for a text, the text has no drafts. The caller then calls the
+    A text for which the splitter raises an error has no results. The caller then calls the
     transform again and reports the error.
 
     Args:
         batches: The batches.
         splitter: The splitter, which can be pickled.
-        num_documents: The number of documents in all batches.
+        num_documents: The total number of documents in all batches.
     """
     from .splitters.plain_parts import plain_text, split_all
     from .workers.idle_processors import WORTH_STARTING, shared_map, work_of
 
     waiting: deque[_Batch] = deque()
-    shared: dict[str, dict[str, Any]] = {}  # equal metadata, once for all nodes of a batch
+    # Nodes of a batch with equal metadata share one dictionary.
+    shared: dict[str, dict[str, Any]] = {}
 
     def texts() -> Iterator[list[PlainText]]:
         for batch in batches:
@@ -551,10 +572,10 @@ _digests = lru_cache(256)(digests)
 
 
 def _rules_of_all(lineage: Lineage) -> tuple[str, ...]:
-    """Return a hash for each group of a lineage. It covers the group's and its ancestors' rules."""
+    """Return a hash for each group in a lineage, computed from its own and its ancestors' rules."""
     return _digests(*[group.version for group in lineage])
 
 
 def _rules(lineage: Lineage) -> str:
-    """Return a hash of the rules of a group and its ancestors."""
+    """Return a hash of the rules of a group and all its ancestors."""
     return _rules_of_all(lineage)[-1]

@@ -1,4 +1,4 @@
-"""Threads and tasks, locks that survive forks, calls in executors, and progress bars."""
+"""Helpers for concurrency: threads, tasks, fork-safe locks, executors and progress bars."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from .errors import check_integer
 T = TypeVar("T")
 
 turns_of_thread = threading.local()
-"""``depth``: the number of turns and transactions of graphs that this thread is in."""
+"""Thread-local state. ``depth`` counts the graph locks and transactions that this thread holds."""
 
 _limit: ContextVar[int | None] = ContextVar("concurrency limit", default=None)
 
 
 @contextmanager
 def context_value(variable: ContextVar[T], value: T) -> Iterator[T]:
-    """Set a context variable until the block ends, including in tasks that the block starts."""
+    """Set a context variable for the duration of a block and for the tasks started in it."""
     token = variable.set(value)
     try:
         yield value
@@ -38,18 +38,18 @@ def context_value(variable: ContextVar[T], value: T) -> Iterator[T]:
 
 
 def limit_concurrency(limit: int | None) -> AbstractContextManager[int | None]:
-    """Limit the concurrent model calls, searches and branches in a block.
+    """Limit the number of concurrent model calls and searches in a block.
 
-    The limit includes nested calls in threads and tasks, such as a fusion of strategies with
-    several models. Concurrent branches share the limit: with a limit of 8, each of two branches
-    gets 4. If limits are nested, the lower limit applies.
+    The limit also applies to nested calls in threads and tasks, for example if a fusion of several
+    retrievers calls several models. Concurrent branches share the limit: with a limit of 8, two
+    branches can make 4 calls each. If limits are nested, the lower limit applies.
 
     Args:
-        limit: Maximum number of concurrent calls. If None, the limit stays as it is.
+        limit: The maximum number of concurrent calls. If None, the current limit is not changed.
 
     Raises:
         TypeError: If the limit is not an integer.
-        ValueError: If the limit is below 1.
+        ValueError: If the limit is less than 1.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -68,14 +68,15 @@ def limit_concurrency(limit: int | None) -> AbstractContextManager[int | None]:
 
 
 def run_in_threads(functions: Sequence[Callable[[], T]], max_workers: int = 8) -> list[T]:
-    """Call functions in parallel threads, within ``limit_concurrency``.
+    """Call functions in parallel threads, respecting the limit set by ``limit_concurrency``.
 
-    This thread calls the functions that no other thread has begun. If it holds the lock of a graph,
-    it calls all functions, since waiting for other threads could deadlock.
+    The calling thread runs the functions that no other thread has started. If it holds the lock of
+    a graph, it runs all functions itself, because waiting for other threads could deadlock.
 
     Returns:
-        The results, in the order of the functions. The first error cancels the functions that
-        have not started, and is raised after the running functions have ended.
+        The results, in the order of the functions. If a function raises an error, the functions
+        that have not started are canceled, and the first error is raised after the running
+        functions have finished.
     """
     workers, share = _workers(len(functions), max_workers)
     if workers < 2 or is_reading_graph():
@@ -98,7 +99,7 @@ def run_in_threads(functions: Sequence[Callable[[], T]], max_workers: int = 8) -
                 if future.cancel():
                     own()
             wait(futures)
-        except BaseException as error:  # Ctrl-C
+        except BaseException as error:  # Ctrl-C was pressed.
             errors.append(error)
             raise
     if errors:
@@ -109,9 +110,10 @@ def run_in_threads(functions: Sequence[Callable[[], T]], max_workers: int = 8) -
 async def run_in_tasks(
     functions: Sequence[Callable[[], Awaitable[T]]], max_tasks: int = 8
 ) -> list[T]:
-    """Await functions in parallel tasks, within ``limit_concurrency``.
+    """Run async functions in parallel tasks, respecting the limit set by ``limit_concurrency``.
 
-    An error cancels the other tasks, and is raised after all of them have ended.
+    If a function raises an error, the other tasks are canceled, and the error is raised after all
+    tasks have ended.
     """
     import asyncio
 
@@ -133,14 +135,14 @@ async def run_in_tasks(
 
 
 async def in_thread(call: Callable[..., T], *args: Any) -> T:
-    """Call a function in a thread, without blocking the event loop."""
+    """Call a function in a thread without blocking the event loop, and return its result."""
     import asyncio
 
     return await asyncio.to_thread(call, *args)
 
 
 def _workers(count: int, most: int) -> tuple[int, int | None]:
-    """Return the number of concurrent functions, and the concurrency limit within each function."""
+    """Return the number of functions to run concurrently, and the limit within each function."""
     limit = _limit.get()
     if limit is None:
         return min(count, most), None
@@ -152,15 +154,15 @@ def _workers(count: int, most: int) -> tuple[int, int | None]:
 
 
 def is_reading_graph() -> bool:
-    """Return whether this thread holds the lock of a graph."""
+    """Return whether the current thread holds the lock of a graph."""
     return getattr(turns_of_thread, "depth", 0) > 0
 
 
 class DeferredWork(Exception):
-    """An exception for slow work that is found under a graph's lock but must run without it.
+    """Raised to postpone slow work that must not run while the lock of a graph is held.
 
     Args:
-        work: A function that embeds texts or writes to an engine.
+        work: A function that does the work, for example computing embeddings.
     """
 
     def __init__(self, work: Callable[[], object]) -> None:
@@ -169,7 +171,11 @@ class DeferredWork(Exception):
 
 
 def with_deferred_work(call: Callable[[], T]) -> T:
-    """Call a function that holds a graph's lock. After deferred work, call it again."""
+    """Call a function that holds the lock of a graph.
+
+    If the function raises ``DeferredWork``, the postponed work is done without the lock, and the
+    function is called again.
+    """
     while True:
         try:
             return call()
@@ -189,27 +195,31 @@ if TYPE_CHECKING:
         def _at_fork_reinit(self) -> None: ...
 
 else:
-    _RLock = type(threading.RLock())  # the class, which has no public name
+    _RLock = type(threading.RLock())  # This class has no public name.
 
 
 _PATIENCE = 0.01
 
 
 class _Turn(NamedTuple):
-    """A waiting thread's turn: a lock that is held until it is first, and the start time."""
+    """An entry in the queue of waiting threads.
+
+    It contains a lock that blocks the thread until it is first in the queue, and the time at which
+    the thread started to wait.
+    """
 
     lock: threading.Lock
     since: float
 
 
 class FairLock(_RLock):
-    """A reentrant lock that waiting threads acquire in the order of their arrival.
+    """A reentrant lock that threads acquire in the order in which they started to wait.
 
-    A plain ``RLock`` is not fair: a thread that releases it and acquires it again usually wins
-    against waiting threads. Here, waiting threads form a queue. Only the first thread in the queue
-    waits for the lock itself. After 10 ms, no other thread can overtake it. To hand over the lock
-    every time would be slow, since each hand-over switches threads. Go's ``sync.Mutex`` works in a
-    similar way.
+    A plain ``RLock`` is not fair: a thread that releases the lock and immediately acquires it again
+    usually wins against waiting threads. Here, waiting threads form a queue, and only the first
+    thread in the queue waits for the lock itself. After 10 ms, no other thread can overtake it.
+    Always handing over the lock would be slow, since each hand-over requires a thread switch. Go's
+    ``sync.Mutex`` works in a similar way.
     """
 
     def __init__(self) -> None:
@@ -221,19 +231,19 @@ class FairLock(_RLock):
         self.forget_waiting()
 
     def forget_waiting(self) -> None:
-        """Forget the waiting threads. In a forked process, they do not exist."""
+        """Clear the queue in a forked process, because the waiting threads do not exist there."""
         self._waiting: deque[_Turn] = deque()
-        self._is_fair = False  # whether new threads have to queue
-        self._is_urgent = False  # whether a thread waits before the queue
-        self._mutex = threading.Lock()  # guards changes of the queue
+        self._is_fair = False  # True if new threads have to join the queue
+        self._is_urgent = False  # True if a thread is waiting ahead of the queue
+        self._mutex = threading.Lock()  # protects the queue
 
     @property
     def has_waiting(self) -> bool:
-        """Whether threads wait for the lock."""
+        """True if any threads are waiting for the lock."""
         return bool(self._waiting)
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """Acquire the lock, as with ``RLock``. A timeout is not supported."""
+        """Acquire the lock like ``RLock.acquire``. The timeout is ignored."""
         may_try = not self._is_fair or self._is_owned()
         if may_try and _RLock.acquire(self, False):
             return True
@@ -242,7 +252,7 @@ class FairLock(_RLock):
     __enter__ = acquire
 
     def acquire_soon(self) -> None:
-        """Acquire the lock before the waiting threads."""
+        """Acquire the lock ahead of all waiting threads."""
         self._is_urgent = True
         self._is_fair = True
         try:
@@ -266,11 +276,11 @@ class FairLock(_RLock):
                 return True
             self._is_fair = True
             return super().acquire()
-        finally:  # even after an interrupt
+        finally:  # This also runs after an interrupt.
             self._leave(turn)
 
     def _leave(self, turn: _Turn) -> None:
-        """Leave the queue. If this thread was first, the next thread becomes the first."""
+        """Remove a thread from the queue. If it was the first, wake up the next thread."""
         with self._mutex:
             was_first = self._waiting[0] is turn
             self._waiting.remove(turn)
@@ -286,32 +296,32 @@ _held: list[Any] = []  # databases whose locks are held during a fork
 
 
 def fork_safe_lock() -> threading.RLock:
-    """Return a reentrant lock that is free in a forked process."""
+    """Create a reentrant lock that is released in forked processes."""
     lock = threading.RLock()
     _locks.add(lock)
     return lock
 
 
 def fork_safe_fair_lock() -> FairLock:
-    """Return a fair lock that is free in a forked process."""
+    """Create a fair lock that is released in forked processes."""
     lock = FairLock()
     _locks.add(lock)
     return lock
 
 
 def hold_over_fork(database: Any) -> None:
-    """Hold a database's lock during each fork, so that the child can use the database.
+    """Register a database whose lock is held during each fork, so that the child can use it.
 
-    The database's method ``release_in_child`` leaves open connections to the parent process and
-    releases the lock.
+    In the child process, the database's method ``release_in_child`` is called. It releases the lock
+    and does not close connections, since they belong to the parent process.
     """
     _databases.add(database)
 
 
 def lock_order(database: Any) -> int:
-    """Return the position of a database in the locking order.
+    """Return a sort key that defines the order in which databases are locked.
 
-    A thread that locks several databases locks them in this order, to avoid deadlocks.
+    A thread that locks several databases locks them in this order to avoid deadlocks.
     """
     return id(database)
 
@@ -330,7 +340,7 @@ def _after_fork_in_parent() -> None:
 def _after_fork_in_child() -> None:
     turns_of_thread.depth = 0
     for lock in list(_locks):
-        lock._at_fork_reinit()  # the thread that held it does not exist in this process
+        lock._at_fork_reinit()  # The thread that held the lock does not exist in this process.
     while _held:
         database = _held.pop()
         database.lock.forget_waiting()
@@ -349,11 +359,11 @@ if hasattr(os, "register_at_fork"):  # Windows has no fork
 
 
 def pickled(function: Callable[..., Any], owner: str) -> bytes:
-    """Pickle a function or lambda for the workers of an executor.
+    """Pickle a function or lambda, so that it can be called in a worker process of an executor.
 
     Args:
         function: The function.
-        owner: The owner of the function, for the error message.
+        owner: A description of the object that uses the function, for the error message.
 
     Raises:
         TypeError: If the function cannot be pickled.
@@ -370,7 +380,7 @@ def pickled(function: Callable[..., Any], owner: str) -> bytes:
 
 
 def call_pickled(function: bytes, *values: Any) -> Any:
-    """Call a pickled function, in a worker process."""
+    """Unpickle a function and call it with the given values. This runs in a worker process."""
     return _unpickled(function)(*values)
 
 
@@ -380,14 +390,15 @@ _unpickled = lru_cache(16)(pickle.loads)
 def track(
     items: Iterable[T], total: int, what: str, unit: str, show: bool | None
 ) -> Generator[T, None, None]:
-    """Yield items and draw a progress bar on stderr.
+    """Yield the given items while a progress bar on stderr shows the progress.
 
     Args:
         items: The items.
         total: The number of items.
-        what: The label of the bar.
-        unit: The name of an item.
-        show: Whether to draw the bar. If None, it is drawn only on a terminal, after two seconds.
+        what: The label of the progress bar.
+        unit: The word for one item, such as ``"document"``.
+        show: Whether to show the progress bar. If None, it is shown only in a terminal, after two
+            seconds.
     """
     with ProgressBar(unit, show) as bar:
         bar.start(total, what)
@@ -397,11 +408,11 @@ def track(
 
 
 class ProgressBar:
-    """A progress bar on stderr, in one line, for one or several tasks.
+    """A single-line progress bar on stderr that can be used for several consecutive tasks.
 
     Args:
-        unit: The name of an item.
-        show: Whether to draw the bar. If None, it is drawn only on a terminal, after two seconds.
+        unit: The word for one item, such as ``"document"``.
+        show: Whether to show the bar. If None, it is shown only in a terminal, after two seconds.
     """
 
     def __init__(self, unit: str, show: bool | None) -> None:
@@ -411,20 +422,20 @@ class ProgressBar:
         self._bar: Any = None
 
     def start(self, total: int, what: str) -> None:
-        """Start a task with some items. The bar is drawn if there are any items."""
+        """Start a task with ``total`` items. The bar is not shown if there are no items."""
         if not self._is_drawn or not total:
             return
         if self._bar is not None:
-            self._bar.leave = False  # one line for all tasks
+            self._bar.leave = False  # all tasks use the same line
             self._bar.close()
         from tqdm import tqdm
 
         delay = 0 if self._show else 2.0
-        leave = bool(self._show)  # otherwise, a bar that was never drawn leaves an empty line
+        leave = bool(self._show)  # Otherwise, a bar that was never drawn would leave an empty line.
         self._bar = tqdm(total=total, desc=what, unit=self._unit, delay=delay, leave=leave)
 
     def advance(self, count: int) -> None:
-        """Count finished items."""
+        """Advance the bar by the given number of finished items."""
         if self._bar is not None:
             self._bar.update(count)
 

@@ -1,4 +1,4 @@
-"""The documents of a graph that are read from files and folders."""
+"""Keep the documents of a graph in sync with files and folders."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ from .text_forms import composed, other_forms
 if TYPE_CHECKING:
     from .readers.folder_scan import FolderScan
 
-_LISTED = 20  # reasons in a warning
+_LISTED = 20  # maximum number of reasons listed in a warning
 
 _NO_DOCUMENTS = ("empty", WITHOUT_READER)
-"""Kinds of files that are skipped in folders unless reading is strict."""
+"""Kinds of files that are skipped silently in folders, unless reading is strict."""
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Refresh:
-    """The documents that ``NodeGraph.refresh`` added, updated and removed.
+    """The result of ``NodeGraph.refresh``: which documents were added, updated and removed.
 
     Attributes:
-        added: Ids of new documents.
-        updated: Ids of changed documents.
-        removed: Ids of documents whose file is missing or no longer contains them.
-        unchanged: Number of unchanged documents.
+        added: The ids of new documents.
+        updated: The ids of changed documents.
+        removed: The ids of documents whose file was deleted or no longer contains them.
+        unchanged: The number of unchanged documents.
 
     Example:
         >>> from pathlib import Path
@@ -70,15 +70,15 @@ class Refresh:
 
 @dataclass(slots=True)
 class _Reading:
-    """One reading of files.
+    """The state of one pass over the source files.
 
     Attributes:
-        parts: The files of each path or source, by id.
-        files: All files by id.
-        in_folders: The ids of files that were found in folders.
-        records: The records of readable files.
+        parts: The files found in each path or source, keyed by id.
+        files: All files, keyed by id.
+        in_folders: The ids of files that were found by scanning a folder.
+        records: The records of files that can be read.
         documents: The documents of changed files.
-        errors: The errors of unreadable files, by id.
+        errors: The errors of files that cannot be read, keyed by file id.
         skipped: The encoded errors of skipped files and sources.
     """
 
@@ -91,22 +91,22 @@ class _Reading:
     skipped: dict[str, bytes] = field(default_factory=dict)
 
     def add(self, file_id: str, file: FileRecord, documents: Iterable[Document]) -> None:
-        """Add the documents of a changed file."""
+        """Store a changed file and the documents that were read from it."""
         new = {document.id: document for document in documents}
         stamps = {i: derive_root(document, 0).stamp for i, document in new.items()}
         self.records[file_id] = file._replace(documents=stamps)
         self.documents |= new
 
     def sort(self) -> None:
-        """Sort the records and documents in the order of the files."""
+        """Sort the records and documents in the order in which the files were found."""
         self.records = {i: self.records[i] for i in self.files if i in self.records}
         self.documents = {i: self.documents[i] for i in self.stamps() if i in self.documents}
 
     def stamps(self, part: Iterable[str] | None = None) -> dict[str, Stamp]:
-        """Return the stamps of the documents of readable files, including unchanged files.
+        """Return the content hashes of all documents in readable files, including unchanged files.
 
         Args:
-            part: The file ids. If None, all files.
+            part: The ids of the files to include. If None, all files are included.
         """
         stamps: dict[str, Stamp] = {}
         for file_id in self.records if part is None else part:
@@ -116,19 +116,20 @@ class _Reading:
 
 
 class Corpus:
-    """The documents of a graph that were read from files.
+    """Manages the documents of a graph that were read from files.
 
-    A file with unchanged bytes is not parsed again. As in Git, a file is hashed only if its size or
-    times changed. The file records are in the store, so a reopened graph can be refreshed.
+    A file is parsed again only if its bytes have changed. As in Git, a file is hashed only if its
+    size or its timestamps have changed. The records of the files are kept in the store, so a graph
+    can still be refreshed after it is reopened.
 
     Args:
         store: The store of the graph.
         change_lock: A lock that is held while documents change.
-        options: Options for reading.
-        progress: Whether to print a progress bar. If None, it is printed only in a terminal.
+        options: Options for reading files.
+        progress: Whether to show a progress bar. If None, it is shown only in a terminal.
 
     Attributes:
-        report: The report of the last ``add`` or ``refresh``.
+        report: The report on the last call of ``add`` or ``refresh``.
     """
 
     def __init__(
@@ -147,26 +148,27 @@ class Corpus:
 
     @property
     def failures(self) -> list[Failure]:
-        """The files that were skipped when they were last read."""
+        """The files that were skipped when they were last read, with the reasons."""
         return [failure for _, (_, failure) in sorted(self._records.skipped().items())]
 
     def sources(self) -> list[Path]:
-        """Return the folders and files that a refresh reads."""
+        """Return the folders and files that are read by a refresh."""
         return self._records.sources()
 
     def open(self, paths: Iterable[Path], *, on_error: OnError | None) -> None:
-        """Refresh the paths that are already sources, and add the other paths.
+        """Refresh the given paths that were added before, and add the new paths.
 
         Raises:
-            ReadError: If a file or folder cannot be read and is not skipped.
-            ValueError: If different files have one id, or if a node already has the id.
+            ReadError: If a file or folder cannot be read and must not be skipped.
+            ValueError: If two files have the same id, or if a node already uses the id of a file.
         """
         places = dict.fromkeys(path.expanduser().absolute() for path in paths)
         sources = set(self.sources())
         known: list[Path] = []
         new: list[Path] = []
         folders: set[Path] = set()
-        inside: list[Path] = []  # their ids depend on the folder, which is added first
+        # The ids of the new files depend on the folder, so the folder is added first.
+        inside: list[Path] = []
         for path in places:
             if path in sources:
                 known.append(path)
@@ -189,15 +191,15 @@ class Corpus:
     def add(
         self, documents: list[Document], paths: list[Path], *, on_error: OnError | None
     ) -> list[list[str]]:
-        """Add documents, and the documents in files and folders.
+        """Add documents, and read further documents from files and folders.
 
         Returns:
-            The document ids of each path.
+            For each path, the ids of its documents.
 
         Raises:
-            ReadError: If a file cannot be read and is not skipped.
-            ValueError: If different documents or files have one id, or if a node already has the
-                id.
+            ReadError: If a file cannot be read and must not be skipped.
+            ValueError: If two different documents or files have the same id, or if a node already
+                uses the id.
         """
         self.report = ReadReport()
         reading = _Reading()
@@ -221,20 +223,20 @@ class Corpus:
         return [list(reading.stamps(part)) for part in reading.parts]
 
     def remove_source(self, path: Path) -> None:
-        """Remove the documents of a file or folder, and stop reading the path.
+        """Remove the documents of a file or folder. Later refreshes ignore this path.
 
         Raises:
-            LookupError: If nothing was read from this path.
+            LookupError: If no documents were read from this path.
         """
         self._store.change_documents([], remove=self._records.exclude(path))
 
     def refresh(self, *, on_error: OnError | None, only: Collection[Path] | None = None) -> Refresh:
-        """Read all or some sources again, and add, update and remove documents.
+        """Read all or some sources again, and update the documents accordingly.
 
         Raises:
             ReadError: If a source folder is missing and errors are not skipped, or if a file cannot
-                be read and is not skipped. Nothing is changed.
-            ValueError: If two files have one id. Nothing is changed.
+                be read and must not be skipped. Nothing is changed in this case.
+            ValueError: If two files have the same id. Nothing is changed in this case.
         """
         self.report = ReadReport()
         records = self._records.files()
@@ -268,7 +270,7 @@ class Corpus:
         old: Mapping[str, FileRecord],
         replaced: Mapping[str, FileRecord],
     ) -> Refresh:
-        """Write the documents that were read, and remove the other documents of replaced files."""
+        """Write the documents that were read, and delete those that the files no longer contain."""
         before = self._store.stamps(ROOT, reading.documents)
         changed = self._write(reading.documents, reading, old)
         now = reading.stamps()
@@ -283,7 +285,7 @@ class Corpus:
         )
 
     def _lost(self, missing: Set[Path], old: Mapping[str, FileRecord]) -> list[Path]:
-        """Return the missing folders that had documents."""
+        """Return the missing folders from which documents were read earlier."""
         folders = [folder for folder in self._records.folders() if folder in missing]
         return [
             folder
@@ -300,12 +302,12 @@ class Corpus:
         """Find the files to read.
 
         Args:
-            parts: Pairs of a source and a path, which is the source or a path below it.
-            known: Files by document id. New files are added to it.
-            excluded: Files and folders to leave out.
+            parts: Pairs of a source and the path to scan, which is the source or a path inside it.
+            known: The paths of files, keyed by document id. New files are added to this dictionary.
+            excluded: The files and folders to leave out.
 
         Raises:
-            ReadError: If files have no reader and reading is strict.
+            ReadError: If some files have an unsupported type and reading is strict.
             ValueError: If two files have the same id.
         """
         from .readers.folder_scan import scan_files
@@ -330,10 +332,10 @@ class Corpus:
         return reading
 
     def _report_scan(self, scan: FolderScan, source: Path, reading: _Reading) -> None:
-        """Record the files of a source that are not read.
+        """Record the files in a source that will not be read.
 
         Raises:
-            ReadError: If files have no reader and reading is strict.
+            ReadError: If some files have an unsupported type and reading is strict.
         """
         unsupported = scan.unsupported_error()
         if unsupported is not None:
@@ -347,10 +349,10 @@ class Corpus:
     def _read(
         self, reading: _Reading, old: Mapping[str, FileRecord], on_error: OnError | None
     ) -> None:
-        """Read the changed files, and keep the old records of the unchanged files.
+        """Read the changed files. The records of unchanged files are kept.
 
         Raises:
-            ReadError: If a file cannot be read and is not skipped.
+            ReadError: If a file cannot be read and must not be skipped.
         """
         from .readers.reading import read_files
 
@@ -375,10 +377,10 @@ class Corpus:
     def _changed_files(
         self, reading: _Reading, old: Mapping[str, FileRecord]
     ) -> dict[str, FileRecord]:
-        """Return the new records of changed files. Other files keep their records.
+        """Return new records for the files that have changed. Other files keep their records.
 
-        A file counts as changed if its bytes changed, or if one of its documents differs from the
-        stored stamp.
+        A file has changed if its bytes differ, or if one of its documents differs from the stored
+        content hash.
         """
         documents: set[str] = set()
         for file_id in reading.files:
@@ -403,7 +405,7 @@ class Corpus:
         return changed
 
     def _skip(self, reading: _Reading, on_error: OnError | None) -> None:
-        """Record the errors of skipped files, and warn about new errors.
+        """Record the errors of skipped files, and log a warning about new errors.
 
         Raises:
             ReadError: If a file must not be skipped. The first such error is raised.
@@ -424,7 +426,7 @@ class Corpus:
         _warn_of_skipped([to_failure(row)[1] for row in new.values()])
 
     def _is_skipped(self, error: ReadError, on_error: OnError | None, *, in_folder: bool) -> bool:
-        """Return whether a file with an error is skipped."""
+        """Return whether a file that cannot be read is skipped instead of raising the error."""
         if self._options.strict:
             return False
         if on_error == "skip":
@@ -434,12 +436,12 @@ class Corpus:
     def _write(
         self, documents: Mapping[str, Document], reading: _Reading, old: Mapping[str, FileRecord]
     ) -> list[str]:
-        """Write documents, their layouts and the file records. Return the changed documents.
+        """Write documents, layouts and file records, and return the ids of changed documents.
 
-        Documents count as unchanged if only the dates of their files differ.
+        A document counts as unchanged if only the dates of its file differ.
 
         Raises:
-            ValueError: If a derived node already has the id of a document.
+            ValueError: If a derived node already uses the id of a document.
         """
         store = self._store
         stored = store.stamps(ROOT, reading.documents)
@@ -457,17 +459,17 @@ class Corpus:
             if file != old.get(i):
                 own = {d: stamps[d] for d in file.documents if d in stamps}
                 files[i] = file._replace(documents=own)
-        # The records of unchanged documents are needed only to save hashing.
+        # For unchanged documents, the records only save hashing, so losing them does no harm.
         self._records.put_files(files, derived=not changed)
         return changed
 
     def _in_other_forms(
         self, ids: Iterable[str], kept: Set[str], files: Iterable[FileRecord]
     ) -> list[str]:
-        """Return the ids of stored documents that equal new ids in a different Unicode form.
+        """Return the stored document ids that equal a new id except for their Unicode form.
 
-        Two files of one folder are two documents even if their names differ only in the Unicode
-        form.
+        Two files in the same folder are two documents, even if their names differ only in the
+        Unicode form.
         """
         others = set().union(*[other_forms(name) for name in ids])
         stored = self._store.stamps(ROOT, others - kept)
@@ -481,18 +483,18 @@ class Corpus:
 
 
 def _source_of(path: Path, folders: Set[Path]) -> Path:
-    """Return the folder that a path is read from: the outermost known folder, or the path.
+    """Return the outermost registered folder that contains a path, or else the path itself.
 
-    The ids of files in a known folder are relative to this folder.
+    The ids of files are paths relative to this folder.
     """
     return next((folder for folder in reversed(path.parents) if folder in folders), path)
 
 
 def _unique(documents: Iterable[Document], read: Mapping[str, Document]) -> dict[str, Document]:
-    """Return the documents, including those read from files, by id.
+    """Combine the given documents with those read from files, and return them keyed by id.
 
     Raises:
-        ValueError: If two different documents have one id.
+        ValueError: If two different documents have the same id.
     """
     unique: dict[str, Document] = {}
     forms: dict[str, Document] = {}
@@ -509,7 +511,7 @@ def _unique(documents: Iterable[Document], read: Mapping[str, Document]) -> dict
 
 
 def _check_file_ids(files: Mapping[str, Path], known: Mapping[str, Path]) -> None:
-    """Check that no other existing file has the id of a file.
+    """Check that no other existing file has the same id as one of the files.
 
     Raises:
         ValueError: If two files have the same id.
@@ -524,7 +526,7 @@ def _check_file_ids(files: Mapping[str, Path], known: Mapping[str, Path]) -> Non
 
 
 def _warn_of_skipped(failures: Sequence[Failure]) -> None:
-    """Log the number, kinds and remedies of skipped files, and the causes of unexpected errors."""
+    """Log the number and kinds of skipped files, how to read them, and any unexpected errors."""
     if not failures:
         return
     reasons = [str(f.error) for f in failures if not getattr(f.error, "skippable", False)]

@@ -1,4 +1,4 @@
-"""Derivation of the nodes of one group, from one document or from a whole parent group."""
+"""Derive the nodes of one group from a document or from a whole parent group."""
 
 from __future__ import annotations
 
@@ -18,27 +18,26 @@ if TYPE_CHECKING:
     from .graph import NodeGraph
 
 CORPUS = ""
-"""The document id of nodes that are derived from a whole group."""
+"""A placeholder for the document id of nodes that are derived from a whole group."""
 
 
-_MAX_MERGED = 4096  # pairs of mappings
+_MAX_MERGED = 4096  # maximum number of cached pairs of mappings
 
 
 DOCUMENT_STRIDE = 1 << 32
-"""Number of order values reserved for a document: its own, and one per node of a group."""
+"""The number of sort positions reserved for each document and its nodes in a group."""
 
 
 class Stamp(NamedTuple):
-    """The hashes that determine whether a derivation is up to date.
+    """Content hashes that determine whether the derived nodes of a document are up to date.
 
     Attributes:
-        key: Hash of the sources and the rules. The nodes are up to date if the graph expects this
-            key. In ``ROOT``, it is the hash of the text.
-        rule: Hash of the rule. If only ``key`` changes, nodes with an unchanged parent are
-            reused. In ``ROOT``, it is the hash of the metadata without volatile fields and of the
-            search text.
-        metadata: Hash of all metadata and the search text of the document, which the nodes
-            inherit.
+        key: A hash of the input and the rules. The nodes are up to date if this hash equals the
+            expected hash. For a document, it is the hash of the text.
+        rule: A hash of the rule. If only ``key`` changes, nodes with an unchanged parent are
+            reused. For a document, it is the hash of the search text and of the metadata without
+            volatile fields.
+        metadata: A hash of the document's metadata and search text, which the nodes inherit.
     """
 
     key: str
@@ -48,12 +47,13 @@ class Stamp(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """All nodes of one group that were derived from one document, or from a whole group.
+    """All nodes of one group that were derived from one document or from a whole parent group.
 
     Attributes:
-        stamp: The hashes of the sources and the rules.
-        nodes: The nodes, in document order. The children of one parent are adjacent.
-        links: The links that the transform created from these nodes. Targets can be missing.
+        stamp: The hashes of the input and the rules.
+        nodes: The nodes in document order. Children of the same parent are adjacent.
+        links: The links from these nodes that the transform created. Their target nodes may be
+            missing.
     """
 
     stamp: Stamp
@@ -62,11 +62,11 @@ class Derivation:
 
 
 def derive_root(document: Document, place: int) -> Derivation:
-    """Return the derivation of ``ROOT`` from a document: one node.
+    """Convert a document to a derivation in the group ``ROOT``, which contains a single node.
 
     Args:
         document: The document.
-        place: Its position in document order, from 1.
+        place: The position of the document among all documents, starting at 1.
     """
     node = Node(
         document.text,
@@ -89,10 +89,11 @@ def derive_root(document: Document, place: int) -> Derivation:
 
 
 def derivation_key(group: NodeGroup, root: Stamp, above: Stamp) -> str:
-    """Return the key of a group's derivation from one document.
+    """Compute the hash that identifies the input for deriving a group from one document.
 
-    The key covers the rule and the parent's key. In ``ROOT``, the key is the hash of the text. If
-    the transform receives nodes, the key also covers the document's metadata.
+    The hash covers the rule and the key of the parent nodes. For a document, this key is the hash
+    of its text. If the transform receives nodes instead of texts, the hash also covers the
+    document's metadata.
     """
     parts = [group.version, above.key]
     if group.rule.trans_node:
@@ -101,11 +102,11 @@ def derivation_key(group: NodeGroup, root: Stamp, above: Stamp) -> str:
 
 
 def corpus_key(group: NodeGroup, above: Mapping[str, Stamp]) -> str:
-    """Return the key of a derivation from a whole parent group.
+    """Compute the hash that identifies the input for deriving a group from a whole parent group.
 
     Args:
         group: The group.
-        above: The stamps of its parent group, in document order.
+        above: The stamps of the parent group, in document order.
     """
     parts = [group.version]
     for i, stamp in above.items():
@@ -116,14 +117,14 @@ def corpus_key(group: NodeGroup, above: Mapping[str, Stamp]) -> str:
 def reusable(
     group: NodeGroup, key: str, parents: Sequence[Node], old: Derivation | None
 ) -> dict[str, list[Draft]]:
-    """Return the drafts of an old derivation that are still valid, by parent id.
+    """Return the transform outputs of an old derivation that can be reused, keyed by parent id.
 
-    If the key is unchanged, all drafts are valid. With a different rule, or for nodes derived from
-    a whole group, no draft is valid. Otherwise, drafts are valid if an equal parent id implies an
-    equal input. This excludes the following groups:
+    If the key is unchanged, all outputs can be reused. If the rule has changed, or if the nodes are
+    derived from a whole group, no output can be reused. In all other cases, an output can be reused
+    if an equal parent id implies that the input is equal. This excludes the following groups:
 
-    - Groups whose transform receives nodes, since it can read other nodes.
-    - Groups with ``ROOT`` as parent, since a document keeps its id when its text changes.
+    - Groups whose transform receives nodes, since the transform can also read other nodes.
+    - Groups whose parent is ``ROOT``, since a document keeps its id when its text changes.
     """
     if old is None or old.stamp.rule != group.version or group.scope == "group":
         return {}
@@ -133,7 +134,7 @@ def reusable(
     links: dict[str, list[tuple[str, str]]] = {}
     for link in old.links:
         links.setdefault(link.source, []).append((link.type, link.target))
-    # With an unchanged key, a parent without drafts has no children.
+    # If the key is unchanged, a parent without outputs has no children.
     families: dict[str, list[Draft]] = {node.id: [] for node in parents if is_same}
     for node in old.nodes:
         draft = Draft(
@@ -156,15 +157,15 @@ def derive(
     families: Sequence[tuple[Node | None, Sequence[Draft]]],
     merged: MergedMetadata,
 ) -> Derivation:
-    """Convert drafts to nodes with ids, offsets and order values.
+    """Convert the outputs of a transform to nodes with ids, offsets and sort positions.
 
     Args:
-        name: The group to derive.
-        stamp: The hashes of the derivation.
+        name: The name of the group.
+        stamp: The hashes of the input and the rules.
         root: The ``ROOT`` node of the document. If None, the nodes are derived from a whole group.
-        families: The parents with their drafts, in document order. If the parent is None, the
-            drafts are derived from a whole group.
-        merged: The metadata of parents.
+        families: Pairs of a parent node and its outputs, in document order. The parent is None if
+            the outputs are derived from a whole group.
+        merged: A cache of the metadata that nodes inherit.
     """
     nodes: list[Node] = []
     links: list[Link] = []
@@ -186,7 +187,10 @@ def derive(
 
 
 class _OfParent(NamedTuple):
-    """The fields that nodes take from their parent. By default, there is no parent."""
+    """The fields that a node inherits from its parent.
+
+    The defaults are for nodes without a parent.
+    """
 
     document_id: str = CORPUS
     parent_id: str | None = None
@@ -208,13 +212,16 @@ def _of_parent(parent: Node, merged: MergedMetadata) -> _OfParent:
 
 
 class MergedMetadata:
-    """The metadata of parents. Parents that share their mappings share the result."""
+    """A cache of the metadata that nodes inherit from their parents.
+
+    Parents that share their metadata mappings share one merged mapping.
+    """
 
     def __init__(self) -> None:
         self._merged: dict[tuple[int, int], tuple[Node, Mapping[str, Any]]] = {}
 
     def of(self, parent: Node) -> Mapping[str, Any]:
-        """Return the metadata that the children of a parent inherit."""
+        """Return the metadata that the children of a node inherit."""
         if not parent.own_metadata:
             return parent.inherited
         key = (id(parent.inherited), id(parent.own_metadata))
@@ -222,13 +229,14 @@ class MergedMetadata:
         if merged is None:
             if len(self._merged) >= _MAX_MERGED:
                 self._merged = {}
-            merged = parent, parent.metadata  # the parent keeps the mappings, so ids stay valid
+            # The cached parent keeps its mappings alive, so their object ids stay valid.
+            merged = parent, parent.metadata
             self._merged[key] = merged
         return merged[1]
 
 
 def _identity(draft: Draft) -> str:
-    """Return the part of a node's id that a draft determines."""
+    """Return the part of a node's id that depends on the output of the transform."""
     if draft.content is None or draft.content == draft.text:
         return draft.text
     return f"{draft.text}\0{stable_repr(draft.content)}"
@@ -260,7 +268,7 @@ def _node(draft: Draft, above: _OfParent, group: str, node_id: str, order: int) 
 
 
 def unmoved(old: Node, new: Node) -> bool:
-    """Return whether two nodes with one id have equal positions, parents and metadata."""
+    """Return whether two versions of a node have the same position, parent and metadata."""
     return bool(_position(old) == _position(new))
 
 

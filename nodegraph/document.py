@@ -1,4 +1,4 @@
-"""A source text with metadata and an id."""
+"""The class of documents, which have a text, metadata and an id."""
 
 from __future__ import annotations
 
@@ -14,30 +14,32 @@ from .search_text import SearchText, as_stored_search_text
 class Document:
     """A source text with metadata and an id.
 
-    The default id is a hash of the text and the metadata, so identical documents have the same id
-    on every machine.
+    By default, the id is a hash of the text and the metadata, so identical documents have the same
+    id on every machine.
 
     Args:
-        text: The text.
-        metadata: The metadata by field name.
-        id: The id. Defaults to a hash.
-        search_text: The metadata to index and embed with the text, for the document and its derived
-            nodes: field names, a ``SearchText``, or False. Settings of the group and the graph have
-            priority. Defaults to ``title``, ``headings`` and ``table_head``.
-        layout: The packed positions of the text's parts in the file. ``Node.locations`` reads them.
+        text: The text of the document.
+        metadata: The metadata as a dictionary.
+        id: The id of the document. Defaults to a hash of the text and the metadata.
+        search_text: The metadata fields that are indexed and embedded together with the text of the
+            document and its derived nodes: field names, a ``SearchText``, or False for none.
+            Settings of the group and the graph take precedence. Defaults to ``title``, ``headings``
+            and ``table_head``.
+        layout: The positions of parts of the text on the pages of the file, in packed form. They
+            are used by ``Node.locations``.
 
     Raises:
         TypeError: If the text is not a string, the metadata is not a mapping with string keys, or
             the search text cannot be stored.
-        ValueError: If the id is not a non-empty string, or if the metadata is nested more than 100
-            levels deep.
+        ValueError: If the id is not a string or is empty, or if the metadata is nested more than
+            100 levels deep.
 
     Example:
         >>> Document("Tea is a drink.", {"topic": "tea"}, id="tea").id
         'tea'
     """
 
-    # The names of predefined groups. LazyLLM programs refer to them as ``Document.CoarseChunk``.
+    # The names of the predefined groups, as in LazyLLM: ``Document.CoarseChunk``.
     CoarseChunk: ClassVar[str] = "CoarseChunk"
     MediumChunk: ClassVar[str] = "MediumChunk"
     FineChunk: ClassVar[str] = "FineChunk"
@@ -76,7 +78,7 @@ class Document:
             object.__setattr__(self, name, value)
 
 
-_MAX_DEPTH = 100  # levels of lists and mappings in metadata
+_MAX_DEPTH = 100  # maximum nesting of lists and dictionaries in metadata
 
 _PLAIN = (str, int, float, bool, type(None))
 
@@ -85,7 +87,7 @@ def _check_depth(field: str, value: object) -> None:
     """Check that a metadata value is not nested too deeply.
 
     Raises:
-        ValueError: If the value has more than 100 levels.
+        ValueError: If the value is nested more than 100 levels deep.
     """
     level = [value]
     for _ in range(_MAX_DEPTH):

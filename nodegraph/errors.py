@@ -1,4 +1,4 @@
-"""Exception classes for errors that a caller would catch, and helpers for their messages."""
+"""Exception classes that callers may want to catch, and helpers for error messages."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ from .foreign_names import advice, native_name
 
 
 class UnknownGroupError(LookupError):
-    """A group name is unknown to the graph."""
+    """Raised if a graph has no group with the given name."""
 
 
 class MissingNodeError(LookupError):
-    """A node is not in the graph, or not in the state that an index has read.
+    """Raised if a node was removed from the graph or changed after an index had read it.
 
-    After this error, the search is repeated. Lookup errors in users' functions do not repeat it.
+    The search is repeated after this error. Other lookup errors, for example in a user's function,
+    do not repeat the search.
     """
 
 
 class TransformError(RuntimeError):
-    """A transform failed on one document. Nodes of other documents are kept.
+    """Raised if a transform fails for a document. The nodes of other documents are kept.
 
     Attributes:
-        document: Id of the document. It is empty if the transform has ``scope="group"``.
-        group: Name of the group.
-        reason: The description of the failure.
+        document: The id of the document. It is empty if the transform has ``scope="group"``.
+        group: The name of the group.
+        reason: A description of the error.
 
-    The transform's own exception is the ``__cause__``.
+    The exception that the transform raised is available as ``__cause__``.
 
     Example:
         >>> from nodekin.nodegraph import Document, NodeGraph
@@ -63,17 +64,18 @@ class TransformError(RuntimeError):
 
 
 NEEDS_EXTRA = "in need of "
-"""Prefix of the ``kind`` of a ``ReadError`` for a file that requires an extra."""
+"""The beginning of ``ReadError.kind`` for a file that requires an optional dependency."""
 
 
 class ReadError(ValueError):
-    """A file could not be read as a document.
+    """Raised if a file cannot be read as a document.
 
     Attributes:
-        kind: The problem as a label for counts in a summary, such as ``"damaged"`` or
-            ``"encrypted PDF"``.
-        skippable: Whether the file is undamaged but was not read. Examples are encrypted and
-            oversized files, scans, files that need an extra, and files that are not documents.
+        kind: A short label for the problem, such as ``"damaged"`` or ``"encrypted PDF"``. Summaries
+            count the files with each label.
+        skippable: Whether the file is intact but cannot be read, for example because it is
+            encrypted, too large, a scan or not a document, or because it needs an optional
+            dependency.
 
     Example:
         >>> from pathlib import Path
@@ -93,15 +95,15 @@ class ReadError(ValueError):
 
     @property
     def needs_extra(self) -> bool:
-        """Whether the file can be read after an extra is installed."""
+        """True if the file can be read after an optional dependency is installed."""
         return self.kind.startswith(NEEDS_EXTRA)
 
 
 class UnsupportedFilesError(ReadError):
-    """Files of a folder were skipped because their type has no reader.
+    """Raised if files in a folder are skipped because their type is not supported.
 
     Attributes:
-        counts: The number of skipped files by suffix, most frequent first.
+        counts: The number of skipped files for each suffix, most frequent first.
     """
 
     def __init__(self, message: str, kind: str, counts: Mapping[str, int]) -> None:
@@ -113,17 +115,17 @@ class UnsupportedFilesError(ReadError):
 
 
 OnError: TypeAlias = Literal["raise", "skip"]
-"""Whether a failing transform or an unreadable file raises an error, or is skipped."""
+"""How to handle a failing transform or an unreadable file: raise the error or skip the document."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A document that is missing from a group, or a file that could not be read.
+    """A document that could not be transformed, or a file that could not be read.
 
     Attributes:
-        document: The id of the document. It is empty for a transform of a whole group.
-        group: The name of the group, which is ``ROOT`` for a file.
-        error: The reason.
+        document: The id of the document. It is empty if the transform receives a whole group.
+        group: The name of the group. For a file, it is ``ROOT``.
+        error: The exception that explains the failure.
 
     Example:
         >>> import json
@@ -141,11 +143,11 @@ class Failure:
 
 
 def nearest_names(name: str, existing: Iterable[str], *, limit: int = 8) -> str:
-    """Return existing names as text for an error message, those nearest to ``name`` first.
+    """List existing names for an error message, starting with the names most similar to ``name``.
 
-    Names that contain ``name`` come first, then names with a similar spelling. Only the last part
-    of a path is compared, without its suffix. If there are more than ``limit`` names and none is
-    similar, only their number is given.
+    Names that contain ``name`` come first, followed by names with a similar spelling. For paths,
+    only the file name without its suffix is compared. If there are more than ``limit`` names and
+    none of them is similar, only the number of names is returned.
 
     Example:
         >>> nearest_names("tae", ["milk", "tea"])
@@ -177,11 +179,11 @@ def nearest_names(name: str, existing: Iterable[str], *, limit: int = 8) -> str:
 
 
 def check_integer(number: int, name: str, least: float = -math.inf) -> int:
-    """Return an integer that is at least ``least``.
+    """Check that a number is an integer and at least ``least``, and return it.
 
     Raises:
         TypeError: If the number is not an integer.
-        ValueError: If the number is smaller.
+        ValueError: If the number is less than ``least``.
     """
     if isinstance(number, bool) or not isinstance(number, int):
         raise TypeError(f"{name} must be an integer, got {number!r:.80}")
@@ -194,50 +196,53 @@ def check_bool(value: object, name: str) -> None:
     """Check that an argument is a bool.
 
     Raises:
-        TypeError: If the argument has the wrong type.
+        TypeError: If the argument is not a bool.
     """
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be True or False, got {value!r:.80}")
 
 
 class EmbeddingError(RuntimeError):
-    """An embedding model failed, or returned invalid vectors."""
+    """Raised if an embedding model fails or returns invalid vectors."""
 
 
 class StoreError(RuntimeError):
-    """A store could not be opened, read or written, or its content is inconsistent."""
+    """Raised if a store cannot be opened, read or written, or if its content is inconsistent."""
 
 
 class TransientStoreError(StoreError):
-    """The store is unreachable or lost a lock conflict. Nothing was changed, so retry.
+    """Raised if the store is unreachable or if a concurrent change caused a lock conflict.
 
-    If the server is lost at the start of a read or write, the store waits several seconds for it
-    before it raises this error.
+    Nothing was changed, so the operation can be retried. If the connection to the server is lost at
+    the start of a read or write, the store waits several seconds for the server before it raises
+    this error.
     """
 
 
 class VectorLengthError(EmbeddingError):
-    """A model returned vectors whose length differs from the vectors cached under its name."""
+    """Raised if a model returns vectors of a different length than its cached vectors."""
 
 
 class ModelError(RuntimeError):
-    """A language model failed, or returned an invalid answer."""
+    """Raised if a language model fails or returns an invalid answer."""
 
 
 class ModelTimeoutError(ModelError):
-    """A language model exceeded its timeout."""
+    """Raised if a language model does not answer within its timeout."""
 
 
 ParamT = ParamSpec("ParamT")
 ReturnT = TypeVar("ReturnT")
 
-_INNER_FUNCTION = re.compile(r"^[\w.<>]+\(\) got")  # a constructor passes unknown names to it
+# A constructor passes unknown names on to this class.
+_INNER_FUNCTION = re.compile(r"^[\w.<>]+\(\) got")
 
 
 def explain_names(function: Callable[ParamT, ReturnT]) -> Callable[ParamT, ReturnT]:
-    """Return a function whose ``TypeError`` for an unknown argument contains the valid name.
+    """Decorate a function, so that its ``TypeError`` for an unknown argument suggests a valid name.
 
-    Argument names of other libraries are explained. The call and its type are unchanged.
+    The argument names of other libraries are recognized. The behavior and the type of the function
+    are unchanged.
     """
 
     @functools.wraps(function)
@@ -267,11 +272,12 @@ def _explained(
     given: Iterable[str],
     error: TypeError,
 ) -> TypeError | None:
-    """Return the error with a hint, or None if it does not concern an argument of the function."""
-    # A constructor passes unknown arguments on, so an inner call may have raised the error.
-    own = str(error).partition(". Did you mean ")[0]  # Python 3.13 suggests only some of the names
+    """Return the error with a suggestion, or None if it is not about an argument's name."""
+    # A constructor may pass unknown arguments on, so the error may come from an inner call.
+    # Python 3.13 makes suggestions for some names only
+    own = str(error).partition(". Did you mean ")[0]
     message, inner = getattr(error, "_inner", (own, []))
-    if "has no argument" in message:  # the function has checked the names itself
+    if "has no argument" in message:  # The function has already checked the names itself.
         return None
     names = [*inner, *_names_of(function)]
     hint = _hint(names, given, message)
@@ -294,7 +300,7 @@ def _names_of(function: Callable[..., object]) -> list[str]:
 
 
 def _hint(names: Collection[str], given: Iterable[str], message: str) -> str:
-    """Return a hint about valid names. It is empty if the message does not concern the names."""
+    """Return a suggestion of valid names, or an empty string if the error is not about names."""
     hints = []
     for name in given:
         missing = native_name(name, names)

@@ -1,4 +1,7 @@
-"""LangChain's and LlamaIndex's documents and nodes, recognized by their attributes."""
+"""Convert documents and nodes of LangChain and LlamaIndex.
+
+The objects are recognized by their attributes, without importing the frameworks.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from .hashing import digest, metadata_digest
 from .search_text import SearchText
 
 HEADINGS_ONLY = SearchText("headings")
-"""The search text of LangChain documents: only the headings that nodekin's splitters add."""
+"""The search text of LangChain documents. It adds only the headings set by nodekin's splitters."""
 
 ALL_METADATA = SearchText(
     None, field_template="{key}: {value}", list_separator=None, template="{metadata}\n\n{text}"
@@ -29,13 +32,13 @@ _PLACE = re.compile(r"(?<!\{)((?:\{\{)*\{)(\w+)(?=[}!:])")
 
 
 class ForeignText(NamedTuple):
-    """The parts of a document or node from another library.
+    """The content of a document or node of another library.
 
     Attributes:
-        text: The text.
-        metadata: The metadata.
-        id: The id. If None, the library does not provide one.
-        search_text: The metadata that the library embeds with the text.
+        text: The text of the document.
+        metadata: The metadata of the document.
+        id: The id of the document, or None if the library does not set one.
+        search_text: Selects the metadata that the library embeds together with the text.
     """
 
     text: str
@@ -45,22 +48,22 @@ class ForeignText(NamedTuple):
 
 
 def read_foreign(item: object) -> ForeignText | None:
-    """Return the parts of a LangChain or LlamaIndex object, or None for any other object."""
+    """Return the content of a LangChain or LlamaIndex object, or None for any other object."""
     metadata = getattr(item, "metadata", {})
     text = getattr(item, "page_content", None)
-    if isinstance(text, str):  # LangChain
+    if isinstance(text, str):  # a LangChain document
         return ForeignText(text, metadata, getattr(item, "id", None) or None, HEADINGS_ONLY)
     content = getattr(item, "get_content", None)
-    if callable(content):  # LlamaIndex
+    if callable(content):  # a LlamaIndex node
         return ForeignText(content(), metadata, getattr(item, "node_id", None), _embedded(item))
     return None
 
 
 def _embedded(item: object) -> SearchText | None:
-    """Return the text that LlamaIndex embeds for a node (``MetadataMode.EMBED``).
+    """Describe the text that LlamaIndex embeds for a node (``MetadataMode.EMBED``).
 
-    It contains all metadata except ``excluded_embed_metadata_keys``, formatted with the node's
-    templates.
+    The text contains all metadata except ``excluded_embed_metadata_keys``, and is formatted with
+    the node's templates.
     """
     field_template = getattr(item, "metadata_template", None)
     if not isinstance(field_template, str):
@@ -78,23 +81,23 @@ def _embedded(item: object) -> SearchText | None:
 
 
 def their_template(template: str) -> str:
-    """Convert a ``SearchText.template`` to a LlamaIndex template."""
+    """Convert the ``template`` of a ``SearchText`` to a LlamaIndex template."""
     return _renamed(template, _THEIR_PLACES)
 
 
 def _renamed(template: str, names: Mapping[str, str]) -> str:
-    """Rename the placeholders in a format string. Doubled braces are not placeholders."""
+    """Rename the placeholders in a format string. Escaped (doubled) braces are left unchanged."""
     return _PLACE.sub(lambda place: place[1] + names.get(place[2], place[2]), template)
 
 
 def as_document(item: object) -> Document:
     """Convert a text, or a LangChain or LlamaIndex document, to a ``Document``.
 
-    Objects of the frameworks are recognized by their attributes.
+    Framework objects are recognized by their attributes, without importing the framework.
 
     Raises:
-        TypeError: If the item has an unsupported type.
-        ValueError: If a text is the path of an existing file or folder.
+        TypeError: If the type of the item is not supported.
+        ValueError: If the item is a string that is the path of an existing file or folder.
     """
     if isinstance(item, Document):
         return item
@@ -126,12 +129,11 @@ _RANDOM = re.compile(
 
 
 def stable_document(item: object) -> Document:
-    """Convert an item to a ``Document``. If a file's document has a random id, replace the id.
+    """Convert an item to a ``Document``. The random id of a document read from a file is replaced.
 
     LlamaIndex's ``SimpleDirectoryReader`` sets ``file_path`` and, without ``filename_as_id=True``,
-    a new id in each run. A folder that is read twice would then be duplicated. The replacement is a
-    hash of the path, text and metadata. Other documents and nodekin's ``Document`` objects are
-    unchanged.
+    a new id in each run. If a folder was read twice, all its documents would be duplicated. The new
+    id is a hash of the path, the text and the metadata. Other documents keep their ids.
     """
     document = as_document(item)
     path = document.metadata.get("file_path")
@@ -145,15 +147,15 @@ _LIKE_A_PATH = re.compile(r"[/\\]|\.\w{1,8}$")
 
 
 def _is_path(text: str) -> bool:
-    """Return whether a text is the path of an existing file or folder."""
+    """Return whether a string is the path of an existing file or folder."""
     is_line = len(text) <= 400 and text.isprintable()
     return is_line and _LIKE_A_PATH.search(text) is not None and os.path.exists(text)
 
 
 def flatten(items: object) -> Iterator[object]:
-    """Yield a single item, the items of an iterable, or the documents of a loader."""
+    """Yield the documents of a loader, the items of an iterable, or a single item."""
     single = isinstance(items, str | bytes | Path | Mapping | Document)
-    if callable(load := getattr(items, "lazy_load", None)):  # LangChain
+    if callable(load := getattr(items, "lazy_load", None)):  # a LangChain loader
         yield from load()
     elif single or hasattr(items, "metadata") or not isinstance(items, Iterable):
         yield items

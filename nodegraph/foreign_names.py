@@ -1,4 +1,4 @@
-"""Argument names in LangChain, LlamaIndex, LazyLLM and haystack, and what to write in nodekin."""
+"""Suggest nodekin's names for the arguments of LangChain, LlamaIndex, LazyLLM and haystack."""
 
 from __future__ import annotations
 
@@ -52,10 +52,11 @@ _ARGUMENTS = {
         "embedding_similarity_function similarity_fn bm25_algorithm"
     ),
 }
-"""The names of one argument here, and its names in other libraries.
+"""Maps an argument name of nodekin to the names of the same argument in other libraries.
 
-An adapter has the name of its framework, so the first name that a function has is the right one. A
-name may be in several rows. The first row with a name of the function decides.
+Adapters use the names of their framework, so a key can contain several names. The first of them
+that the function accepts is suggested. A foreign name may occur in several rows. The first row with
+a name that the function accepts is used.
 """
 
 _REMEDIES = {
@@ -166,7 +167,7 @@ _REMEDIES = {
     "output_format join": 'write it in the call: retriever(query, output_format="content")',
     "show_progress": "progress is an argument of NodeGraph(progress=...)",
 }
-"""What to write instead of arguments that no function has here, by their names."""
+"""Advice for arguments of other libraries that have no equivalent here, keyed by their names."""
 
 _LLAMA_INDEX = {
     "objects object_map": "write NodeGraphIndex(nodes, objects=...)",
@@ -207,7 +208,7 @@ _LLAMA_INDEX = {
     "transform_metadata": "a transform reads the query only; leave it out",
     "response_synthesizer": "write NodeGraphQueryEngine(retriever, response_synthesizer=...)",
 }
-"""What to write instead of further arguments of LlamaIndex, by their names."""
+"""Advice for further arguments of LlamaIndex, keyed by their names."""
 
 _SEARCH_KWARGS = ("k", "filter", "score_threshold", "fetch_k")
 
@@ -224,16 +225,17 @@ _ATTRIBUTES = {
     "similarity_score": "score",
     "relevance_score": "score",
 }
-"""Attributes of nodes and documents of other libraries, with the attributes in nodekin."""
+"""Maps attributes of documents and nodes in other libraries to the attributes used here."""
 
 
 def missing_attribute(item: object, name: str, inner: str = "") -> AttributeError:
-    """Return the error for a missing attribute. The error names nodekin's attribute.
+    """Create the error for a missing attribute. The message suggests the correct attribute.
 
     Args:
-        item: The object.
+        item: The object without the attribute.
         name: The name of the missing attribute.
-        inner: The name of an inner object whose attributes may be meant instead.
+        inner: The name of an attribute that holds another object. The message may suggest an
+            attribute of that object.
     """
     message = f"{type(item).__name__!r} object has no attribute {name!r}"
     ours = _ATTRIBUTES.get(name, name)
@@ -245,11 +247,11 @@ def missing_attribute(item: object, name: str, inner: str = "") -> AttributeErro
 
 
 def advice(name: str, allowed: Collection[str]) -> str:
-    """Return what to write instead of another library's argument name, or an empty string.
+    """Explain how to replace an argument name of another library.
 
     Args:
-        name: The given name.
-        allowed: The argument names of the function.
+        name: The argument name that was passed.
+        allowed: The argument names that the function accepts.
 
     Example:
         >>> advice("similarity_top_k", ["query", "top_k"])
@@ -271,7 +273,7 @@ def advice(name: str, allowed: Collection[str]) -> str:
 
 
 def native_name(name: str, allowed: Collection[str]) -> str | None:
-    """Return a function's own name for another library's argument, or None if it has none."""
+    """Return the name that a function uses for an argument of another library, or None."""
     for row, foreign in _ARGUMENTS.items():
         ours = row.split()
         if name not in ours and name not in foreign.split():

@@ -1,4 +1,4 @@
-"""The node graph: documents, and groups of nodes that are derived on demand."""
+"""The main class of the package: a graph of documents and the nodes derived from them on demand."""
 
 from __future__ import annotations
 
@@ -31,44 +31,47 @@ if TYPE_CHECKING:
     from ..retrievers import DefaultRetriever
     from ..retrievers.results import ScoredNode
 
-# Texts are embedded in windows of this size, to limit memory.
+# Texts are embedded in windows of this many nodes, to limit memory use.
 _EMBEDDED_TEXTS = 16_384
 _EMBEDDED_CHARACTERS = 1 << 22
-_READ_AT_ONCE = 128  # nodes
+_READ_AT_ONCE = 128  # number of nodes
 
 PREDEFINED = {"CoarseChunk": (1024, 100), "MediumChunk": (256, 25), "FineChunk": (128, 12)}
 
 
 class NodeGraph:
-    """A corpus as a graph: documents, and named groups of nodes derived from them.
+    """A document collection, organized as a graph of documents and named groups of derived nodes.
 
-    A group is built on first use, after its ancestors. Predefined groups are ``section``, ``page``,
-    ``table`` and ``symbol`` (functions and classes of source code), and chunks of whole sentences
-    of up to 1,024, 256 and 128 tokens: ``CoarseChunk``, ``MediumChunk`` and ``FineChunk``. After a
-    change, only dependent nodes are rebuilt. All methods are thread-safe.
+    A group is built when it is first used, after the groups it is derived from. The predefined
+    groups are ``section``, ``page``, ``table``, ``symbol`` (functions and classes of source code),
+    and three groups of chunks that consist of whole sentences: ``CoarseChunk``, ``MediumChunk`` and
+    ``FineChunk`` with up to 1,024, 256 and 128 tokens. After a change, only the affected nodes are
+    rebuilt. All methods are thread-safe.
 
     Args:
-        source: Files and folders to read: a path, or a list of paths. A source that is already in
-            the store is refreshed: only changed files are read. Add texts with ``add``. If None,
-            nothing is read.
-        embed: An embedding model, or a dict of models by key: ``{"e5": model, "title": other}``. A
-            model is a function from a list of texts to vectors, an ``Embedder``, or a LangChain,
-            LlamaIndex or sentence-transformers model. Texts are embedded on the first search. If
-            None, words are compared.
-        store: Path of a SQLite file, or the URL of a PostgreSQL server
-            (``"postgresql://user@host/database?schema=name"``). If None, memory is used.
-        on_error: ``"raise"`` raises an error for an unreadable file or a failing transform.
-            ``"skip"`` leaves the document out and lists it in ``failures``. If None, a failing
-            transform and an unreadable named file raise an error, but unreadable files of folders
-            are skipped. A warning gives the number of skipped files, their kinds and the remedies.
-        search_text: The text to index and embed for each node, unless its group sets
-            ``search_text``: one or several metadata fields, a ``SearchText``, a function from a
-            node to a text, or False for the text alone. If None, the document decides. The default
-            is all metadata except ``excluded_embed_metadata_keys`` for LlamaIndex documents,
-            ``headings`` for LangChain documents, and ``title``, ``headings`` and ``table_head`` for
-            other documents.
-        reading: Options for reading files and folders: limits, encodings, skipped files, OCR.
-        progress: Whether to print progress bars to stderr. If None, they are printed only in a
+        source: The path of a file or folder to read, or a list of paths. If a source is already in
+            the store, only its changed files are read. If None, nothing is read. To add texts, use
+            ``add``.
+        embed: An embedding model, or a dictionary of models such as ``{"e5": model, "title":
+            other}``. A model is a function that converts a list of texts to vectors, an
+            ``Embedder``, or a LangChain, LlamaIndex or sentence-transformers model. Texts are
+            embedded on the first search. If None, searches compare words.
+        store: The path of a SQLite file, or the URL of a PostgreSQL server
+            (``"postgresql://user@host/database?schema=name"``). If None, the graph is kept in
+            memory.
+        on_error: If ``"raise"``, an unreadable file or a failing transform raises an error. If
+            ``"skip"``, the document is left out and listed in ``failures``. If None, a failing
+            transform or an unreadable file that was given by its path raises an error, but
+            unreadable files in folders are skipped. A warning summarizes the skipped files and
+            explains how they can be read.
+        search_text: Determines the text that is indexed and embedded for each node: one or several
+            metadata fields to add, a ``SearchText``, a function that returns the text for a node,
+            or False to add nothing. A group can override this setting. If None, the setting of each
+            document is used. By default, all metadata except ``excluded_embed_metadata_keys`` is
+            added for LlamaIndex documents, ``headings`` for LangChain documents, and ``title``,
+            ``headings`` and ``table_head`` for other documents.
+        reading: Options for reading files and folders, such as size limits, encodings and OCR.
+        progress: Whether to show progress bars on stderr. If None, they are shown only in a
             terminal.
 
     Raises:
@@ -77,7 +80,7 @@ class NodeGraph:
         TypeError: If an argument has the wrong type.
         ValueError: If ``on_error`` or the scheme of ``store`` is unknown, or ``store`` is a file
             and ``embed`` is a function without a name.
-        ModelError: If ``embed`` names a model on a server, and no server is configured.
+        ModelError: If ``embed`` is the name of a model on a server, and no server is configured.
 
     Example:
         >>> graph = NodeGraph()
@@ -114,7 +117,7 @@ class NodeGraph:
             self._corpus.open(_source_paths(source), on_error=self.on_error)
 
     def _set_up(self) -> None:
-        """Create the attributes that are not pickled."""
+        """Create the attributes that are not included when the graph is pickled."""
         self._default_retriever: DefaultRetriever | None = None
         self._store.nodes.attach_to(self)
         self._builder = GroupBuilder(self._store, self.progress)
@@ -150,28 +153,29 @@ class NodeGraph:
     # Documents
 
     def add(self, items: object) -> list[str]:
-        """Add documents. An existing document with the same id, in any Unicode form, is replaced.
+        """Add documents to the graph. An existing document with the same id is replaced.
 
-        Either all items are added, or none are.
+        ids are compared independently of their Unicode form. If an error occurs, none of the items
+        is added.
 
         Args:
-            items: One or several texts (``str``, never a path), paths of files or folders
-                (``pathlib.Path``), ``Document`` objects, LangChain or LlamaIndex documents, or a
-                LangChain loader. A LlamaIndex document with ``file_path`` in its metadata and a
-                random id gets an id made of its path and content, so that reading a folder twice
-                adds no duplicates.
+            items: One or several texts (``str``, which is never interpreted as a path), paths of
+                files or folders (``pathlib.Path``), ``Document`` objects, LangChain or LlamaIndex
+                documents, or a LangChain loader. If a LlamaIndex document has a random id and
+                ``file_path`` in its metadata, the id is replaced by a hash of the path and the
+                content, so that reading a folder twice does not create duplicates.
 
         Returns:
-            The document ids, in the order of the items. For a folder, the ids of all its documents
-            are returned. For a JSON Lines file, there is one id per line.
+            The document ids, in the order of the items. For a folder, the ids of all documents in
+            it are returned. For a JSON Lines file, one id per line is returned.
 
         Raises:
-            ReadError: If a named file cannot be read, or a file of a folder with
-                ``on_error="raise"``.
-            RuntimeError: If called inside a transform.
-            TypeError: If an item has an unsupported type.
-            ValueError: If two different documents or files have one id, if a node already has the
-                id, or if a text is the path of an existing file or folder.
+            ReadError: If a file that was given by its path cannot be read, or if a file in a folder
+                cannot be read and ``on_error`` is ``"raise"``.
+            RuntimeError: If the method is called inside a transform.
+            TypeError: If the type of an item is not supported.
+            ValueError: If two different documents or files have the same id, if a node already uses
+                the id, or if a string is the path of an existing file or folder.
         """
         sources = [i if isinstance(i, Path) else stable_document(i) for i in flatten(items)]
         self._check_outside()
@@ -186,16 +190,17 @@ class NodeGraph:
     def update(self, items: object) -> list[str]:
         """Replace existing documents, and return their ids.
 
-        Use ``add`` to insert documents, and ``refresh`` for files.
+        Use ``add`` to insert new documents, and ``refresh`` to update documents from files.
 
         Args:
-            items: One or several items of ``add``, without paths.
+            items: One or several items as in ``add``, except for paths.
 
         Raises:
-            LookupError: If an id is unknown. Then nothing is changed.
-            RuntimeError: If called inside a transform.
-            TypeError: If an item is a path or has an unsupported type. Nothing is changed.
-            ValueError: If two different documents have one id.
+            LookupError: If an id is unknown. Nothing is changed in this case.
+            RuntimeError: If the method is called inside a transform.
+            TypeError: If an item is a path or its type is not supported. Nothing is changed in this
+                case.
+            ValueError: If two different documents have the same id.
         """
         given = list(flatten(items))
         if paths := [item for item in given if isinstance(item, Path)]:
@@ -205,16 +210,16 @@ class NodeGraph:
         return self.add(documents)
 
     def remove(self, items: str | Path | Iterable[str | Path]) -> None:
-        """Remove documents and their derived nodes.
+        """Remove documents and all nodes derived from them.
 
         Args:
-            items: Document ids, or paths of files or folders (``pathlib.Path``). ``refresh``
-                ignores a removed path until it is added again. A document that was removed by its
-                id comes back at the next ``refresh`` if its file still exists.
+            items: Document ids, or paths of files or folders (``pathlib.Path``). A removed path is
+                ignored by ``refresh`` until it is added again. A document that was removed by its
+                id is added again by the next ``refresh`` if its file still exists.
 
         Raises:
-            LookupError: If an id or path is unknown. Nothing is removed.
-            RuntimeError: If called inside a transform.
+            LookupError: If an id or path is unknown. Nothing is removed in this case.
+            RuntimeError: If the method is called inside a transform.
         """
         requested = [items] if isinstance(items, str | Path) else list(items)
         ids = [item for item in requested if not isinstance(item, Path)]
@@ -228,21 +233,21 @@ class NodeGraph:
             self._store.change_documents([], remove=stored)
 
     def refresh(self) -> Refresh:
-        """Synchronize documents with the source files and folders.
+        """Synchronize the documents with the source files and folders.
 
-        Only new and changed files are parsed. Documents without a file are kept.
+        Only new and changed files are parsed. Documents that were not read from a file are kept.
 
         Raises:
             ReadError: If a source folder is missing and ``on_error`` is not ``"skip"``, or if a
-                file cannot be read, as in ``add``. Nothing is changed.
-            RuntimeError: If called inside a transform.
-            ValueError: If two files have one id. Nothing is changed.
+                file cannot be read, as in ``add``. Nothing is changed in this case.
+            RuntimeError: If the method is called inside a transform.
+            ValueError: If two files have the same id. Nothing is changed in this case.
         """
         self._check_outside()
         return self._corpus.refresh(on_error=self.on_error)
 
     def _check_documents(self, ids: Iterable[str]) -> list[str]:
-        """Return the document ids in their stored form."""
+        """Check that the documents exist, and return their ids in the stored Unicode form."""
         requested = list(ids)
         existing = self.reader.stored_ids(requested)
         for i in requested:
@@ -261,13 +266,13 @@ class NodeGraph:
             )
 
     def compact(self) -> None:
-        """Free the disk space of deleted data and delete all cached LLM answers.
+        """Free the disk space used by deleted data, and delete all cached LLM answers.
 
-        Deleted data includes the vectors that the graph's models computed for deleted texts.
-        Register groups with their own ``search_text`` first, otherwise their vectors are deleted.
+        This includes vectors of deleted texts that the graph's models computed. Groups with their
+        own ``search_text`` must be registered first, otherwise their vectors are deleted as well.
 
         Raises:
-            StoreError: If the disk does not have enough space for a second copy of the file.
+            StoreError: If there is not enough disk space for a second copy of the file.
         """
         self._check_outside()
         used = self._searched_digests() if self.embeddings.embedders else set()
@@ -277,9 +282,9 @@ class NodeGraph:
         self._store.compact()
 
     def close(self) -> None:
-        """Save the indexes next to the store file and close the store. The next call reopens it.
+        """Save the indexes next to the store file and close the store.
 
-        A graph in memory keeps its data.
+        The store is reopened automatically by the next call. A graph in memory keeps its data.
         """
         try:
             self.reader.close()
@@ -303,41 +308,42 @@ class NodeGraph:
         replace: bool = False,
         **settings: Any,
     ) -> None:
-        """Register a group: a transform and the parent group to apply it to.
+        """Register a node group, which is defined by a transform and a parent group.
 
-        Nothing is built. The same rule can be registered again.
+        The group is not built yet. Registering the same definition again has no effect.
 
         Args:
             name: The name of the group.
-            transform: A callable from a text or ``Node`` to one or several texts or nodes, a class
-                that is instantiated with ``**settings``, or a LangChain or LlamaIndex text
-                splitter. Values of other types are converted with ``str``.
-            parent: The name of the parent group.
-            trans_node: Whether the transform receives a ``Node`` (True) or a text (False). Defaults
-                to its attribute ``trans_node``, then to its annotation. Without either, it receives
-                a text, or nodes with ``scope="group"``.
-            num_workers: Number of threads, for transforms that spend their time waiting for a
-                model.
-            version: Replaces the fingerprint of the transform and its settings. Change it to
-                rebuild the group. The fingerprint does not cover functions that the transform
-                calls. With a version, no code change is detected.
-            scope: With ``"node"``, the transform is called once per parent node. With ``"group"``,
-                it is called once with a list of all parent nodes (texts with ``trans_node=False``),
-                for clusters, entities or summaries of several documents, and again after each
-                change of the parent group. Return ``LinkedText(item, to=nodes)`` to link a result
-                to its members.
-            search_text: The text to index and embed for each node, as for the graph. Defaults to
-                the graph's setting. A change rebuilds the indexes and embeds new texts, but does
-                not derive the nodes again.
-            replace: Whether to replace an existing group that has a different rule.
-            **settings: Arguments of the transform, or of its constructor if it is a class.
+            transform: A callable that converts a text or ``Node`` to one or several texts or nodes,
+                a class that is instantiated with ``**settings``, or a LangChain or LlamaIndex text
+                splitter. Return values of other types are converted with ``str``.
+            parent: The name of the parent group, to which the transform is applied.
+            trans_node: Whether the transform receives a ``Node`` (True) or a text (False). If None,
+                the attribute ``trans_node`` or the type annotation of the transform is used. If it
+                has neither, it receives a text, or nodes if ``scope`` is ``"group"``.
+            num_workers: The number of threads, for transforms that spend most of their time waiting
+                for a model.
+            version: A version that replaces the fingerprint of the transform and its settings. The
+                group is rebuilt if the version changes. The fingerprint does not cover functions
+                that the transform calls. If a version is given, code changes are not detected.
+            scope: If ``"node"``, the transform is called once per parent node. If ``"group"``, it
+                is called once with a list of all parent nodes (or texts if ``trans_node`` is
+                False), and again after each change of the parent group. Use it for clusters,
+                entities or summaries of several documents. The transform can return
+                ``LinkedText(item, to=nodes)`` to link a result to the nodes it was made from.
+            search_text: Determines the text that is indexed and embedded for each node, as for
+                ``NodeGraph``. Defaults to the graph's setting. After a change, the indexes are
+                rebuilt and new texts are embedded, but the nodes are not derived again.
+            replace: Whether to replace an existing group that has a different definition.
+            **settings: Keyword arguments for the transform, or for its constructor if it is a
+                class.
 
         Raises:
             UnknownGroupError: If the parent group is unknown.
             TypeError: If the transform is not supported.
-            ValueError: If the group exists with a different rule and ``replace`` is False, if the
-                group would be its own ancestor, or if the transform's language model is a function
-                without a name and the graph is stored in a file.
+            ValueError: If the group exists with a different definition and ``replace`` is False, if
+                the group would be its own ancestor, or if the transform's language model is a
+                function without a name and the graph is stored in a file.
         """
         group = make_group(
             name, transform, parent, trans_node, num_workers, version, settings, scope, search_text
@@ -348,10 +354,11 @@ class NodeGraph:
 
     @property
     def groups(self) -> dict[str, GroupSummary]:
-        """The registered groups by name, ``ROOT`` first, with size and build status.
+        """The registered groups, their sizes and whether they are built, keyed by name.
 
-        No group is built. ``section``, ``page``, ``table`` and ``symbol`` are listed after their
-        first use.
+        ``ROOT`` is the first key. Reading this property does not build any group. The predefined
+        groups ``section``, ``page``, ``table`` and ``symbol`` are included after they are first
+        used.
         """
         summaries = {ROOT: GroupSummary(ROOT, None, self._store.groups.count(ROOT), True)}
         for group in list(self._groups.values()):
@@ -362,15 +369,15 @@ class NodeGraph:
 
     @property
     def failures(self) -> list[Failure]:
-        """The skipped documents and files, with the errors.
+        """The skipped documents and files, with the errors that occurred.
 
         An unreadable file is listed until it can be read or is deleted. With ``on_error="skip"``,
-        documents whose transform fails are listed, too.
+        the list also contains the documents whose transform failed.
 
-        In folders, files without a reader and empty files are skipped even with
-        ``on_error="raise"``, unless ``ReadOptions`` has ``strict=True``. Files without a reader are
-        combined into one entry per folder, with the number of files by suffix
-        (``UnsupportedFilesError``).
+        In folders, empty files and files of unsupported types are skipped even with
+        ``on_error="raise"``, unless ``ReadOptions`` has ``strict=True``. Files of unsupported types
+        are combined into one entry per folder (``UnsupportedFilesError``), which contains the
+        number of files for each suffix.
         """
         return [*self._corpus.failures, *self._builder.failures]
 
@@ -381,10 +388,10 @@ class NodeGraph:
 
     @property
     def read_report(self) -> ReadReport:
-        """Counts and problems of the last ``add`` or ``refresh`` in this process.
+        """The number of files read and the problems found by the last ``add`` or ``refresh``.
 
-        After ``NodeGraph(source)``, the report covers all paths of the source.
-        ``add`` without paths resets the report.
+        After ``NodeGraph(source)``, the report covers all paths of the source. The report is reset
+        by a call of ``add`` without paths. It is not stored with the graph.
         """
         return self._corpus.report
 
@@ -395,31 +402,32 @@ class NodeGraph:
         embed: bool | str | Sequence[str] = False,
         executor: Executor | None = None,
     ) -> list[Failure]:
-        """Build groups and their ancestors immediately, and retry earlier failures.
+        """Build groups and their ancestors immediately, and retry documents that failed before.
 
-        The next call continues an interrupted build.
+        If a build is interrupted, the next call continues it.
 
         Args:
-            groups: The names of the groups. Without names, the sentences that ``search`` uses are
-                built if ``embed`` is set. Otherwise nothing is built.
-            on_error: ``"raise"`` or ``"skip"`` for failing transforms. Defaults to the graph's
-                setting.
-            embed: If True, the nodes are embedded with all models. A key or a list of keys selects
-                models. If a group has more than 200,000 vectors and the extra ``faiss`` is
-                installed, a neighbor graph of the vectors is built as well, which takes minutes.
-                With pgvector, it is built for more than 10,000 vectors.
-            executor: Runs embedding models and transforms of texts. It can be any executor of
-                ``concurrent.futures``, such as a ``ProcessPoolExecutor``, or Dask's
-                ``client.get_executor()``. Transforms of nodes and of whole groups run in this
-                process. If None, everything runs in this process, with ``num_workers`` threads.
+            groups: The names of the groups. If no names are given, the sentences that ``search``
+                uses are built if ``embed`` is set. Otherwise nothing is built.
+            on_error: Whether to ``"raise"`` or ``"skip"`` errors in transforms. Defaults to the
+                graph's setting.
+            embed: If True, the nodes are embedded with all models. If it is a key or a list of
+                keys, only these models are used. If a group has more than 200,000 vectors and the
+                extra ``faiss`` is installed, an approximate nearest-neighbor index is built as
+                well, which takes minutes. With pgvector, it is built for more than 10,000 vectors.
+            executor: An executor that runs embedding models and transforms of texts. It can be any
+                executor of ``concurrent.futures``, such as a ``ProcessPoolExecutor``, or Dask's
+                ``client.get_executor()``. Transforms of nodes or whole groups run in this process.
+                If None, everything runs in this process, with ``num_workers`` threads.
 
         Returns:
-            The failures of these groups and their ancestors, with ``on_error="skip"``.
+            The documents that failed in these groups and their ancestors, if ``on_error`` is
+            ``"skip"``.
 
         Raises:
             UnknownGroupError: If a group is unknown.
             LookupError: If an embedding key is unknown.
-            TransformError: If a transform raises and ``on_error`` is ``"raise"``.
+            TransformError: If a transform raises an error and ``on_error`` is ``"raise"``.
             EmbeddingError: If an embedding model fails.
             TypeError: If ``executor`` is not an executor, or if a transform or a model cannot be
                 pickled for it.
@@ -457,19 +465,19 @@ class NodeGraph:
         if embed is False:
             return []
         if embed is True:
-            # Without a model, ``key`` raises the error.
+            # If the graph has no model, this call raises the error.
             return list(self.embeddings.embedders) or [self.embeddings.key(None)]
         keys = [embed] if isinstance(embed, str) else embed
         return [self.embeddings.key(key) for key in keys]
 
     def _embed(self, group: str, keys: Sequence[str], executor: Executor | None) -> None:
-        """Embed the searched texts of a group."""
+        """Compute the missing embeddings for the nodes of a group."""
         for texts in self._searched_windows(group):
             for key in keys:
                 self.embeddings.embed(texts, key, group, executor)
 
     def _link_vectors(self, group: str, keys: Sequence[str]) -> None:
-        """Build the neighbor graphs of large sets of vectors."""
+        """Build approximate nearest-neighbor indexes for large sets of vectors."""
         from ..retrievers import Cosine
 
         for key in keys:
@@ -478,7 +486,7 @@ class NodeGraph:
                 link()
 
     def _searched_windows(self, group: str) -> Iterator[list[str]]:
-        """Yield the searched texts of a group in lists of limited size."""
+        """Yield the search texts of a group in lists of limited size."""
         groups = self.reader.searched_groups(group)
         with self.reader.reading(*groups):
             ids = self._store.nodes.ids(group)
@@ -508,24 +516,26 @@ class NodeGraph:
         max_tokens: int | None = None,
         phrases: Literal["first", "required"] = "first",
     ) -> list[ScoredNode]:
-        """Return the best passages for a question, best first. This is the default search.
+        """Return the passages that best match a question, best first.
 
-        The groups of the search are built first. Use ``nodekin.retrievers`` for other searches.
+        This is the default search. For other kinds of search, use ``nodekin.retrievers``. Node
+        groups that the search needs are built first.
 
         Args:
             query: The question.
-            top_k: The maximum number of results. Defaults to 6. With ``max_tokens``, it defaults to
-                as many as fit.
-            filters: Conditions on metadata. If None, there are no conditions.
+            top_k: The maximum number of results. Defaults to 6. If ``max_tokens`` is set, the
+                default is as many results as fit.
+            filters: Conditions on the metadata. If None, all passages are searched.
             min_score: The minimum score, from 0 to 1.
-            max_tokens: The maximum number of tokens of all results together. The results are then
-                windows, which are runs of whole sentences.
-            phrases: ``"required"`` leaves out results that do not contain the phrases in quotation
-                marks.
+            max_tokens: The maximum total number of tokens of all results. If set, the results are
+                windows of consecutive whole sentences.
+            phrases: If ``"required"``, results that do not contain all phrases in quotation marks
+                are left out. If ``"first"``, results that contain them are ranked first.
 
         Raises:
-            TypeError: If ``query`` is not a string, or a number has the wrong type.
-            ValueError: If a number is out of range, or a condition or ``phrases`` is invalid.
+            TypeError: If ``query`` is not a string, or a numeric argument has the wrong type.
+            ValueError: If a numeric argument is out of range, or a condition or ``phrases`` is
+                invalid.
 
         Example:
             >>> graph = NodeGraph()
@@ -548,18 +558,18 @@ class NodeGraph:
     # Nodes
 
     def nodes(self, group: str) -> list[Node]:
-        """Return all nodes of a group in document order. Missing nodes are built.
+        """Return all nodes of a group in document order. Missing nodes are created first.
 
         Raises:
             UnknownGroupError: If the group is unknown.
-            TransformError: If a transform raises.
+            TransformError: If a transform raises an error.
         """
         with self.reader.reading(group):
             pass
         return [*self._store.nodes.of_group(group)]
 
     def node(self, id: str) -> Node:
-        """Return a node by its id. The id of a document is the id of its ``ROOT`` node.
+        """Return the node with the given id. A document's id is also the id of its ``ROOT`` node.
 
         Raises:
             LookupError: If the node does not exist or was removed.
@@ -568,11 +578,12 @@ class NodeGraph:
         return node
 
     def find(self, group: str) -> Callable[[Any], list[Node]]:
-        """Return a function that maps nodes to their relatives in a group.
+        """Return a function that finds the relatives of nodes in a group.
 
-        Relatives are ancestors, descendants, or nodes with a common ancestor. The function takes
-        one or several nodes or retrieval results. It returns each relative once, in document order.
-        It raises LookupError for removed nodes and ValueError for nodes of another graph.
+        The relatives of a node are its ancestors, its descendants, and nodes with a common
+        ancestor. The function accepts one or several nodes or search results, and returns each
+        relative once, in document order. It raises LookupError for removed nodes and ValueError for
+        nodes of another graph.
 
         Raises:
             UnknownGroupError: If the group is unknown.
@@ -589,10 +600,10 @@ class NodeGraph:
         return lambda nodes: find(self, group, flatten(nodes))
 
     def neighbors(self, node: Node) -> tuple[Node | None, Node | None]:
-        """Return the previous and next node in the group and document.
+        """Return the previous and the next node in the same group and document.
 
-        Neighbors may have different parents. A missing neighbor is None. Documents and nodes
-        derived from a whole group have no neighbors.
+        Neighbors may have different parents. If there is no previous or next node, None is returned
+        in its place. Documents and nodes derived from a whole group have no neighbors.
 
         Raises:
             LookupError: If the node was removed or changed.
@@ -622,23 +633,24 @@ class NodeGraph:
         weight: float = 1.0,
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
-        """Add typed links from a node to other nodes.
+        """Add links of a given type from one node to other nodes.
 
-        A second call with the same nodes and type replaces the weight and the metadata. If either
-        node is deleted, so is the link. If its text changes, a derived node gets a new id and loses
-        its links. A document with a fixed id keeps its links.
+        Calling the method again with the same nodes and type replaces the weight and the metadata.
+        A link is deleted together with either of its nodes. If the text of a derived node changes,
+        the node is replaced by a node with a new id, and its links are lost. A document keeps its
+        links as long as its id stays the same.
 
         Args:
-            source: The source node, or its id.
+            source: The node from which the links start, or its id.
             target: One or several target nodes, or their ids.
             type: The type of the links, such as ``"cites"`` or ``"mentions"``.
-            weight: The strength of the links. Searches treat a weight above 1 as 1, and ignore a
-                link with a weight of 0 or less.
-            metadata: Additional fields. If None, there are none.
+            weight: The strength of the links. Searches treat weights above 1 as 1, and ignore links
+                whose weight is 0 or less.
+            metadata: Additional fields to store with the links.
 
         Raises:
-            LookupError: If a node does not exist. Nothing is linked.
-            RuntimeError: If called inside a transform.
+            LookupError: If a node does not exist. No link is added in this case.
+            RuntimeError: If the method is called inside a transform.
         """
         self._check_outside()
         self._store.links.put(
@@ -648,10 +660,10 @@ class NodeGraph:
     def unlink(
         self, source: Node | str, target: Node | str | Iterable[Node | str], type: str = "related"
     ) -> None:
-        """Remove the links of one type from a node to other nodes. Missing links are ignored.
+        """Remove links of a given type from one node to other nodes. Missing links are ignored.
 
         Raises:
-            RuntimeError: If called inside a transform.
+            RuntimeError: If the method is called inside a transform.
         """
         self._check_outside()
         self._store.links.remove(self._links(source, target, type))
@@ -659,11 +671,11 @@ class NodeGraph:
     def linked(
         self, node: Node | str, type: str | None = None, *, incoming: bool = False
     ) -> list[Node]:
-        """Return the linked nodes, each once, in document order.
+        """Return the nodes that are linked to a node, each once, in document order.
 
         Args:
             node: The node, or its id.
-            type: The type of the links. If None, all types.
+            type: The type of the links. If None, links of all types are followed.
             incoming: Whether to follow incoming links instead of outgoing links.
         """
         (found,) = self.reader.links_of([self._id(node)], incoming=incoming)
@@ -673,7 +685,7 @@ class NodeGraph:
         return sorted(self.reader.existing_nodes([*ids]), key=lambda other: other.order)
 
     def _id(self, node: Node | str) -> str:
-        """Return the id of a node, or a given id in its stored form."""
+        """Return the id of a node. If an id is given, return it in its stored Unicode form."""
         if not isinstance(node, str):
             return as_node(node).id
         return node if node.isascii() else self.reader.stored_ids([node]).get(node, node)
@@ -685,11 +697,12 @@ class NodeGraph:
         return [Link(self._id(source), self._id(end), *fields) for end in targets]
 
     def _searched_digests(self) -> set[str]:
-        """Return the hashes of all searched texts, without building groups."""
+        """Return the hashes of all indexed or embedded texts, without building any group."""
         digests: set[str] = set()
         with self._store.transactions.turn():
             for group in (ROOT, *self._store.groups.names()):
-                with suppress(LookupError):  # a group that its search text needs is not registered
+                # The search text of this group requires a group that is not registered.
+                with suppress(LookupError):
                     searched = self.reader.searched_groups(group)[1:]
                     if all(self.reader.is_fresh(name) for name in searched):
                         for node in self._store.nodes.of_group(group):
@@ -698,7 +711,7 @@ class NodeGraph:
 
 
 def _source_paths(source: object) -> list[Path]:
-    """Return the paths of files and folders.
+    """Return the given files and folders as a list of paths.
 
     Raises:
         TypeError: If a source is not a path.

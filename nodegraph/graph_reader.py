@@ -1,4 +1,4 @@
-"""Read access to a graph, for indexes and adapters."""
+"""Read-only access to a graph, for the authors of indexes and adapters."""
 
 from __future__ import annotations
 
@@ -34,27 +34,26 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_MAX_BUILDS = 20  # attempts before an error
+_MAX_BUILDS = 20  # maximum number of attempts before an error is raised
 
 _BY_DOCUMENT = digest("by document", DEFAULT.version)
 
 
 class GraphReader:
-    """A reader of a graph: its states, its changes and the searched texts of its nodes.
+    """An interface through which indexes, retrievers and adapters read a graph.
 
-    ``graph.reader`` is the reader of a graph. Only authors of indexes, retrievers and adapters need
-    it. Users need only ``NodeGraph``.
+    The reader of a graph is available as ``graph.reader``. Most users need only ``NodeGraph``.
 
     Args:
         graph: The graph.
         store: The store of the graph.
-        builder: The builder of the groups.
-        groups: The registered groups by name.
-        search_text: The graph's search text. If None, the documents decide.
+        builder: The object that builds the groups.
+        groups: The registered groups, keyed by name.
+        search_text: The graph's search text. If None, the setting of each document is used.
 
     Attributes:
-        change_lock: A lock that is held while documents change, and by builds that such changes
-            have made stale twice.
+        change_lock: A lock that is held while documents change. A build also acquires it after
+            concurrent changes have made its result outdated twice.
     """
 
     def __init__(
@@ -73,8 +72,8 @@ class GraphReader:
         self._shared: dict[object, object] = {}
         self._outline = lru_cache(4096)(partial(read_outline, graph))
         self._shared_lock = fork_safe_lock()
-        self._held: tuple[int, int] = (-1, 0)  # state, number of registrations
-        self._fresh: dict[str, object] = {}  # the last state in which a group was built
+        self._held: tuple[int, int] = (-1, 0)  # state of the graph, and number of registrations
+        self._fresh: dict[str, object] = {}  # the last state in which each group was up to date
         self.change_lock = fork_safe_lock()
 
     # Groups
@@ -84,7 +83,7 @@ class GraphReader:
         return list(self._groups)
 
     def lineage(self, name: str) -> Lineage:
-        """Return a group with its ancestors below ``ROOT``, topmost first.
+        """Return a group and its ancestors, topmost first. ``ROOT`` is not included.
 
         Raises:
             UnknownGroupError: If the group is unknown.
@@ -92,13 +91,13 @@ class GraphReader:
         return lineage_of(self._groups, name)
 
     def same_group(self, transform: object, parent: str, name: str) -> str | None:
-        """Return a registered or stored group with this transform and parent, or None.
+        """Return the name of an existing group with the same transform and parent, or None.
 
         Args:
             transform: The transform.
             parent: The name of the parent group.
-            name: The intended name of the group. A registered group has priority, even if its name
-                differs.
+            name: The preferred name of the group. A registered group is preferred to a stored
+                group, even if its name differs.
         """
         group = make_group(name, transform, parent, None, 0, None, {})
         registered = [
@@ -116,7 +115,12 @@ class GraphReader:
         return None
 
     def declare(self, group: NodeGroup, replace: bool) -> None:
-        """Register a group."""
+        """Register a group in the graph.
+
+        Args:
+            group: The group to register.
+            replace: Whether to replace an existing group that has a different definition.
+        """
         with self._store.database.lock:
             declare(self._groups, group, replace)
             self._held = (-1, self._held[1] + 1)
@@ -127,28 +131,28 @@ class GraphReader:
     def reading(
         self, *groups: str, on_error: OnError | None = None, executor: Executor | None = None
     ) -> Iterator[None]:
-        """Hold the graph's lock until the block ends, in a state in which the groups are built.
+        """Ensure that groups are built, and hold the graph's lock for the duration of a block.
 
-        Missing groups are built first, without the lock. The block must not call models or
+        Missing groups are built before the lock is acquired. The block must not call models or
         transforms, or wait for other threads.
 
         Args:
-            groups: The groups.
-            on_error: ``"raise"`` or ``"skip"`` for failing transforms. Defaults to the graph's
-                setting.
-            executor: Runs transforms of texts. If None, they run in this process.
+            groups: The names of the groups.
+            on_error: Whether to ``"raise"`` or ``"skip"`` errors in transforms. Defaults to the
+                graph's setting.
+            executor: An executor for transforms of texts. If None, they run in this process.
 
         Raises:
             UnknownGroupError: If a group is unknown.
-            TransformError: If a transform raises during a build.
-            StoreError: If other processes repeatedly outdate a group.
+            TransformError: If a transform raises an error during a build.
+            StoreError: If a group is outdated again after each build because of other processes.
         """
         for attempt in range(_MAX_BUILDS):
             with self._store.transactions.turn():
                 if all(map(self.is_fresh, groups)):
                     yield
                     return
-            # Documents change as fast as groups are built, so block further changes.
+            # Documents change faster than the groups are built, so block further changes.
             with self.change_lock if attempt > 1 else nullcontext():
                 mode = on_error or self._graph.on_error or "raise"
                 self._builder.build(map(self.lineage, groups), mode, executor)
@@ -159,7 +163,7 @@ class GraphReader:
         )
 
     def is_fresh(self, group: str) -> bool:
-        """Return whether a group is built for the current documents."""
+        """Return whether a group is up to date with the current documents."""
         state = self.held_state()
         if self._fresh.get(group) is state:
             return True
@@ -170,19 +174,22 @@ class GraphReader:
 
     @property
     def is_held(self) -> bool:
-        """Whether this thread holds the graph's lock, in a turn or a transaction."""
+        """True if this thread holds the graph's lock, in a read or a transaction."""
         return self._store.transactions.is_held
 
     @property
     def lock_order(self) -> int:
-        """The position of this graph in the order in which a thread locks several graphs."""
+        """The sort key of this graph if a thread needs the locks of several graphs.
+
+        Locks are acquired in this order to avoid deadlocks.
+        """
         return lock_order(self._store.database)
 
     def held_state(self) -> object:
-        """Return an object that identifies the held state.
+        """Return a token for the current state of the graph, while its lock is held.
 
-        It stays the same object until the graph or its registered groups change, or its indexes are
-        closed.
+        The same object is returned until the graph or its registered groups change, or until its
+        indexes are closed.
         """
         with self._store.transactions.turn() as state:
             if self._held[0] != state:
@@ -194,38 +201,43 @@ class GraphReader:
         return self._store.groups.count(group)
 
     def revision(self, group: str) -> int:
-        """Return the revision of a group, which grows with every change of its nodes and links."""
+        """Return the revision number of a group, which increases when its nodes or links change."""
         return self._store.groups.revision(group)
 
     def changes(self, group: str, since: int) -> Changes:
-        """Return the changes of a group after a revision.
+        """Return the nodes of a group that were added and removed since a revision.
 
-        The graph must be held until an iteration over the nodes ends.
+        The lock of the graph must be held until all nodes have been read.
         """
         return self._store.changes(group, since)
 
     def changed_ids(self, group: str, since: int) -> tuple[list[str], list[str]] | None:
-        """Return the ids of nodes removed and added after a revision, or None if unknown."""
+        """Return the ids of nodes removed and added since a revision, or None if unknown."""
         return self._store.groups.changed_ids(group, since)
 
     # Nodes
 
     def ids(self, group: str) -> list[str]:
-        """Return the ids of the nodes in a group, including ``ROOT``, in document order."""
+        """Return the ids of all nodes in a group in document order. The group may be ``ROOT``."""
         return self._store.nodes.ids(group)
 
     def links_of(self, ids: Sequence[str], *, incoming: bool = False) -> list[list[Link]]:
-        """Return the links from (or to) each node, in insertion order."""
+        """Return the links of each node, in the order in which they were added.
+
+        Args:
+            ids: The ids of the nodes.
+            incoming: Whether to return links to the nodes instead of links from the nodes.
+        """
         return self._store.links.of(ids, incoming=incoming)
 
     def document_ids(self) -> list[str]:
-        """Return the ids of all documents, in the order of insertion."""
+        """Return the ids of all documents, in the order in which they were added."""
         return self._store.nodes.ids(ROOT)
 
     def stored_ids(self, ids: Iterable[str]) -> dict[str, str]:
-        """Return the ids of existing documents by the given ids, which may be in a different form.
+        """Map document ids to the stored ids, which may differ in their Unicode form.
 
-        Document ids are equal in any Unicode form. An exact match has priority.
+        Missing documents are left out. An exact match is preferred to a match in another form.
         """
         requested = list(ids)
         existing = self._store.stamps(ROOT, requested)
@@ -238,7 +250,7 @@ class GraphReader:
         return found
 
     def nodes_by_id(self, ids: Sequence[str]) -> list[Node]:
-        """Return nodes by their ids, in the order of the ids.
+        """Return the nodes with the given ids, in the same order.
 
         Raises:
             LookupError: If a node does not exist or was removed.
@@ -257,7 +269,7 @@ class GraphReader:
         return self._store.nodes.get([others.get(i, i) for i in ids])
 
     def parent_ids(self, ids: Sequence[str]) -> list[str | None]:
-        """Return the id of each node's parent, or None, without reading the nodes.
+        """Return the id of each node's parent, or None for a node without a parent.
 
         Raises:
             LookupError: If a node does not exist or was removed.
@@ -269,13 +281,14 @@ class GraphReader:
         return [parents[i] for i in ids]
 
     def existing_nodes(self, ids: Sequence[str]) -> list[Node]:
-        """Return the existing nodes. Removed and changed nodes are left out."""
+        """Return the nodes with the given ids. Nodes that were removed or changed are left out."""
         return [node for node in self._get(ids) if node is not None]
 
     def children(self, node: Node) -> dict[str, list[Node]]:
-        """Return the children of a node, keyed by group. See ``Node.children``.
+        """Return the children of a node, keyed by the name of their group.
 
-        Inside a transform, stale groups are left out, since waiting could deadlock.
+        Inside a transform, outdated groups are left out, since building them could cause a
+        deadlock. See also ``Node.children``.
 
         Raises:
             LookupError: If the node was removed or changed.
@@ -291,13 +304,13 @@ class GraphReader:
             return {name: self.children_in(name, current) for name in below if self.is_fresh(name)}
 
     def children_in(self, group: str, node: Node) -> list[Node]:
-        """Return a node's children in one child group."""
+        """Return the children of a node in one of its child groups."""
         if self.lineage(group)[-1].scope == "group":
             return [n for n in self._graph.linked(node, MEMBER, incoming=True) if n.group == group]
         return self._store.nodes.children(group, node)
 
     def pages(self, node: Node) -> tuple[int, int] | None:
-        """Return the first and the last page of a node. See ``Node.pages``."""
+        """Return the first and the last page that a node covers. See ``Node.pages``."""
         return pages_of(node)
 
     def locations(self, node: Node) -> list[Location]:
@@ -313,78 +326,90 @@ class GraphReader:
 
     @property
     def store_place(self) -> str:
-        """The path or address of the graph's store. It is empty for a graph in memory."""
+        """The path or URL of the graph's store. It is empty if the graph is kept in memory."""
         return self._store.place
 
     def place(self, node: Node) -> str:
-        """Return the position of a node in its file as text. See ``Node.place``."""
+        """Return a description of a node's position in its file. See ``Node.place``."""
         with self._store.transactions.turn() as state:
             return place_of(node, partial(self._outline, state))
 
     def headings(self, node: Node) -> list[str]:
-        """Return the headings above a node, outermost first. For source code, return its symbol."""
+        """Return the headings above a node, outermost first.
+
+        For source code, the name of the enclosing function or class is returned instead.
+        """
         with self._store.transactions.turn() as state:
             return headings_at(node, partial(self._outline, state))
 
     def existing_documents(self, ids: Collection[str]) -> Collection[str]:
-        """Return the ids of the existing documents, as given."""
+        """Return those of the given ids for which a document exists."""
         return self.stored_ids(ids).keys()
 
     def unchanged_file(self, document_id: str) -> tuple[Path, str]:
-        """Return the file of a document, and a hash of its bytes. See ``corpus.unchanged_file``."""
+        """Return the path of a document's file and a hash of its bytes.
+
+        An error is raised if the file has changed. See ``source_records.unchanged_file``.
+        """
         return unchanged_file(self._store, document_id)
 
     # Values
 
     def values(self, kind: str, keys: Collection[str] | None = None) -> dict[str, bytes]:
-        """Return some or all of the values that ``save`` stored, by key."""
+        """Return values that were stored with ``save``, keyed by their names.
+
+        Args:
+            kind: The kind of the values.
+            keys: The keys to read. If None, all values of this kind are returned.
+        """
         return self._store.values.get(kind, keys)
 
     def save(self, kind: str, values: Mapping[str, bytes], *, derived: bool = False) -> None:
-        """Store values of a kind with the graph, by key.
+        """Store binary values with the graph.
 
         Args:
-            kind: The kind.
-            values: The values.
-            derived: Whether the values can be derived again. A read-only store keeps them in memory
-                until it is closed.
+            kind: The kind of the values, which serves as a namespace.
+            values: The values to store, by key.
+            derived: Whether the values can be computed again. A read-only store keeps such values
+                in memory until it is closed.
         """
         self._store.values.put(kind, values, derived=derived)
 
     def delete_values(self, kind: str, keys: Collection[str] | None = None) -> None:
-        """Delete some or all values of a kind."""
+        """Delete stored values of a kind. If ``keys`` is None, all of them are deleted."""
         self._store.values.delete(kind, keys)
 
-    # Searched texts
+    # Search texts
 
     def forget_written(self, group: str) -> None:
-        """Forget the written nodes of a group that are kept for its index."""
+        """Discard the newly written nodes of a group, which are kept in memory for its index."""
         self._store.nodes.forget_written(group)
 
     def searched_texts(self, nodes: Sequence[Node]) -> list[str]:
-        """Return the searched and embedded text of each node. See ``Node.searched_text``.
+        """Return the text to index and embed for each node. See ``Node.searched_text``.
 
         Raises:
             ValueError: If a user's ``search_text`` function raises an error.
-            TypeError: If such a function does not return a string.
+            TypeError: If the function does not return a string.
         """
         return searched_texts(nodes, self.search_rule)
 
     def search_rule(self, group: str) -> SearchTextRule | None:
-        """Return the search text of a group, or else that of the graph.
+        """Return the search text of a group, which defaults to the search text of the graph.
 
-        If None, the documents decide.
+        If neither is set, None is returned, and the setting of each document is used.
         """
         declared: SearchTextRule | None = None
         if group != ROOT:
-            with suppress(LookupError):  # stored by an earlier process, not registered
+            # The group was stored by an earlier process and is not registered.
+            with suppress(LookupError):
                 declared = self.lineage(group)[-1].search_text
         return declared or self._search_text
 
     def searched_sources(self, node: Node) -> tuple[str, ...]:
-        """Return the names of the fields and groups in a node's searched text.
+        """Return the names of the metadata fields and groups that are part of a node's search text.
 
-        A ``search_text`` function that changes the text appears under its own name.
+        If a user's ``search_text`` function changes the text, the name of the function is returned.
         """
         rule = self.search_rule(node.group) or node.search_text or node.inherited_search_text
         if rule is None or isinstance(rule, SearchText):
@@ -392,16 +417,19 @@ class GraphReader:
         return () if rule(node) == node.text else (getattr(rule, "__name__", type(rule).__name__),)
 
     def searched_groups(self, group: str) -> tuple[str, ...]:
-        """Return the groups to build for a search: the group, and the groups of its search text."""
+        """Return the names of the groups that must be built before a group can be searched.
+
+        These are the group and all groups that its search text includes.
+        """
         rule = self.search_rule(group)
         if isinstance(rule, SearchText):
             return (group, *rule.groups)
         return (group,)
 
     def search_version(self, group: str) -> tuple[str, ...]:
-        """Return the versions that determine the searched texts of a group, without its nodes.
+        """Return the versions of everything except the nodes that affects a group's search texts.
 
-        While the version is equal, the texts change only with the nodes.
+        As long as the versions are equal, the search texts change only if the nodes change.
         """
         rule = self.search_rule(group)
         if rule is None:
@@ -412,44 +440,44 @@ class GraphReader:
     # Indexes
 
     def copy_to(self, path: Path) -> None:
-        """Replace the content of a file with a copy of the graph.
+        """Copy the graph to a file. An existing file is replaced.
 
         Raises:
-            TypeError: If the store is on a server, or metadata contains objects that a file cannot
-                store.
+            TypeError: If the store is on a server, or if the metadata contains objects that cannot
+                be stored in a file.
         """
         self._store.copy_to(path)
 
     def vector_index(self, group: str, key: str) -> Any | None:
-        """Return the database's index of a group's vectors, or None if it cannot search vectors."""
+        """Return the database's vector index for a group, or None if the database has none."""
         return self._store.vector_index(self._graph, group, key)
 
     def close(self) -> None:
-        """Save and unload the indexes. The next use loads them again."""
+        """Save the indexes and remove them from memory. They are loaded again when needed."""
         with self._shared_lock:
             shared = [*self._shared.values()]
             self._shared.clear()
-        for index in shared:  # without the lock, since an index takes the graph's lock
+        for index in shared:  # The lock is not held here, since indexes acquire it themselves.
             if callable(keep := getattr(index, "close", None)):
                 keep()
         self._held = (-1, self._held[1] + 1)
 
     @property
     def is_read_only(self) -> bool:
-        """Whether the store rejects changes, so that index files cannot be written."""
+        """True if the store is read-only, so that index files cannot be written either."""
         return self._store.database.is_read_only
 
     def index_file(self, name: str) -> Path | None:
-        """Return the path for a rebuildable index, or None if indexes stay in memory."""
+        """Return the path of an index file, or None if indexes are kept in memory."""
         folder = self._store.database.index_folder
         return None if folder is None else folder / f"{name}.index"
 
     def shared(self, key: object, make: Callable[[], T]) -> T:
-        """Return the cached object for a key, such as an index, or create it.
+        """Return the cached object for a key, such as an index. If it is missing, it is created.
 
-        The object is kept until the graph is closed. It is not pickled with the graph.
+        The object is kept until the graph is closed, and is not included when the graph is pickled.
         """
-        value: Any = self._shared.get(key)  # fast path without the lock
+        value: Any = self._shared.get(key)  # This is a fast path without the lock.
         if value is None:
             with self._shared_lock:
                 if key not in self._shared:

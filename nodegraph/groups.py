@@ -1,4 +1,4 @@
-"""Node groups, and the registry of a graph's groups."""
+"""Definitions of node groups, and functions to register them."""
 
 from __future__ import annotations
 
@@ -18,22 +18,25 @@ Scope = Literal["node", "group"]
 
 @dataclass(frozen=True, slots=True)
 class NodeGroup:
-    """A group of a graph.
+    """The definition of a node group.
 
     Attributes:
-        name: The name.
+        name: The name of the group.
         parent: The name of the parent group.
-        version: Hash of name, parent, scope, ``trans_node`` and transform version.
-        transform_version: Fingerprint of the transform and its settings, or the user's version.
-        rule: A function from a parent node to drafts of nodes.
-        num_workers: Number of threads for the transform. With 0 or 1, it runs in the calling
+        version: A hash of the name, the parent, ``scope``, ``trans_node`` and the transform's
+            version.
+        transform_version: The version set by the user, or a fingerprint of the transform and its
+            settings.
+        rule: A function that derives the nodes from a parent node.
+        num_workers: The number of threads for the transform. With 0 or 1, it runs in the calling
             thread.
-        scope: With ``"node"``, the transform receives one parent node. With ``"group"``, it
-            receives all nodes of the parent group.
-        search_text: The text to index and embed for each node. Defaults to the graph's setting,
-            then to the document's setting. It is not part of the version, since the nodes do not
-            depend on it.
-        by_span: Whether nodes of other branches are relatives only if their positions overlap.
+        scope: If ``"node"``, the transform receives one parent node. If ``"group"``, it receives
+            all nodes of the parent group.
+        search_text: Determines the text that is indexed and embedded for each node. Defaults to the
+            setting of the graph, or else of the document. It is not part of the version, because
+            the nodes do not depend on it.
+        by_span: Whether nodes with only a common ancestor are related only if their positions
+            overlap.
     """
 
     name: str
@@ -48,19 +51,19 @@ class NodeGroup:
 
 
 Lineage: TypeAlias = Sequence[NodeGroup]
-"""A group with its ancestors, from the first below ``ROOT`` down to the group."""
+"""A group and its ancestors, topmost first. ``ROOT`` is not included."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSummary:
-    """The parent, size and build status of a group.
+    """A summary of a group: its parent, its size and whether it is up to date.
 
     Attributes:
-        name: The name.
-        parent: The name of the parent group. It is None for ``ROOT``.
-        size: Number of stored nodes, which is 0 before the first build. A stale group keeps the
-            nodes of its last build.
-        built: Whether the group is built for the current documents.
+        name: The name of the group.
+        parent: The name of the parent group, or None for ``ROOT``.
+        size: The number of stored nodes, which is 0 before the first build. An outdated group keeps
+            the nodes of its last build.
+        built: Whether the group is up to date with the current documents.
     """
 
     name: str
@@ -83,9 +86,9 @@ def make_group(
     """Validate the arguments and create a group.
 
     Raises:
-        TypeError: If the transform is not supported, or a name is not a string.
-        ValueError: If a name is empty or ``ROOT``, the group is its own parent, the scope is
-            unknown, or ``num_workers`` is negative.
+        TypeError: If the transform is not supported, or if a name is not a string.
+        ValueError: If a name is empty or ``ROOT``, if the group is its own parent, if the scope is
+            unknown, or if ``num_workers`` is negative.
     """
     for what, value in (("group name", name), ("parent", parent)):
         if not isinstance(value, str):
@@ -97,7 +100,8 @@ def make_group(
     check_integer(num_workers, "num_workers", 0)
     if scope not in ("node", "group"):
         raise ValueError(f'scope must be "node" or "group", got {scope!r}')
-    if scope == "group" and trans_node is None:  # nodes, so that results can be linked
+    # The transform receives nodes, so that its results can be linked to them.
+    if scope == "group" and trans_node is None:
         trans_node = getattr(transform, "trans_node", True)
     rule = as_rule(transform, trans_node, settings)
     if version is None:
@@ -111,17 +115,17 @@ def make_group(
 
 
 def declare(groups: dict[str, NodeGroup], group: NodeGroup, replace: bool) -> None:
-    """Register a group.
+    """Add a group to the registered groups.
 
     Args:
-        groups: The registered groups by name.
-        group: The new group.
-        replace: Whether to replace an existing group that has a different rule.
+        groups: The registered groups, keyed by name.
+        group: The group to add.
+        replace: Whether to replace an existing group that has a different definition.
 
     Raises:
         UnknownGroupError: If the parent group is unknown.
-        ValueError: If the group exists with a different rule or ``search_text`` and ``replace`` is
-            False, or if the group would be its own ancestor.
+        ValueError: If the group exists with a different definition or ``search_text`` and
+            ``replace`` is False, or if the group would be its own ancestor.
     """
     above = [ancestor.name for ancestor in lineage_of(groups, group.parent)]
     old = groups.get(group.name)
@@ -146,9 +150,9 @@ def declare(groups: dict[str, NodeGroup], group: NodeGroup, replace: bool) -> No
 
 
 def lineage_of(groups: dict[str, NodeGroup], name: str) -> list[NodeGroup]:
-    """Return a group with its ancestors below ``ROOT``, topmost first. Empty for ``ROOT``.
+    """Return a group and its ancestors, topmost first. ``ROOT`` is not included.
 
-    A predefined group is registered on first use, unless its name is already registered.
+    A predefined group is registered when it is first used, unless its name is already taken.
 
     Raises:
         UnknownGroupError: If the group is unknown.

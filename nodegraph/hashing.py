@@ -1,4 +1,4 @@
-"""Hashes of transforms, metadata and texts that are equal across processes."""
+"""Compute hashes of functions, metadata and texts that are the same in all processes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from typing import Any
 
 
 def fingerprint(value: object) -> str:
-    """Return a hash of a transform's code and settings.
+    """Return a hash that changes if the code or the settings of a transform change.
 
-    Memory addresses and line numbers do not change the hash. A function is hashed by its
+    The hash does not depend on memory addresses or line numbers. A function is hashed by its
     bytecode, constants, names, defaults and captured values. An object is hashed by its class and
-    attributes, or by its pickled form. A function or class may have a number ``rules``, which is
-    part of the hash. An object with a method ``rule_state`` is hashed by its class and the result.
-    The hash does not cover functions that the transform calls. If their code changes, change the
-    group's ``version``.
+    attributes, or by its pickled form. If a function or class has an attribute ``rules``, this
+    number is included in the hash. If an object has a method ``rule_state``, only its class and the
+    result of this method are hashed. Functions that the transform calls are not included. If their
+    code changes, change the group's ``version``.
     """
     return digest(_describe(value, {}))
 
@@ -30,7 +30,7 @@ def _describe(value: Any, seen: dict[int, tuple[object, str]]) -> str:
     if value is None or isinstance(value, str | bytes | int | float | complex):
         return repr(value)
     if id(value) not in seen:
-        seen[id(value)] = value, "..."  # for a value that contains itself
+        seen[id(value)] = value, "..."  # a placeholder for a value that contains itself
         seen[id(value)] = value, digest(type(value).__qualname__, *_parts(value, seen))
     return seen[id(value)][1]
 
@@ -45,13 +45,14 @@ def _parts(value: Any, seen: dict[int, tuple[object, str]]) -> list[str]:
         rules = getattr(value, "rules", None)
         return [*parts, f"rules {rules}"] if isinstance(rules, int) else parts
     if isinstance(value, types.CodeType):
-        # The docstring is the first constant. Including it only adds rebuilds.
+        # The docstring is the first constant. Hashing it would only cause unnecessary rebuilds.
         return describe(value.co_code, value.co_consts, value.co_names, value.co_varnames)
     if isinstance(value, types.MethodType):
         return describe(value.__func__, value.__self__)
     if isinstance(value, types.ModuleType):
         return [value.__name__]
-    if isinstance(value, type):  # nodekin's own classes can move between modules
+    # Classes of nodekin are identified without their module, so that they can be moved.
+    if isinstance(value, type):
         module = "nodekin" if value.__module__.startswith("nodekin.") else value.__module__
         name = f"{module}.{value.__qualname__}"
         rules = getattr(value, "rules", None)
@@ -66,10 +67,11 @@ def _parts(value: Any, seen: dict[int, tuple[object, str]]) -> list[str]:
 
 
 def _state(value: Any) -> Any:
-    """Return an object's pickled form if its class defines ``__reduce__``, or else its attributes.
+    """Return the pickled form of an object if its class defines ``__reduce__``, or its attributes.
 
-    An object whose attributes change with use has a method ``rule_state`` instead. ``__getstate__``
-    is not called, since it deletes unpicklable attributes of LlamaIndex objects.
+    Objects whose attributes change during use define a method ``rule_state`` instead. The method
+    ``__getstate__`` is not called, because LlamaIndex objects delete attributes that cannot be
+    pickled in it.
     """
     cls = type(value)
     rule_state = getattr(cls, "rule_state", None)
@@ -82,13 +84,13 @@ def _state(value: Any) -> Any:
         return state
     try:
         reduced = reduce(value) if reduce else value.__reduce__()
-    except Exception:  # it cannot be pickled
+    except Exception:  # The object cannot be pickled.
         return state
     return (reduced, state) if isinstance(reduced, str) else reduced
 
 
 def attributes(value: Any) -> dict[str, Any]:
-    """Return the attributes of an object by name, including slots."""
+    """Return the attributes of an object as a dictionary, including attributes in slots."""
     names: list[str] = []
     for cls in type(value).__mro__:
         slots = getattr(cls, "__slots__", ())
@@ -98,21 +100,27 @@ def attributes(value: Any) -> dict[str, Any]:
     return of_slots | getattr(value, "__dict__", {})
 
 
-# These fields can change although the file's content is unchanged.
+# These fields can change while the content of the file stays the same.
 VOLATILE_METADATA = frozenset(
     {"creation_date", "last_modified_date", "last_accessed_date", "file_path"}
 )
 
 
 def digest(*parts: str) -> str:
-    """Return a hash of texts. It has 24 hexadecimal digits and is equal on all machines."""
+    """Return a hash of one or several texts, which has 24 hexadecimal digits.
+
+    The hash is the same on all machines.
+    """
     encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
     data = b"".join([len(part).to_bytes(8, "little") + part for part in encoded])
     return hashlib.blake2b(data, digest_size=12).hexdigest()
 
 
 def digests(*parts: str) -> tuple[str, ...]:
-    """Return the digests of the first text, of the first two texts, and so on, in linear time."""
+    """Return the hash of the first text, the hash of the first two texts, and so on.
+
+    The computation takes linear time.
+    """
     hashed = hashlib.blake2b(digest_size=12)
     results = []
     for part in parts:
@@ -123,23 +131,23 @@ def digests(*parts: str) -> tuple[str, ...]:
 
 
 def metadata_digest(metadata: Mapping[str, Any]) -> str:
-    """Return a hash of metadata, except the fields in ``VOLATILE_METADATA``."""
+    """Return a hash of the metadata, ignoring the fields in ``VOLATILE_METADATA``."""
     return full_digest({k: v for k, v in metadata.items() if k not in VOLATILE_METADATA})
 
 
 def full_digest(metadata: Mapping[str, Any]) -> str:
-    """Return a hash of all metadata."""
+    """Return a hash of all metadata fields."""
     if not metadata:
         return _OF_NO_METADATA
     own = {key: _typed_keys(value) for key, value in metadata.items()}
     try:
         return digest(_JSON.encode(own))
-    except TypeError:  # keys of several types, or keys that JSON does not support
+    except TypeError:  # The keys have different types, or types that JSON does not support.
         return digest(repr(sorted(own.items())))
 
 
 def _typed_keys(value: object) -> object:
-    """Return a value in which keys that are not strings differ from strings, unlike in JSON."""
+    """Mark dictionary keys that are not strings, so that they differ from strings in JSON."""
     if isinstance(value, list | tuple):
         return [_typed_keys(item) for item in value]
     if not isinstance(value, dict):
@@ -151,7 +159,10 @@ def _typed_keys(value: object) -> object:
 
 
 def _plain(value: object) -> object:
-    """Convert a value that JSON does not support. Sets are sorted, so that hashes are stable."""
+    """Convert a value of a type that JSON does not support.
+
+    Sets are sorted to make hashes stable.
+    """
     if isinstance(value, set | frozenset):
         return sorted(_plain_text(item) for item in value)
     return _plain_text(value)
@@ -175,10 +186,10 @@ _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 
 
 def stable_repr(value: object) -> str:
-    """Return the ``repr`` of a value, in a form that is equal in all processes.
+    """Return a ``repr`` of a value that is the same in all processes.
 
-    Sets are sorted. An object whose ``repr`` contains a memory address is described by its class
-    and attributes.
+    Sets are sorted. If the ``repr`` of an object contains a memory address, its class and
+    attributes are used instead.
 
     Example:
         >>> stable_repr({"tags": {"green", "black"}})
@@ -213,7 +224,7 @@ def _stable_repr(value: Any) -> str:
 
 
 def _record_repr(value: Any, name: str, fields: Sequence[str]) -> str:
-    """Return the ``repr`` of a dataclass or a named tuple with stable values."""
+    """Return a stable ``repr`` of a dataclass or named tuple."""
     values = {field: getattr(value, field) for field in fields}
     usual = ", ".join([f"{field}={own!r}" for field, own in values.items()])
     if not values or f"{name}({usual})" != repr(value):

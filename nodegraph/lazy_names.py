@@ -1,8 +1,8 @@
-"""Lazy loading of packages' names (PEP 562), regular expressions and plugins.
+"""Load modules (PEP 562), regular expressions and plugins lazily.
 
-Plugins are entry points with which packages extend nodekin: stores, readers, models and commands.
-Each group of entry points has one contract. The name of an entry is what users write, such as the
-scheme of an address, a file suffix or a command.
+Plugins are entry points through which other packages add stores, file readers, models and commands
+to nodekin. Each group of entry points has its own interface. The name of an entry point is the name
+that users write, such as the scheme of a URL, a file suffix or a command.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 def attach_stub(
     package: str, path: str
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package, from its stub file.
+    """Create ``__getattr__``, ``__dir__`` and ``__all__`` for a package from its stub file.
 
-    A module is loaded when one of its names is first used. A module with the same name as its
-    object is loaded immediately. Type checkers read the stub file. The package lazy_loader supports
-    only stub files that import from the package itself.
+    A module is imported when one of its names is first used. A module that has the same name as an
+    object in it is imported immediately. Type checkers read the stub file. The existing package
+    lazy_loader is not used, since it supports only stub files that import from the package itself.
 
     Args:
-        package: The ``__name__`` of the package.
-        path: The ``__file__`` of the package.
+        package: The attribute ``__name__`` of the package.
+        path: The attribute ``__file__`` of the package.
     """
     stub = ast.parse(Path(path).with_suffix(".pyi").read_text(encoding="utf-8"))
     modules: dict[str, str] = {}
@@ -52,7 +52,8 @@ def attach_stub(
         return sorted({*vars(sys.modules[package]), *modules})
 
     for name, module in modules.items():
-        if module == f".{name}":  # importing the module later would hide the name
+        # Importing the module later would hide the object with the same name.
+        if module == f".{name}":
             get(name)
     return get, names, sorted(modules)
 
@@ -60,7 +61,7 @@ def attach_stub(
 def lazy_pattern(pattern: str) -> re.Pattern[str]:
     """Return a regular expression that is compiled on first use.
 
-    Use it for module constants with large character classes, since these take milliseconds to
+    This is useful for module constants with large character classes, which take milliseconds to
     compile.
 
     Example:
@@ -81,27 +82,39 @@ class _LazyPattern:
 
 
 STORES = "nodekin.stores"
-"""``GraphStore`` classes or functions by the scheme of an address, called with the address."""
+"""The entry point group for stores.
+
+The name of an entry is a URL scheme, and its value is a ``GraphStore`` class or a function that is
+called with the URL.
+"""
 
 READERS = "nodekin.readers"
-"""Readers by file suffix without the dot, or tuples of ``FileFormat`` by any name."""
+"""The entry point group for file readers. The name of an entry is a file suffix without the dot.
+
+If the value is a tuple of ``FileFormat`` objects, the name can be chosen freely.
+"""
 
 MODELS = "nodekin.models"
-"""Functions by kind. ``embed`` and ``chat``: from the name of a model to the model. ``pairs`` and
-``vectors``: from a sentence-transformers model to an object that computes the model from tokens."""
+"""The entry point group for models.
+
+The entries ``embed`` and ``chat`` are functions that return the model with a given name. The
+entries ``pairs`` and ``vectors`` are functions that convert a sentence-transformers model to an
+object that runs the model on tokens.
+"""
 
 COMMANDS = "nodekin.commands"
-"""Commands of the command line, ``click.Command``, by name."""
+"""The entry point group for subcommands, which are ``click.Command`` objects."""
 
 
 @cache
 def plugins(group: str) -> Mapping[str, EntryPoint]:
-    """Return the entry points of a group by name, from all installed packages.
+    """Return the entry points of a group in all installed packages, keyed by name.
 
-    Nothing is imported. Packages that are installed later are found by the next process. If two
-    entries have the same name, the first in ``sys.path`` counts.
+    The entry points are not imported. Packages that are installed later are found only by new
+    processes. If two entry points have the same name, the first on ``sys.path`` is used.
     """
-    from importlib.metadata import entry_points  # takes longer to import than all of the core
+    # This module takes longer to import than the whole core.
+    from importlib.metadata import entry_points
 
     registered: dict[str, EntryPoint] = {}
     for entry in entry_points(group=group):

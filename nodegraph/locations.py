@@ -1,4 +1,4 @@
-"""Locations of passages in their files: pages with rectangles."""
+"""Locate passages in their files, by page and rectangle."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from typing import NamedTuple, TypeAlias
 from .splitters.chunking import strip_span
 
 SCALE = 10_000
-"""Width and height of a page, in the units of a layout."""
+"""The width and height of a page, in the units that layouts use."""
 
-_MAX_LAYOUT = 1 << 28  # bytes; a larger layout would be forged
+_MAX_LAYOUT = 1 << 28  # maximum number of bytes; a larger layout must have been forged
 
 LAYOUTS = "layout"
-"""The kind of the stored layouts. Their keys are document ids."""
+"""The kind under which layouts are stored. The keys are document ids."""
 
 
 class TextBox(NamedTuple):
-    """A part of a text that has a rectangle in its file.
+    """A part of a text, with the rectangle that it covers on a page of the file.
 
-    Coordinates start at the upper left corner of the page, which measures ``SCALE`` by ``SCALE``
-    units.
+    The origin of the coordinates is the upper left corner of the page, and a page measures
+    ``SCALE`` by ``SCALE`` units.
 
     Attributes:
-        start: Start offset in the text.
-        end: End offset, exclusive.
-        left: Left edge.
-        top: Upper edge.
-        right: Right edge.
-        bottom: Lower edge.
-        is_line: Whether the box is one line of left-to-right text. Parts of such a box have
-            narrower rectangles.
+        start: The start offset in the text.
+        end: The end offset in the text (exclusive).
+        left: The left edge of the rectangle.
+        top: The upper edge of the rectangle.
+        right: The right edge of the rectangle.
+        bottom: The lower edge of the rectangle.
+        is_line: Whether the box is a single line of left-to-right text, so that rectangles of parts
+            of the line can be estimated.
     """
 
     start: int
@@ -47,38 +47,39 @@ class TextBox(NamedTuple):
 
 
 Layout: TypeAlias = Sequence[TextBox]
-"""The boxes of a text, in the order of the text, with disjoint offsets."""
+"""The boxes of a text in text order. Their offsets do not overlap."""
 
 
 def pack_layout(layout: Layout) -> bytes:
-    """Convert a layout to compressed bytes, for ``unpack_layout``."""
-    import numpy as np  # imported here, since few programs read PDFs
+    """Convert a layout to compressed bytes, which ``unpack_layout`` can read."""
+    import numpy as np  # NumPy is imported here, since few programs read PDFs.
 
     columns = np.array(layout, dtype="<i4").reshape(-1, len(TextBox._fields)).T
     return zlib.compress(np.diff(columns, prepend=np.int32(0)).tobytes(), 1)
 
 
 def unpack_layout(value: bytes) -> Layout:
-    """Restore a layout from ``pack_layout``."""
+    """Restore a layout from the bytes that ``pack_layout`` returned."""
     import numpy as np
 
     unpacked = zlib.decompressobj().decompress(value, _MAX_LAYOUT)
     steps = np.frombuffer(unpacked, dtype="<i4").reshape(len(TextBox._fields), -1)
-    # Differences and sums wrap around at 32 bits.
+    # Differences and sums wrap around at 32 bits, so the original values are restored.
     columns = np.cumsum(steps, axis=1, dtype=np.int32)
     return [TextBox(*values) for values in columns.T.tolist()]
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A location of a passage in its file.
+    """The location of a passage in its file.
 
     Attributes:
-        page: The number of the page, slide, sheet, cell or chapter, from 1. If None, the file has
-            no pages.
-        rectangle: The left, top, right and bottom edges of one line or table cell, as fractions of
-            the page's width and height, from the upper left corner. For a part of a line, the left
-            and right edges are estimated from its characters. If None, the rectangle is unknown.
+        page: The number of the page, slide, sheet, cell or chapter, starting at 1. It is None if
+            the file has no pages.
+        rectangle: The left, top, right and bottom edges of a line or table cell, as fractions of
+            the page's width and height, measured from the upper left corner. For a part of a line,
+            the left and right edges are estimated from its characters. It is None if the rectangle
+            is unknown.
 
     Example:
         >>> from nodekin.nodegraph import Document, NodeGraph
@@ -96,14 +97,14 @@ class Location:
 def locations_in(
     text: str, start: int, end: int, layout: Layout | None, page_break: str | None
 ) -> list[Location]:
-    """Return the locations of a part of a text, in text order.
+    """Return the locations of a part of a text in its file, in text order.
 
     Args:
         text: The whole text.
-        start: Start offset of the part.
-        end: End offset, exclusive.
-        layout: The boxes of the text. If None, they are unknown.
-        page_break: The separator between two pages. If None, the text has no pages.
+        start: The start offset of the part.
+        end: The end offset of the part (exclusive).
+        layout: The boxes of the text, or None if they are unknown.
+        page_break: The separator between two pages, or None if the text has no pages.
     """
     locations: list[Location] = []
     for page, first, last in _page_spans(text, start, end, page_break):
@@ -118,7 +119,10 @@ def locations_in(
 def _page_spans(
     text: str, start: int, end: int, page_break: str | None
 ) -> Iterator[tuple[int | None, int, int]]:
-    """Yield the pages that a part of a text covers, with its stripped span on each page."""
+    """Yield each page that a part of a text covers, and the part's offsets on that page.
+
+    Whitespace at the start and end is not included. The page is None if the file has no pages.
+    """
     if page_break is None:
         span = strip_span(text, (start, end))
         if span[0] < span[1]:
@@ -140,7 +144,7 @@ def _boxes(layout: Layout, start: int, end: int) -> Layout:
 
 
 def _rectangle(text: str, box: TextBox, start: int, end: int) -> tuple[float, float, float, float]:
-    """Return the rectangle of the overlap of a box and a part of the text."""
+    """Return the rectangle in which a box and a part of the text overlap."""
     first = max(start, box.start)
     last = min(end, box.end)
     left = float(box.left)
@@ -158,7 +162,7 @@ def _rectangle(text: str, box: TextBox, start: int, end: int) -> tuple[float, fl
 
 
 def _fraction(edge: int) -> float:
-    """Return a coordinate as a fraction of the page."""
+    """Convert a coordinate to a fraction of the page size."""
     return min(max(edge / SCALE, 0.0), 1.0)
 
 
@@ -168,7 +172,7 @@ _CHARACTER_WIDTHS = {**_NARROW, **dict.fromkeys("mwMWABCDEGHKNOPQRSUVXYZ%@", 1.4
 
 
 def _width(text: str) -> float:
-    """Return the estimated width of a text, in letters."""
+    """Estimate the width of a text as a multiple of the average letter width."""
     return sum([_character_width(character) for character in text])
 
 

@@ -1,4 +1,4 @@
-"""Find names in texts without a model: their normal form, and words that may be names."""
+"""Find possible names in texts without a model, and normalize names for comparison."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .node import Node
 from .splitters.chunking import UNSPACED
 
 MAX_TITLE = 100
-"""The maximum number of characters of a first line that is a title."""
+"""The maximum number of characters in a first line that is recognized as a title."""
 
 _SENTENCE_END = re.compile(r"[.!?,;:。！？，；：、]$")
 
-# Python's regular expressions have no class of capital letters. Accents are removed first.
+# Python's regular expressions have no class for capital letters. Accents are removed first.
 _UPPER = "".join(
     re.escape(chr(code)) for code in (*range(0x590), *range(0x1E00, 0x2000)) if chr(code).isupper()
 )
@@ -25,7 +25,7 @@ _LETTER = rf"[^\W_{UNSPACED}]"
 
 _CAPITAL = rf"[{_UPPER}]{_LETTER}*(?:['’]{_LETTER}+)*"
 
-# Lowercase words inside names, and lowercase words that occur only inside titles.
+# Lowercase words that can occur inside names, and lowercase words that occur only in titles.
 _JOINING = "of|the|de|del|della|di|da|du|des|la|le|von|van|der|den|al|el|bin|ibn"
 
 _LOOSE = "and|in|on|at|to|for|with|from|a|an|by|or|as"
@@ -43,7 +43,7 @@ _TERM = lazy_pattern(rf"[{UNSPACED}]+|{_LETTER}+(?:['’]{_LETTER}+)*")
 
 _HAS_UNSPACED = lazy_pattern(f"[{UNSPACED}]")
 
-# Quotation marks around fewer than three characters are for emphasis.
+# Quotation marks around fewer than three characters usually indicate emphasis.
 _QUOTED = lazy_pattern(
     r"《([^《》\n]{1,40})》|〈([^〈〉\n]{1,40})〉|「([^「」\n]{3,20})」|『([^『』\n]{3,20})』"
     r"|“([^“”\n]{3,20})”"
@@ -60,14 +60,14 @@ _POSSESSIVE = re.compile("['’]s$")
 ARTICLES = ("the", "a", "an")
 
 LOOSE_WORDS = frozenset(_LOOSE.split("|"))
-"""Lowercase words that occur inside titles only."""
+"""Lowercase words that can occur inside a title, but not inside a name."""
 
 JOINING_WORDS = frozenset(_JOINING.split("|"))
-"""Lowercase words that occur inside names."""
+"""Lowercase words that can occur inside a name."""
 
 
 def name_key(name: str) -> str:
-    """Return the normalized form of a name, for comparison.
+    """Normalize a name, so that different spellings of the same name can be compared.
 
     Example:
         >>> name_key("The Café's (play)"), name_key("《红楼梦》")
@@ -80,27 +80,29 @@ def name_key(name: str) -> str:
 
 
 def _without_remark(name: str) -> str:
-    """Remove the remark in parentheses at the end of a name."""
+    """Remove a remark in parentheses from the end of a name."""
     stripped = name.rstrip()
-    start = max(stripped.rfind("("), stripped.rfind("（"))  # a regex would try each of them
+    # A regular expression would try each parenthesis as the start.
+    start = max(stripped.rfind("("), stripped.rfind("（"))
     if start < 0 or not _REMARK.match(stripped, start):
         return name
     return stripped[:start].rstrip()
 
 
 class Mentions(NamedTuple):
-    """The possible names of a passage, as JSON values.
+    """The possible names in a passage, in a form that can be stored as JSON.
 
-    Other passages decide which of them are names.
+    Which of them are names is determined later by comparing passages.
 
     Attributes:
-        title: The title. It may be empty.
-        names: The spellings of texts that are certainly names, such as names in quotation marks, by
-            key.
-        title_runs: The runs of capitalized words in the title, one per line.
-        runs: The runs in the text.
-        lower: The words of the text without a capital letter, separated by spaces.
-        unspaced: The normalized title and text if they contain a script without spaces.
+        title: The title of the passage, which may be empty.
+        names: Phrases that are certainly names, such as phrases in quotation marks, keyed by their
+            normalized form.
+        title_runs: Sequences of capitalized words in the title, one per line.
+        runs: Sequences of capitalized words in the text, one per line.
+        lower: The lowercase words of the text, separated by spaces.
+        unspaced: The normalized title and text if they contain a script without spaces between
+            words, such as Chinese.
     """
 
     title: str
@@ -112,10 +114,10 @@ class Mentions(NamedTuple):
 
 
 def find_mentions(title: str, body: str) -> Mentions:
-    """Return the possible names of a passage, and its lowercase words.
+    """Find the possible names and the lowercase words in a passage.
 
     Args:
-        title: The title. It may be empty.
+        title: The title of the passage, which may be empty.
         body: The text without the title.
     """
     folded_title = _folded(title)
@@ -140,23 +142,26 @@ def find_mentions(title: str, body: str) -> Mentions:
 
 
 def _runs(text: str) -> str:
-    """Return the runs of capitalized words in a text, one per line."""
+    """Return all sequences of capitalized words in a text, one per line."""
     return "\n".join([_compact(run) for run in _RUN.finditer(text)])
 
 
 def words_of(text: str) -> list[str]:
-    """Return a text's words without accents. A run in a script without spaces is one word."""
+    """Return the words of a text without accents.
+
+    In scripts without spaces, such as Chinese, a whole sequence of characters counts as one word.
+    """
     words: list[str] = _TERM.findall(_folded(text))
     return words
 
 
 def is_name_key(key: str) -> bool:
-    """Return whether a key is long enough for a name."""
+    """Return whether a normalized name has at least two characters and is not a number."""
     return len(key) > 1 and not key.isdigit()
 
 
 def is_unspaced(text: str) -> bool:
-    """Return whether a text contains a script without spaces."""
+    """Return whether a text contains a script without spaces between words, such as Chinese."""
     return not text.isascii() and _HAS_UNSPACED.search(text) is not None
 
 
@@ -174,7 +179,7 @@ def _folded(text: str) -> str:
 
 
 def plain_words(words: Iterable[str]) -> list[str]:
-    """Return words in lowercase, without possessives and apostrophes."""
+    """Convert words to lowercase, and remove possessive endings and apostrophes."""
     return [_plain(word) for word in words]
 
 
@@ -186,14 +191,15 @@ def _plain(word: str) -> str:
 
 
 def without_possessive(name: str) -> str:
-    """Remove the ``'s`` at the end of a name."""
+    """Remove a possessive ``'s`` from the end of a name."""
     return _POSSESSIVE.sub("", name)
 
 
 def split_title(passage: Node) -> tuple[str, str]:
-    """Return the title of a passage and the text without the title.
+    """Split a passage into its title and the remaining text.
 
-    The title comes from the metadata, or else from a short first line. It may be empty.
+    The title is taken from the metadata, or from the first line if it is short and does not look
+    like a sentence. It is empty if there is no title.
     """
     title = passage.metadata.get("title")
     body = passage.text

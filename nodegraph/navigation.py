@@ -1,4 +1,4 @@
-"""Relatives of nodes in other groups, and positions of nodes in their files."""
+"""Find related nodes in other groups, and the positions of nodes in their files."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 def find(graph: NodeGraph, group: str, items: Iterable[Any]) -> list[Node]:
-    """Return the relatives of nodes in a group, each once, in document order.
+    """Return the nodes of a group that are related to some nodes, each once, in document order.
 
     Raises:
         LookupError: If the group is unknown, or a node was removed or changed.
-        TypeError: If an item is neither a node nor a retrieval result.
+        TypeError: If an item is neither a node nor a search result.
         ValueError: If a node belongs to another graph.
     """
     nodes: dict[str, Node] = {}
@@ -39,10 +39,10 @@ def find(graph: NodeGraph, group: str, items: Iterable[Any]) -> list[Node]:
 
 
 def as_node(item: Any) -> Node:
-    """Return the node of a retrieval result, or a node unchanged.
+    """Return the node of a search result. A node is returned unchanged.
 
     Raises:
-        TypeError: If the item is neither.
+        TypeError: If the item is neither a search result nor a node.
     """
     node = getattr(item, "node", item)
     if not isinstance(node, Node):
@@ -56,21 +56,22 @@ def path_to(graph: NodeGraph, group: str) -> list[str]:
 
 
 def kin(graph: NodeGraph, path: list[str], node: Node) -> list[Node]:
-    """Return the relatives of one node.
+    """Return the nodes of a group that are related to one node.
 
-    The walk goes up to the nearest common ancestor group, then down to the group. From a node
-    derived from a whole group, it goes up to the linked members. If the group is ``by_span``
-    (sections, pages, tables and symbols), only overlapping nodes of other branches are relatives.
+    The function goes up to the nearest ancestor group that both groups have in common, and then
+    down to the group. If a node was derived from a whole group, it goes up to the nodes that the
+    node is linked to. For groups whose nodes are matched by position (sections, pages, tables and
+    symbols), nodes from other branches are included only if they overlap the node.
 
     Args:
-        graph: The graph, inside ``reading`` of the group.
-        path: ``path_to`` the group.
-        node: The node.
+        graph: The graph, whose lock is held with ``reading``.
+        path: The names of the groups from ``ROOT`` to the group, as returned by ``path_to``.
+        node: The node whose relatives are returned.
     """
     ancestor = node
     seen: set[str] = set()
     while ancestor.group not in path:
-        if ancestor.id in seen:  # forged
+        if ancestor.id in seen:  # This can happen only in a forged or damaged file.
             raise StoreError(f"node {node.id!r} is its own ancestor: {DAMAGED}")
         seen.add(ancestor.id)
         if ancestor.parent_id is None:
@@ -91,31 +92,37 @@ def kin(graph: NodeGraph, path: list[str], node: Node) -> list[Node]:
 
 
 def _at_the_place_of(graph: NodeGraph, node: Node, kin: list[Node]) -> list[Node]:
-    """Return the relatives that overlap the node, or all of them if the group ignores positions."""
+    """Return the related nodes that overlap a node, if the group is matched by position.
+
+    For other groups, all related nodes are returned.
+    """
     if graph.reader.lineage(kin[0].group)[-1].by_span:
         return [other for other in kin if _may_overlap(node, other)]
     return kin
 
 
 def _may_overlap(one: Node, other: Node) -> bool:
-    """Return whether two nodes overlap, or one of them has no position."""
+    """Return whether two nodes overlap, or whether the position of one of them is unknown."""
     if one.start is None or one.end is None or other.start is None or other.end is None:
         return True
     return one.start < other.end and other.start < one.end
 
 
 Outline: TypeAlias = tuple[list[int], list[tuple[str, ...]]]
-"""The start offsets of the headings of a text, and their paths from the top level."""
+"""The start offsets of the headings in a text, each with the path of headings that leads to it."""
 
 OutlineOf: TypeAlias = Callable[[str, str], "Outline | None"]
-"""A function from a document's id and file name to its outline; None for removed documents."""
+"""A function that returns the outline of a document, given its id and file name.
+
+It returns None if the document was removed.
+"""
 
 
 def place_of(node: Node, outline_of: OutlineOf) -> str:
-    """Return the position of a node as text: ``report.pdf, page 12, 3.2 Results``.
+    """Describe the position of a node in its file, as in ``report.pdf, page 12, 3.2 Results``.
 
-    A text file has lines instead of pages: ``notes.md, line 12, Results``. For source code, the
-    heading is the function, class or method.
+    For text files, the line is given instead of the page: ``notes.md, line 12, Results``. For
+    source code, the function, class or method is given instead of the heading.
     """
     metadata = node.metadata
     name = file_name_of(metadata) or source_title(metadata)
@@ -131,7 +138,10 @@ def place_of(node: Node, outline_of: OutlineOf) -> str:
 
 
 def headings_at(node: Node, outline_of: OutlineOf) -> list[str]:
-    """Return the headings above a node, outermost first. For source code, its symbol."""
+    """Return the headings above a node, outermost first.
+
+    For source code, the name of the enclosing function, class or method is returned.
+    """
     if symbol := node.metadata.get("symbol"):
         return [str(symbol)]
     own = headings_of(node.own_metadata)
@@ -144,7 +154,7 @@ def headings_at(node: Node, outline_of: OutlineOf) -> list[str]:
     if symbols_in := symbol_finder(name):
         try:
             symbols = symbols_in(_document_text(node) or "", name)
-        except ImportError:  # without a grammar, the position has no symbol
+        except ImportError:  # If no grammar is installed, the name of the symbol is unknown.
             return []
         enclosing = [symbol for symbol in symbols if symbol.start <= node.start < symbol.end]
         return [symbol.name for symbol in enclosing[-1:]]
@@ -157,13 +167,13 @@ def headings_at(node: Node, outline_of: OutlineOf) -> list[str]:
 
 
 def page_label(metadata: Mapping[str, Any], first: int, last: int) -> str:
-    """Return a page range as text, with the file's word for a page: ``page 12``, ``slides 3-4``."""
+    """Describe a range of pages, using the word that fits the file: ``page 12``, ``slides 3-4``."""
     unit = str(metadata.get("page_unit", "page"))
     return f"{unit} {first}" if first == last else f"{unit}s {first}-{last}"
 
 
 def pages_of(node: Node) -> tuple[int, int] | None:
-    """Return the first and the last page of a node, numbered from 1.
+    """Return the first and the last page that a node covers. Pages are numbered from 1.
 
     Return None if the file has no pages, or if the node is a document, has no offsets or was
     removed.
@@ -177,17 +187,20 @@ def pages_of(node: Node) -> tuple[int, int] | None:
 
 
 def pages_between(text: str, start: int, stop: int) -> tuple[int, int]:
-    """Return the first and the last page of a part of a document's text, numbered from 1."""
+    """Return the first and the last page of a part of a document's text.
+
+    Pages are numbered from 1.
+    """
     first = text.count(PAGE_BREAK, 0, start) + 1
     return first, first + text.count(PAGE_BREAK, start, stop)
 
 
 def locations_of(node: Node, layout: Layout | None) -> list[Location]:
-    """Return the pages and rectangles of a node; see ``Node.locations``.
+    """Return the pages and rectangles that a node covers. See ``Node.locations``.
 
     Args:
         node: The node.
-        layout: The layout of its document. If None, the reader provided no layout.
+        layout: The layout of its document, or None if the file reader did not provide a layout.
     """
     text = _document_text(node)
     if text is None or node.start is None or node.end is None:
@@ -197,21 +210,21 @@ def locations_of(node: Node, layout: Layout | None) -> list[Location]:
 
 
 def _foreign_page(metadata: Mapping[str, Any]) -> str:
-    """Return the page in the metadata of a LangChain or LlamaIndex loader, as text."""
+    """Return the page number that a LangChain or LlamaIndex loader stored, as text."""
     label = metadata.get("page_label")
     if label is None and "page_unit" not in metadata and "file_path" not in metadata:
         label = metadata.get("page", "")
-        if isinstance(label, int) and "source" in metadata:  # LangChain's loaders count from 0
+        # LangChain's loaders count pages from 0.
+        if isinstance(label, int) and "source" in metadata:
             label += 1
     return f"page {label}" if isinstance(label, int | str) and label != "" else ""
 
 
 def _line_label(node: Node, file_name: str) -> str:
-    """Return the line of a node's first word in a text file.
+    """Return the line number of a node's first word in a text file.
 
-    The result is empty if the file has no lines.
-
-    Only files that were read as one document have lines. Their document ids are their paths.
+    The result is empty if the file has no lines. Line numbers are available only for files that
+    were read as a single document, whose id is the path of the file.
     """
     from .readers.formats import has_lines
 
@@ -228,7 +241,7 @@ def _line_label(node: Node, file_name: str) -> str:
 
 
 def read_outline(graph: NodeGraph, state: int, document_id: str, name: str) -> Outline | None:
-    """Return the outline of a document. The caller caches it per state of the graph."""
+    """Read the headings of a document. The caller caches the result until the graph changes."""
     text = _text_of(graph, document_id)
     if text is None:
         return None

@@ -1,4 +1,4 @@
-"""Nodes of a graph, and the links between them."""
+"""The nodes of a graph and the links between them."""
 
 from __future__ import annotations
 
@@ -19,45 +19,45 @@ if TYPE_CHECKING:
     from .locations import Location
 
 ROOT = "ROOT"
-"""The group of the documents. All other groups are derived from it."""
+"""The name of the group that contains the documents. All other groups are derived from it."""
 
 NO_METADATA: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
-    """A piece of content in one group of a graph.
+    """A piece of content, such as a document, a section or a sentence, in one group of a graph.
 
-    A transform can return nodes such as ``Node("text", {...})``. It can set ``text``,
-    ``own_metadata``, ``content``, ``start``, ``end`` and ``search_text``. The graph sets the
-    remaining fields. Nodes with equal ids are equal. A node without an id equals only itself.
+    A transform can return nodes such as ``Node("text", {...})``, and can set ``text``,
+    ``own_metadata``, ``content``, ``start``, ``end`` and ``search_text``. The graph sets the other
+    fields. Nodes are equal if their ids are equal. A node without an id is equal only to itself.
 
     Attributes:
-        text: The text. Offsets are character positions. ``searched_text`` is the text to search.
-        content: The value returned to users. Defaults to the text.
-        own_metadata: The metadata that the transform set. ``metadata`` includes the metadata of
-            the ancestors.
-        start: Start offset in characters: ``document.text[start:end] == text``. If None, the text
-            is not part of the document, for example a summary. A transform returns offsets in the
-            parent's text.
-        end: End offset, exclusive.
-        id: A hash of the document's id, the group, the content and its occurrence. The id does not
-            change with edits elsewhere in the document, rebuilds or machines. In ``ROOT``, it is
-            the id of the document.
-        group: Name of the group.
-        document_id: Id of the document and of its node in ``ROOT``. It is empty for a node derived
-            from a whole group.
-        parent_id: Id of the parent. If None, the node is a document or was derived from a whole
+        text: The text of the node. All offsets are character positions.
+        content: The value that is returned to users. Defaults to the text.
+        own_metadata: The metadata that the transform set. ``metadata`` includes the metadata of the
+            ancestors.
+        start: The start offset in the document, so that ``document.text[start:end] == text``. It is
+            None if the text is not part of the document, for example if it is a summary. In the
+            nodes that a transform returns, offsets refer to the text of the parent.
+        end: The end offset (exclusive).
+        id: The id of the node. It is a hash of the document's id, the group, the content and the
+            number of the occurrence, so it stays the same after edits elsewhere in the document,
+            after rebuilds and on other machines. In ``ROOT``, it is the id of the document.
+        group: The name of the group.
+        document_id: The id of the document. It is empty for a node that was derived from a whole
             group.
-        offset: Start offset in the parent's text. If None, the text is not part of the parent's
-            text.
-        order: Position in document order, as a sort key.
-        inherited: The metadata of the parent.
-        search_text: The metadata to search with the text, for the node and its descendants.
-            Settings of the group and the graph have priority. Defaults to
+        parent_id: The id of the parent node. It is None for documents and for nodes that were
+            derived from a whole group.
+        offset: The start offset in the text of the parent. It is None if the text is not part of
+            the parent's text.
+        order: A sort key for document order.
+        inherited: The metadata that is inherited from the parent.
+        search_text: Determines which metadata is searched together with the text of the node and
+            its descendants. Settings of the group and the graph take precedence. Defaults to
             ``inherited_search_text``.
         inherited_search_text: The search text of the parent.
-        graph: The graph of the node. If None, the node does not belong to a graph.
+        graph: The graph that contains the node, or None if it does not belong to a graph.
 
     Example:
         >>> Node("A short note.", {"page": 3}).text
@@ -86,7 +86,7 @@ class Node:
         if self.content is None:
             object.__setattr__(self, "content", self.text)
 
-    if not TYPE_CHECKING:  # a type checker reports missing attributes itself
+    if not TYPE_CHECKING:  # Type checkers report missing attributes themselves.
 
         def __getattr__(self, name):
             raise missing_attribute(self, name)
@@ -106,7 +106,7 @@ class Node:
         return f"Node({text!r}, group={self.group!r}, id={self.id!r})"
 
     def __reduce__(self) -> tuple[Callable[..., Node], tuple[Any, ...]]:
-        # A pickled node has no graph. The receiving graph attaches its nodes to itself.
+        # A pickled node has no graph. The graph that receives nodes attaches them to itself.
         values = {name: getattr(self, name) for name in self.__slots__ if name != "graph"}
         values["own_metadata"] = dict(self.own_metadata)
         values["inherited"] = dict(self.inherited)
@@ -114,19 +114,22 @@ class Node:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """The metadata of the document, the ancestors and the node. The nearest value wins."""
-        if not self.own_metadata:  # most nodes
+        """The metadata of the document, the ancestors and the node.
+
+        If a field is set several times, the value nearest to the node is used.
+        """
+        if not self.own_metadata:  # This is the case for most nodes.
             return dict(self.inherited)
         return {**self.inherited, **self.own_metadata}
 
     @property
     def searched_text(self) -> str:
-        """The text to search and embed: the text with the additions that ``search_text`` selects.
+        """The text that is indexed and embedded: the node's text and the selected metadata.
 
         Raises:
-            TypeError: If a user's search text function does not return a string.
-            ValueError: If a user's search text function fails, or if the search text contains
-                relatives and the node has no graph.
+            TypeError: If a user-defined search text function does not return a string.
+            ValueError: If a user-defined search text function fails, or if the search text includes
+                related nodes and the node does not belong to a graph.
         """
         if self.graph is not None:
             return self.graph.reader.searched_texts([self])[0]
@@ -134,26 +137,26 @@ class Node:
 
     @property
     def searched_sources(self) -> tuple[str, ...]:
-        """Names of the metadata fields and groups that ``searched_text`` adds to the text."""
+        """The names of the metadata fields and groups that are added to the text for searching."""
         if self.graph is not None:
             return self.graph.reader.searched_sources(self)
         return (self.search_text or self.inherited_search_text or DEFAULT).sources(self)
 
     @property
     def parent(self) -> Node | None:
-        """The node that this node was derived from.
+        """The node from which this node was derived.
 
-        It is None for a document, and for a node derived from a whole group, which has links to its
-        members.
+        It is None for a document, and for a node that was derived from a whole group. The latter
+        has links to the nodes it was made from.
         """
         return None if self.parent_id is None else self._graph().node(self.parent_id)
 
     @property
     def root(self) -> Node:
-        """The ``ROOT`` node of the document.
+        """The node of the document from which this node was derived.
 
         Raises:
-            ValueError: If the node has no graph, or was derived from a whole group.
+            ValueError: If the node does not belong to a graph, or was derived from a whole group.
         """
         if not self.document_id and self.graph is not None:
             raise ValueError(
@@ -163,11 +166,11 @@ class Node:
 
     @property
     def place(self) -> str:
-        """The position in the file as text: ``report.pdf, page 12, 3.2 Results``.
+        """A description of the position in the file, such as ``report.pdf, page 12, 3.2 Results``.
 
-        It contains the page, slide, sheet or cell if the file has pages, or the line of a text
-        file, and the nearest heading above the node. For source code, it contains the function,
-        class or method instead of a heading.
+        It contains the nearest heading above the node, and the page, slide, sheet or cell. For text
+        files, it contains the line instead of the page. For source code, it contains the function,
+        class or method instead of the heading.
         """
         if self.graph is not None:
             return self.graph.reader.place(self)
@@ -177,57 +180,58 @@ class Node:
 
     @property
     def pages(self) -> tuple[int, int] | None:
-        """The first and the last page of the node in its file, numbered from 1.
+        """The first and the last page that the node covers in its file. Pages are numbered from 1.
 
         Slides, sheets, cells and chapters count as pages. The value is None if the file has no
-        pages, or if the node is a document, has no offsets or has no graph.
+        pages, or if the node is a document, has no offsets or does not belong to a graph.
         """
         return None if self.graph is None else self.graph.reader.pages(self)
 
     @property
     def locations(self) -> list[Location]:
-        """The exact locations in the file: pages with rectangles.
+        """The exact locations in the file, as pages with rectangles.
 
-        For a PDF, they are the page and the rectangle of each line. For other files, they are the
-        pages. The list is empty if the file has no pages, or if the node has no offsets or no
-        graph.
+        For a PDF, there is one location for each line. For other files, the locations contain only
+        the pages. The list is empty if the file has no pages, or if the node has no offsets or does
+        not belong to a graph.
         """
         return [] if self.graph is None else self.graph.reader.locations(self)
 
     @property
     def children(self) -> dict[str, list[Node]]:
-        """The children in document order, keyed by group.
+        """The children of the node, keyed by group and sorted in document order.
 
-        Only groups that have been built before are included. Stale groups are rebuilt. To build a
-        missing group, use ``graph.find("sentence")(node)``.
+        Only groups that have been built before are included. Outdated groups are rebuilt. To build
+        a missing group, use ``graph.find("sentence")(node)``.
 
         Raises:
             LookupError: If the node was removed or changed.
-            ValueError: If the node has no graph.
+            ValueError: If the node does not belong to a graph.
         """
         return self._graph().reader.children(self)
 
     @property
     def links(self) -> list[Link]:
-        """The outgoing links, in insertion order. ``graph.linked`` returns the linked nodes.
+        """The outgoing links of the node, in the order in which they were added.
 
-        A removed node has no links.
+        Use ``graph.linked`` to get the linked nodes. A node that was removed has no links.
         """
         return self._graph().reader.links_of([self.id])[0]
 
     def embedding(self, key: str | None = None) -> npt.NDArray[np.float32]:
-        """Return the vector of the searched text, of shape (dimension,) and type float32.
+        """Return the embedding of the node as a float32 array of shape (dimension,).
 
-        A missing vector is computed.
+        The vector of ``searched_text`` is returned, and computed first if it is missing.
 
         Args:
-            key: The key of the model. Defaults to the only model of the graph.
+            key: The key of the embedding model. It can be omitted if the graph has exactly one
+                model.
 
         Raises:
             EmbeddingError: If the model fails.
             LookupError: If the key is unknown, or if it is None and the graph does not have exactly
                 one model.
-            ValueError: If the node has no graph.
+            ValueError: If the node does not belong to a graph.
         """
         graph = self._graph()
         texts = graph.reader.searched_texts([self])
@@ -243,7 +247,7 @@ class Node:
 
 
 MEMBER = "member"
-"""The type of the links from a node derived from several nodes to these nodes."""
+"""The type of the links from a node that was made from several nodes to these nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,14 +255,16 @@ class Link:
     """A directed link between two nodes, such as a reference, a mention or a membership.
 
     Attributes:
-        source: Id of the source node.
-        target: Id of the target node.
-        type: The meaning of the link. A pair of nodes has at most one link of each type.
-        weight: The strength of the link. Searches count a weight above 1 as 1, and ignore a link
-            with a weight of 0 or less.
-        metadata: Additional data.
-        derived: Whether a transform created the link. A derived link is deleted with its source.
-            It exists whenever both nodes exist, even after the target was removed and added again.
+        source: The id of the source node.
+        target: The id of the target node.
+        type: The type of the link, such as ``"cites"``. There is at most one link of each type
+            between two nodes.
+        weight: The strength of the link. Searches treat weights above 1 as 1, and ignore links
+            whose weight is 0 or less.
+        metadata: Additional fields that are stored with the link.
+        derived: Whether the link was created by a transform. Such a link is deleted together with
+            its source node. It exists whenever both nodes exist, even if the target was removed and
+            added again.
 
     Example:
         >>> from nodekin.nodegraph import Document, NodeGraph
@@ -279,13 +285,13 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class LinkedText:
-    """A result of a transform, with links to existing nodes.
+    """A result of a transform that is to be linked to existing nodes.
 
-    A transform with ``scope="group"`` returns such a result to link it to its source nodes.
+    A transform with ``scope="group"`` can return such results to link them to their source nodes.
 
     Args:
-        item: A text, a ``Node``, or another value that a transform can return for one node.
-        to: The nodes to link the item to.
+        item: A text, a ``Node``, or any other value that a transform can return for one node.
+        to: The nodes to which the item is linked.
         type: The type of the links.
 
     Example:

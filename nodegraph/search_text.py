@@ -1,4 +1,4 @@
-"""Search texts: the texts to search and embed, made of nodes' texts and metadata."""
+"""Define the texts to search and embed, which are composed of a node's text and metadata."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ DEFAULT_FIELDS = ("title", "headings", "table_head")
 """The metadata fields that are searched with the text by default."""
 
 MAX_HEADING = 200
-"""Maximum characters of a heading or title in metadata and search texts, which each node below
-has."""
+"""The maximum length of a heading or title in metadata and search texts, in characters.
+
+The limit keeps long headings from being repeated in each node of a section.
+"""
 
 _HEADINGS = ("title", "heading", "headings")
 
@@ -24,30 +26,32 @@ _EMPTY: tuple[Any, ...] = (None, "", [])
 
 @dataclass(frozen=True, slots=True)
 class SearchText:
-    """A search text: the metadata to search and embed with a node's text.
+    """Defines which metadata is searched and embedded together with the text of a node.
 
-    A search text is a function from a node to a text. The graph and its groups also accept a plain
-    function. Unlike a function, a ``SearchText`` can be stored with a document, and its fields are
-    named in results. Search texts with equal settings are equal.
+    A search text is a callable that returns the text to search for a node. The graph and its groups
+    also accept plain functions. Unlike a function, a ``SearchText`` can be stored with a document,
+    and search results list its fields. Search texts with equal settings are equal.
 
-    Results contain the node's text without the additions, and offsets refer to this text.
+    Search results contain the text of the node without the added metadata, and offsets refer to
+    this text.
 
     Args:
-        fields: Names of metadata fields, in output order. Missing and empty fields are left out.
-            Titles and headings are truncated to 200 characters. If None, all metadata is added.
-            Empty fields of the document are then kept, and only those that a transform may have
-            added below it are left out. ``()`` adds no metadata.
-        excluded: Fields to leave out if ``fields`` is None.
-        excluded_llm: Fields that are searched, but hidden from the LLM in LlamaIndex nodes
+        fields: The names of the metadata fields to add, in this order. Missing and empty fields are
+            left out. Titles and headings are truncated to 200 characters. If None, all metadata is
+            added. Empty fields are then left out for derived nodes only. If ``()``, no metadata is
+            added.
+        excluded: The fields to leave out if ``fields`` is None.
+        excluded_llm: The fields that are searched but hidden from the LLM in LlamaIndex nodes
             (``excluded_llm_metadata_keys``).
-        groups: Names of groups. The texts of the node's relatives in these groups precede the
-            fields, for example a summary of the document. A search builds these groups.
-        field_template: Format string of a field, with ``{key}`` and ``{value}``.
-        separator: Separator between fields.
-        list_separator: Separator between the items of a list. If None, the list is converted with
-            ``str``.
-        template: Format string of the whole text, with ``{metadata}`` and ``{text}``. It is not
-            applied to a node without additions.
+        groups: The names of groups from which related nodes are added before the fields, for
+            example a summary of the document. These groups are built before a search.
+        field_template: The format string for a field, with the placeholders ``{key}`` and
+            ``{value}``.
+        separator: The separator between fields.
+        list_separator: The separator between the items of a list. If None, the list is converted
+            with ``str``.
+        template: The format string for the whole text, with the placeholders ``{metadata}`` and
+            ``{text}``. It is not applied if no metadata is added.
 
     Raises:
         TypeError: If a name is empty or not a string.
@@ -84,16 +88,16 @@ class SearchText:
                 object.__setattr__(self, option, names)
 
     def __call__(self, node: Any) -> str:
-        """Return the searched text of a node.
+        """Return the text to search for a node.
 
         Raises:
             UnknownGroupError: If a group is unknown.
-            ValueError: If ``groups`` is not empty and the node has no graph.
+            ValueError: If ``groups`` is not empty and the node does not belong to a graph.
         """
         return self.compose(self.added_text(node), node.text)
 
     def added_text(self, node: Any) -> str:
-        """Return the text to add to a node's text, or an empty string if no field has a value."""
+        """Return the text to add to a node's text, or an empty string if all fields are empty."""
         names = self._field_names(node)
         if not names and not self.groups:
             return ""
@@ -109,18 +113,18 @@ class SearchText:
         return self.separator.join(lines).strip()
 
     def compose(self, added: str, text: str) -> str:
-        """Return an added text and a node's text, joined by the template."""
+        """Combine an added text and a node's text with the template."""
         if not added:
             return text
         return self.template.format(metadata=added, text=text).strip()
 
     def sources(self, node: Any) -> tuple[str, ...]:
-        """Return the names of the groups and of the node's fields that are added to its text."""
+        """Return the names of the groups and metadata fields that are added to a node's text."""
         return (*self.groups, *self._field_names(node))
 
     @property
     def version(self) -> str:
-        """A hash of the settings."""
+        """A hash of the settings, which changes if the search text changes."""
         return digest("search text", repr(self.to_row()))
 
     def _field_names(self, node: Any) -> list[str]:
@@ -143,27 +147,28 @@ class SearchText:
         return self.field_template.format(key=name, value=str(value))
 
     def to_row(self) -> list[Any]:
-        """Return the settings as JSON values, for ``from_row``."""
+        """Convert the settings to JSON values, which ``from_row`` can read."""
         return [list(value) if isinstance(value, tuple) else value for value in astuple(self)]
 
     @classmethod
     def from_row(cls, row: Sequence[Any]) -> SearchText:
-        """Restore a search text from ``to_row``."""
+        """Restore a search text from the values that ``to_row`` returned."""
         return cls(**dict(zip((field.name for field in fields(cls)), row, strict=True)))
 
 
 SearchTextRule = Callable[[Any], str]
-"""A function from a node to its searched text: a ``SearchText`` or any other function."""
+"""A ``SearchText`` or any other function that returns the text to search for a node."""
 
 
 SearchTextOption = SearchText | str | Sequence[str] | SearchTextRule | Literal[False] | None
-"""The values that ``as_search_text`` accepts."""
+"""The types of values that ``as_search_text`` accepts."""
 
 
 def _value(node: Any, name: str) -> Any:
-    """Return a metadata field of a node, or None.
+    """Return the value of a metadata field, or None if it is missing.
 
-    Missing ``headings`` are read from the fields of LangChain's header splitters.
+    If ``headings`` is missing, the headings are read from the fields that LangChain's splitters
+    set.
     """
     if name in node.own_metadata:
         return node.own_metadata[name]
@@ -173,21 +178,21 @@ def _value(node: Any, name: str) -> Any:
 
 
 def _truncated(value: Any) -> Any:
-    """Truncate a heading, or each heading of a list."""
+    """Truncate a heading, or each heading in a list, to the maximum length."""
     if isinstance(value, list | tuple):
         return [_truncated(item) for item in value]
     return value[:MAX_HEADING] if isinstance(value, str) else value
 
 
 def as_search_text(value: object) -> SearchTextRule | None:
-    """Convert an option to a search text.
+    """Convert a user's option to a search text.
 
     Args:
-        value: One or several metadata fields, a ``SearchText``, a function from a node to a text,
-            or False for the text alone. If None, the documents decide.
+        value: One or several metadata fields, a ``SearchText``, a function that returns the text
+            for a node, or False for no metadata. If None, the setting of each document is used.
 
     Raises:
-        TypeError: If the value has an unsupported type.
+        TypeError: If the type of the value is not supported.
     """
     if value is None or isinstance(value, SearchText):
         return value
@@ -206,10 +211,10 @@ def as_search_text(value: object) -> SearchTextRule | None:
 
 
 def as_stored_search_text(value: object) -> SearchText | None:
-    """Convert an option to a search text that can be stored with a document or node.
+    """Convert a user's option to a search text that can be stored with a document or node.
 
     Raises:
-        TypeError: If the value is a function or has an unsupported type.
+        TypeError: If the value is a function or its type is not supported.
     """
     rule = as_search_text(value)
     if rule is None or isinstance(rule, SearchText):
@@ -221,7 +226,7 @@ def as_stored_search_text(value: object) -> SearchText | None:
 
 
 def rule_version(rule: SearchTextRule) -> str:
-    """Return a hash of a rule's settings, or of a function's code."""
+    """Return a hash of the settings of a search text, or of the code of a function."""
     return rule.version if isinstance(rule, SearchText) else fingerprint(rule)
 
 
@@ -245,31 +250,31 @@ def _check_template(what: str, template: str, names: tuple[str, ...]) -> None:
 
 
 DEFAULT = SearchText()
-"""The default search text: title, headings, table head and text."""
+"""The default search text, which adds the title, the headings and the table header."""
 
 TEXT_ONLY = SearchText(())
-"""The search text without additions."""
+"""A search text that adds no metadata."""
 
 
 def searched_texts(
     nodes: Sequence[Any], rule_of: Callable[[str], SearchTextRule | None]
 ) -> list[str]:
-    """Return the searched text of each node.
+    """Return the text to search for each node.
 
     Args:
         nodes: The nodes.
-        rule_of: A function that returns the search text of a group. If it returns None, the node
-            decides.
+        rule_of: A function that returns the search text of a group. If it returns None, the setting
+            of the node is used.
 
     Raises:
-        ValueError: If a user's function raises an error.
-        TypeError: If such a function does not return a string.
+        ValueError: If a user-defined function raises an error.
+        TypeError: If the function does not return a string.
     """
     groups = {node.group for node in nodes}
     rules = {group: rule_of(group) for group in groups}
     texts = []
     added = ""
-    shared = (0, 0)  # adjacent nodes usually share metadata
+    shared = (0, 0)  # Adjacent nodes usually share their metadata.
     for node in nodes:
         rule = rules[node.group] or node.search_text or node.inherited_search_text or DEFAULT
         if not isinstance(rule, SearchText):

@@ -1,4 +1,4 @@
-"""Document names and headings in the metadata of files, loaders and splitters."""
+"""Find the titles, sources and headings of documents in the metadata that loaders set."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 _SOURCES = ("source", "file_path", "url")
-"""Fields with a path or a URL, in the metadata of LangChain loaders and LlamaIndex readers."""
+"""Metadata fields in which LangChain loaders and LlamaIndex readers store a path or a URL."""
 
 _HEADER = re.compile(r"(?:header|heading|h)[ _-]?([1-6])", re.I)
 
 
 def source_of(metadata: Mapping[str, Any]) -> str | None:
-    """Return the path or URL in a loader's metadata, or None.
+    """Return the path or URL that a loader stored in the metadata, or None.
 
     Example:
         >>> source_of({"source": "docs/tea.md", "page": 3})
@@ -25,7 +25,7 @@ def source_of(metadata: Mapping[str, Any]) -> str | None:
 
 
 def file_name_of(metadata: Mapping[str, Any]) -> str | None:
-    r"""Return the file name of a document, or None.
+    r"""Return the file name of a document, or None if it is unknown.
 
     Example:
         >>> file_name_of({"source": "C:\\docs\\tea.md"}), file_name_of({"file_name": "tea.md"})
@@ -43,7 +43,7 @@ def file_name_of(metadata: Mapping[str, Any]) -> str | None:
 
 
 def source_title(metadata: Mapping[str, Any]) -> str:
-    """Return a document's title, or else its URL, its file name or an empty string.
+    """Return the title of a document. Without a title, its URL or file name is returned.
 
     Example:
         >>> source_title({"source": "docs/tea.md"}), source_title({"title": "Tea"})
@@ -60,10 +60,11 @@ def source_title(metadata: Mapping[str, Any]) -> str:
 
 
 def headings_of(metadata: Mapping[str, Any]) -> list[str]:
-    """Return the path of the enclosing headings, outermost first.
+    """Return the headings above a node, outermost first.
 
-    The path is in ``headings`` or ``heading``, or in the fields ``Header 1``, ``Header 2`` and so
-    on of LangChain's ``MarkdownHeaderTextSplitter`` and ``HTMLHeaderTextSplitter``.
+    They are read from the field ``headings`` or ``heading``, or from the fields ``Header 1``,
+    ``Header 2`` and so on that LangChain's ``MarkdownHeaderTextSplitter`` and
+    ``HTMLHeaderTextSplitter`` set.
 
     Example:
         >>> headings_of({"Header 2": "Green", "Header 1": "Tea"})

@@ -1,4 +1,4 @@
-"""The stored records of a graph's sources, of their files and of skipped files."""
+"""Store records of the source folders, the files that were read and the files that were skipped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from .storage.columns import decode, encode, from_text, reading_rows, to_text
 from .storage.graph_store import GraphStore
 from .text_forms import stored_path
 
-_SOURCES = "source"  # path -> _FOLDER, _FILE, or _EXCLUDED for an excluded part of a folder
+# Keys are paths. Values are _FOLDER, _FILE, or _EXCLUDED for an excluded part of a folder.
+_SOURCES = "source"
 
 _FOLDER = b"folder"
 
@@ -25,22 +26,22 @@ _FILE = b"file"
 
 _EXCLUDED = b"left out"
 
-_FILES = "file"  # file id -> record
+_FILES = "file"  # Keys are file ids, values are file records.
 
-_LEFT_OUT = "file left out"  # file id or source path -> error
+_LEFT_OUT = "file left out"  # Keys are file ids or source paths, values are errors.
 
-_RECENT = 2_000_000_000  # nanoseconds; some file systems have no finer times
+_RECENT = 2_000_000_000  # in nanoseconds; some file systems have no finer timestamps
 
 
 class FileRecord(NamedTuple):
-    """The record of a file.
+    """A record of a file that was read.
 
     Attributes:
-        path: The absolute path.
-        content: A hash of the bytes.
-        documents: The stamps of the file's documents, by id.
-        version: The file's size, inode and times. It is empty if the file changed in the last two
-            seconds.
+        path: The absolute path of the file.
+        content: A hash of the bytes of the file.
+        documents: The content hashes of the documents in the file, keyed by document id.
+        version: The size, inode and timestamps of the file. It is empty if the file was changed
+            less than two seconds before it was read.
     """
 
     path: str
@@ -53,7 +54,7 @@ PathT = TypeVar("PathT", Path, FileRecord)
 
 
 class SourceRecords:
-    """The stored sources of a graph, with the records of their files.
+    """Stores the sources of a graph and the records of their files.
 
     Args:
         store: The store of the graph.
@@ -65,16 +66,16 @@ class SourceRecords:
     # Sources
 
     def sources(self) -> list[Path]:
-        """Return the folders and files that a refresh reads."""
+        """Return the folders and files that are read by a refresh."""
         kinds = self._store.values.get(_SOURCES)
         return [Path(path) for path, kind in kinds.items() if kind != _EXCLUDED]
 
     def folders(self) -> list[Path]:
-        """Return the sources that are folders."""
+        """Return the folders that are read by a refresh."""
         return self._sources_of(_FOLDER)
 
     def excluded(self) -> list[Path]:
-        """Return the parts of folders that are not read."""
+        """Return the files and subfolders that are excluded from reading."""
         return self._sources_of(_EXCLUDED)
 
     def _sources_of(self, kind: bytes) -> list[Path]:
@@ -82,17 +83,17 @@ class SourceRecords:
         return [Path(path) for path, own in kinds.items() if own == kind]
 
     def include(self, paths: Iterable[Path], new: Iterable[Path]) -> None:
-        """Include some excluded paths again, and add new sources."""
+        """Include excluded paths again, and add new sources."""
         included = [path for path in self.excluded() if is_below(path, set(paths))]
         self._store.values.delete(_SOURCES, [str(path) for path in included])
         kinds = {str(path): _FOLDER if path.is_dir() else _FILE for path in new}
         self._store.values.put(_SOURCES, kinds)
 
     def exclude(self, path: Path) -> list[str]:
-        """Remove the records of a file or folder, and return the ids of their documents.
+        """Remove the records of a file or folder, and return the ids of the documents read from it.
 
         Raises:
-            LookupError: If nothing was read from this path.
+            LookupError: If no documents were read from this path.
         """
         kinds = self._store.values.get(_SOURCES)
         sources = [Path(source) for source in kinds]
@@ -115,13 +116,18 @@ class SourceRecords:
     # Files
 
     def files(self) -> dict[str, FileRecord]:
-        """Return the records of all files, by id."""
+        """Return the records of all files, keyed by file id."""
         rows = self._store.values.get(_FILES)
         with reading_rows(self._store.place):
             return {i: _to_record(row) for i, row in rows.items()}
 
     def put_files(self, files: Mapping[str, FileRecord], *, derived: bool) -> None:
-        """Write file records."""
+        """Write the records of files to the store.
+
+        Args:
+            files: The records, keyed by file id.
+            derived: Whether the change is only a cache, which a read-only store keeps in memory.
+        """
         rows: dict[str, bytes] = {}
         for i, file in files.items():
             stamps = {document: list(stamp) for document, stamp in file.documents.items()}
@@ -129,11 +135,11 @@ class SourceRecords:
         self._store.values.put(_FILES, rows, derived=derived)
 
     def delete_files(self, ids: Collection[str]) -> None:
-        """Delete file records."""
+        """Delete the records of files."""
         self._store.values.delete(_FILES, ids)
 
     def documents_of(self, files: Iterable[FileRecord]) -> list[str]:
-        """Return the ids of the files' documents that are in the store."""
+        """Return the ids of all documents from some files that are still in the store."""
         ids: dict[str, None] = {}
         for file in files:
             ids |= dict.fromkeys(file.documents)
@@ -142,21 +148,26 @@ class SourceRecords:
     # Skipped files
 
     def skipped(self) -> dict[str, tuple[Path, Failure]]:
-        """Return the paths and failures of the skipped files.
+        """Return the paths of skipped files and the reasons, keyed by file id.
 
-        If files have no reader, the path is that of their source.
+        Files of unsupported types have one entry per source, with the path of the source.
         """
         rows = self._store.values.get(_LEFT_OUT)
         with reading_rows(self._store.place):
             return {i: to_failure(row) for i, row in rows.items()}
 
     def new_skipped(self, rows: Mapping[str, bytes]) -> dict[str, bytes]:
-        """Return the rows of skipped files that differ from the stored rows."""
+        """Return the rows of skipped files that are new or differ from the stored rows."""
         stored = self._store.values.get(_LEFT_OUT, rows)
         return {i: row for i, row in rows.items() if stored.get(i) != row}
 
     def put_skipped(self, rows: Mapping[str, bytes], read: Iterable[Path] | None) -> None:
-        """Replace the records of skipped files below some paths, or of all skipped files."""
+        """Replace the records of skipped files.
+
+        Args:
+            rows: The new records, keyed by file id.
+            read: The paths whose old records are replaced. If None, all old records are replaced.
+        """
         old = {i: path for i, (path, _) in self.skipped().items()}
         if read is not None:
             old = below(old, read)
@@ -166,11 +177,11 @@ class SourceRecords:
 
 
 def unchanged_file(store: GraphStore, document_id: str) -> tuple[Path, str]:
-    """Return the file of a document, and a hash of its bytes.
+    """Check that a document's file is unchanged, and return its path and a hash of its bytes.
 
     Raises:
         LookupError: If the document was not read from a file with the same id.
-        ReadError: If the file is missing or changed after it was read.
+        ReadError: If the file is missing or has changed since it was read.
     """
     value = store.values.get(_FILES, [document_id]).get(document_id)
     if value is None:
@@ -189,14 +200,14 @@ def _to_record(row: bytes) -> FileRecord:
 
 
 def failure_row(name: str, path: Path, error: ReadError) -> bytes:
-    """Return the row of a skipped file."""
-    counts = getattr(error, "counts", None)  # of an UnsupportedFilesError
+    """Encode a skipped file and the reason as a database row."""
+    counts = getattr(error, "counts", None)  # set only by UnsupportedFilesError
     row = [name, str(path), str(error), error.kind, error.skippable, counts]
     return to_text(encode(row))
 
 
 def to_failure(row: bytes) -> tuple[Path, Failure]:
-    """Return the path and the failure of a skipped file, from ``failure_row``."""
+    """Decode a row that ``failure_row`` returned, and return the path and the failure."""
     name, path, message, kind, skippable, counts = decode(from_text(row))
     if isinstance(counts, dict):
         error: ReadError = UnsupportedFilesError(message, kind, counts)
@@ -206,13 +217,13 @@ def to_failure(row: bytes) -> tuple[Path, Failure]:
 
 
 def current_record(path: Path, old: FileRecord | None, options: ReadOptions | None) -> FileRecord:
-    """Return a new record of a file. The file is hashed only if its size or times changed.
+    """Create a record of the current state of a file.
 
-    A file above the maximum size of the options is rejected without hashing. Without options, the
-    size is unlimited.
+    The file is hashed only if its size or timestamps have changed. If options are given, a file
+    that exceeds their maximum size is rejected without hashing.
 
-    The version is empty if the file changed within the last two seconds. Some file systems have no
-    finer times, so a second change would be invisible.
+    If the file was changed less than two seconds ago, the version in the record is left empty,
+    because some file systems have no finer timestamps and would hide a second change.
 
     Raises:
         ReadError: If the file cannot be read.
@@ -242,7 +253,10 @@ def _hash(path: Path) -> str:
 
 
 def below(items: Mapping[str, PathT], folders: Iterable[Path]) -> dict[str, PathT]:
-    """Return the items whose paths are inside some folders. Items are paths or records."""
+    """Return the items whose paths are inside the given folders.
+
+    Items are paths or file records.
+    """
     outer = set(folders)
     if not outer:
         return {}
@@ -255,12 +269,12 @@ def below(items: Mapping[str, PathT], folders: Iterable[Path]) -> dict[str, Path
 
 
 def is_below(path: Path, folders: Set[Path]) -> bool:
-    """Return whether a path is one of some folders, or inside one of them."""
+    """Return whether a path is one of the given folders or is inside one of them."""
     return path in folders or not folders.isdisjoint(path.parents)
 
 
 def related(sources: Iterable[Path], paths: Collection[Path]) -> list[Path]:
-    """Return the sources that can contain files of some paths."""
+    """Return the sources that can contain files in the given paths."""
     given = set(paths)
     above: set[Path] = set()
     for path in paths:

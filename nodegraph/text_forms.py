@@ -1,8 +1,8 @@
-"""Compare texts in the same Unicode form.
+"""Compare texts independently of their Unicode normalization form.
 
-An accented character is one character in the composed form (NFC) and several in the decomposed form
-(NFD), which is common in macOS file names and PDF texts. Texts are compared in the composed form,
-but stored and returned as given.
+An accented character is a single character in the composed form (NFC) and a sequence of several
+characters in the decomposed form (NFD), which is common in file names on macOS and in texts
+extracted from PDFs. Texts are compared in the composed form, but stored and returned unchanged.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from functools import cache
 from itertools import islice, product
 from pathlib import Path
 
-_MAX_FORMS = 64  # of an id; its folders may have different forms
+_MAX_FORMS = 64  # limit for ids with many folders, each of which may have either form
 
 
 def composed(text: str) -> str:
-    """Return a text in the composed form (NFC).
+    """Convert a text to the composed Unicode form (NFC).
 
     Example:
         >>> composed("Jose\\u0301") == "José"
@@ -29,7 +29,7 @@ def composed(text: str) -> str:
 
 
 def other_forms(name: str) -> list[str]:
-    """Return the other forms of an id, in which each part of a path is composed or decomposed.
+    """Return the other Unicode forms of an id. Each part of a path is composed or decomposed.
 
     Example:
         >>> [len(form) for form in other_forms("é/ü.md")]
@@ -46,7 +46,7 @@ def other_forms(name: str) -> list[str]:
 
 
 def in_stored_form(name: str, stored: Collection[str]) -> str | None:
-    """Return the stored name that equals a name, if necessary in a different form.
+    """Return the stored name that equals a name, possibly in a different Unicode form, or None.
 
     Example:
         >>> in_stored_form("Jose\\u0301.md", ["José.md"])
@@ -61,7 +61,7 @@ def in_stored_form(name: str, stored: Collection[str]) -> str | None:
 
 
 def stored_path(path: Path, files: Iterable[Path]) -> Path | None:
-    """Return a path in the form of the first file at or below it, or None.
+    """Return a path in the Unicode form of the first file at or below it, or None.
 
     Example:
         >>> print(stored_path(Path("/e\u0301"), [Path("/a.md"), Path("/é/b.md")]).as_posix())
@@ -73,7 +73,7 @@ def stored_path(path: Path, files: Iterable[Path]) -> Path | None:
 
 
 def composed_matches(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans in a text at which a pattern matches the composed form.
+    """Yield the offsets of the matches of a pattern, which is applied to the composed form.
 
     Example:
         >>> list(composed_matches(re.compile("é!"), "Jose\\u0301!"))
@@ -91,7 +91,7 @@ def composed_matches(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int,
 
 
 def _places(text: str) -> list[tuple[int, int]]:
-    """Return each composed character's span in a text."""
+    """Return the start and end offset in a text of each character of its composed form."""
     places: list[tuple[int, int]] = []
     for part in re.finditer(rf"[\0-\x7f]+(?=[\0-\x7f])|.[{_composing()}]*", text, re.DOTALL):
         if part[0].isascii():
@@ -103,7 +103,7 @@ def _places(text: str) -> list[tuple[int, int]]:
 
 @cache
 def _composing() -> str:
-    """Return the characters that may be composed or reordered with a character before them."""
+    """Return all characters that may be combined with or reordered after a preceding character."""
     marks = "".join(c for c in map(chr, range(sys.maxunicode)) if unicodedata.combining(c))
     decomposed = (unicodedata.decomposition(chr(code)).split() for code in range(0x12000))
     pairs = (parts for parts in decomposed if len(parts) == 2 and parts[0][0] != "<")

@@ -1,4 +1,4 @@
-"""Convert users' transforms to rules, and the transforms' outputs to drafts of nodes."""
+"""Call user-defined transforms and convert their results to drafts of nodes."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ if TYPE_CHECKING:
     from .models.answer_cache import AnswerCache
 
 Transform = Callable[[Any], Any]
-"""A function from a text or a ``Node`` to one or several texts, nodes or other objects."""
+"""A function that converts a text or a ``Node`` to one or several texts, nodes or other objects."""
 
 
 class Draft(NamedTuple):
-    """An output of a transform, before it becomes a node.
+    """A result of a transform that has not been converted to a node yet.
 
-    ``start`` and ``end`` are offsets in the parent's text. ``links`` are pairs of a type and the id
-    of a node. ``search_text`` is the node's own setting. If None, the parent's setting applies.
+    ``start`` and ``end`` are offsets in the text of the parent. ``links`` contains pairs of a link
+    type and the id of a node. ``search_text`` is the setting of this node. If None, the setting of
+    the parent is used.
     """
 
     text: str
@@ -39,10 +40,10 @@ class Draft(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule from a node to drafts.
+    """A wrapper around a transform that converts its results to drafts of nodes.
 
     Attributes:
-        call: The transform.
+        call: The transform to call.
         trans_node: Whether the transform receives a ``Node`` (True) or a text (False).
     """
 
@@ -52,11 +53,11 @@ class Rule:
     def __call__(
         self, source: Node | Sequence[Node], answers: AnswerCache | None = None
     ) -> list[Draft]:
-        """Call the transform, and return the drafts.
+        """Call the transform and return its results as drafts.
 
         Args:
-            source: A node, or all nodes of a group.
-            answers: A cache of language models' answers.
+            source: A single node, or all nodes of a group.
+            answers: A cache for the answers of language models.
         """
         call = self.call
         if answers is not None and hasattr(call, "with_answers"):
@@ -66,7 +67,7 @@ class Rule:
                 return read_output(call(source), source)
             text = source.text
             spans = getattr(call, "spans", None)
-            if callable(spans):  # the transform gives exact spans
+            if callable(spans):  # The transform returns exact offsets.
                 return [Draft(text[a:b], start=a, end=b) for a, b in spans(text)]
             return read_output(call(text), source)
         if self.trans_node:
@@ -75,10 +76,10 @@ class Rule:
 
 
 def as_rule(transform: object, trans_node: bool | None, settings: Mapping[str, Any]) -> Rule:
-    """Convert a user's transform to a rule from a node to drafts.
+    """Wrap a user-defined transform in a ``Rule``.
 
     Raises:
-        TypeError: If the transform has an unsupported type.
+        TypeError: If the type of the transform is not supported.
     """
     if inspect.isclass(transform):
         transform = transform(**settings)
@@ -92,10 +93,10 @@ def as_rule(transform: object, trans_node: bool | None, settings: Mapping[str, A
 
 
 def check_model_names(rule: Rule) -> None:
-    """Check that a transform's language model ``llm`` is not a function without a name.
+    """Check that the language model of a transform, if it is a function, has a name.
 
     Raises:
-        ValueError: If the function has no name.
+        ValueError: If the attribute ``llm`` of the transform is a function without a name.
     """
     name = getattr(getattr(rule.call, "llm", None), "name", None)
     if isinstance(name, str):
@@ -109,12 +110,12 @@ def _callable(transform: object) -> Transform:
             f"{type(transform).__name__} is a LlamaIndex node parser over lists of nodes; wrap "
             "it: nodekin.adapters.llama_index.as_transform(parser)"
         )
-    if hasattr(transform, "split_text"):  # LangChain and LlamaIndex text splitters
+    if hasattr(transform, "split_text"):  # text splitters of LangChain and LlamaIndex
         return functools.partial(_split_text, transform)
     if callable(transform):
         return transform
     method = getattr(transform, "transform", None)
-    if callable(method) and not hasattr(transform, "invoke"):  # LazyLLM
+    if callable(method) and not hasattr(transform, "invoke"):  # transforms of LazyLLM
         call: Transform = method
         return call
     raise TypeError(
@@ -124,39 +125,41 @@ def _callable(transform: object) -> Transform:
 
 
 def _split_text(splitter: Any, text: str) -> Any:
-    """Split a text. Unlike the method of LlamaIndex's splitters, this function can be pickled."""
+    """Split a text. Unlike the methods of LlamaIndex's splitters, this function can be pickled."""
     return splitter.split_text(text)
 
 
 def _sees_node(transform: Any) -> bool:
-    """Return whether a transform receives nodes.
+    """Return whether a transform receives nodes instead of texts.
 
-    The attribute ``trans_node`` has priority over the annotation of the first parameter.
+    The attribute ``trans_node`` takes precedence over the annotation of the first parameter.
     """
     declared = getattr(transform, "trans_node", None)
     if isinstance(declared, bool):
         return declared
-    if not callable(transform):  # LangChain's splitters receive texts, LazyLLM's objects nodes
+    # LangChain's splitters receive texts, and LazyLLM's transforms receive nodes.
+    if not callable(transform):
         return not hasattr(transform, "split_text")
     try:
         parameters = list(inspect.signature(transform).parameters.values())
-    except (TypeError, ValueError):  # some built-ins have no signature
+    except (TypeError, ValueError):  # Some built-in functions have no signature.
         return False
     annotations = [parameter.annotation for parameter in parameters[:1]]
     return annotations in ([Node], ["Node"], ["nodekin.nodegraph.Node"])
 
 
 def read_output(output: object, parent: Node | None) -> list[Draft]:
-    """Convert the output of a transform to drafts. Blank pieces are left out.
+    """Convert the output of a transform to drafts of nodes. Blank results are left out.
 
     Args:
-        output: The output.
-        parent: The input node. If None, the input was a whole group, and the drafts have no spans.
+        output: The value that the transform returned.
+        parent: The input node. If None, the input was a whole group, and the drafts have no
+            offsets.
 
     Raises:
-        TypeError: If the output is None (probably because of a missing ``return``), or if it
+        TypeError: If the output is None (usually because of a missing ``return``), or if it
             contains None, bytes, or links to objects that are not nodes of a graph.
-        ValueError: If the span of a returned node does not contain its text.
+        ValueError: If the text at the offsets of a returned node differs from the text of the node.
     """
     if output is None:
         raise TypeError(
@@ -178,19 +181,23 @@ def read_output(output: object, parent: Node | None) -> list[Draft]:
 
 
 def _items(output: object) -> Iterable[object]:
-    """Return the pieces of an output. An object that can be converted to text is one piece."""
+    """Return the individual results in an output.
+
+    An object that can be converted to a text counts as a single result.
+    """
     is_single = isinstance(output, str | bytes | Mapping | Node | Draft | LinkedText)
     if is_single or not isinstance(output, Iterable):
         return [output]
-    of_one = ("page_content", "get_content", "model_dump")  # Pydantic models iterate over fields
+    # Iterating over a Pydantic model would yield its fields.
+    of_one = ("page_content", "get_content", "model_dump")
     return [output] if any(hasattr(output, name) for name in of_one) else output
 
 
 def _checked(draft: Draft, parent: Node) -> Draft:
-    """Return a draft whose given span has an end.
+    """Return a draft with an end offset, and check its offsets.
 
     Raises:
-        ValueError: If the span does not contain the text.
+        ValueError: If the text at the offsets differs from the text of the draft.
     """
     start = draft.start or 0
     end = start + len(draft.text) if draft.end is None else draft.end
@@ -222,7 +229,7 @@ def _draft(item: object) -> Draft:
         draft = Draft(
             item.text, content, dict(item.own_metadata), item.start, item.end, (), item.search_text
         )
-        # The span of a stored node refers to its document, not to the current parent.
+        # The offsets of a stored node refer to its document, not to the current parent.
         return draft._replace(start=None, end=None) if item.id else draft
     foreign = read_foreign(item)
     if foreign is not None:
