@@ -207,6 +207,7 @@ class GroupBuilder:
                 first = self._fresh_groups(lineage)
                 for end in range(first + 1, len(lineage) + 1):
                     self._build_group(lineage[:end], on_error, executor, bar)
+                    self._store.database.truncate_log()
 
     def _build_group(
         self, lineage: Lineage, on_error: OnError, executor: Executor | None, bar: ProgressBar

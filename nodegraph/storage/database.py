@@ -72,6 +72,9 @@ class Database(Protocol):
     def streaming(self) -> AbstractContextManager[None]:
         """Use a small cache until the end of the block, which reads or writes many values once."""
 
+    def truncate_log(self) -> None:
+        """Free the disk space of a long log after a build, unless others are using the log."""
+
     def compact(self) -> None:
         """Free the disk space of deleted rows."""
 

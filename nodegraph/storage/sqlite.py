@@ -32,6 +32,8 @@ _MEMORY_PAGE = 16_384
 
 _TIMEOUT = 60.0  # seconds to wait while another process writes
 
+_LONG_LOG = 1_000_000  # bytes; a shorter log is not worth a write to the disk
+
 _IDS = {"empty": f"X'{to_id('').hex()}'", "root": f"X'{to_text(ROOT).hex()}'"}
 
 _FULL = "nothing was changed; free disk space and retry"
@@ -152,6 +154,7 @@ class SQLiteDatabase:
             yield
         finally:
             self.rows(f"PRAGMA cache_size = -{_CACHE_KB}")
+            self.truncate_log()
 
     # Turns and transactions
 
@@ -305,6 +308,19 @@ class SQLiteDatabase:
             inode = 0
         return self._connection is not None and inode != self._inode
 
+    def truncate_log(self) -> None:
+        """Write a long log into the file and empty the log, unless others are using the log."""
+        with self.lock:
+            if self.path is None or self._connection is None or self._is_read_only:
+                return
+            if self._connection.in_transaction or _log_size(self.path) < _LONG_LOG:
+                return
+            self.rows("PRAGMA busy_timeout = 0")  # other connections need the log until they end
+            try:
+                self._empty_log()
+            finally:
+                self.rows(f"PRAGMA busy_timeout = {int(_TIMEOUT * 1000)}")
+
     def compact(self) -> None:
         """Rewrite the file without the space that deleted rows took.
 
@@ -327,11 +343,11 @@ class SQLiteDatabase:
         with self.lock:
             if self.path is not None:
                 if self._was_moved() and not self._is_read_only:
-                    self._empty_log()
+                    self._empty_log()  # SQLite would apply it to the new file
                 self._disconnect()
 
     def _empty_log(self) -> None:
-        """Empty the log of a replaced file, which SQLite would apply to the new file."""
+        """Write the log into the file and empty the log. An error leaves the log unchanged."""
         with suppress(StoreError):
             self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
 
@@ -428,6 +444,15 @@ def connect_read_only(path: Path) -> tuple[sqlite3.Connection, Stamps | None]:
 
 def _logs(path: Path) -> list[Path]:
     return [path.with_name(f"{path.name}{suffix}") for suffix in _LOGS]
+
+
+def _log_size(path: Path) -> int:
+    """Return the bytes of a file's write-ahead log, or 0 if there is no log."""
+    log, _ = _logs(path)
+    try:
+        return log.stat().st_size
+    except OSError:
+        return 0
 
 
 def stamps_of(path: Path | None) -> Stamps:

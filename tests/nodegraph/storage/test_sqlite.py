@@ -151,6 +151,29 @@ def test_compact_shrinks_the_file(tmp_path: Path) -> None:
     assert [node.id for node in graph.nodes("ROOT")] == ["d49"]
 
 
+def test_long_build_empties_the_log(tmp_path: Path) -> None:
+    graph = filled(tmp_path / "g", 5_000)
+    assert (tmp_path / "g-wal").stat().st_size < 1_000_000
+    graph.close()
+    assert not faults_of(tmp_path / "g")
+
+
+def test_build_beside_a_reader_keeps_the_log(tmp_path: Path) -> None:
+    graph = filled(tmp_path / "g")
+    reader = sqlite3.connect(tmp_path / "g")
+    reader.execute("BEGIN")
+    count = "SELECT count(*) FROM documents"
+    (before,) = reader.execute(count).fetchone()
+    graph.add([Document(f"tea {n}\nleaf {n}", id=f"new{n}") for n in range(5_000)])
+    graph.build("line")
+    assert (tmp_path / "g-wal").stat().st_size > 1_000_000
+    assert reader.execute(count).fetchone() == (before,)
+    reader.close()
+    graph.add([Document("tea", id="last")])
+    assert len(graph.nodes("line")) == 10_101
+    graph.close()
+
+
 def test_searches_run_while_the_file_is_compacted(tmp_path: Path) -> None:
     graph = filled(tmp_path / "g")
     other = sqlite3.connect(tmp_path / "g", isolation_level=None)
