@@ -1,1 +1,1 @@
-"""Tools with which agents use a corpus: search, grep, outline, read, related."""
+"""Tools with which an agent explores a corpus: search, grep, outline, read, related and cite."""

@@ -1,4 +1,4 @@
-"""The tool ``cite``."""
+"""The tool ``cite``, which checks the quotations in a draft against the corpus."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ from .tool_output import (
     quoted,
 )
 
-_SENTENCES = (20, 200)  # the most similar sentences to check: first 20, then 200
+_SENTENCES = (20, 200)  # the number of most similar sentences to check: first 20, then 200
 
-_QUERY = 300  # characters at the start and the end of a long quotation that form the query
+_QUERY = 300  # the number of characters at each end of a long quotation that form the query
 
-_AROUND = 100  # characters around a sentence, in addition to the length of the quotation
+# the number of characters around a sentence, in addition to the length of the quotation
+_AROUND = 100
 
-_WORD = 50  # maximum characters to the next space, to avoid cutting a word
+_WORD = 50  # the maximum distance to the next space, so that no word is cut
 
-_ELIDED = 2_000  # additional characters if the quotation omits words
+_ELIDED = 2_000  # the number of additional characters if the quotation omits words
 
 
 def cite(
@@ -52,11 +53,11 @@ def cite(
 
 
 class _Part(NamedTuple):
-    """A part of a document.
+    """A part of a document's text.
 
     Attributes:
         node: The document.
-        offset: The start of the part in the document's text.
+        offset: The position in the document at which the part starts.
         text: The text of the part.
     """
 
@@ -66,12 +67,12 @@ class _Part(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """The result of searching for a quotation.
+    """The result of a search for a quotation.
 
     Attributes:
-        status: The status of the quotation, or ``"not_found"`` if there is no match.
-        entries: The places of the quotation, or the most similar text.
-        is_near: Whether the entries are the most similar text instead of places.
+        status: The status of the quotation. It is ``"not_found"`` if nothing matches.
+        entries: The places at which the quotation occurs, or the most similar text.
+        is_near: Whether the entries contain similar text instead of exact places.
     """
 
     status: str
@@ -80,7 +81,7 @@ class _Place(NamedTuple):
 
 
 def _quote_row(view: CorpusView, quote: str, source: Node | None) -> tuple[str, Entry]:
-    """Return a quotation with its places or with the most similar text."""
+    """Return the output for a quotation, with the places at which it occurs or similar text."""
     place = _place_of(view, quote, source)
     row: Entry = {"quote": quote, "status": place.status}
     if place.status == "not_found":
@@ -98,7 +99,7 @@ def _quote_row(view: CorpusView, quote: str, source: Node | None) -> tuple[str, 
 
 
 def _place_of(view: CorpusView, quote: str, source: Node | None) -> _Place:
-    """Return the places of a quotation in the best parts of documents, or in one document."""
+    """Search for a quotation in one document, or in the most promising parts of all documents."""
     parts: Sequence[_Part] = ()
     for count in _SENTENCES:
         parts = _parts(view, quote, count) if source is None else [_Part(source, 0, source.text)]
@@ -117,7 +118,7 @@ def _place_of(view: CorpusView, quote: str, source: Node | None) -> _Place:
 
 
 def _entry(view: CorpusView, part: _Part, span: Interval) -> Entry:
-    """Return the place in the document of a span within a part."""
+    """Convert a span within a part to a location in the document."""
     start = part.offset + span[0]
     stop = part.offset + span[1]
     entry = location_of(view.passage_at(part.node, start), start, stop)
@@ -125,7 +126,7 @@ def _entry(view: CorpusView, part: _Part, span: Interval) -> Entry:
 
 
 def _parts(view: CorpusView, quote: str, count: int) -> list[_Part]:
-    """Return parts of documents that share words with a quotation."""
+    """Return the parts of documents that have words in common with a quotation."""
     query = quote
     if len(quote) > 2 * _QUERY:
         query = f"{quote[:_QUERY]} {quote[-_QUERY:]}"
@@ -134,7 +135,7 @@ def _parts(view: CorpusView, quote: str, count: int) -> list[_Part]:
         around += _ELIDED
     words = view.restricted(Retriever(view.graph, view.sentences, "bm25", top_k=count))
     results = words.retrieve(query)
-    if not results:  # no searchable words, or no match: look for the exact text
+    if not results:  # without searchable words or matches, look for the exact text
         folded = quote.casefold()
         documents = view.documents()
         return [_Part(node, 0, node.text) for node in documents if folded in node.text.casefold()]
@@ -150,7 +151,10 @@ def _parts(view: CorpusView, quote: str, count: int) -> list[_Part]:
 
 
 def _widened(text: str, first: int, last: int) -> Interval:
-    """Return a span widened to whole words at its ends, if spaces are nearby."""
+    """Extend or shorten a span at both ends so that it does not cut a word.
+
+    If no space is nearby, the end is left unchanged.
+    """
     first = max(0, first)
     start = first
     if first:

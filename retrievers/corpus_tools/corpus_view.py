@@ -1,4 +1,4 @@
-"""The visible part of a graph: documents and passages that meet conditions."""
+"""A filtered view of a graph, which contains the documents and passages that an agent may see."""
 
 from __future__ import annotations
 
@@ -21,22 +21,26 @@ from .tool_output import ToolError, span_of
 
 
 def file_of(document: Node) -> str:
-    """Return the id of the file that contains a document, or the id of the document."""
+    """Return the id of the file that contains a document.
+
+    If the document is not a part of a file, its own id is returned.
+    """
     return file_id_of(document.id, str(document.metadata.get("file_path", "")))
 
 
-_AT_ONCE = 200  # maximum number of documents with texts in memory
+_AT_ONCE = 200  # the maximum number of documents that are loaded at the same time
 
 
 class CorpusView:
-    """The documents and passages of a graph that meet conditions.
+    """A view of a graph that contains only the documents and passages that match filters.
 
     Args:
-        graph: The node graph.
-        target: The group of passages.
-        filters: Conditions on the metadata of documents. The tools do not see any other documents.
-        retriever: The retriever of a search. Only visible passages are returned. If None, the
-            default search for the target is used.
+        graph: The graph.
+        target: The name of the group that contains the passages.
+        filters: Conditions on the metadata of documents. All other documents are invisible to the
+            tools.
+        retriever: The retriever that searches for passages. It must return visible passages only.
+            If None, the default search for the target group is used.
     """
 
     def __init__(
@@ -54,30 +58,37 @@ class CorpusView:
 
     @property
     def retriever(self) -> RetrieverProtocol:
-        """The retriever of a search."""
+        """The retriever that searches for passages."""
         if self._retriever is None:
             self._retriever = self.restricted(DefaultRetriever(self.graph, self.target))
         return self._retriever
 
     @cached_property
     def sentences(self) -> str:
-        """The group of the sentences of passages, which is declared if it is missing."""
+        """The name of the group that contains the sentences of passages.
+
+        A missing group is created.
+        """
         return sentence_group(self.graph, self.target)
 
     @property
     def entities(self) -> str:
-        """The group of the names in passages, which may be undeclared."""
+        """The name of the group that contains the names mentioned in passages.
+
+        It may not exist yet.
+        """
         return f"{self.target} entity"
 
     def restricted(self, retriever: RetrieverProtocol) -> RetrieverProtocol:
-        """Return a retriever that returns only visible passages."""
+        """Wrap a retriever so that it returns only visible passages."""
         return retriever if self.filters is None else restrict(retriever, self.filters)
 
     def documents(self, folder: str = "") -> Iterator[Node]:
-        """Yield the documents, loaded in batches.
+        """Yield the visible documents, which are loaded in batches.
 
         Args:
-            folder: The folder of the documents, or the id of a single document.
+            folder: A folder, or the id of a single document. If it is empty, all documents are
+                yielded.
         """
         folder = composed(folder.strip().rstrip("/"))
         ids = iter(self.graph.reader.document_ids())
@@ -87,7 +98,7 @@ class CorpusView:
             yield from (node for node in self.graph.reader.nodes_by_id(subset) if self.allows(node))
 
     def records(self, file: str) -> list[Node]:
-        """Return the documents of a file that contains several, such as JSON lines."""
+        """Return the documents of a file with several records, such as a JSON Lines file."""
         file = composed(file)
         ids = self.graph.reader.document_ids()
         names = [name for name in ids if composed(name).startswith(f"{file}#")]
@@ -99,8 +110,8 @@ class CorpusView:
         """Return the document with an id, or the only document whose id ends with a path.
 
         Raises:
-            ToolError: If no document or more than one document matches. The message lists similar
-                names.
+            ToolError: If no document matches, or if several documents match. The message lists
+                similar names.
         """
         names = self.graph.reader.document_ids()
         form = in_stored_form(name, set(names))
@@ -126,12 +137,15 @@ class CorpusView:
         )
 
     def passages(self, document: Node) -> Sequence[Node]:
-        """Return the passages of a document, in order."""
+        """Return the passages of a document in order."""
         results: Sequence[Node] = self.graph.find(self.target)(document)
         return results
 
     def passage_at(self, document: Node, at: int) -> Node:
-        """Return the passage that contains a position, or the passage before it."""
+        """Return the passage that contains a position.
+
+        If none contains it, return the passage before it.
+        """
         starts: list[int] = []
         passages: list[Node] = []
         for node in self.passages(document):
@@ -144,5 +158,5 @@ class CorpusView:
         return passages[max(0, bisect_right(starts, at) - 1)]
 
     def allows(self, node: Node) -> bool:
-        """Return whether a node meets the conditions."""
+        """Return whether a node matches the filters."""
         return self._allowed.matches(node)

@@ -1,4 +1,4 @@
-"""The tools ``outline``, ``read`` and ``grep``."""
+"""The tools ``outline``, ``read`` and ``grep``, which list, read and scan documents."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from .tool_output import (
     span_of,
 )
 
-_CONTEXT_TOKENS = 30  # tokens of a line that grep shows before and after a match
+_CONTEXT_TOKENS = 30  # the number of tokens that grep displays on either side of a match
 
-_MAX_LENGTH = 400  # maximum characters of a match, and of its context on either side
+_MAX_LENGTH = 400  # the maximum length of a match and of its context on either side, in characters
 
 
 def outline(view: CorpusView, max_tokens: int, *, document: str, skip: int) -> ToolOutput:
-    """Return the documents of the corpus or of a folder, or the headings of a document."""
+    """List the documents of the corpus or of a folder, or the headings of a document."""
     first = next(view.documents(document), None)
     names_document = bool(document) and not document.endswith("/")
     if names_document and first is None:
@@ -65,7 +65,7 @@ def read(
     start: int | None,
     end: int | None,
 ) -> ToolOutput:
-    """Return the exact text of a part of a document."""
+    """Return a part of a document as exact text."""
     node = view.document(document)
     size = len(node.text)
     first = start or 0
@@ -76,7 +76,8 @@ def read(
             f"start and end must be from 0 to {size} in {node.id!r}, got {start} and {end}"
         )
     passage = view.passage_at(node, first)
-    if end is None and start is not None:  # the end of the passage that contains the start
+    # by default, read to the end of the passage that contains the start
+    if end is None and start is not None:
         stop = max((span_of(passage) or (0, size))[1], start)
     text = _shorten_quoted(node.text[first:stop], max_tokens)
     cut = first + len(text)
@@ -113,7 +114,7 @@ def grep(
 
 
 def _shorten_quoted(text: str, tokens: int) -> str:
-    """Truncate a text to a number of tokens, including the line prefixes."""
+    """Truncate a text to a number of tokens, including the prefixes of its lines."""
     text = shorten(text, tokens)
     while (used := count_tokens(quoted(text))) > tokens:
         shorter = shorten(text, max(1, count_tokens(text) * tokens // used))
@@ -124,7 +125,7 @@ def _shorten_quoted(text: str, tokens: int) -> str:
 
 
 def _file_row(file: str, nodes: Sequence[Node]) -> tuple[str, Entry]:
-    """Return the row of a document, or of a file with several records."""
+    """Return the output for a file, which contains a single document or several records."""
     if len(nodes) == 1:
         return _document_row(nodes[0])
     tokens = sum(count_tokens(node.text) for node in nodes)
@@ -141,7 +142,7 @@ def _document_row(node: Node) -> tuple[str, Entry]:
 
 
 def _heading_rows(view: CorpusView, node: Node) -> Iterator[Row]:
-    """Yield a row for each heading of a document, or for each passage start without headings."""
+    """Yield the output for each heading of a document. Without headings, passages are listed."""
     headings = list(markdown_headings(node.text))
     if not headings:
         for passage in view.passages(node):
@@ -161,7 +162,7 @@ def _heading_row(node: Node, start: int, level: int, text: str, end: int) -> tup
 
 
 def _match_rows(documents: Iterable[Node], pattern: re.Pattern[str]) -> Iterator[Row]:
-    """Yield a row for each match that the text of the row above does not already show."""
+    """Yield the output for each match that is not already visible in the excerpt before it."""
     for node in documents:
         shown = 0
         for match in composed_matches(pattern, node.text):
@@ -173,7 +174,10 @@ def _match_rows(documents: Iterable[Node], pattern: re.Pattern[str]) -> Iterator
 
 
 def _excerpt(text: str, start: int, end: int) -> Interval:
-    """Return the line of a match without distant text. Very long matches are truncated."""
+    """Return the span of the line around a match.
+
+    Long lines and very long matches are truncated.
+    """
     before = text[max(text.rfind("\n", 0, start) + 1, start - _MAX_LENGTH) : start]
     first = start - len(shorten(before[::-1], _CONTEXT_TOKENS))
     if end > start + _MAX_LENGTH:
@@ -183,7 +187,7 @@ def _excerpt(text: str, start: int, end: int) -> Interval:
 
 
 def _match_row(node: Node, match: Interval, excerpt: Interval) -> tuple[str, Entry]:
-    """Return the location of a match, and the text around it."""
+    """Return the location of a match together with the text around it."""
     text = node.text
     first, last = excerpt
     entry = location_of(node, *match) | {"text": text[slice(*match)][:_MAX_LENGTH]}

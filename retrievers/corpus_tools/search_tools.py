@@ -1,4 +1,4 @@
-"""The tools ``search`` and ``related``."""
+"""The tools ``search`` and ``related``, which find passages."""
 
 from __future__ import annotations
 
@@ -34,11 +34,14 @@ from .tool_output import (
     span_of,
 )
 
-_MAX_PASSAGE_TOKENS = 400  # for the best passage; later passages get this number by their rank
+# the limit for the best passage; for other passages, it is divided by their rank
+_MAX_PASSAGE_TOKENS = 400
 
-_MIN_PASSAGE_TOKENS = 40  # for later passages
+_MIN_PASSAGE_TOKENS = 40  # the lowest limit for other passages
 
-_WINDOWS_FROM = 200  # tokens; smaller budgets show parts of several passages instead of windows
+# the number of tokens from which windows are returned; below, parts of several passages are
+# returned
+_WINDOWS_FROM = 200
 
 _STEP = 50  # results are retrieved in multiples of this number to keep pages consistent
 
@@ -51,9 +54,10 @@ def search(
     skip: int,
     filters: dict[str, Any] | None,
 ) -> ToolOutput:
-    """Return the best windows, or passages with their matching sentences.
+    """Return the best windows of text, or the best passages with their matching sentences.
 
-    A small budget returns passages, because the windows of one passage could fill it.
+    If the token budget is small, passages are returned, because the windows of a single passage
+    could use up the budget.
     """
     if not query.strip():
         raise ToolError("the query is empty; say what to look for, in words or as a question")
@@ -82,11 +86,11 @@ def search(
 
 
 def _skipped_files(view: CorpusView) -> str:
-    """Return a sentence about skipped files.
+    """Return a sentence about files that were skipped when the corpus was read.
 
-    The result is empty if no file was skipped, or if the view is restricted.
+    The sentence is empty if no file was skipped, or if the view is filtered.
     """
-    if view.filters:  # skipped files have no metadata that a restriction could check
+    if view.filters:  # skipped files have no metadata, so filters cannot be applied to them
         return ""
     skipped = describe_skipped(view.graph.failures)
     if not skipped:
@@ -99,7 +103,7 @@ class _PassageExcerpt(NamedTuple):
 
     Attributes:
         span: The span of the passage in its document.
-        parts: The spans of the excerpt.
+        parts: The spans that belong to the excerpt.
     """
 
     span: Interval
@@ -107,11 +111,11 @@ class _PassageExcerpt(NamedTuple):
 
     @property
     def is_complete(self) -> bool:
-        """Whether the excerpt is the complete passage."""
+        """Whether the excerpt contains the complete passage."""
         return [*self.parts] == [self.span]
 
     def text(self, document: str) -> str:
-        """Return the text of the excerpt, with ellipses for omitted text.
+        """Return the text of the excerpt, in which ellipses replace omitted text.
 
         Args:
             document: The text of the document.
@@ -127,10 +131,16 @@ class _PassageExcerpt(NamedTuple):
 
 
 def _result_row(view: CorpusView, result: ScoredNode, size: int) -> tuple[str, Entry]:
-    """Return a passage of at most ``size`` tokens, or the matching sentences of a longer one."""
+    """Return the output for a result: a passage, or its matching sentences if it is too long.
+
+    Args:
+        view: The visible documents.
+        result: The result.
+        size: The maximum number of tokens of a complete passage.
+    """
     node = result.node
     span = span_of(node)
-    if span is None:  # generated text, such as a summary
+    if span is None:  # the node is generated text, such as a summary
         title = in_line(f"{node.document_id} ({node.group}, no part of the text)")
         return f"{title}\n{quoted(node.text)}", {"document": node.document_id, "text": node.text}
     shown = _excerpt_of(view, result, span, size)
@@ -153,7 +163,7 @@ def _result_row(view: CorpusView, result: ScoredNode, size: int) -> tuple[str, E
 
 
 def _excerpt_of(view: CorpusView, result: ScoredNode, span: Interval, size: int) -> _PassageExcerpt:
-    """Return the excerpt of a result: a window, a passage, or sentences of a passage."""
+    """Return the excerpt for a result: a window, a passage, or sentences of a passage."""
     node = result.node
     parent = node.parent
     if parent is not None and parent.group == view.target:  # a window in a passage
@@ -166,14 +176,14 @@ def _excerpt_of(view: CorpusView, result: ScoredNode, span: Interval, size: int)
 
 
 def _place_of_match(view: CorpusView, match: Node) -> Entry:
-    """Return the line, the pages and the headings of the best match."""
+    """Return the line, the pages and the headings at which the best match is located."""
     location = location_of(match, *(span_of(match) or (0, 0)))
     place = {name: location[name] for name in ("line", "pages") if name in location}
     return place | {"headings": view.graph.reader.headings(match)}
 
 
 def _found_by(result: ScoredNode) -> str:
-    """Return the similarities and groups that found a result."""
+    """Return a description of the similarities and groups by which a result was found."""
     ways = [
         f"{match.similarity} of {match.group}"
         for match in result.evidence
@@ -183,10 +193,10 @@ def _found_by(result: ScoredNode) -> str:
 
 
 def _excerpt(view: CorpusView, result: ScoredNode, span: Interval, size: int) -> list[Interval]:
-    """Return the spans of the best matching sentences, up to ``size`` tokens.
+    """Return the spans of the best matching sentences, up to a number of tokens.
 
-    Without a match in the passage, the sentences are chosen that contain a name through which the
-    passage was linked.
+    If no sentence of the passage matches, the passage was found through a name that it shares with
+    another passage. The sentences that mention the name are then selected.
     """
     spans = [inner for node in _direct_matches(result) if (inner := span_of(node))]
     inside = [i for i in spans if i != span and span[0] <= i[0] and i[1] <= span[1]]
@@ -202,19 +212,22 @@ def _excerpt(view: CorpusView, result: ScoredNode, span: Interval, size: int) ->
         if selected and used > size:
             break
         selected.append((start, end))
-    if not selected:  # the whole passage matched, so its beginning is used
+    if not selected:  # if the passage matched as a whole, its beginning is used
         selected = [(span[0], span[0] + len(shorten(text[span[0] : span[1]], size)))]
     return joined(selected, GAP)
 
 
 def _link_names(view: CorpusView, result: ScoredNode) -> list[str]:
-    """Return the names that link to a result's passage, as the passage spells them."""
+    """Return the names through which a passage was found, as they are spelled in the passage."""
     names = [m.node.text for m in result.evidence if m.group == view.entities]
     return [n for name in names if (n := _spelling(name, result.node.text))]
 
 
 def _direct_matches(result: ScoredNode) -> list[Node]:
-    """Return the matching nodes in a result's document. None match if only links lead to it."""
+    """Return the matching nodes that belong to the document of the result.
+
+    The list is empty if the result was found only through links.
+    """
     matches = [match.node for match in result.evidence]
     return [node for node in matches if node.document_id == result.node.document_id]
 
@@ -228,7 +241,7 @@ def related(
     end: int | None,
     skip: int,
 ) -> ToolOutput:
-    """Return passages that share names with a part of a document."""
+    """Return passages that mention the same names as a part of a document."""
     node = view.document(document)
     stop = len(node.text) if end is None else end
     if not 0 <= start < max(stop, 1):
@@ -243,7 +256,7 @@ def related(
 
 
 def _with_shared_names(view: CorpusView, current: Sequence[Node]) -> list[tuple[Node, list[str]]]:
-    """Return other passages with the names they share, rare names first."""
+    """Return other passages with the names that they share, beginning with the rarest names."""
     group = view.entities
     view.graph.create_node_group(group, EntityExtractor(), parent=view.target)
     index = LinkIndex.open(view.graph, group)
@@ -269,9 +282,9 @@ def _with_shared_names(view: CorpusView, current: Sequence[Node]) -> list[tuple[
 
 
 def _spelling(name: str, text: str) -> str:
-    """Return the spelling of a name in a text, or an empty string if the name is missing.
+    """Return a name as it is spelled in a text, or an empty string if the text does not contain it.
 
-    The stored spelling may come from a document that is not visible.
+    The spelling in the index is not used, since it may come from a document that is not visible.
     """
     pattern = re.compile(rf"(?<![a-z]){re.escape(composed(name))}(?![a-z])", re.IGNORECASE)
     match = next(composed_matches(pattern, text), None)

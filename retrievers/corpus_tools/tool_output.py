@@ -1,4 +1,4 @@
-"""The output of a tool: text for a model within a token budget, and JSON values."""
+"""The output of a tool, as text within a token budget and as JSON values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from ...nodegraph.splitters.chunking import count_tokens
 
 
 class ToolError(ValueError):
-    """An invalid call. The message describes the remedy for the model.
+    """An error that is raised for an invalid tool call. Its message tells the model how to fix the
+    call.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -31,9 +32,10 @@ class ToolOutput:
     """The output of a tool.
 
     Attributes:
-        text: The entries as text for the model, with a last line about omitted entries.
-        entries: The entries as JSON values. Places are character spans in the document's text:
-            ``text[start:end]``.
+        text: The entries as text for the model. If entries are omitted, the last line states their
+            number.
+        entries: The entries as JSON values. Locations are character spans, so that
+            ``text[start:end]`` is the quoted part of a document's text.
         left_out: The number of omitted entries.
     """
 
@@ -43,19 +45,19 @@ class ToolOutput:
 
     @property
     def tokens(self) -> int:
-        """The estimated tokens of the text."""
+        """The estimated number of tokens of the text."""
         return count_tokens(self.text)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the output as JSON values."""
+        """Convert the output to a dictionary of JSON values."""
         return {"text": self.text, "entries": list(self.entries), "left_out": self.left_out}
 
 
 Entry = dict[str, Any]
-"""The JSON values of an entry."""
+"""An entry of the output as JSON values."""
 
 Row = Callable[[], tuple[str, Entry]]
-"""A function that returns an entry as text and as JSON values."""
+"""A function that returns an entry of the output as text and as JSON values."""
 
 
 def page_of(
@@ -68,16 +70,16 @@ def page_of(
     separator: str = "\n\n",
     empty: str = "",
 ) -> ToolOutput:
-    """Return one page of rows within a token budget, with at least one row.
+    """Return as many rows as fit into a token budget. At least one row is returned.
 
     Args:
-        rows: All rows. Only the rows of the page are called.
+        rows: All rows. Only the functions of the returned rows are called.
         max_tokens: The token budget.
-        skip: The number of rows before the page.
-        tool: The tool that returns the next page.
-        items: The name of the rows in the error message.
+        skip: The number of rows to skip at the beginning.
+        tool: The name of the tool, which the last line suggests for the next page.
+        items: The word for the rows in the error message.
         separator: The text between two rows.
-        empty: The text if there are no rows.
+        empty: The text that is returned if there are no rows.
 
     Raises:
         ToolError: If ``skip`` is not less than the number of rows.
@@ -107,12 +109,15 @@ def page_of(
 
 
 def location_of(node: Node, start: int, stop: int) -> Entry:
-    """Return the place of a document part: document, title, headings, span, line, pages.
+    """Return the location of a part of a document as a dictionary.
+
+    It contains the document's id and title, the headings, the span, the line number and, if known,
+    the pages.
 
     Args:
         node: The document, or a node that contains the part.
-        start: The start in the document's text, in characters.
-        stop: The end in the document's text.
+        start: The start of the part in the document's text, in characters.
+        stop: The end of the part in the document's text, in characters.
     """
     document = node.root
     text = document.text
@@ -131,14 +136,14 @@ def location_of(node: Node, start: int, stop: int) -> Entry:
 
 
 QUOTED = "| "
-"""The prefix of each line of a document's text.
+"""The prefix of each line that is quoted from a document.
 
-Other lines never have this prefix, so that no text can imitate a heading or a remark.
+No other line has this prefix, so the text of a document cannot imitate a heading or a remark.
 """
 
 
 def quoted(text: str) -> str:
-    """Return a document's text with the prefix before each line.
+    """Add the prefix for quotations to each line of a text.
 
     Example:
         >>> print(quoted("Tea notes.\\n\\nbank.txt [0:60]"))
@@ -150,7 +155,7 @@ def quoted(text: str) -> str:
 
 
 def in_line(text: str) -> str:
-    """Return a document's name or a heading as one line.
+    """Convert a document's name or a heading to a single line of printable characters.
 
     Example:
         >>> in_line("evil.txt\\nbank.txt [0:60]")
@@ -160,7 +165,7 @@ def in_line(text: str) -> str:
 
 
 def heading_line(entry: Entry) -> str:
-    """Return the line above an entry: document, span, pages, title and headings."""
+    """Return the heading of an entry, with the document, span, pages, title and headings."""
     title = entry["title"]
     names = [*entry["headings"]]
     if title and title not in entry["document"]:
@@ -172,11 +177,11 @@ def heading_line(entry: Entry) -> str:
 Interval = tuple[int, int]
 
 GAP = 3
-"""The maximum number of characters between two spans that are joined."""
+"""The maximum number of characters between two spans that are merged."""
 
 
 def span_of(node: Node) -> Interval | None:
-    """Return the character span of a node in its document, or None for generated nodes."""
+    """Return the character span of a node in its document. Generated text has no span (None)."""
     if node.group == "ROOT":
         return 0, len(node.text)
     if node.start is None or node.end is None:
@@ -185,7 +190,7 @@ def span_of(node: Node) -> Interval | None:
 
 
 def joined(spans: Sequence[Interval], gap: int) -> list[Interval]:
-    """Return spans in order. Spans that overlap or are at most ``gap`` apart are joined."""
+    """Sort spans, and merge those that overlap or are at most ``gap`` characters apart."""
     result: list[Interval] = []
     for start, stop in sorted(spans):
         if result and start - result[-1][1] <= gap:

@@ -1,4 +1,4 @@
-"""The corpus tools for agents: names, descriptions, arguments and calls."""
+"""The set of corpus tools for agents, with their names, descriptions, arguments and calls."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from .tool_output import ToolError, ToolOutput
 
 @dataclass(frozen=True, slots=True)
 class CorpusTool:
-    """The description of a tool for a model.
+    """A tool that a language model can call.
 
     Attributes:
-        name: The name.
-        description: What the tool does, and when to use it.
+        name: The name of the tool.
+        description: A description of the tool and of situations in which it is useful.
         parameters: The arguments as a JSON schema.
-        call: A function of the view, the budget and the arguments.
+        call: A function that receives the view of the corpus, the token budget and the arguments.
     """
 
     name: str
@@ -122,22 +122,27 @@ _TOOLS = (
 
 
 class CorpusTools:
-    """Six tools with which an agent reads a graph: ``search``, ``related``, ``grep``,
-    ``outline``, ``read`` and ``cite``.
+    """Six tools with which an agent explores a corpus.
 
-    The agent searches small nodes, reads their surroundings and looks up exact text. This finds
-    more with fewer tokens than a fixed retrieval ("A-RAG", 2026). Every result names its document
-    and its exact character span: ``text[start:end]``. A call keeps to its token budget, except for
-    a long first entry and for the last line, which reports omitted entries and the call that
-    returns them. The order of results is deterministic.
+    The tools are ``search``, ``related``, ``grep``, ``outline``, ``read`` and ``cite``. With them,
+    the agent searches small nodes, reads their context and looks up exact text. This approach finds
+    more with fewer tokens than a single fixed retrieval ("A-RAG", 2026).
+
+    Every result contains its document and its exact character span: ``text[start:end]``. The output
+    of a call stays within a token budget, except that the first entry can be longer. If entries are
+    omitted, an additional last line states their number and the call that returns them. The order
+    of results is deterministic.
 
     Args:
-        graph: The node graph.
-        retriever: The retriever of ``search``, which must return nodes of ``target``. Its
-            restriction (``restrict``) applies to all tools. Defaults to ``as_retriever(graph)``.
-        target: The group of passages. Defaults to the default retriever's group.
-        filters: Conditions on the metadata of documents. The tools do not see any other documents.
-        max_tokens: The token budget of a call.
+        graph: The graph that contains the corpus.
+        retriever: The retriever that ``search`` uses. It must return nodes of ``target``. If it is
+            restricted with ``restrict``, the restriction applies to all tools. Defaults to
+            ``as_retriever(graph)``.
+        target: The name of the group that contains the passages. Defaults to the group of the
+            default retriever.
+        filters: Conditions on the metadata of documents. All other documents are invisible to the
+            tools.
+        max_tokens: The token budget of each call.
 
     Raises:
         TypeError: If ``graph`` is not a graph.
@@ -192,15 +197,17 @@ class CorpusTools:
         *,
         max_tokens: int | None = None,
     ) -> ToolOutput:
-        """Call a tool. In async code: ``await asyncio.to_thread(tools.call, name, arguments)``.
+        """Call a tool by its name.
+
+        In asynchronous code, write ``await asyncio.to_thread(tools.call, name, arguments)``.
 
         Args:
-            name: The tool.
-            arguments: The model's arguments by name.
-            max_tokens: The token budget of this call. Defaults to the toolset's budget.
+            name: The name of the tool.
+            arguments: The arguments from the model, by name.
+            max_tokens: The token budget of this call. Defaults to the budget of the toolset.
 
         Returns:
-            The text for the model and the entries as data.
+            The output as text for the model and as JSON values.
 
         Raises:
             ToolError: If the tool does not exist or the arguments are invalid. The message is
@@ -215,12 +222,12 @@ class CorpusTools:
 
 
 def check_arguments(tool: CorpusTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the checked arguments of a call, with defaults.
+    """Validate the arguments of a tool call, and add default values.
 
-    Numbers in texts are converted. Null counts as a missing argument.
+    Numbers that are passed as strings are converted. Null values are treated as missing.
 
     Raises:
-        ToolError: If an argument is missing, unknown or has the wrong type.
+        ToolError: If an argument is missing, is unknown or has the wrong type.
     """
     if not isinstance(arguments, Mapping):
         raise ToolError(f"the arguments of {tool.name} must be an object, got {arguments!r:.80}")

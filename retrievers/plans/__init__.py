@@ -1,1 +1,1 @@
-"""Plans of effects: code that is written once, and runs in threads, event loops or as streams."""
+"""Coroutines that are written once and run with or without an event loop, or as streams."""

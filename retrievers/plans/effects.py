@@ -1,4 +1,4 @@
-"""The calls that strategies share: asking a model and querying a retriever."""
+"""The basic calls of strategies: sending a prompt to a model, and querying a retriever."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 GROWTH = 4
-"""Factor by which each further search increases the number of candidates."""
+"""The factor by which the number of candidates grows with each further search."""
 
 
 async def ask(
@@ -36,18 +36,19 @@ async def ask(
     *,
     streamed: bool = False,
 ) -> str:
-    """Return a language model's answer.
+    """Send a prompt to a language model and return its answer.
 
     Args:
-        llm: The model.
+        llm: The language model.
         prompt: The prompt.
-        schema: JSON schema of the answer, for models that support schemas. The answer is then JSON
-            text. If None, the answer may be any text.
-        timeout: Maximum seconds for the answer. If None, the model's client decides.
-        streamed: Whether the answer is part of a stream.
+        schema: The JSON schema of the answer, for models that support structured output. The answer
+            is then a text in JSON format. If None, the answer can be any text.
+        timeout: The time limit for the answer in seconds. If None, the timeout of the model's
+            client applies.
+        streamed: Whether the answer can be streamed to the caller.
 
     Raises:
-        ModelTimeoutError: If the answer takes too long.
+        ModelTimeoutError: If the answer takes longer than the time limit.
         ModelError: If the model fails.
 
     Example:
@@ -92,22 +93,22 @@ async def find_all(
     top_k: int | None = None,
     filters: Filters | None = None,
 ) -> list[Results]:
-    """Return a retriever's results for each query.
+    """Return the results of a retriever for each query.
 
-    If the retriever has a method ``batch``, one call passes all queries, which are embedded
-    together. Otherwise there is one call per query, in parallel.
+    If the retriever has a method ``batch``, all queries are passed in one call, so that they can be
+    embedded together. Otherwise, the retriever is called once per query, in parallel.
 
     Args:
         retriever: The retriever.
         queries: The queries.
-        top_k: Maximum number of results per query. None means the retriever's own number.
-        filters: Conditions on metadata. None means no conditions.
+        top_k: The maximum number of results per query. If None, the retriever's own number is used.
+        filters: Conditions on metadata. If None, the results are not filtered.
 
     Returns:
-        The results of each query, in the order of the queries.
+        A list with the results of each query, in the order of the queries.
 
     Raises:
-        ValueError: If a restriction applies but the retriever accepts no filters.
+        ValueError: If a restriction is active but the retriever does not accept filters.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -149,7 +150,7 @@ async def find_all(
 async def find_one(
     retriever: RetrieverProtocol, query: str, top_k: int | None, filters: Filters | None
 ) -> Results:
-    """Return a retriever's results for one query."""
+    """Return the results of a retriever for a single query."""
     (results,) = await find_all(retriever, [query], top_k, filters)
     return results
 
@@ -157,7 +158,10 @@ async def find_one(
 Select = Callable[
     [Sequence[str], Sequence[Results]], Coroutine[Any, Any, Sequence[tuple[Results, bool]]]
 ]
-"""A function that selects from candidates. It returns results, and whether to fetch more."""
+"""A function that selects results from candidates.
+
+It returns the selected results, and whether more candidates should be fetched.
+"""
 
 
 async def fetch_until_full(
@@ -169,18 +173,18 @@ async def fetch_until_full(
     max_fetch_k: int,
     filters: Filters | None,
 ) -> list[Results]:
-    """Select from candidates, and fetch more candidates while there are too few results.
+    """Select results from candidates, and fetch more candidates as long as results are missing.
 
-    The results of a query come from its last search. A retriever that returns fewer candidates than
-    requested has no further candidates.
+    The results of a query are selected from the candidates of its last search. A query is not
+    searched again if the retriever returned fewer candidates than requested, since it has no more.
 
     Args:
-        retriever: The retriever of the candidates.
+        retriever: The retriever that returns the candidates.
         queries: The queries. Queries with enough results are not searched again.
         select: The function that selects the results of each query.
-        fetch_k: Number of candidates in the first search.
-        max_fetch_k: Maximum number of candidates.
-        filters: Conditions for the candidates.
+        fetch_k: The number of candidates in the first search.
+        max_fetch_k: The maximum number of candidates.
+        filters: Filter conditions for the candidates.
     """
     selected: list[Results] = [[] for _ in queries]
     short = list(range(len(queries)))

@@ -1,4 +1,4 @@
-"""Limits on a strategy's model calls and time."""
+"""Limits on the number and the duration of model calls."""
 
 from __future__ import annotations
 
@@ -20,23 +20,25 @@ clock: Callable[[], float] = time.monotonic
 
 
 class LimitExceededError(ModelError):
-    """An error: a strategy needs more model calls or seconds than its limits allow."""
+    """An error that is raised if a strategy exceeds its limit on model calls or on time."""
 
 
 class CallLimits:
-    """Limits on the number of a strategy's model calls and on its time.
+    """Limits on the number of model calls of a strategy and on its running time.
 
-    A call that exceeds a limit raises ``LimitExceededError`` in the strategy, which may catch it.
-    The code that set the limits therefore checks ``exceeded``.
+    When a limit is exceeded, ``LimitExceededError`` is raised within the strategy. Since the
+    strategy may catch the error, the caller should check ``exceeded``.
 
     Args:
-        max_calls: Maximum number of model calls, including repeated calls. None means no limit.
-        total_timeout: Maximum seconds after construction. None means no limit.
+        max_calls: The maximum number of model calls, including retries. If None, the number is not
+            limited.
+        total_timeout: The time limit in seconds, measured from the construction of this object. If
+            None, the time is not limited.
 
     Attributes:
-        calls: Number of model calls so far.
-        usage: The number of model calls and their tokens so far.
-        exceeded: The first exceeded limit. None if no limit was exceeded.
+        calls: The number of model calls so far.
+        usage: The number of completed model calls and the tokens that they used.
+        exceeded: The limit that was exceeded first, or None.
     """
 
     def __init__(self, max_calls: int | None = None, total_timeout: float | None = None) -> None:
@@ -49,13 +51,13 @@ class CallLimits:
         self._lock = threading.Lock()
 
     async def enforce(self, function: Callable[..., Coroutine[Any, Any, T]], *args: Any) -> T:
-        """Run ``function(*args)``, a strategy, within the limits.
+        """Run the coroutine function ``function(*args)`` within the limits.
 
-        Model calls are counted. Model calls and searches end when the time is over, but work is
-        completed.
+        Model calls are counted. When the time is over, pending model calls and searches are
+        abandoned, but other work is completed.
 
         Raises:
-            LimitExceededError: If a limit was exceeded and the strategy did not catch the error.
+            LimitExceededError: If a limit was exceeded and the coroutine did not catch the error.
         """
         return await intercept(function, self._limited, *args)
 

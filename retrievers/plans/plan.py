@@ -1,8 +1,9 @@
 """Strategies as ``async def`` functions that run with or without an event loop.
 
-A strategy awaits two kinds of effects: ``Do`` (one call) and ``All`` (several strategies in
-parallel). ``run`` and ``stream`` drive a strategy in the calling thread, ``arun`` and ``astream``
-in an event loop. All of them take a function that returns the coroutine.
+A strategy awaits two kinds of objects, which are called effects: ``Do`` represents a single call,
+and ``All`` represents several coroutines that run in parallel. ``run`` and ``stream`` execute a
+strategy in the calling thread; ``arun`` and ``astream`` execute it in an event loop. Each of them
+expects a function that returns the coroutine.
 """
 
 from __future__ import annotations
@@ -34,33 +35,38 @@ T = TypeVar("T")
 Y = TypeVar("Y")
 
 Kind = Literal["model", "search", "work"]
-"""Limits count model calls, and end model calls and searches. Work is always completed."""
+"""The kind of a call.
+
+Call limits count model calls only. Time limits interrupt model calls and searches, but not other
+work.
+"""
 
 Part: TypeAlias = Callable[[], Coroutine[Any, Any, T]]
-"""A function that returns the coroutine of a strategy."""
+"""A function without arguments that returns a coroutine."""
 
 MAX_PARALLEL = 8
-"""Default number of parallel parts."""
+"""The default maximum number of coroutines that run in parallel."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Do(Generic[T]):
-    """A call that a strategy awaits.
+    """A single call that a strategy awaits.
 
     Attributes:
         call: A function without arguments.
-        acall: The async version of ``call``. If None, an event loop runs ``call`` in a thread.
-        kind: ``"model"``, ``"search"`` or ``"work"``. Call limits count only model calls. Time
-            limits end model calls and searches, but never work.
-        timeout: Maximum seconds. A call in a thread is abandoned, not interrupted. None means no
-            limit.
-        stream: An optional function that returns the texts of the answer. Their concatenation is
-            the result.
-        astream: The async version of ``stream``.
+        acall: The asynchronous version of ``call``. If None, ``call`` runs in a thread of the event
+            loop.
+        kind: The kind of the call: ``"model"``, ``"search"`` or ``"work"``. Call limits count model
+            calls only. Time limits interrupt model calls and searches, but not work.
+        timeout: The time limit in seconds. When it expires, a call in a thread is abandoned, but it
+            is not interrupted. If None, the time is not limited.
+        stream: An optional function that yields the answer in parts. The result is the
+            concatenation of the parts.
+        astream: The asynchronous version of ``stream``.
 
     Raises:
-        TimeLimitError: If the call takes longer than ``timeout``. A ``TimeoutError`` of the call
-            itself is raised unchanged.
+        TimeLimitError: If the call takes longer than ``timeout``. A ``TimeoutError`` that the call
+            itself raises is not converted.
 
     Example:
         >>> from nodekin.nodegraph import Node
@@ -86,7 +92,10 @@ class Do(Generic[T]):
         return cast(T, (yield self))
 
     def run(self, emit: Callable[[str], str] | None) -> Generator[str, None, T]:
-        """Yield the emitted part of each streamed text, and return the result."""
+        """Execute the call and return its result.
+
+        If the answer is streamed, yield its emitted parts.
+        """
         if emit is None or self.stream is None:
             return run_with_timeout(self.call, self.timeout)
         texts: list[str] = []
@@ -98,7 +107,7 @@ class Do(Generic[T]):
         return cast(T, _joined(texts))
 
     async def arun(self, on_text: Callable[[str], object] | None) -> T:
-        """Async version of ``run`` that calls ``on_text`` with each text."""
+        """Asynchronous version of ``run``, which passes each part of the answer to ``on_text``."""
         if on_text is None or self.astream is None:
             acall = partial(in_thread, self.call) if self.acall is None else self.acall
             return await arun_with_timeout(acall, self.timeout)
@@ -111,7 +120,7 @@ class Do(Generic[T]):
 
 
 def _joined(texts: Sequence[str]) -> ModelText:
-    """Return the text of a stream, with the usage that its last part reports."""
+    """Join the parts of a streamed answer. The last part reports the number of tokens used."""
     if not texts:
         return ModelText("", usage_of(""))
     return ModelText("".join(texts), usage_of(texts[-1]))
@@ -119,16 +128,17 @@ def _joined(texts: Sequence[str]) -> ModelText:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class All(Generic[T]):
-    """Several strategies that run in parallel, in threads or tasks.
+    """Several coroutines that run in parallel, in threads or asyncio tasks.
 
-    The result is a list of their results, in order. If a part fails, the list contains its
-    exception, unless ``fail_fast`` is set.
+    The result is a list of their results, in order. If a coroutine fails, the list contains its
+    exception, unless ``fail_fast`` is True.
 
     Attributes:
-        parts: Functions that return a coroutine.
-        fail_fast: Whether to raise the first error. Tasks are then canceled, and threads complete
-            their current part.
-        max_parallel: Maximum number of parallel threads or tasks. ``limit_concurrency`` lowers it.
+        parts: Functions without arguments, each of which returns a coroutine.
+        fail_fast: Whether the first error is raised immediately. Other tasks are then canceled, and
+            other threads complete the coroutine that they are running.
+        max_parallel: The maximum number of parallel threads or tasks. ``limit_concurrency`` can
+            lower this number.
 
     Example:
         >>> from functools import partial
@@ -151,13 +161,16 @@ class All(Generic[T]):
         return cast("list[T | Exception]", (yield self))
 
     def run(self, emit: object) -> Generator[str, None, list[T | Exception]]:
-        """Return the results. The waiting thread runs the parts that no other thread has begun."""
+        """Run all coroutines in threads and return their results.
+
+        The calling thread helps by running coroutines that no other thread has started.
+        """
         calls = [partial(run, self._outcome, part) for part in self.parts]
-        yield from ()  # parts are not streamed
+        yield from ()  # makes this function a generator; the coroutines are not streamed
         return run_in_threads(calls, self.max_parallel)
 
     async def arun(self, on_text: object) -> list[T | Exception]:
-        """Async version of ``run``."""
+        """Asynchronous version of ``run``."""
         calls = [partial(arun, self._outcome, part) for part in self.parts]
         return await run_in_tasks(calls, self.max_parallel)
 
@@ -178,12 +191,15 @@ async def gather_each(
 
 
 async def work(call: Callable[..., T], *args: Any) -> T:
-    """Return the result of a call that limits do not end. An event loop runs it in a thread."""
+    """Return the result of a call that time limits do not interrupt.
+
+    An event loop runs the call in a thread.
+    """
     return await Do(partial(call, *args), kind="work")
 
 
 async def gather(parts: Sequence[Part[T]], max_parallel: int = MAX_PARALLEL) -> list[T]:
-    """Run strategies in parallel. Return their results, or raise the first error."""
+    """Run coroutines in parallel and return their results. The first error is raised."""
     outcomes = await All(parts, fail_fast=True, max_parallel=max_parallel)
     return cast(list[T], outcomes)
 
@@ -192,14 +208,14 @@ Effect: TypeAlias = Do[Any] | All[Any]
 
 
 def run(function: Callable[..., Coroutine[Any, Any, T]], *args: Any) -> T:
-    """Run a strategy in this thread, without an event loop, and return its result.
+    """Run a strategy in the current thread, without an event loop, and return its result.
 
     Args:
-        function: A function that returns the coroutine.
+        function: A function that returns the coroutine of the strategy.
         *args: The arguments of the function.
 
     Raises:
-        TypeError: If the strategy awaits anything but ``Do`` and ``All``.
+        TypeError: If the coroutine awaits anything other than ``Do`` and ``All``.
 
     Example:
         >>> from nodekin.retrievers import All, Do
@@ -229,13 +245,13 @@ def stream(
     emit: Callable[[str], str] | None = str,
     *args: Any,
 ) -> Generator[str, None, T]:
-    """Run a strategy. Yield the text of its streamed calls, and return its result.
+    """Run a strategy, yield the text of its streamed calls, and return its result.
 
     Args:
-        function: A function that returns the coroutine.
-        emit: A function that is called with each text and returns the part to yield. If None,
-            nothing is streamed.
-        *args: The arguments of the function.
+        function: A function that returns the coroutine of the strategy.
+        emit: A function that receives each text and returns the part to yield. If None, nothing is
+            streamed.
+        *args: The arguments of ``function``.
     """
 
     # The context is copied, so that a span of the strategy never becomes the caller's span.
@@ -260,9 +276,9 @@ async def arun(
     """Run a strategy in an event loop and return its result.
 
     Args:
-        function: A function that returns the coroutine.
+        function: A function that returns the coroutine of the strategy.
         *args: The arguments of the function.
-        on_text: A function that is called with the texts of streamed calls.
+        on_text: A function that is called with each text of the streamed calls.
     """
     return await intercept(function, lambda effect: effect.arun(on_text).__await__(), *args)
 
@@ -270,7 +286,10 @@ async def arun(
 async def astream(
     function: Part[Any], emit: Callable[[str], str] = str
 ) -> AsyncGenerator[str, None]:
-    """Async version of ``stream``. The strategy runs in a task, which ends with the generator."""
+    """Asynchronous version of ``stream``.
+
+    The strategy runs in a task, which is canceled when the generator is closed.
+    """
     import asyncio
 
     items: asyncio.Queue[Any] = asyncio.Queue()
@@ -296,15 +315,15 @@ def drive(
     hook: Callable[[Effect], Generator[Y, Any, Any]],
     *args: Any,
 ) -> Generator[Y, Any, T]:
-    """Run a strategy with a hook that handles its effects, and return the strategy's result.
+    """Run a strategy, pass each effect that it awaits to a hook, and return the strategy's result.
 
-    Exceptions of the hook, including cancellation, are raised at the current ``await`` of the
-    strategy.
+    If the hook raises an exception, the exception is raised at the current ``await`` of the
+    strategy. This includes cancellation.
 
     Args:
-        function: A function that returns the coroutine.
-        hook: A function that handles an effect and returns the result for the strategy.
-        *args: The arguments of the function.
+        function: A function that returns the coroutine of the strategy.
+        hook: A function that executes an effect and returns its result.
+        *args: The arguments of ``function``.
     """
     strategy = function(*args)
     value: Any = None
@@ -331,6 +350,6 @@ async def intercept(
     hook: Callable[[Effect], Generator[Any, Any, Any]],
     *args: Any,
 ) -> T:
-    """Run a strategy inside a coroutine, with a hook that handles its effects."""
+    """Run a strategy inside another coroutine, and pass each effect that it awaits to a hook."""
     awaitable: Awaitable[T] = coroutine(drive)(function, hook, *args)  # type: ignore[no-untyped-call]
     return await awaitable

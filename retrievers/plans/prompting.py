@@ -1,4 +1,4 @@
-"""Prompts in Chinese and English, and parsed model answers."""
+"""Prompts in Chinese and English, and functions that parse the answers of models."""
 
 from __future__ import annotations
 
@@ -29,15 +29,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt in two languages, with placeholders such as ``{name}``.
+    """A prompt in Chinese and English, with placeholders such as ``{name}``.
 
-    Other braces stay unchanged, and placeholders in values are not filled.
+    Braces that do not form a placeholder are left unchanged, and placeholders within inserted
+    values are not replaced.
 
     Args:
         zh: The prompt for questions in Chinese.
         en: The prompt for all other questions.
-        required: The required placeholders.
-        optional: The optional placeholders.
+        required: The names of the required placeholders.
+        optional: The names of the optional placeholders.
 
     Raises:
         TypeError: If a prompt is not a string.
@@ -72,23 +73,24 @@ class Prompt:
                     )
 
     def of(self, language: Language) -> str:
-        """Return the prompt in a language."""
+        """Return the prompt in one language."""
         if language == "zh":
             return self.zh
         return self.en
 
     def fill(self, language: Language, **values: object) -> str:
-        """Return the prompt in a language with its placeholders filled."""
+        """Return the prompt in one language, with its placeholders replaced by values."""
         return fill_template(self.of(language), **values)
 
     def replaced(self, replacement: PromptReplacement | None) -> Prompt:
-        """Return the prompt with its texts replaced.
+        """Return a copy of the prompt with other texts.
 
         Args:
-            replacement: A text or a prompt template of LangChain or LlamaIndex for both languages,
-                a mapping from ``"zh"`` and ``"en"`` to these, or a ``Prompt``. None means no
-                change. The frameworks' placeholders are converted (``{question}`` to ``{query}``,
-                ``{context}`` to ``{passages}``), and messages stay messages for chat models.
+            replacement: The new prompt. A text or a prompt template of LangChain or LlamaIndex is
+                used for both languages; a mapping from ``"zh"`` and ``"en"`` replaces one or both.
+                A ``Prompt`` is accepted as well. The frameworks' placeholders are converted
+                (``{question}`` to ``{query}``, ``{context}`` to ``{passages}``), and chat messages
+                are preserved for chat models. If None, the prompt is returned unchanged.
 
         Raises:
             TypeError: If the replacement has any other type.
@@ -116,10 +118,10 @@ PromptReplacement: TypeAlias = PromptText | Mapping[Language, PromptText] | Prom
 def replace_prompts(
     prompts: Mapping[str, Prompt], replacements: Mapping[str, PromptReplacement]
 ) -> dict[str, Prompt]:
-    """Return prompts by name after replacements.
+    """Return a copy of a mapping of prompts in which some prompts are replaced.
 
     Raises:
-        TypeError: If the replacements are not a mapping, or a replacement is not a prompt.
+        TypeError: If ``replacements`` is not a mapping, or a replacement is not a prompt.
         ValueError: If a name is unknown, or a placeholder is missing or unknown.
     """
     if not isinstance(replacements, Mapping):
@@ -133,7 +135,7 @@ def replace_prompts(
 
 
 class PromptMixin:
-    """A base class for objects with replaceable prompts.
+    """A base class for objects whose prompts can be replaced.
 
     Example:
         >>> from nodekin.retrievers import QueryRewrite
@@ -148,21 +150,21 @@ class PromptMixin:
     calls_model: ClassVar[bool] = True
 
     prompt_owner: ClassVar[str | None] = None
-    """The name of an attribute with an object whose prompts are included."""
+    """The name of an attribute whose object has further prompts, which are included."""
 
     _prompts: Mapping[str, Prompt] = MappingProxyType({})
 
     @property
     def prompts(self) -> Mapping[str, Prompt]:
-        """The prompts by name."""
+        """The prompts, by name."""
         owner = self.prompt_owner and getattr(self, self.prompt_owner)
         return MappingProxyType({**(owner.prompts if owner else {}), **self._prompts})
 
     def with_prompts(self, replacements: Mapping[str, PromptReplacement]) -> Self:
-        """Return a copy with replaced prompts.
+        """Return a copy of the object with replaced prompts.
 
         Args:
-            replacements: The arguments of ``Prompt.replaced`` by name.
+            replacements: The new prompts by name. See ``Prompt.replaced`` for the accepted types.
 
         Raises:
             TypeError: If a replacement is not a prompt.
@@ -173,7 +175,7 @@ class PromptMixin:
         return changed
 
     def _replace_prompts(self, prompts: Mapping[str, Prompt]) -> None:
-        """Set all prompts of a copy."""
+        """Set all prompts of a new copy."""
         if self.prompt_owner:
             owner = getattr(self, self.prompt_owner)
             others = {name: prompts[name] for name in owner.prompts}
@@ -194,22 +196,22 @@ async def ask_and_parse(
     retries: int = 1,
     timeout: float | None = None,
 ) -> T:
-    """Return a model's parsed answer.
+    """Send a prompt to a language model, and return the parsed answer.
 
     Args:
-        llm: The model.
-        prompt: The prompt. It describes the format of the answer, even with a schema.
-        parse: A function that parses an answer in JSON or free text. It raises ValueError for
-            useless answers.
+        llm: The language model.
+        prompt: The prompt. It must describe the format of the answer even if a schema is given.
+        parse: A function that parses an answer in JSON or free text. It raises ValueError if the
+            answer is not usable.
         language: The language of the prompt.
-        schema: JSON schema of the answer, for models that support schemas.
-        retries: The number of repeated calls after useless answers. They have no schema, and their
-            prompt contains the error.
-        timeout: Seconds per call.
+        schema: The JSON schema of the answer, for models that support structured output.
+        retries: The number of times the call is repeated if the answer is not usable. Repeated
+            calls do not use the schema, and their prompt contains the error message.
+        timeout: The time limit of each call in seconds.
 
     Raises:
-        ModelTimeoutError: If an answer takes too long. The call is not repeated.
-        ModelError: If the model fails, or all answers are useless.
+        ModelTimeoutError: If an answer takes longer than the time limit. The call is not repeated.
+        ModelError: If the model fails, or none of its answers is usable.
     """
     why = ""
     answer = ""
@@ -225,8 +227,8 @@ async def ask_and_parse(
             why = str(error)
             retries -= 1
         except ModelError as error:
-            # Another call would take just as long. A model that fails with a schema may answer
-            # without it.
+            # A call that timed out would take just as long again. In contrast, a model that fails
+            # with a schema may succeed without it.
             if json_schema is None or isinstance(error, ModelTimeoutError):
                 raise
         json_schema = None  # the next answer is free text
@@ -237,7 +239,7 @@ async def ask_and_parse(
 
 
 def strip_prompt(answer: str, prompt: str) -> str:
-    """Return an answer without the prompt, if the answer starts by repeating it.
+    """Remove the prompt from an answer that repeats it.
 
     Example:
         >>> strip_prompt("Question: Why? Answer: So it is.", "Question: Why? Answer:")

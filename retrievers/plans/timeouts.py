@@ -1,4 +1,4 @@
-"""Calls and streams with a time limit, sync and async."""
+"""Time limits for calls and streams, synchronous and asynchronous."""
 
 from __future__ import annotations
 
@@ -13,17 +13,23 @@ T = TypeVar("T")
 
 
 class TimeLimitError(TimeoutError):
-    """An error: a call took longer than its limit. Timeouts of the call itself are other errors."""
+    """An error that is raised if a call takes longer than its time limit.
+
+    Timeouts that the call itself raises are not converted to this class.
+    """
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"the call did not answer within {seconds:g} s")
 
 
 def run_with_timeout(function: Callable[[], T], seconds: float | None) -> T:
-    """Call a function. If there is a limit, the call runs in a thread that is abandoned after it.
+    """Call a function with a time limit.
+
+    If a limit is given, the call runs in a separate thread, which is abandoned when the limit
+    expires.
 
     Raises:
-        TimeLimitError: If the call takes longer.
+        TimeLimitError: If the call takes longer than the limit.
     """
     if seconds is None:
         return function()
@@ -34,19 +40,20 @@ def run_with_timeout(function: Callable[[], T], seconds: float | None) -> T:
 async def arun_with_timeout(
     function: Callable[[], Awaitable[T]], seconds: float | None, late: float | None = None
 ) -> T:
-    """Async version of ``run_with_timeout``. The call is canceled after the limit.
+    """Asynchronous version of ``run_with_timeout``. When the limit expires, the call is canceled.
 
     Args:
-        function: The call.
-        seconds: The limit. None means no limit.
-        late: The limit in the error. Defaults to ``seconds``.
+        function: The function to call.
+        seconds: The time limit in seconds. If None, the time is not limited.
+        late: The limit that the error message reports. Defaults to ``seconds``.
     """
     if seconds is None:
         return await function()
     import asyncio  # importing this takes longer than a search
 
     task = asyncio.ensure_future(function())
-    try:  # unlike ``wait_for``, this distinguishes the limit from a timeout of the call
+    # unlike ``wait_for``, this distinguishes an expired limit from a timeout of the call itself
+    try:
         await asyncio.wait([task], timeout=seconds)
         if not task.done():
             raise TimeLimitError(late or seconds)
@@ -60,17 +67,19 @@ async def arun_with_timeout(
 def stream_with_timeout(
     function: Callable[[], Iterator[T]], seconds: float | None
 ) -> Generator[T, None, None]:
-    """Yield the items of an iterator, with a limit for all of them.
+    """Yield the items of an iterator, with one time limit for all of them.
 
-    With a limit, a thread reads the iterator. After the limit, the thread is abandoned, and ends
-    with the next item. Items that arrived in time are still yielded.
+    If a limit is given, the iterator is read in a separate thread. When the limit expires, the
+    thread is abandoned and ends as soon as it receives the next item. Items that arrived in time
+    are still yielded.
 
     Args:
         function: A function that returns the iterator.
-        seconds: Limit for all items together. None means no limit.
+        seconds: The time limit for all items together, in seconds. If None, the time is not
+            limited.
 
     Raises:
-        TimeLimitError: If the iterator takes longer.
+        TimeLimitError: If the iterator takes longer than the limit.
     """
     if seconds is None:
         yield from function()
@@ -84,7 +93,7 @@ def stream_with_timeout(
         try:
             for item in function():
                 if stopped.is_set() or time.monotonic() >= end:
-                    return  # a generator is closed when its last reference is gone
+                    return  # the generator is closed when its last reference disappears
                 items.put(([item], None))
         except BaseException as raised:
             error = raised
@@ -110,7 +119,10 @@ def stream_with_timeout(
 async def astream_with_timeout(
     function: Callable[[], AsyncIterator[T]], seconds: float | None
 ) -> AsyncGenerator[T, None]:
-    """Async version of ``stream_with_timeout``. The pending item is canceled after the limit."""
+    """Asynchronous version of ``stream_with_timeout``.
+
+    When the limit expires, the request for the next item is canceled.
+    """
     end = None if seconds is None else time.monotonic() + seconds
     iterator = aiter(function())
     try:

@@ -1,1 +1,1 @@
-"""The built-in prompts of strategies and answers, in Chinese and English."""
+"""The built-in prompts for strategies and answers, in Chinese and English."""

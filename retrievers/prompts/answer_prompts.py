@@ -1,4 +1,4 @@
-"""The built-in prompts of a query engine, and its modes."""
+"""The built-in prompts with which a query engine generates answers, and the answer modes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PASSAGE_PROMPTS: Mapping[AnswerMode, tuple[str, ...]] = MappingProxyType(
         "map_rerank": ("rank",),
     }
 )
-"""The names of each mode's prompts that contain passages."""
+"""For each answer mode, the names of the prompts that contain passages."""
 
 _RULES_ZH = f"""\
 要求：
@@ -222,4 +222,4 @@ Rewritten question:""",
         ),
     }
 )
-"""The built-in prompts. ``not_found`` is for the user, not for a model."""
+"""The built-in prompts, by name. The text of ``not_found`` is displayed to the user."""

@@ -1,4 +1,4 @@
-"""The built-in prompts that choose a source, or conditions on the fields of documents."""
+"""The built-in prompts for choosing a source, and for extracting filters from a question."""
 
 from __future__ import annotations
 

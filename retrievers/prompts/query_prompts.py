@@ -1,4 +1,4 @@
-"""The built-in prompts that turn a question into queries."""
+"""The built-in prompts for rewriting a question as one or more search queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The built-in prompts of sub-questions: decomposition, questions for tools, partial answers."""
+"""The built-in prompts for sub-questions: decomposition, tool selection and partial answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The built-in prompts of multi-step searches, in Chinese and English."""
+"""The built-in prompts for multi-step searches, in Chinese and English."""
 
 from __future__ import annotations
 
