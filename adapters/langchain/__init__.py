@@ -1,4 +1,4 @@
-"""nodekin for LangChain: a retriever, a vector store, a reranker, and two-way conversions."""
+"""The LangChain integration: a retriever, a vector store, a reranker and converters."""
 
 from ...nodegraph.lazy_names import attach_stub
 from ..extras import extra

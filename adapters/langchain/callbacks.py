@@ -1,4 +1,4 @@
-"""LangChain runs for the stages of a retrieval."""
+"""Report the stages of a retrieval to LangChain callbacks as runs."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .documents import to_document
 
 
 def set_config(config: RunnableConfig | None) -> RunnableConfig | None:
-    """Set the config of the runs that start next, and return the previous config.
+    """Set the LangChain config for runs that start after this call, and return the previous config.
 
-    LangChain has no public function for this that also works in code with ``yield`` and ``await``.
-    No other function in this package uses the private context variable.
+    LangChain has no public function for this that also works in generators and coroutines, so this
+    function sets LangChain's private context variable. No other code in this package uses it.
     """
     previous = var_child_runnable_config.get()
     var_child_runnable_config.set(config)
@@ -28,7 +28,7 @@ def set_config(config: RunnableConfig | None) -> RunnableConfig | None:
 
 @contextmanager
 def config_context(config: RunnableConfig) -> Iterator[None]:
-    """Set the config of the runs that start in the block."""
+    """Set the LangChain config for all runs that start inside the ``with`` block."""
     previous = set_config(config)
     try:
         yield
@@ -37,17 +37,18 @@ def config_context(config: RunnableConfig) -> Iterator[None]:
 
 
 class StageRuns:
-    """An observer that creates a chain run for each search, fusion, reranking and model call.
+    """An observer that creates a LangChain run for each search, fusion, reranking and model call.
 
-    The parent of a run is the run in LangChain's config context, which threads inherit. Therefore,
-    if a stage calls a LangChain model, the model's run is below the stage's run.
+    The parent of each run is the current run in LangChain's config context, which threads inherit.
+    If a stage calls a LangChain model, the run of the model is therefore a child of the run of the
+    stage.
     """
 
     def __init__(self) -> None:
         self._open: dict[int, tuple[Any, RunnableConfig]] = {}
 
     def begin(self, span: Span, parent: Span | None) -> None:
-        """Start the run of a stage."""
+        """Start a run for a stage."""
         config = ensure_config()
         manager = config.get("callbacks")
         if not isinstance(manager, CallbackManager):
@@ -57,7 +58,7 @@ class StageRuns:
         set_config(patch_config(config, callbacks=run.get_child()))
 
     def end(self, span: Span) -> None:
-        """End the run of a stage, and record a search's documents or the error."""
+        """End the run of a stage, and record the retrieved documents or the error."""
         if id(span) not in self._open:
             return
         run, config = self._open.pop(id(span))
@@ -79,10 +80,10 @@ _STAGE_RUNS = StageRuns()
 
 @contextmanager
 def child_runs(config: RunnableConfig) -> Iterator[None]:
-    """Set the config's run as the parent of runs in the block, within its ``max_concurrency``.
+    """Make runs in the ``with`` block children of the config's run, with its ``max_concurrency``.
 
-    With sync callbacks, the stages of a retrieval become runs as well. With async callbacks they do
-    not, since their events would have to be awaited.
+    If the callbacks are synchronous, each stage of a retrieval is reported as a run as well. Async
+    callbacks are not called for stages, because they would have to be awaited.
     """
     callbacks = config.get("callbacks")
     listens = isinstance(callbacks, CallbackManager) and bool(callbacks.handlers)
@@ -95,5 +96,5 @@ def child_runs(config: RunnableConfig) -> Iterator[None]:
 
 
 def retriever_runs(run_manager: Any) -> AbstractContextManager[None]:
-    """Set a retriever's run as the parent of runs in the block, using the config context."""
+    """Make runs in the ``with`` block children of a retriever's run."""
     return child_runs(patch_config(ensure_config(), callbacks=run_manager.get_child()))

@@ -1,4 +1,4 @@
-"""Convert nodes and results to LangChain documents, and add and remove a graph's documents."""
+"""Convert between nodes and LangChain documents, and add or remove documents of a graph."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from ...retrievers.results import ScoredNode
 from ..frameworks import evidence_dicts, node_of, page_fields
 
 SCORE_KEY = "relevance_score"
-"""The metadata field that other LangChain components use for scores."""
+"""The metadata field in which other LangChain components store scores."""
 
-_ADDED = ("place", "page_label", "evidence")  # fields added to a result, besides the score
+# fields that are added to the metadata of a result, in addition to the score
+_ADDED = ("place", "page_label", "evidence")
 
 
 def to_document(
@@ -31,18 +32,18 @@ def to_document(
     evidence: bool = False,
     span: bool = False,
 ) -> Document:
-    """Convert a node or a result to a new LangChain document with the node's id and metadata.
+    """Convert a node or a search result to a new LangChain document with the same id and metadata.
 
     Args:
-        item: The node or result.
-        score_key: The metadata field for the score of a result, a float. Higher scores are better.
-            If None, no score is added.
-        place: Whether the metadata contains the ``place`` of a result's best match, such as
-            ``report.pdf, page 12, 3.2 Results``. The place is empty for a text without a source.
-        evidence: Whether the metadata contains ``evidence``: the matches as dicts with ``id``,
-            ``text``, ``start``, ``end``, ``score``, ``similarity`` and ``query``.
-        span: Whether the metadata contains the ``place``, ``start`` and ``end`` of the text in its
-            document. This is for windows.
+        item: The node or search result.
+        score_key: The metadata field for the score of a result, which is a float. Higher scores are
+            better. If None, no score is added.
+        place: Whether to add the ``place`` of the best match to the metadata, such as ``report.pdf,
+            page 12, 3.2 Results``. It is empty if the text has no source.
+        evidence: Whether to add ``evidence`` to the metadata: a list of the matches as dictionaries
+            with ``id``, ``text``, ``start``, ``end``, ``score``, ``similarity`` and ``query``.
+        span: Whether to add the ``place``, ``start`` and ``end`` of the text in its source document
+            to the metadata. This is meant for windows, which are excerpts of documents.
 
     Example:
         >>> node = Node("Tea is a drink.", {"page": 3}, id="n1")
@@ -70,7 +71,7 @@ def to_document(
 
 
 def _span(node: Node) -> dict[str, Any]:
-    """Return the place of a node, and its start and end in the document."""
+    """Return the place of a node, and its start and end offsets in the source document."""
     place = node.place if source_title(node.metadata) else ""
     start: int | None = node.start
     end: int | None = node.end
@@ -81,7 +82,7 @@ def _span(node: Node) -> dict[str, Any]:
 
 
 def _places(result: ScoredNode) -> dict[str, str]:
-    """Return the place of a result's best match, and its page if the file has pages."""
+    """Return the place of the best match of a result, and its page if the file has pages."""
     if not source_title(result.node.metadata):
         return {"place": ""}
     match = result.best_match
@@ -91,11 +92,11 @@ def _places(result: ScoredNode) -> dict[str, str]:
 def text_documents(
     texts: Iterable[str], metadatas: Sequence[dict[str, Any]] | None = None
 ) -> list[Document]:
-    """Create a document for each text, with its metadata.
+    """Create a document from each text and its metadata.
 
     Raises:
-        TypeError: If ``texts`` is a single str.
-        ValueError: If the numbers of texts and metadatas differ.
+        TypeError: If ``texts`` is a single string.
+        ValueError: If the numbers of texts and metadata dictionaries differ.
     """
     if isinstance(texts, str):
         raise TypeError(f"texts must be a list of texts, got {texts!r:.80}; write [text]")
@@ -112,23 +113,23 @@ def put_documents(
     score_key: str | None = SCORE_KEY,
     embed_keys: Sequence[str] = (),
 ) -> list[str]:
-    """Add documents and return their ids. Documents with existing ids are replaced.
+    """Add documents to a graph, replacing documents with the same ids, and return their ids.
 
-    The documents are embedded first. Then either all of them are added or none.
+    All documents are embedded before the graph changes, so either all of them are added or none.
 
-    A retrieved document is stored without the fields that the retrieval added. A retrieved chunk
-    is already part of its document, so it is not added.
+    If a document was retrieved from this graph, the metadata fields that the retrieval added are
+    removed. Retrieved chunks are not added, because they are already part of a document.
 
     Args:
         graph: The node graph.
         documents: The documents. Their texts, metadata and ids are copied.
-        ids: Replacements for the documents' ids. If None, the id of a document is used, or a hash
-            of its text and metadata.
+        ids: Ids that replace the ids of the documents. If None, each document keeps its id. A
+            document without an id gets a hash of its text and metadata.
         score_key: The metadata field for the score.
-        embed_keys: The keys of the document embeddings that searches compare.
+        embed_keys: The keys of the embeddings of whole documents that searches use.
 
     Raises:
-        EmbeddingError: If a model fails. No document is added.
+        EmbeddingError: If a model fails. In this case, no document is added.
         TypeError: If ``documents`` is not a list of LangChain documents.
         ValueError: If the numbers of documents and ids differ, two documents have the same id, or
             an id belongs to a chunk with a different text.
@@ -163,9 +164,10 @@ def put_documents(
 
 
 def _embed(graph: NodeGraph, documents: Sequence[SourceDocument], keys: Sequence[str]) -> None:
-    """Embed documents that are not in the graph yet.
+    """Embed the texts of documents that are not in the graph yet.
 
-    Documents whose search text depends on the graph are embedded at the first search.
+    If the search text of a document depends on the graph, it is embedded at the first search
+    instead.
     """
     if not keys:
         return
@@ -180,17 +182,17 @@ def _embed(graph: NodeGraph, documents: Sequence[SourceDocument], keys: Sequence
 
 
 def _is_known(rule: object) -> bool:
-    """Return whether a search text can be computed without the graph."""
+    """Return whether a search text can be computed before its document is in the graph."""
     return rule is None or (isinstance(rule, SearchText) and not rule.groups)
 
 
 def remove_documents(graph: NodeGraph, ids: Sequence[str] | None) -> bool:
-    """Remove documents and their derived nodes. Unknown ids are skipped.
+    """Remove documents and their derived nodes from a graph. Unknown ids are ignored.
 
     Raises:
-        ValueError: If ``ids`` is None, or an id belongs to a derived node.
+        ValueError: If ``ids`` is None, or if an id belongs to a derived node.
     """
-    if ids is None:  # LangChain's interface allows it, for all documents
+    if ids is None:  # in LangChain's interface, None means all documents
         raise ValueError("delete() requires the ids of the documents to remove, got None")
     if isinstance(ids, str):
         raise TypeError(f"ids must be a list of ids, got {ids!r:.80}; write [id]")
@@ -208,7 +210,8 @@ def remove_documents(graph: NodeGraph, ids: Sequence[str] | None) -> bool:
 def _without_added(metadata: dict[str, Any], node: Node, score_key: str | None) -> dict[str, Any]:
     """Return the metadata of a retrieved document without the fields that the retrieval added.
 
-    A field of the node itself is kept, and so is a field with a value that no retrieval sets.
+    Fields of the original node are kept, and so are fields whose values cannot come from a
+    retrieval.
     """
     file_name = file_name_of(node.metadata) or "/"
     pages = page_fields(node)
@@ -232,7 +235,7 @@ def _is_match(item: object) -> bool:
 
 
 def default_similarity(graph: NodeGraph) -> str:
-    """Return a group's default similarity: cosine if the graph has a model, otherwise BM25."""
+    """Return the default similarity: cosine if the graph has an embedding model, otherwise BM25."""
     return "cosine" if graph.embeddings.embedders else "bm25"
 
 

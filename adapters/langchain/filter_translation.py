@@ -1,4 +1,4 @@
-"""Convert LangChain's filters to nodekin filters: the ``$`` operators, and structured queries."""
+"""Convert LangChain filters, including structured queries, to nodekin filters."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _JOINS = {"$and": "and", "$or": "or", "$not": "not", "$nor": "not"}
 
 
 def as_filters(*filters: Any) -> Filters | None:
-    """Convert LangChain filters to one nodekin filter, joined by "and".
+    """Convert LangChain filters to a single nodekin filter. Several filters are joined with "and".
 
     The operators of Chroma, FAISS, Pinecone and PGVector are supported: ``$eq``, ``$ne``
     (``$neq``), ``$in``, ``$nin``, ``$gt``, ``$gte``, ``$lt``, ``$lte``, ``$between``,
     ``$contains``, ``$not_contains``, ``$any``, ``$all``, ``$like``, ``$ilike``, ``$exists``, and
-    ``$and``, ``$or``, ``$not``, ``$nor``. nodekin's operators are allowed as well.
+    ``$and``, ``$or``, ``$not``, ``$nor``. nodekin's own operators are accepted as well.
 
     Raises:
         TypeError: If a filter is a function, which an index cannot evaluate, or is not a mapping.
-        ValueError: If an operator is unknown, or cannot compare with a value.
+        ValueError: If an operator is unknown, or cannot be used with the given value.
 
     Example:
         >>> as_filters({"$and": [{"year": {"$gte": 2000}}, {"author": {"$ne": "A"}}]})
@@ -51,7 +51,7 @@ def as_filters(*filters: Any) -> Filters | None:
 
 
 def _translated(filter: Any) -> Any:
-    """Return a filter with nodekin's names. Values of other types are left to ``parse_filters``."""
+    """Return a filter with nodekin's operator names. ``parse_filters`` later checks the values."""
     if not isinstance(filter, Mapping):
         return filter
     parts = [_entry(name, value) for name, value in filter.items()]
@@ -98,11 +98,12 @@ def _is_list(value: Any) -> bool:
 
 
 class StructuredFilter(Visitor):
-    """A translator of structured queries for a ``NodeGraphVectorStore``.
+    """Translates structured queries from LangChain's ``SelfQueryRetriever`` to nodekin filters.
 
-    Pass it as the ``structured_query_translator`` of ``SelfQueryRetriever``. ``like`` without ``%``
-    finds the text anywhere in the field. A ``not`` with several parts holds if none of the parts
-    holds. A structured query without a query lists the documents that meet its filter.
+    Pass an instance as the ``structured_query_translator`` of a ``SelfQueryRetriever`` that
+    searches a ``NodeGraphVectorStore``. A ``like`` pattern without ``%`` matches anywhere in the
+    field. A ``not`` with several parts is true if none of the parts is true. If a structured query
+    has only a filter, the search lists all matching documents.
 
     Example:
         >>> from langchain_core.structured_query import Comparator, Comparison, Operation, Operator
@@ -118,10 +119,10 @@ class StructuredFilter(Visitor):
     allowed_operators = tuple(Operator)
 
     def visit_comparison(self, comparison: Comparison) -> dict[str, Any]:
-        """Return a comparison as a condition on its field."""
+        """Convert a comparison to a condition on a metadata field."""
         value = comparison.value
         name = comparison.comparator.value.replace("contain", "contains")
-        if isinstance(value, Mapping):  # a date, {"date": "2024-01-31", "type": "date"}
+        if isinstance(value, Mapping):  # dates look like {"date": "2024-01-31", "type": "date"}
             value = next((item for key, item in value.items() if key != "type"), None)
         if name in ("in", "nin") and not isinstance(value, list | tuple):
             value = [value]
@@ -130,13 +131,13 @@ class StructuredFilter(Visitor):
         return {metadata_key(comparison.attribute): {name: value}}
 
     def visit_operation(self, operation: Operation) -> Filters:
-        """Return the joined conditions of an operation."""
+        """Convert a logical operation to a filter that joins its conditions."""
         parts = [argument.accept(self) for argument in operation.arguments]
         return joined(operation.operator.value, parts)
 
     def visit_structured_query(
         self, structured_query: StructuredQuery
     ) -> tuple[str, dict[str, Any]]:
-        """Return the query and the keyword arguments of its search."""
+        """Return the query text and the keyword arguments for the search."""
         filter = structured_query.filter
         return structured_query.query, {} if filter is None else {"filter": filter.accept(self)}

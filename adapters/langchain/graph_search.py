@@ -1,4 +1,4 @@
-"""The nodekin retriever behind ``NodeGraphRetriever.from_graph``."""
+"""Create the nodekin retriever that ``NodeGraphRetriever.from_graph`` uses."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ from ...retrievers.similarities.registry import MakeIndex, get_similarity, has_o
 from ..argument_types import Splitter
 from .documents import default_similarity
 
-TOP_K = 4  # LangChain's default
+TOP_K = 4  # the default of LangChain
 
 
 def declare_group(
     graph: NodeGraph, name: str, splitter: Splitter | None, group: str | None, parent: str
 ) -> str | None:
-    """Create a group for a splitter. Return the name of this group, or the given group.
+    """Create a node group from a splitter, and return the name of the group to search.
+
+    Without a splitter, the given group is returned.
 
     Raises:
         ValueError: If both a splitter and a group are given.
@@ -39,22 +41,22 @@ def declare_group(
 
 
 def required_keys(graph: NodeGraph) -> list[str] | None:
-    """Return the embeddings that a default search requires, or None if the graph has no model.
+    """Return the keys of the embeddings that a default search needs, or None if there is no model.
 
-    A search that requires vectors computes missing vectors, as LangChain users expect.
+    A search with these keys computes missing vectors first, as LangChain users expect.
     """
     return list(graph.embeddings.embedders) or None
 
 
 def search_passages(graph: NodeGraph) -> RetrieverProtocol:
-    """Return the default search of a graph's passages."""
+    """Return a retriever that searches the passages of a graph with the default strategy."""
     return DefaultRetriever(graph, embed_keys=required_keys(graph))
 
 
 def document_keys(retriever: RetrieverProtocol, graph: NodeGraph) -> list[str]:
-    """Return the keys of the whole-document embeddings that a retriever compares.
+    """Return the keys of the embeddings with which a retriever compares whole documents.
 
-    An external index embeds new documents by itself.
+    Retrievers with an external index are skipped, because the index embeds new documents itself.
     """
     keys: dict[str, None] = {}
     for inner in with_all_inner(retriever):
@@ -68,7 +70,7 @@ def document_keys(retriever: RetrieverProtocol, graph: NodeGraph) -> list[str]:
 def default_search(
     graph: NodeGraph, target: str, *, follow_links: bool | None, **options: Any
 ) -> RetrieverProtocol:
-    """Return the default search of a graph."""
+    """Create the default retriever of a graph."""
     options.setdefault("embed_keys", required_keys(graph))
     if follow_links is not None:
         options["follow_links"] = follow_links
@@ -87,7 +89,10 @@ def single_search(
     lift: Lift | None,
     **options: Any,
 ) -> RetrieverProtocol:
-    """Return a search of one group: sentence vectors, or the words of documents, by default."""
+    """Create a retriever that searches a single group.
+
+    If no group is given, it searches the vectors of sentences or the words of documents.
+    """
     if lift is not None:
         options["lift"] = lift
     chosen = get_similarity(similarity or default_similarity(graph))
@@ -108,10 +113,10 @@ def given_search(
     index: str | MakeIndex | None,
     embed_keys: Sequence[str] | None,
 ) -> RetrieverProtocol:
-    """Return the search that the options select.
+    """Create the retriever that the given options describe.
 
     Raises:
-        TypeError: If an option does not belong to this search.
+        TypeError: If an option is not supported by this kind of search.
     """
     options: dict[str, Any] = {}
     if index is not None:

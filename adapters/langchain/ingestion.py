@@ -1,4 +1,4 @@
-"""Use LangChain's splitters as transforms, and nodekin's readers as a LangChain loader."""
+"""Use LangChain splitters as transforms of a graph, and nodekin's file readers in LangChain."""
 
 from __future__ import annotations
 
@@ -26,17 +26,16 @@ _METHODS = (*_TEXT_METHODS, "transform_documents")
 
 
 def as_transform(splitter: Splitter | BaseDocumentTransformer) -> SplitterTransform:
-    """Return a transform that calls a LangChain splitter, for ``graph.create_node_group``.
+    """Convert a LangChain splitter to a transform for ``graph.create_node_group``.
 
-    A graph also accepts a text splitter itself, and searches the text for the chunks. Use this
-    function for document transformers without ``split_text``, and for a splitter with
-    ``add_start_index=True``, whose indexes are used if they are correct.
-
-    Metadata that the splitter adds (headings, ``start_index``) becomes the nodes' own metadata.
+    A graph also accepts text splitters directly, and then searches the text for each chunk to find
+    its position. Use this function for document transformers without ``split_text``, and for
+    splitters with ``add_start_index=True``, whose positions are used if they are correct. Metadata
+    that the splitter adds, such as headings or ``start_index``, is stored as metadata of the nodes.
 
     Args:
-        splitter: An object with ``create_documents``, ``split_text`` or ``transform_documents``,
-            tried in this order.
+        splitter: An object with a method ``create_documents``, ``split_text`` or
+            ``transform_documents``. The first of these that exists is used.
 
     Raises:
         TypeError: If the object has none of these methods, or is a class.
@@ -66,18 +65,18 @@ def as_transform(splitter: Splitter | BaseDocumentTransformer) -> SplitterTransf
 
 @dataclass(frozen=True, slots=True)
 class SplitterTransform:
-    """A transform that calls a method of a LangChain splitter."""
+    """A transform that splits nodes with a method of a LangChain splitter."""
 
     splitter: Any
     method: str
 
     @property
     def trans_node(self) -> bool:
-        """Whether the method reads metadata, so that a change of metadata rebuilds the nodes."""
+        """Whether the splitter reads metadata, so that changed metadata requires new nodes."""
         return self.method not in _TEXT_METHODS
 
     def __call__(self, node: Node | str) -> list[Node]:
-        """Split a node or a text."""
+        """Split a node or a text into new nodes."""
         node = Node(node) if isinstance(node, str) else node
         parts = self._split(node)
         chunks = [Document(part) if isinstance(part, str) else part for part in parts]
@@ -96,9 +95,9 @@ class SplitterTransform:
 
 
 def _starts(chunks: list[Document], text: str) -> list[int | None]:
-    """Return the ``start_index`` of each chunk. If one index is wrong, return None for all chunks.
+    """Return the ``start_index`` of each chunk, or None for all chunks if one of them is wrong.
 
-    Splitters that count an overlap in tokens return wrong indexes.
+    Splitters that count an overlap in tokens return wrong positions.
     """
     starts: list[Any] = [chunk.metadata.get("start_index") for chunk in chunks]
     is_correct = all(
@@ -109,22 +108,22 @@ def _starts(chunks: list[Document], text: str) -> list[int | None]:
 
 
 class FileLoader(BaseLoader):
-    """A loader for a file or folder that uses nodekin's readers.
+    """A LangChain document loader that reads a file or a folder with nodekin's readers.
 
-    File types are detected by content, and tables become Markdown. A graph reads paths itself. This
-    class is for chains without a graph, and it can be the ``loader_cls`` of LangChain's
-    ``DirectoryLoader``.
+    File types are detected from the contents of the files, and tables are converted to Markdown. A
+    graph can read files without this class, which is meant for chains that do not use a graph. It
+    can also be the ``loader_cls`` of LangChain's ``DirectoryLoader``.
 
     Args:
         file_path: The file or folder.
-        group: ``"ROOT"`` for whole files, or ``"page"``, ``"section"``, ``"table"`` or ``"symbol"``
-            for parts. The metadata of a part contains its ``place``.
-        reading: The readers' options. See ``NodeGraph``.
-        on_error: What to do with files that cannot be read: ``"raise"`` or ``"skip"``. See
-            ``NodeGraph``.
+        group: ``"ROOT"`` to load whole files, or ``"page"``, ``"section"``, ``"table"`` or
+            ``"symbol"`` to load parts of files. The metadata of each part contains its ``place``.
+        reading: Options for the readers, as described in ``NodeGraph``.
+        on_error: What to do with files that cannot be read: ``"raise"`` or ``"skip"``, as described
+            in ``NodeGraph``.
 
     Attributes:
-        report: The report on the files after loading.
+        report: A report about the files, available after loading.
 
     Example:
         >>> from pathlib import Path
@@ -152,10 +151,10 @@ class FileLoader(BaseLoader):
         self.report = ReadReport()
 
     def lazy_load(self) -> Iterator[Document]:
-        """Read the files and yield their documents.
+        """Read the files, and yield their documents one at a time.
 
         Raises:
-            ReadError: If the file or folder is missing, or a named file cannot be read.
+            ReadError: If the file or folder does not exist, or if the given file cannot be read.
             LookupError: If the group is unknown.
         """
         graph = NodeGraph(

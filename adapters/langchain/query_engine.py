@@ -1,4 +1,4 @@
-"""A query engine as a LangChain runnable that streams."""
+"""Use a query engine as a LangChain runnable with streaming."""
 
 from __future__ import annotations
 
@@ -33,23 +33,24 @@ from .filter_translation import as_filters
 def engine_runnable(
     engine: QueryEngine, *, output: Literal["text", "dict"] = "text", name: str = "query_engine"
 ) -> Runnable[Any, Any]:
-    """Return a runnable that answers questions with a query engine and streams the answers.
+    """Return a LangChain runnable that answers questions with a query engine and can stream.
 
-    A question is a text, a message, a list of messages that ends with the question, or a mapping
-    with ``question``, ``input``, ``query`` or ``messages``, and optionally ``chat_history``. A call
-    accepts ``k`` and ``filter``. The filter is added to the retriever's filter.
+    The input can be a text, a message, a list of messages that ends with the question, or a mapping
+    with ``question``, ``input``, ``query`` or ``messages``, and optionally ``chat_history``. The
+    options ``k`` and ``filter`` can be passed with each call. The filter is combined with the
+    filter of the retriever.
 
     Args:
-        engine: The engine.
-        output: ``"text"`` for the answer alone, or ``"dict"`` for a mapping with ``question``,
-            ``context`` (the documents with score and place, in the order of their numbers),
-            ``answer``, ``sources`` (``number``, ``cited``, ``title`` and ``text`` in the prompt),
-            ``found`` and ``notes``, and ``quotes`` if the engine checks them. In a stream, the
-            documents come first.
-        name: The name of the run.
+        engine: The query engine.
+        output: ``"text"`` to return only the text of the answer, or ``"dict"`` to return a
+            dictionary with ``question``, ``context`` (the documents with scores and places, in the
+            order of their numbers), ``answer``, ``sources`` (``number``, ``cited``, ``title`` and
+            the ``text`` in the prompt), ``found``, ``notes``, and ``quotes`` if the engine checks
+            them. When the answer is streamed, the documents are sent first.
+        name: The name of the runs in traces.
 
     Raises:
-        TypeError: If ``engine`` is not a QueryEngine.
+        TypeError: If ``engine`` is not a ``QueryEngine``.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -71,7 +72,7 @@ def engine_runnable(
 
 
 class EngineRunnable(RunnableGenerator[Any, Any]):
-    """A runnable over a query engine. See ``engine_runnable``."""
+    """A runnable that answers questions with a query engine. See ``engine_runnable``."""
 
     def __init__(self, engine: QueryEngine, output: str, name: str) -> None:
         generate: Any = self._generate
@@ -81,7 +82,10 @@ class EngineRunnable(RunnableGenerator[Any, Any]):
         self.output = output
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        """Return the answer to a question. ``kwargs`` may contain ``k`` and ``filter``."""
+        """Return the answer to a question.
+
+        ``kwargs`` may contain the options ``k`` and ``filter``.
+        """
         return self._whole_answer.invoke(input, config, **kwargs)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
@@ -90,7 +94,10 @@ class EngineRunnable(RunnableGenerator[Any, Any]):
 
     @property
     def _whole_answer(self) -> Runnable[Any, Any]:
-        """A step that answers without streaming, in one run with this runnable's name."""
+        """A step that answers without streaming.
+
+        It is reported as one run with this runnable's name.
+        """
         return RunnableLambda(self._query, self._aquery, name=self.name)
 
     def _query(self, input: Any, config: RunnableConfig, **options: Any) -> Any:
@@ -107,7 +114,7 @@ class EngineRunnable(RunnableGenerator[Any, Any]):
             return answer.text
         return {**_first_chunk(answer), "answer": answer.text, **_last_chunk(answer)}
 
-    # A stream copies the context at its first step, so only this step needs the config.
+    # A stream copies the context in its first step, so the config must be set only there.
 
     def _generate(
         self, inputs: Iterator[Any], config: RunnableConfig, **options: Any
@@ -145,7 +152,7 @@ _QUESTION_KEYS = ("question", "input", "query", "messages")
 
 
 def _arguments(input: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the query engine's arguments for the input and options of a call."""
+    """Convert the input and options of a call to arguments of the query engine."""
     check_names("invoke", options, ("k", "filter"))
     history: list[BaseMessage] = []
     if isinstance(input, Mapping):

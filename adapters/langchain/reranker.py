@@ -1,4 +1,4 @@
-"""A nodekin reranker as a LangChain document compressor."""
+"""Use a nodekin reranker as a LangChain document compressor."""
 
 from __future__ import annotations
 
@@ -21,18 +21,17 @@ from .documents import SCORE_KEY
 
 
 class NodeGraphReranker(BaseDocumentCompressor):
-    """A document compressor that reranks documents of any source with a nodekin reranker.
+    """A LangChain document compressor that reranks documents with a nodekin reranker.
 
     Setup:
         ``pip install "nodekin[langchain]"``
 
     Key init args:
-        reranker: A ``Reranker``, or an argument for one: a name without required options, a
-            function registered with ``@register_reranker``, or an object with ``name`` and
-            ``rerank``.
+        reranker: A ``Reranker``, the name of a reranker without required options, a function
+            registered with ``@register_reranker``, or an object with ``name`` and ``rerank``.
         top_n: The maximum number of documents. Defaults to the reranker's ``top_k``.
-        score_key: The metadata field for scores. Scores are read from inputs and written to
-            results. If None, there are no scores.
+        score_key: The metadata field for scores. It is read from the input documents and written to
+            the returned documents. If None, scores are neither read nor written.
 
     Instantiate:
         >>> from langchain_core.documents import Document
@@ -53,7 +52,7 @@ class NodeGraphReranker(BaseDocumentCompressor):
         >>> [d.id for d in step.invoke({"query": "Which is green?", "documents": documents})]
         ['2']
 
-        It can be the ``base_compressor`` of a ``ContextualCompressionRetriever``.
+        The reranker can also be the ``base_compressor`` of a ``ContextualCompressionRetriever``.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
@@ -82,7 +81,7 @@ class NodeGraphReranker(BaseDocumentCompressor):
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> Sequence[Document]:
-        """Return copies of the best documents, best first.
+        """Rerank documents, and return copies of the best ones, best first.
 
         Raises:
             RerankError: If the reranker fails.
@@ -114,7 +113,7 @@ class NodeGraphReranker(BaseDocumentCompressor):
         return self._documents(inputs["documents"], given, results)
 
     def _candidates(self, documents: Sequence[Document]) -> list[ScoredNode]:
-        """Return the documents as results. Their ids are the positions in the list."""
+        """Convert the documents to search results whose ids are their positions in the list."""
         candidates = []
         for position, document in enumerate(documents):
             node = node_of(as_document(document.model_copy(update={"id": str(position)})))
@@ -129,7 +128,7 @@ class NodeGraphReranker(BaseDocumentCompressor):
         candidates: Sequence[ScoredNode],
         results: Sequence[ScoredNode],
     ) -> list[Document]:
-        """Return copies of the documents that belong to the results, with their new scores."""
+        """Return copies of the documents that were selected, with their new scores."""
         reranked = []
         for result in results:
             position = int(result.node.id)

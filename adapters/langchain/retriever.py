@@ -1,4 +1,4 @@
-"""Any nodekin retriever as a LangChain retriever."""
+"""Use any nodekin retriever as a LangChain retriever."""
 
 from __future__ import annotations
 
@@ -68,53 +68,55 @@ async def _search_in_thread(
     run_manager: AsyncCallbackManagerForRetrieverRun,
     **options: Any,
 ) -> list[Document]:
-    """Run the sync search of a subclass that does not override the async search."""
+    """Run the synchronous search of a subclass that does not override the async search."""
     manager = run_manager.get_sync()
     search: Callable[..., list[Document]] = self._get_relevant_documents
     return await run_in_executor(None, search, query, run_manager=manager, **options)
 
 
 class NodeGraphRetriever(BaseRetriever):
-    """A LangChain retriever over any nodekin retriever, for chains, tools and agents.
+    """A LangChain retriever for chains, tools and agents that uses any nodekin retriever.
 
     Setup:
-        ``pip install "nodekin[langchain]"``. No key and no network are required.
+        ``pip install "nodekin[langchain]"``. No API key or network access is required.
 
     Key init args:
-        retriever: Any nodekin retriever, a retriever of LangChain or LlamaIndex, or a function. If
-            None, the default search of ``graph`` is used, which computes missing vectors. A given
-            retriever is used unchanged.
-        k: The maximum number of documents, counted after lifting. If None, the retriever's
-            ``top_k`` applies, or with ``max_tokens``, as many documents as fit.
-        max_tokens: The maximum number of tokens of all documents together. The default search then
-            returns windows: runs of whole sentences of the given documents. A window's metadata is
-            that of its document, with the window's ``place``, ``start`` and ``end``.
-        phrases: How the default search treats results that contain the query's quoted phrases:
-            ``"first"`` or ``"required"``. If None, the retriever decides.
+        retriever: A retriever of nodekin, LangChain or LlamaIndex, or a function, which is used
+            without changes. If None, the default search of ``graph`` is used, which computes
+            missing vectors.
+        k: The maximum number of documents. If None, the ``top_k`` of the retriever is used, or, if
+            ``max_tokens`` is set, as many documents as fit.
+        max_tokens: The maximum total number of tokens of all documents. If it is set, the default
+            search returns windows, which are excerpts of whole sentences. A window has the metadata
+            of its document, plus its ``place``, ``start`` and ``end``.
+        phrases: How the default search handles quoted phrases in the query: ``"first"`` to rank
+            results that contain them first, or ``"required"`` to return only such results. If None,
+            the setting of the retriever is used.
         weights: The weights of words and vectors in the default search, such as ``{"words": 1,
-            "vectors": 3}``. If None, the retriever decides. By default, words and vectors are
-            weighted by their evidence in each question.
-        fetch_k: The number of hits in smaller groups to consider before lifting. If None, as many
-            as ``k`` documents require.
-        filter: Additional conditions on metadata, checked before ranking.
+            "vectors": 3}``. If None, the setting of the retriever is used. By default, words and
+            vectors are weighted separately for each question.
+        fetch_k: The number of matching nodes, such as sentences, to fetch before they are replaced
+            by their documents. If None, as many are fetched as ``k`` documents require.
+        filter: Additional conditions on metadata, which are checked before ranking.
         score_threshold: The minimum score.
-        score_key: The metadata field for the score, a float. Higher scores are better. Other
-            components use ``"relevance_score"``. If None, documents are returned as they were
-            added. Components that compare whole documents, such as ``MultiQueryRetriever``, require
-            None.
-        place: Whether the metadata contains the ``place`` of the best match, such as ``report.pdf,
+        score_key: The metadata field for the score, which is a float. Higher scores are better.
+            Other components use ``"relevance_score"``. If None, documents are returned exactly as
+            they were added, which is required by components that compare whole documents, such as
+            ``MultiQueryRetriever``.
+        place: Whether to add the ``place`` of the best match to the metadata, such as ``report.pdf,
             page 12, 3.2 Results``.
-        evidence: Whether the metadata lists the matches of smaller groups as ``evidence``.
-        graph: The graph for ``add_documents`` and ``delete``. ``from_documents`` sets it.
-        search_kwargs: ``k``, ``fetch_k``, ``filter``, ``score_threshold``, ``max_tokens``,
-            ``phrases`` and ``weights`` as a mapping.
+        evidence: Whether to add a list of the matching sentences or chunks to the metadata as
+            ``evidence``.
+        graph: The graph that ``add_documents`` and ``delete`` change. ``from_documents`` sets it.
+        search_kwargs: A mapping that may contain ``k``, ``fetch_k``, ``filter``,
+            ``score_threshold``, ``max_tokens``, ``phrases`` and ``weights``.
 
     Instantiate:
         >>> from langchain_core.documents import Document
         >>> documents = [Document("Green tea is steamed. Black tea is fermented.", id="tea")]
         >>> retriever = NodeGraphRetriever.from_documents(documents, k=2)
 
-        Over any nodekin retriever:
+        To use any other nodekin retriever:
 
         >>> from nodekin.nodegraph import NodeGraph, split_sentences
         >>> from nodekin.retrievers import Retriever
@@ -133,8 +135,9 @@ class NodeGraphRetriever(BaseRetriever):
         >>> document.metadata["evidence"][0]["text"]
         'Black tea is not.'
 
-        A call accepts ``k``, ``fetch_k``, ``filter``, ``score_threshold``, ``max_tokens``,
-        ``phrases`` and ``weights``. The call's filter is added to the retriever's filter:
+        Each call accepts ``k``, ``fetch_k``, ``filter``, ``score_threshold``, ``max_tokens``,
+        ``phrases`` and ``weights``. The filter of a call is combined with the filter of the
+        retriever:
 
         >>> retriever.invoke("tea", k=1, filter={"language": "en"})
         []
@@ -169,12 +172,13 @@ class NodeGraphRetriever(BaseRetriever):
     evidence: bool = False
 
     def __init_subclass__(cls, **settings: Any) -> None:
-        """Make the async search call the sync search if a subclass overrides only the latter."""
+        """Make async calls use the synchronous search if a subclass overrides only that."""
         names = vars(cls)
         if "_get_relevant_documents" in names and "_aget_relevant_documents" not in names:
             search: Any = _search_in_thread
             if "run_manager" not in parameters_of(cls._get_relevant_documents):
-                search = BaseRetriever._aget_relevant_documents  # LangChain replaces this method
+                # LangChain replaces the method of subclasses
+                search = BaseRetriever._aget_relevant_documents
             cls._aget_relevant_documents = search  # type: ignore[method-assign]
         super().__init_subclass__(**settings)
 
@@ -265,13 +269,13 @@ class NodeGraphRetriever(BaseRetriever):
         tags: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> Self:
-        """Create a retriever for documents. See ``from_graph`` for the other arguments.
+        """Create a retriever for documents. See ``from_graph`` for the remaining arguments.
 
         The documents are copied and embedded. Their sentences are embedded at the first search.
-        Without an ``embedding`` model, words are searched. ``ids`` replace the documents' own ids.
-        The default id is a hash of text and metadata, so a document that is added twice is stored
-        once. ``store`` is the path of a file for the graph. An existing file keeps its documents.
-        Without a path, the graph is in memory.
+        Without an ``embedding`` model, only words are searched. ``ids`` replace the ids of the
+        documents. The default id is a hash of the text and the metadata, so a document that is
+        added twice is stored only once. ``store`` is the path of a file for the graph. If the file
+        exists, its documents are kept. Without a path, the graph is kept in memory.
 
         Raises:
             EmbeddingError: If the embedding model fails.
@@ -411,58 +415,61 @@ class NodeGraphRetriever(BaseRetriever):
         tags: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> Self:
-        """Create a retriever for a graph's documents, including documents that are added later.
+        """Create a retriever for the documents of a graph. Documents can still be added later.
 
-        By default, the words and, if the graph has an embedding model, the vectors of documents and
-        of sentences are searched (``DefaultRetriever``). Missing vectors are computed at the first
-        search; ``embed_keys=[]`` searches words alone. A ``similarity``, a group or a splitter
-        selects a single search (``Retriever``) instead. It searches the group, the vectors of
-        sentences, or the words of documents.
+        By default, the words of the documents are searched, and if the graph has an embedding
+        model, also the vectors of documents and sentences (see ``DefaultRetriever``). Missing
+        vectors are computed at the first search. Pass ``embed_keys=[]`` to search only words. If a
+        ``similarity``, a group or a splitter is given, the retriever performs a single search
+        instead (see ``Retriever``) in the given group, in the vectors of sentences, or in the words
+        of documents.
 
         Args:
             graph: The graph.
-            child_splitter: A LangChain text splitter, or a transform, that creates the nodes to
+            child_splitter: A LangChain text splitter or a transform that creates the nodes to
                 search.
             parent_splitter: A splitter that creates the chunks to return. If None, whole documents
                 are returned.
-            group: The group to search, instead of a ``child_splitter``.
-            target: The group to return, instead of a ``parent_splitter``. If None, documents are
-                returned.
-            similarity: The similarity of a single search. Defaults to cosine if the graph has a
-                model, and otherwise to BM25.
+            group: The existing group to search, as an alternative to ``child_splitter``.
+            target: The existing group to return, as an alternative to ``parent_splitter``. If None,
+                whole documents are returned.
+            similarity: The similarity of a single search. Defaults to cosine if the graph has an
+                embedding model, and to BM25 otherwise.
             index: The index of vectors, such as ``as_index(vector_store)``. Defaults to the
                 built-in index.
             embed_keys: The keys of the embedding models to search with. Defaults to all models.
-            follow_links: Whether the default search follows links between passages. If None, this
-                depends on the corpus.
-            lift: How a single search combines the scores of hits in the same target: ``"max"``,
-                ``"sum"`` or ``"mean"``. Defaults to ``"max"``.
-            strategy: ``"rewrite"``, ``"multi_query"``, ``"hyde"``, ``"sub_question"``,
-                ``"multi_step"`` or ``"self_query"``. ``llm`` writes its queries and conditions.
-            llm: The model of the strategy: a LangChain model, or any other model that ``LLM``
-                accepts.
-            k: The maximum number of documents. Defaults to 4, or with ``max_tokens``, to as many as
-                fit.
-            fetch_k: See the class, which also describes the arguments below.
+            follow_links: Whether the default search follows links between passages. If None, links
+                are followed if the corpus is suitable.
+            lift: How a single search combines the scores of several matches in the same document or
+                chunk: ``"max"``, ``"sum"`` or ``"mean"``. Defaults to ``"max"``.
+            strategy: A strategy in which ``llm`` writes queries or filters: ``"rewrite"``,
+                ``"multi_query"``, ``"hyde"``, ``"sub_question"``, ``"multi_step"`` or
+                ``"self_query"``.
+            llm: The language model for the strategy: a LangChain model, or any other model that
+                ``LLM`` accepts.
+            k: The maximum number of documents. Defaults to 4, or, if ``max_tokens`` is set, to as
+                many as fit.
+            fetch_k: The number of matching nodes to fetch. The class describes this argument and
+                the following ones in detail.
             filter: Conditions on metadata.
             score_threshold: The minimum score.
-            max_tokens: The maximum number of tokens of all documents together.
-            phrases: How results that contain the query's quoted phrases are treated.
+            max_tokens: The maximum total number of tokens of all documents.
+            phrases: How quoted phrases in the query are handled.
             weights: The weights of words and vectors.
             score_key: The metadata field for the score.
-            place: Whether the metadata contains the place of the best match.
-            evidence: Whether the metadata lists the matches.
-            search_kwargs: The options of each call, as a mapping.
+            place: Whether to add the place of the best match to the metadata.
+            evidence: Whether to add a list of the matches to the metadata.
+            search_kwargs: A mapping with options for all calls.
             name: The name of the retriever's runs.
             tags: The tags of the retriever's runs.
             metadata: The metadata of the retriever's runs.
 
         Raises:
-            TypeError: If ``graph`` is not a NodeGraph, an argument is unknown, only one of
-                ``strategy`` and ``llm`` is given, or an option does not belong to the selected
+            TypeError: If ``graph`` is not a ``NodeGraph``, an argument is unknown, only one of
+                ``strategy`` and ``llm`` is given, or an option is not supported by the selected
                 search.
-            UnknownGroupError: If the graph has no such group.
-            ValueError: If both a splitter and its group are given.
+            UnknownGroupError: If the graph does not have the given group.
+            ValueError: If both a splitter and the corresponding group are given.
 
         Example:
             >>> graph = NodeGraph()
@@ -511,13 +518,13 @@ class NodeGraphRetriever(BaseRetriever):
     def add_documents(
         self, documents: Iterable[Document], *, ids: Sequence[str | None] | None = None
     ) -> list[str]:
-        """Add documents, or update those with an existing id, and return their ids.
+        """Add documents, or update documents with existing ids, and return the ids.
 
-        Either all documents are added or none. They are embedded first if the retriever compares
-        their vectors.
+        Either all documents are added or none. If the retriever compares vectors of whole
+        documents, the documents are embedded first.
 
         Raises:
-            EmbeddingError: If the embedding model fails. No document is added.
+            EmbeddingError: If the embedding model fails. In this case, no document is added.
             ValueError: If the numbers of documents and ids differ, two documents have the same id,
                 or the retriever has no graph.
         """
@@ -535,7 +542,7 @@ class NodeGraphRetriever(BaseRetriever):
 
     @explain_names
     def delete(self, ids: Sequence[str]) -> bool:
-        """Remove documents and their derived nodes. Unknown ids are skipped. Return True.
+        """Remove documents and their derived nodes, and return True. Unknown ids are ignored.
 
         Raises:
             ValueError: If an id belongs to a derived node, or the retriever has no graph.
@@ -548,7 +555,7 @@ class NodeGraphRetriever(BaseRetriever):
 
     @property
     def native_retriever(self) -> RetrieverProtocol:
-        """The nodekin retriever with this retriever's settings."""
+        """The underlying nodekin retriever, configured with the settings of this retriever."""
         return self._configured()
 
     def _configured(
@@ -561,7 +568,10 @@ class NodeGraphRetriever(BaseRetriever):
         phrases: Phrases | None = None,
         weights: Mapping[str, float] | None = None,
     ) -> RetrieverProtocol:
-        """Return the nodekin retriever for a call. Missing options are taken from the fields."""
+        """Return the nodekin retriever for a call.
+
+        Missing options are taken from this retriever.
+        """
         threshold = self.score_threshold if score_threshold is None else score_threshold
         return configured(
             self.retriever,
@@ -577,18 +587,18 @@ class NodeGraphRetriever(BaseRetriever):
     def invoke(
         self, input: str, config: RunnableConfig | None = None, **kwargs: Any
     ) -> list[Document]:
-        """Return the best documents, best first.
+        """Return the most relevant documents, best first.
 
         Args:
-            input: The query. A blank query lists the documents that meet a filter.
-            config: The config. Its ``run_id`` is the id of the retriever's run.
-            **kwargs: ``k``, ``fetch_k``, ``score_threshold``, ``max_tokens``, ``phrases`` and
-                ``weights`` replace the fields of the retriever. ``filter`` is added to the
-                retriever's filter.
+            input: The query. A blank query lists all documents that match the filter.
+            config: The LangChain config. Its ``run_id`` becomes the id of the retriever's run.
+            **kwargs: Options for this call. ``k``, ``fetch_k``, ``score_threshold``,
+                ``max_tokens``, ``phrases`` and ``weights`` override the settings of the retriever.
+                ``filter`` is combined with the filter of the retriever.
 
         Raises:
-            TypeError: If an argument is unknown, or a subclass's ``_get_relevant_documents`` does
-                not accept it.
+            TypeError: If an argument is unknown, or is not accepted by the
+                ``_get_relevant_documents`` method of a subclass.
         """
         with self._config_context(config, kwargs):
             return super().invoke(input, **kwargs)
@@ -603,9 +613,10 @@ class NodeGraphRetriever(BaseRetriever):
     def _config_context(
         self, config: RunnableConfig | None, kwargs: dict[str, Any]
     ) -> AbstractContextManager[RunnableConfig | None]:
-        """Set the config context of a call. LangChain does not set it for retrievers.
+        """Set the config context for a call, because LangChain does not set it for retrievers.
 
-        The run id of the config is passed on as a keyword argument, where LangChain looks for it.
+        The run id of the config is passed on as a keyword argument, which is where LangChain
+        expects it.
         """
         check_names("invoke", kwargs, (*_CALL_OPTIONS, "run_id"))
         self._check_options_are_taken(kwargs)
@@ -614,7 +625,10 @@ class NodeGraphRetriever(BaseRetriever):
         return config_context(config)
 
     def _check_options_are_taken(self, options: Mapping[str, Any]) -> None:
-        """Check that a subclass's search accepts the options, since LangChain would drop them."""
+        """Check that the search method of a subclass accepts the options.
+
+        LangChain would silently drop options that the method does not accept.
+        """
         search = self._get_relevant_documents
         if takes_any_keyword(search):
             return
@@ -642,7 +656,8 @@ class NodeGraphRetriever(BaseRetriever):
             with retriever_runs(run_manager):
                 results = await retriever.aretrieve(query)
             return await asyncio.to_thread(self._documents, results, options.get("max_tokens"))
-        except asyncio.CancelledError as error:  # LangChain reports only an Exception
+        # CancelledError is not an Exception, so LangChain would not report it
+        except asyncio.CancelledError as error:
             await run_manager.on_retriever_error(error)
             raise
 
@@ -663,8 +678,8 @@ class NodeGraphRetriever(BaseRetriever):
 def applies_filter(retriever: BaseRetriever) -> bool:
     """Return whether a retriever applies the ``filter`` of a call.
 
-    A subclass that overrides the search applies the filter if each overridden method has this
-    parameter.
+    A subclass that overrides search methods applies the filter only if all of these methods have a
+    ``filter`` parameter.
     """
     if not isinstance(retriever, NodeGraphRetriever):
         return False
@@ -677,7 +692,7 @@ def applies_filter(retriever: BaseRetriever) -> bool:
 
 
 def _unpacked(search_kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the entries of ``search_kwargs``, an argument of LangChain's classes."""
+    """Return the entries of ``search_kwargs``, an argument known from LangChain's own classes."""
     given = dict(search_kwargs or {})
     check_names("search_kwargs", given, _CALL_OPTIONS)
     return given

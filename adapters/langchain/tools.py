@@ -1,4 +1,4 @@
-"""Tools for LangChain agents: search with a retriever, or read a whole corpus."""
+"""Tools for LangChain agents that search with a retriever or read a corpus."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 
 Conditions: TypeAlias = Callable[[RunnableConfig], Mapping[str, Any]]
-"""A function that takes the config of a run and returns its filter."""
+"""A function that takes the config of a run and returns a metadata filter."""
 
 
 class _Query(BaseModel):
@@ -52,27 +52,29 @@ def retriever_tool(
     conditions: Conditions | None = None,
     show: Sequence[str] = (),
 ) -> StructuredTool:
-    """Return a tool for agents that searches with a retriever.
+    """Create an agent tool that searches with a retriever.
 
-    The model reads numbered passages that it can cite. Each line of a passage is marked, so that no
-    passage can imitate another passage. The documents are the ``artifact`` of the tool's message.
-    They have a ``place`` if the retriever is nodekin's.
+    The tool returns numbered passages that the model can cite. Each line of a passage is marked, so
+    the text of a passage cannot imitate the start of another passage. The retrieved documents are
+    available as the ``artifact`` of the tool message. If the retriever is a nodekin retriever, each
+    document includes its ``place``.
 
-    Invalid arguments and failures of an embedding model, reranker or server are returned to the
-    model as a message. Other errors end the agent's run.
+    If the arguments are invalid, or if an embedding model, reranker or server fails, the error is
+    returned to the model as a message. Other errors are raised.
 
     Args:
         retriever: The retriever.
-        name: The tool's name, which the model sees.
+        name: The name of the tool, which the model can see.
         description: A description that tells the model when to use the tool.
-        conditions: A function that takes the config of a run and returns its filter, such as
-            ``lambda config: {"tenant": config["configurable"]["tenant"]}``. The model cannot see or
-            change the filter. If the function raises or returns no conditions, nothing is searched.
-        show: Metadata fields that the model reads with each passage.
+        conditions: A function that takes the config of a run and returns a metadata filter, such as
+            ``lambda config: {"tenant": config["configurable"]["tenant"]}``. The model can neither
+            see nor change the filter. If the function fails or returns an empty filter, no search
+            is performed.
+        show: The metadata fields that are added to each passage.
 
     Raises:
         TypeError: If ``retriever`` is not a LangChain retriever.
-        ValueError: If ``conditions`` is given and the retriever cannot be filtered.
+        ValueError: If ``conditions`` is given, but the retriever does not support filters.
 
     Example:
         >>> from langchain_core.documents import Document
@@ -83,7 +85,7 @@ def retriever_tool(
         [1] (year: 1610)
         | Green tea is steamed.
     """
-    base = getattr(retriever, "default", retriever)  # the retriever within ``configurable_fields``
+    base = getattr(retriever, "default", retriever)  # the retriever inside ``configurable_fields``
     if not isinstance(base, BaseRetriever):
         raise TypeError(f"retriever must be a LangChain retriever, got {retriever!r:.80}")
     if conditions is not None:
@@ -95,7 +97,7 @@ def retriever_tool(
 
 @dataclass(frozen=True, slots=True)
 class _SearchTool:
-    """The functions of a tool that searches. Unlike local functions, they can be pickled."""
+    """The functions behind a search tool. Unlike local functions, their methods can be pickled."""
 
     retriever: Any
     name: str
@@ -125,9 +127,9 @@ class _SearchTool:
     def _prepared(
         self, config: RunnableConfig, callbacks: BaseCallbackManager | None
     ) -> tuple[BaseRetriever, RunnableConfig]:
-        """Return the retriever and its config for one run of the tool.
+        """Return the retriever and the config for one call of the tool.
 
-        With Python 3.10, coroutines of earlier LangChain versions do not inherit the config.
+        In Python 3.10, coroutines of older LangChain versions do not inherit the config.
         """
         searching: Any = self.retriever
         config = patch_config(config, callbacks=callbacks)
@@ -138,7 +140,7 @@ class _SearchTool:
         return _with_places(searching), config
 
     def _filters(self, config: RunnableConfig) -> dict[str, Any]:
-        """Return the filter of a run as a keyword argument."""
+        """Return the keyword arguments that contain the filter of a run."""
         if self.conditions is None:
             return {}
         filters = self.conditions(config)
@@ -150,9 +152,9 @@ class _SearchTool:
 
 
 def _filtering(retriever: BaseRetriever) -> BaseRetriever:
-    """Return a retriever that applies the filter of a call.
+    """Return a retriever that applies the filter of each call.
 
-    If a retriever or a subclass does not accept a filter, its results are checked instead.
+    If the given retriever does not accept filters, its results are filtered afterwards.
 
     Raises:
         ValueError: If the retriever cannot be filtered.
@@ -162,7 +164,10 @@ def _filtering(retriever: BaseRetriever) -> BaseRetriever:
 
 
 def _with_places(retriever: BaseRetriever) -> BaseRetriever:
-    """If the retriever is nodekin's, return a copy that adds the place of each document."""
+    """Return a copy of a nodekin retriever that adds places to documents.
+
+    Other retrievers are returned unchanged.
+    """
     if isinstance(retriever, NodeGraphRetriever):
         return retriever.model_copy(update={"place": True})
     return retriever
@@ -184,7 +189,7 @@ def _tool(
 
 
 def _passages(documents: Sequence[Document], show: Sequence[str]) -> str:
-    """Return numbered passages with their places and some metadata fields."""
+    """Format documents as numbered passages, with their places and the selected metadata fields."""
     passages = []
     for number, document in enumerate(documents, 1):
         metadata = document.metadata
@@ -199,7 +204,7 @@ def _passages(documents: Sequence[Document], show: Sequence[str]) -> str:
 
 @contextmanager
 def _errors_for_model(tool: str) -> Iterator[None]:
-    """Convert errors that the model can react to into messages for the model."""
+    """Convert errors that a language model can react to into messages for the model."""
     try:
         yield
     except ToolError as error:
@@ -212,17 +217,19 @@ def _errors_for_model(tool: str) -> Iterator[None]:
 
 @explain_names
 def corpus_toolkit(tools: CorpusTools, *, prefix: str = "") -> list[StructuredTool]:
-    """Convert the tools of a corpus to LangChain tools: search, grep, outline, read, related, cite.
+    """Convert corpus tools to LangChain tools: search, grep, outline, read, related and cite.
 
-    Names, descriptions, arguments and texts come from ``CorpusTools``. The ``artifact`` of a
-    tool's message is the output as a dict with ``text``, ``entries`` and ``left_out``.
+    The names, descriptions, arguments and output texts are those of ``CorpusTools``. The
+    ``artifact`` of each tool message is the output as a dictionary with ``text``, ``entries`` and
+    ``left_out``.
 
     Args:
-        tools: The tools.
-        prefix: The prefix of the names, such as ``"tea_"``, for agents with several corpora.
+        tools: The corpus tools.
+        prefix: A prefix for the tool names, such as ``"tea_"``, for agents that use several
+            corpora.
 
     Raises:
-        TypeError: If the tools are not ``CorpusTools``.
+        TypeError: If ``tools`` is not an instance of ``CorpusTools``.
 
     Example:
         >>> from nodekin.nodegraph import Document, NodeGraph
@@ -250,17 +257,17 @@ def _corpus_tool(tools: CorpusTools, name: str, prefix: str) -> StructuredTool:
 
 @dataclass(frozen=True, slots=True)
 class _CorpusTool:
-    """The functions of a corpus tool. Unlike local functions, they can be pickled."""
+    """The functions behind a corpus tool. Unlike local functions, their methods can be pickled."""
 
     tools: CorpusTools
     name: str
 
     def call(self, **arguments: Any) -> tuple[str, dict[str, Any]]:
-        """Return the output as text, and as JSON values that an agent's saved state can contain."""
+        """Return the output as text, and as JSON-compatible values for the agent's saved state."""
         with _errors_for_model(self.name):
             output = self.tools.call(self.name, arguments)
             return output.text, output.to_dict()
 
     async def acall(self, **arguments: Any) -> tuple[str, dict[str, Any]]:
-        """Async version of ``call``, in a thread."""
+        """Async version of ``call``, which runs it in a thread."""
         return await asyncio.to_thread(self.call, **arguments)

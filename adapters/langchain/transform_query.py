@@ -1,4 +1,4 @@
-"""Query transforms as steps of a LangChain chain."""
+"""Use query transforms as steps of LangChain chains."""
 
 from __future__ import annotations
 
@@ -34,30 +34,33 @@ def transform_query(
     timeout: float | None = None,
     on_error: OnError | None = None,
 ) -> Runnable[str, Any]:
-    """Return a step that transforms a query with a language model, for chains with ``|``.
+    """Return a chain step that transforms a query with a language model.
 
-    The step works with models without structured output. It returns the query itself if the model
-    fails.
+    The step can be combined with other steps by ``|``. The model does not need to support
+    structured output. If the model fails, the step returns the original query by default.
 
     Args:
-        llm: The model: a LangChain model, or any other model that ``LLM`` accepts.
+        llm: A LangChain model, or any other model that ``LLM`` accepts.
         transform: ``"rewrite"``, ``"expand"`` (several phrasings), ``"decompose"`` (simpler
             questions), ``"hyde"`` (a passage that could be the answer) or ``"route"`` (the name of
             one of the ``routes``).
         output: ``"texts"`` for a list of texts, or ``"text"`` for the first text of this list.
-        max_queries: The maximum number of phrasings or questions.
-        include_query: Whether the query itself is one of the texts. If None, the transform decides.
-        routes: The descriptions of the routes, by name.
-        default: The route if the model fails. Defaults to the first route.
-        prompt: Replaces the built-in prompt. It may be a LangChain prompt template.
+        max_queries: The maximum number of queries that the model writes.
+        include_query: Whether the result includes the original query. If None, the default of the
+            transform is used.
+        routes: A mapping from the names of the routes to their descriptions.
+        default: The route to use if the model fails. Defaults to the first route.
+        prompt: A prompt that replaces the built-in prompt. It may be a LangChain prompt template.
         language: The language of the prompt. Defaults to the language of the query.
-        retries: The number of repeated calls if an answer cannot be parsed. Defaults to 1.
-        timeout: Seconds per model call. If None, the model's client decides.
-        on_error: What to do if the model fails: ``"keep"`` returns the query itself, and
-            ``"raise"`` raises the error. Defaults to ``"keep"``.
+        retries: How many times the model is called again if its answer cannot be parsed. Defaults
+            to 1.
+        timeout: The time limit for each model call in seconds. If None, the timeout of the client
+            applies.
+        on_error: What to do if the model fails: ``"keep"`` to return the original query, or
+            ``"raise"`` to raise the error. Defaults to ``"keep"``.
 
     Raises:
-        TypeError: If the model or an option has the wrong type.
+        TypeError: If ``llm`` or an option has the wrong type.
         ValueError: If the transform is unknown, or an option is out of range.
 
     Example:

@@ -1,4 +1,4 @@
-"""One group of a graph as a LangChain vector store."""
+"""Use a group of a graph as a LangChain vector store."""
 
 from __future__ import annotations
 
@@ -37,29 +37,33 @@ from .filter_translation import as_filters
 from .graph_search import document_keys
 
 SearchType = Literal["similarity", "mmr", "similarity_score_threshold"]
-"""The kinds of search of LangChain's ``VectorStoreRetriever``."""
+"""The search types of LangChain's ``VectorStoreRetriever``."""
 
 
 class NodeGraphVectorStore(VectorStore):
-    """A LangChain vector store over one group of a graph, for code that requires a vector store.
+    """A LangChain vector store that is backed by one node group of a graph.
 
-    For other code, ``NodeGraphRetriever`` searches better, using words, vectors and links.
+    Use it for code that requires a vector store. Otherwise, prefer ``NodeGraphRetriever``, which
+    combines words, vectors and links and therefore finds more.
 
-    By default, whole documents are searched. With a smaller ``group``, such as ``"MediumChunk"``,
-    the nodes of this group are searched and returned, or their documents with ``target="ROOT"``. A
-    changed document is updated in all groups. Documents are embedded when they are added, and nodes
-    of other groups at the first search. Each text is embedded once.
+    By default, whole documents are searched. If ``group`` is a smaller unit, such as
+    ``"MediumChunk"``, its nodes are searched and returned. To search small units but return whole
+    documents, add ``target="ROOT"``. If a document changes, its nodes in all groups are updated.
+    Documents are embedded when they are added, and the nodes of other groups at the first search.
+    Each text is embedded only once.
 
     Setup:
         ``pip install "nodekin[langchain]"``
 
     Key init args:
-        embedding: The embedding model. Without a model, words are searched. To use an existing
-            graph, call ``NodeGraphVectorStore.from_graph(graph)``.
+        embedding: The embedding model. If None, words are searched. To use an existing graph, call
+            ``NodeGraphVectorStore.from_graph(graph)``.
         group: The group to search.
-        similarity: As in ``Retriever``. Defaults to ``"cosine"``, or to ``"bm25"`` without a model.
+        similarity: The similarity, as in ``Retriever``. Defaults to ``"cosine"``, or to ``"bm25"``
+            if there is no embedding model.
         store: The path of a file for the new graph. If None, the graph is in memory.
-        filter: Conditions on metadata for all searches. The conditions of each search are added.
+        filter: Conditions on metadata for all searches. They are combined with the filter of each
+            search.
         score_key: The metadata field for scores. If None, documents are returned unchanged.
         relevance_score_fn: A function that converts a score to a number from 0 to 1. Defaults to
             the score itself for ``"cosine"``, and ``score / (1 + score)`` for ``"bm25"``.
@@ -68,10 +72,10 @@ class NodeGraphVectorStore(VectorStore):
         index: The index of vectors, such as ``as_index(vector_store)``. Defaults to the built-in
             index.
         embed_keys: The keys of the embedding models to search with.
-        lift: How the scores of hits in the same target are combined: ``"max"``, ``"sum"`` or
-            ``"mean"``.
-        fetch_k: The number of hits to consider before lifting. If None, as many as ``k`` documents
-            require.
+        lift: How the scores of several matches in the same returned node are combined: ``"max"``,
+            ``"sum"`` or ``"mean"``.
+        fetch_k: The number of matching nodes to fetch before they are replaced by nodes of
+            ``target``. If None, as many are fetched as ``k`` documents require.
 
     Instantiate:
         >>> from langchain_core.documents import Document
@@ -92,8 +96,8 @@ class NodeGraphVectorStore(VectorStore):
         ['2']
 
     Raises:
-        TypeError: If ``embedding`` is not a model, or an argument is unknown.
-        UnknownGroupError: If the graph has no group ``group``.
+        TypeError: If ``embedding`` is not an embedding model, or an argument is unknown.
+        UnknownGroupError: If the graph does not have the given group.
     """
 
     @explain_names
@@ -177,12 +181,12 @@ class NodeGraphVectorStore(VectorStore):
         lift: Lift | None = None,
         fetch_k: int | None = None,
     ) -> Self:
-        """Create a vector store over a group of a graph. See the class for the other arguments.
+        """Create a vector store from a group of an existing graph. See the class for all arguments.
 
         Args:
             graph: The graph. If it has no embedding model, words are searched.
             group: The group to search.
-            similarity: The similarity.
+            similarity: The similarity measure.
             target: The group to return.
             filter: Conditions on metadata for all searches.
             score_threshold: The minimum score.
@@ -190,12 +194,12 @@ class NodeGraphVectorStore(VectorStore):
             relevance_score_fn: A function that converts a score to a number from 0 to 1.
             index: The index of vectors.
             embed_keys: The keys of the embedding models.
-            lift: How the scores of hits in the same target are combined.
-            fetch_k: The number of hits to consider before lifting.
+            lift: How the scores of several matches in the same returned node are combined.
+            fetch_k: The number of matching nodes to fetch.
 
         Raises:
-            TypeError: If ``graph`` is not a NodeGraph, or an argument is unknown.
-            UnknownGroupError: If the graph has no group ``group``.
+            TypeError: If ``graph`` is not a ``NodeGraph``, or an argument is unknown.
+            UnknownGroupError: If the graph does not have the given group.
 
         Example:
             >>> graph = NodeGraph()
@@ -225,12 +229,15 @@ class NodeGraphVectorStore(VectorStore):
 
     @property
     def native_retriever(self) -> Retriever:
-        """The nodekin retriever of the group."""
+        """The nodekin retriever that searches the group."""
         return self.retriever
 
     @property
     def embeddings(self) -> Embeddings | None:
-        """The graph's LangChain model, or None if it has no model or a different kind of model."""
+        """The LangChain embedding model of the graph.
+
+        This is None if the graph has no model, or if its model is not a LangChain model.
+        """
         keys = self.retriever.embed_keys
         embed = self.graph.embeddings.embedder(keys[0]).embed if keys else None
         model = getattr(embed, "__self__", None)
@@ -257,7 +264,7 @@ class NodeGraphVectorStore(VectorStore):
         lift: Lift | None = None,
         fetch_k: int | None = None,
     ) -> Self:
-        """Create a vector store for documents. See the class for the other arguments."""
+        """Create a vector store from documents. See the class for the remaining arguments."""
         vector_store = cls(
             embedding,
             store=store,
@@ -298,7 +305,7 @@ class NodeGraphVectorStore(VectorStore):
         lift: Lift | None = None,
         fetch_k: int | None = None,
     ) -> Self:
-        """Create a vector store for texts. See the class for the other arguments."""
+        """Create a vector store from texts. See the class for the remaining arguments."""
         return cls.from_documents(
             text_documents(texts, metadatas),
             embedding,
@@ -318,7 +325,7 @@ class NodeGraphVectorStore(VectorStore):
         )
 
     def save_local(self, folder_path: str | Path, index_name: str = "index") -> None:
-        """Write the graph with all vectors to a file in a folder, as ``FAISS.save_local`` does."""
+        """Save the graph with all vectors to a file in a folder, like ``FAISS.save_local``."""
         if keys := self.retriever.embed_keys:
             self.graph.build(self.retriever.group, embed=keys)
         Path(folder_path).mkdir(parents=True, exist_ok=True)
@@ -345,14 +352,30 @@ class NodeGraphVectorStore(VectorStore):
         lift: Lift | None = None,
         fetch_k: int | None = None,
     ) -> Self:
-        """Open a file written by ``save_local``. Changes to the store are written to the file.
+        """Open a vector store that was saved with ``save_local``.
 
-        ``index_name`` is the name of the file in the folder, without its suffix. FAISS's argument
-        ``allow_dangerous_deserialization`` is ignored, since nothing is unpickled. See the class
-        for the other arguments.
+        Later changes are saved to the file.
+
+        Args:
+            folder_path: The folder.
+            embedding: The embedding model.
+            index_name: The name of the file in the folder, without its suffix.
+            allow_dangerous_deserialization: An argument of ``FAISS.load_local`` that is ignored,
+                because nothing is unpickled.
+            group: The group to search. See the class for this argument and the following ones.
+            similarity: The similarity measure.
+            target: The group to return.
+            filter: Conditions on metadata for all searches.
+            score_threshold: The minimum score.
+            score_key: The metadata field for scores.
+            relevance_score_fn: A function that converts a score to a number from 0 to 1.
+            index: The index of vectors.
+            embed_keys: The keys of the embedding models.
+            lift: How the scores of several matches in the same returned node are combined.
+            fetch_k: The number of matching nodes to fetch.
 
         Raises:
-            FileNotFoundError: If the folder has no such file.
+            FileNotFoundError: If the folder does not contain this file.
         """
         path = Path(folder_path, f"{index_name}.nodekin")
         if not path.exists():
@@ -383,19 +406,19 @@ class NodeGraphVectorStore(VectorStore):
         batch_size: int | None = None,
         **kwargs: Any,
     ) -> list[str]:
-        """Add documents, or update those with an existing id. Return their ids.
+        """Add documents, or update documents with existing ids, and return the ids.
 
         Args:
-            documents: The documents. They are copied. Either all of them are added or none.
-            ids: Ids that replace the documents' own ids. The default id is a hash of text and
-                metadata.
-            batch_size: An argument of ``index()``. It is ignored, since all documents are added
-                together.
-            **kwargs: Only ``current_time`` is allowed, which LangChain's time-weighted retriever
-                passes. Its documents contain the time in their metadata.
+            documents: The documents, which are copied. Either all of them are added or none.
+            ids: Ids that replace the ids of the documents. The default id is a hash of the text and
+                the metadata.
+            batch_size: An argument that LangChain's ``index()`` passes. It is ignored, because all
+                documents are added together.
+            **kwargs: Only ``current_time`` is accepted, because LangChain's time-weighted retriever
+                passes it. The metadata of its documents already contains the time.
 
         Raises:
-            EmbeddingError: If the embedding model fails. No document is added.
+            EmbeddingError: If the embedding model fails. In this case, no document is added.
             TypeError: If an argument is unknown.
             ValueError: If the numbers of documents and ids differ, or two documents have the same
                 id.
@@ -412,34 +435,39 @@ class NodeGraphVectorStore(VectorStore):
         ids: Sequence[str | None] | None = None,
         **kwargs: Any,
     ) -> list[str]:
-        """Add texts. See ``add_documents``."""
+        """Add texts as documents, and return their ids. See ``add_documents``."""
         return self.add_documents(text_documents(texts, metadatas), ids=ids, **kwargs)
 
     def delete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> bool:
-        """Remove documents and their derived nodes. Unknown ids are skipped.
+        """Remove documents and their derived nodes. Unknown ids are ignored.
 
         Raises:
-            ValueError: If ``ids`` is None, or an id belongs to a derived node.
+            ValueError: If ``ids`` is None, or if an id belongs to a derived node.
         """
         check_names("delete", kwargs, ())
         return remove_documents(self.graph, ids)
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """Return the existing nodes as documents, in the order of the ids."""
+        """Return the nodes with the given ids as documents, in the order of the ids.
+
+        Unknown ids are ignored.
+        """
         return [to_document(node) for node in self.graph.reader.existing_nodes(ids)]
 
-    # Searches. LangChain runs the sync methods in a thread for the other async methods.
+    # Searches. LangChain implements the remaining async methods by running the sync methods in a
+    # thread.
 
     @explain_names
     def similarity_search_with_score(
         self, query: str, k: int = 4, *, filter: Mapping[str, Any] | None = None
     ) -> list[tuple[Document, float]]:
-        """Return the best documents with their scores. Higher scores are better.
+        """Return the most similar documents with their scores. Higher scores are better.
 
         Args:
-            query: A blank query lists all documents, or the documents that meet the filter.
+            query: The query. A blank query lists all documents, or all documents that match the
+                filter.
             k: The maximum number of documents.
-            filter: Conditions on metadata, checked before ranking.
+            filter: Conditions on metadata, which are checked before ranking.
         """
         filters = _listing_filters(query, filter)
         return self._scored(self.retriever.retrieve(query, top_k=k, filters=filters))
@@ -457,7 +485,7 @@ class NodeGraphVectorStore(VectorStore):
     def similarity_search(  # type: ignore[override]
         self, query: str, k: int = 4, *, filter: Mapping[str, Any] | None = None
     ) -> list[Document]:
-        """Return the best documents, best first. See ``similarity_search_with_score``."""
+        """Return the most similar documents, best first. See ``similarity_search_with_score``."""
         return _documents(self.similarity_search_with_score(query, k, filter=filter))
 
     @explain_names
@@ -475,12 +503,12 @@ class NodeGraphVectorStore(VectorStore):
         *,
         filter: Mapping[str, Any] | None = None,
     ) -> list[Document]:
-        """Return the documents that are nearest to a vector.
+        """Return the documents that are most similar to a vector, best first.
 
         Args:
             embedding: The vector.
             k: The maximum number of documents.
-            filter: Conditions on metadata, checked before ranking.
+            filter: Conditions on metadata, which are checked before ranking.
         """
         return _documents(self._scored(self._nearest(embedding, k, filter)))
 
@@ -494,14 +522,14 @@ class NodeGraphVectorStore(VectorStore):
         *,
         filter: Mapping[str, Any] | None = None,
     ) -> list[Document]:
-        """Return diverse documents similar to a query.
+        """Return documents that are similar to a query but different from each other.
 
         Args:
             query: The query.
             k: The maximum number of documents.
-            fetch_k: The number of documents to select from.
-            lambda_mult: If 1, only similarity to the query counts. If 0, only diversity counts.
-            filter: Conditions on metadata, checked before ranking.
+            fetch_k: The number of most similar documents from which the result is selected.
+            lambda_mult: The balance between similarity to the query (1) and diversity (0).
+            filter: Conditions on metadata, which are checked before ranking.
 
         Raises:
             ValueError: If the store has no embedding model.
@@ -523,7 +551,10 @@ class NodeGraphVectorStore(VectorStore):
         *,
         filter: Mapping[str, Any] | None = None,
     ) -> list[Document]:
-        """Return diverse documents similar to a vector."""
+        """Return documents that are similar to a vector but different from each other.
+
+        See ``max_marginal_relevance_search`` for the arguments.
+        """
         results = self._nearest(embedding, max(k, fetch_k), filter)
         key = self._embed_key()
         matches = [result.evidence[0].node for result in results]
@@ -541,18 +572,20 @@ class NodeGraphVectorStore(VectorStore):
         metadata: dict[str, Any] | None = None,
         name: str | None = None,
     ) -> VectorStoreRetriever:
-        """Return a retriever. A call's filter is added to the filter in ``search_kwargs``.
+        """Return a LangChain retriever that searches this store.
 
         Args:
             search_type: ``"similarity"``, ``"mmr"`` or ``"similarity_score_threshold"``.
-            search_kwargs: Arguments of each search: ``k``, ``filter``, ``score_threshold``,
-                ``fetch_k`` and ``lambda_mult``.
+            search_kwargs: Arguments for each search: ``k``, ``filter``, ``score_threshold``,
+                ``fetch_k`` and ``lambda_mult``. The filter is combined with the filter of each
+                call.
             tags: The tags of the retriever's runs.
             metadata: The metadata of the retriever's runs.
             name: The name of the retriever's runs.
 
         Raises:
-            TypeError: If an argument is unknown, such as ``k``, which belongs to ``search_kwargs``.
+            TypeError: If an argument is unknown. For example, ``k`` must be given in
+                ``search_kwargs``.
         """
         options = dict(search_kwargs or {})
         filters = as_filters(self.retriever.filters, options.pop("filter", None))
@@ -603,7 +636,10 @@ def _documents(scored: Sequence[tuple[Document, float]]) -> list[Document]:
 
 
 def _listing_filters(query: str, filter: Any) -> Filters | None:
-    """Return the filters of a search. A blank query without filters lists all documents."""
+    """Return the filter of a search, in which a blank query lists documents.
+
+    A blank query without a filter lists all documents.
+    """
     if filters := as_filters(filter):
         return filters
     return None if query.strip() else {DOCUMENT_ID: {"exists": True}}

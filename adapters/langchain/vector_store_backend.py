@@ -1,4 +1,4 @@
-"""A LangChain vector store as the index of a graph's embeddings."""
+"""Use a LangChain vector store as the index of a graph's embeddings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..vector_store_index import EmbeddedNode, StoreIndexes, VectorBackend, stor
 logger = logging.getLogger(__name__)
 
 MakeStore = Callable[[Embeddings, str], VectorStore]
-"""A function that takes a model and the name of a group, and returns the vector store."""
+"""A function that takes an embedding model and the name of a group, and returns a vector store."""
 
 _ID = "node_id"
 _GROUP = "group"
@@ -27,33 +27,39 @@ _FINGERPRINT = "made_of"
 
 _REQUIRED = ("similarity_search_by_vector", "delete")
 
-_SAME_MODEL = 0.99  # lowest cosine of two vectors that one model returns for the same text
+# minimum cosine of two vectors of the same text to assume that they come from the same model
+_SAME_MODEL = 0.99
 
 
 def as_index(store: VectorStore | MakeStore, *, name: str | None = None) -> StoreIndexes:
-    """Return an index in a LangChain vector store, for ``Retriever(index=)``.
+    """Use a LangChain vector store as the vector index of retrievers: ``Retriever(index=...)``.
 
-    Use it if the vectors have to be in your vector engine. New and changed nodes are written before
-    the next search. Targets, filters, fusions, recursion and scores work as with the built-in
-    index, which is faster on one machine. See ``docs/stores.md``, "Engines".
+    This is useful if the vectors must be stored in an existing vector database. On a single
+    machine, the built-in index is faster. New and changed nodes are written to the store before the
+    next search. Targets, filters, fusion, recursion and scores work in the same way as with the
+    built-in index. See "Engines" in ``docs/stores.md``.
 
-    The store returns candidates for the query's vector. Cosines are computed from the graph's
-    vectors. The graph records the written rows, so a new process checks only a sample. Lost rows
-    are rewritten. Foreign rows in the store are ignored.
+    The store only proposes candidates. Their cosine similarities are computed from the vectors in
+    the graph. Since the graph records which rows were written, a new process needs to check only a
+    sample of them. Rows that the store has lost are written again, and rows that do not belong to
+    the graph are ignored.
 
     Args:
-        store: A function that creates the store of a group. Its arguments are a LangChain embedding
-            model that returns the graph's vectors, and the group's name. A single store is also
-            accepted, for one graph and one of its embeddings. All groups share it, which makes
-            searches slower. The store's model must be the graph's, preferably
-            ``GraphEmbeddings(graph)``. With other models, a store that does not compare cosines
-            needs vectors of unit length.
-        name: A name by which a later process recognizes the store. It is required if the graph is
-            in a file and the store has neither a name nor an address, such as a store in memory.
+        store: A function that creates the vector store for a group. It is called with a LangChain
+            embedding model that returns the graph's vectors, and with the name of the group.
+            Alternatively, a single vector store can be given for one graph and one of its
+            embeddings. All groups then share it, which makes searches slower. Its model must be the
+            model of the graph, preferably in the form of ``GraphEmbeddings(graph)``. If it is a
+            different object and the store does not compare cosines, the model must return vectors
+            of unit length.
+        name: A name by which later processes recognize the store. It is required if the graph is
+            saved in a file, but the store has neither a name nor an address, as is the case for
+            in-memory stores.
 
     Raises:
-        TypeError: If ``store`` is not a store or a function, or cannot search by vector or delete.
-        ValueError: At the first search, if a required name is missing.
+        TypeError: If ``store`` is neither a vector store nor a function, or does not support
+            searching by vector and deleting.
+        ValueError: If a required name is missing. This error is raised by the first search.
 
     Example:
         >>> from langchain_core.vectorstores import InMemoryVectorStore
@@ -76,13 +82,13 @@ def _arguments(graph: NodeGraph, group: str, key: str) -> tuple[GraphEmbeddings,
 
 
 class LangChainBackend(VectorBackend):
-    """The operations of a LangChain vector store that an index needs.
+    """The operations that an index needs, implemented for LangChain vector stores.
 
     Args:
         store: The vector store.
 
     Raises:
-        TypeError: If the store cannot search by vector or delete.
+        TypeError: If the store does not support searching by vector and deleting.
     """
 
     def __init__(self, store: VectorStore) -> None:
@@ -96,12 +102,12 @@ class LangChainBackend(VectorBackend):
         self._checked = isinstance(store.embeddings, GraphEmbeddings)
 
     def nearest_ids(self, vector: npt.NDArray[np.float32], count: int) -> list[str]:
-        """Return the ids of the nearest nodes."""
+        """Return the ids of the nodes that are nearest to a vector."""
         documents = self._store.similarity_search_by_vector(vector.tolist(), k=count)
         return [_node_id(document) for document in documents]
 
     def stored(self, ids: Sequence[str]) -> dict[str, str] | None:
-        """Return the fingerprints of the stored nodes.
+        """Return the fingerprints of the nodes that the store contains, by id.
 
         Return None if the store cannot look up ids.
         """
@@ -112,10 +118,10 @@ class LangChainBackend(VectorBackend):
         return {_node_id(d): str(d.metadata.get(_FINGERPRINT, "")) for d in documents}
 
     def delete(self, ids: Sequence[str]) -> None:
-        """Delete nodes.
+        """Delete nodes from the store.
 
         Raises:
-            ValueError: If the store returns False.
+            ValueError: If the store reports a failure by returning False.
         """
         if self._store.delete(list(ids)) is False:
             raise ValueError(
@@ -124,14 +130,17 @@ class LangChainBackend(VectorBackend):
             )
 
     def add(self, nodes: Sequence[EmbeddedNode]) -> None:
-        """Add nodes. The store embeds their texts, and ``GraphEmbeddings`` returns stored vectors.
+        """Add nodes to the store.
+
+        The store calls its embedding model with the texts. If the model is a ``GraphEmbeddings``,
+        it returns cached vectors.
 
         Raises:
-            ValueError: If the store's model is not the graph's model.
+            ValueError: If the embedding model of the store differs from the model of the graph.
         """
         self._check_model(nodes[0].text, nodes[0].vector)
         documents = [
-            # Many stores allow only few, flat metadata fields.
+            # Many stores allow only a few metadata fields with simple values.
             Document(
                 row.text,
                 metadata={_ID: row.node.id, _GROUP: row.node.group, _FINGERPRINT: row.fingerprint},
@@ -142,7 +151,7 @@ class LangChainBackend(VectorBackend):
         self._store.add_documents(documents, ids=[row.node.id for row in nodes])
 
     def _check_model(self, text: str, vector: npt.NDArray[np.float32]) -> None:
-        """Compare the store's model with the graph's model, using one text."""
+        """Check that the store and the graph use the same model by embedding one text with both."""
         model = self._store.embeddings
         if self._checked or model is None:
             return
@@ -165,23 +174,27 @@ class LangChainBackend(VectorBackend):
 
 
 def _node_id(document: Document) -> str:
-    """Return the id of a document's node. Some stores drop the ids of documents."""
+    """Return the node id of a document.
+
+    Some stores do not keep the ids of documents, so the id is also read from the metadata.
+    """
     return document.id or str(document.metadata.get(_ID, ""))
 
 
 class GraphEmbeddings(Embeddings):
-    """A LangChain embedding model that returns a graph's vectors, with unit length.
+    """A LangChain embedding model that returns the vectors of a graph, scaled to unit length.
 
-    The graph's own model may be a function, or a model of LlamaIndex or sentence-transformers.
-    Vectors are cached by the graph. With unit length, stores that compare by inner product or by L2
-    rank nodes like stores that compare cosines.
+    The model of the graph itself may be a function or a model from LlamaIndex or
+    sentence-transformers. The graph caches the vectors. Because of the unit length, vector stores
+    rank nodes equally by inner product, L2 distance and cosine.
 
     Args:
         graph: The node graph.
-        key: The key of the graph's model. It is optional if the graph has one model.
+        key: The key of the embedding model. It is optional if the graph has only one model.
 
     Raises:
-        LookupError: If the key is unknown, or missing in a graph with several models.
+        LookupError: If the key is unknown, or if it is missing although the graph has several
+            models.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -195,7 +208,7 @@ class GraphEmbeddings(Embeddings):
         self.key = graph.embeddings.key(key)
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Return the vectors of passages."""
+        """Return one vector for each passage."""
         return _rows(self.graph.embeddings.vectors(texts, self.key))
 
     def embed_query(self, text: str) -> list[float]:
@@ -203,7 +216,7 @@ class GraphEmbeddings(Embeddings):
         return _rows(self.graph.embeddings.query_vectors([text], self.key))[0]
 
     async def aembed_query(self, text: str) -> list[float]:
-        """Async version of ``embed_query``, in a thread if the model has no async method."""
+        """Async version of ``embed_query``. It uses a thread if the model has no async method."""
         return _rows(await self.graph.embeddings.aquery_vectors([text], self.key))[0]
 
 
