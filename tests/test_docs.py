@@ -169,6 +169,8 @@ def test_commands_print_the_output_shown_below(
     _save_files(text, tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
+    is_chinese = page.parent.name == "zh" or page.name == "README.zh.md"
+    monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8" if is_chinese else "C.UTF-8")
     monkeypatch.setattr(sys, "path", [*sys.path])
     for kind, body, answer in _steps(text):
         model_server.text = answer

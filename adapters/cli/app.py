@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from ...nodegraph.lazy_names import COMMANDS, plugins
+from .help_texts import HelpContext
 from .interrupts import raise_on_interrupt
 from .messages import (
     CommandError,
@@ -52,6 +53,8 @@ _OTHER_NAMES = {name: ours for ours, names in _NAMES_OF_COMMANDS.items() for nam
 class App(click.Group):
     """The group of commands. Each error is one line on stderr and an exit status."""
 
+    context_class = HelpContext
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands."""
         return [*_MODULES, *sorted(plugins(COMMANDS))]
@@ -66,6 +69,7 @@ class App(click.Group):
         else:
             allowed = _nearest_commands(cmd_name, self.list_commands(ctx))
             raise click.UsageError(f"the command must be {allowed}, got {cmd_name!r:.80}", ctx)
+        command.context_class = HelpContext
         raise_on_interrupt()
         return command
 

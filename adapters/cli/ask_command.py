@@ -29,7 +29,7 @@ from .workspace import describe_skipped_files
 
 @click.command("ask")
 @click.argument("words", nargs=-1, metavar="[QUESTION]")
-@click.option("--chat", is_flag=True, help="Continue asking; earlier questions are remembered.")
+@click.option("--chat", is_flag=True, help="Continue asking. Earlier questions are remembered.")
 @model_options
 @search_options
 @click.option(

@@ -37,7 +37,9 @@ _TIMED = 32  # sentences that are embedded to estimate the time
 @click.command("index")
 @folders_argument
 @click.option(
-    "--embed", metavar="MODEL", help=f"Also search by meaning: {EMBEDDING_MODELS}; '' to stop."
+    "--embed",
+    metavar="MODEL",
+    help=f"Also search by meaning with this model: {EMBEDDING_MODELS}. '' ends it.",
 )
 @click.option("--ocr/--no-ocr", default=None, help="Also read scans, with tesseract.")
 @click.option("--encoding", help="The encoding of files that are not UTF-8, such as gb18030.")
@@ -129,7 +131,10 @@ class _Update:
         elif not self._quiet:
             click.echo(printable(_summary(record, index.folder)))
             click.echo(group_sizes(record["groups"]))
-            workspace.print_failures(skipped, new)
+            if new:
+                workspace.print_failures(new, are_stored=True)
+            elif skipped:
+                warn(skipped)
             workspace.print_notes(read)
         if not record["documents"]:
             return ExitStatus.NO_RESULTS

@@ -18,7 +18,7 @@ store_option = click.option(
     "--store",
     type=click.Path(path_type=Path, file_okay=False),
     envvar="NODEKIN_STORE",
-    help="The index. Default: the nearest .nodekin.",
+    help="The index. By default, the nearest .nodekin is used.",
 )
 
 
@@ -34,24 +34,38 @@ def _options(*options: Callable[[Any], Any]) -> Callable[[CommandT], CommandT]:
 
 
 search_options = _options(
-    click.option("-k", "--top-k", type=click.IntRange(1), default=6, help="How many. Default: 6."),
+    click.option(
+        "-k",
+        "--top-k",
+        type=click.IntRange(1),
+        default=6,
+        help="The number of results. The default is 6.",
+    ),
     click.option(
         "-f",
         "--filter",
         multiple=True,
         metavar="FIELD=VALUE",
-        help="Only documents with this value (again: or this value), or a filter as JSON.",
+        help=(
+            "Search only documents with this value. Several values of a field are alternatives. "
+            "A filter can also be JSON."
+        ),
     ),
     click.option("--in", multiple=True, type=_EXISTING, help="Search a folder without an index."),
     store_option,
 )
 
 model_options = _options(
-    click.option("-m", "--model", envvar="OPENAI_MODEL", help="Default: OPENAI_MODEL."),
+    click.option(
+        "-m",
+        "--model",
+        envvar="OPENAI_MODEL",
+        help="The language model. The default is OPENAI_MODEL.",
+    ),
     click.option(
         "--min-score",
         type=click.FloatRange(0, 1),
-        help="Ignore lower scores; 0.4 is a good choice.",
+        help="Ignore lower scores. 0.4 is a good choice.",
     ),
 )
 

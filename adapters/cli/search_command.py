@@ -14,7 +14,15 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT
 from ...retrievers.analysis.phrases import quoted_phrases
 from ...retrievers.composite.default_retriever import DefaultRetriever
-from ...retrievers.filters import Filters, all_of, metadata_key, parse_filters
+from ...retrievers.conditions import MISSING
+from ...retrievers.filters import (
+    Filter,
+    Filters,
+    all_of,
+    field_value,
+    metadata_key,
+    parse_filters,
+)
 from ...retrievers.group_failures import describe_failures, group_failures
 from ..changed_files import newer_files
 from . import output
@@ -66,7 +74,10 @@ def warn_nothing_found(graph: NodeGraph, query: str, filters: Filters) -> None:
     size = graph.groups[ROOT].size
     said = message("nothing found", query=query, count=size)
     if filters:
-        searched = _documents_within(graph, filters)
+        condition = parse_filters(filters)
+        searched = _documents_within(graph, condition)
+        if not searched and _has_unknown_field(graph, condition):
+            return None  # the search has printed a warning
         if not searched:
             return warn(message("filter excludes all", count=size))
         said = message("nothing found in filtered", query=query, count=searched, all=size)
@@ -75,11 +86,27 @@ def warn_nothing_found(graph: NodeGraph, query: str, filters: Filters) -> None:
     return warn(said)
 
 
-def _documents_within(graph: NodeGraph, filters: Filters) -> int:
+def _documents_within(graph: NodeGraph, condition: Filter) -> int:
     """Return the number of documents with passages that a filter accepts."""
-    condition = parse_filters(filters)
     passages = graph.nodes("passage")
     return len({node.document_id for node in passages if condition.matches(node)})
+
+
+def _has_unknown_field(graph: NodeGraph, condition: Filter) -> bool:
+    """Return whether a filter compares a metadata field that all passages lack."""
+    passages = graph.nodes("passage")
+    for field in _compared_fields(condition):
+        if all(field_value(node.metadata, field) is MISSING for node in passages):
+            return True
+    return False
+
+
+def _compared_fields(filter: Filter) -> Iterator[str]:
+    """Yield the metadata fields whose values a filter compares."""
+    if filter.join == "field" and filter.condition is not None and filter.condition.compares:
+        yield filter.field
+    for part in filter.parts:
+        yield from _compared_fields(part)
 
 
 def as_text(query: str) -> str:

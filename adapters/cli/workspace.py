@@ -222,7 +222,7 @@ def open_graph(
         graph.create_node_group("passage", PassageSplitter)
         graph.create_node_group("sentence", split_sentences, "passage")
         if index.in_memory and not quiet:
-            print_failures(describe_skipped_files(graph), graph.failures)
+            print_failures(graph.failures, are_stored=False)
         if index.in_memory and not graph.groups[ROOT].size:
             names = ", ".join(str(folder) for folder in index.in_memory)
             problem = f"no file in {names} can be read"
@@ -264,7 +264,8 @@ def describe_skipped_files(graph: NodeGraph) -> str:
 def reason_of(failure: Failure) -> str:
     """Return the error of a failure in one line, without remedies in Python."""
     reason = " ".join(str(failure.error).split())
-    return with_options(reason.partition("; add one with register_reader")[0])
+    reason = reason.partition("; add one with register_reader")[0]
+    return with_options(reason.partition(", or register a reader")[0])
 
 
 def with_options(text: str) -> str:
@@ -290,13 +291,36 @@ def print_notes(read: ReadReport) -> None:
         warn(message("files with notes", kind=said, count=count))
 
 
-def print_failures(skipped: str, failures: Sequence[Failure]) -> None:
-    """Print the description of skipped files, and failures without duplicates, to stderr."""
-    if skipped:
-        warn(skipped)
-    reasons = [reason_of(failure) for failure in failures if not _needs_extra(failure)]
-    for reason in dict.fromkeys(reasons):
-        warn(message("left out", reason=translated(reason)))
+def print_failures(failures: Sequence[Failure], *, are_stored: bool) -> None:
+    """Print a line for each kind of failures to stderr: the first reason, and how many follow.
+
+    Args:
+        failures: The failures.
+        are_stored: Whether ``nodekin status`` lists all of them.
+    """
+    needing_extras = [failure for failure in failures if _needs_extra(failure)]
+    if needing_extras:
+        warn(describe_skipped(needing_extras, _REMEDIES))
+    kinds: dict[str, dict[str, None]] = {}
+    for failure in failures:
+        if not _needs_extra(failure):
+            reason = reason_of(failure)
+            kinds.setdefault(_kind_of(failure) or reason, {})[reason] = None
+    for first, *others in kinds.values():
+        line = message("left out", reason=translated(first))
+        if others:
+            line = message("and", first=line, second=message("similar", count=len(others)))
+            if are_stored:
+                line += message("see status")
+        warn(line)
+
+
+def _kind_of(failure: Failure) -> str:
+    """Return the kind of a file's failure. It is empty for files without a reader and groups."""
+    error = failure.error
+    if isinstance(error, UnsupportedFilesError) or failure.group != ROOT:
+        return ""
+    return getattr(error, "kind", "")
 
 
 class _ToStderr(logging.Handler):
@@ -328,7 +352,10 @@ class _ToStderr(logging.Handler):
         text = record.getMessage()
         if self.graph is not None and re.match(r"searches use words only: [\d,]+ vectors", text):
             return message("words only", count=missing_vectors(self.graph))
-        return text.partition("; graph.")[0]
+        text = text.partition("; graph.")[0]
+        if "; known fields: none like it" in text:
+            return message("fields by list", text=translated(text))
+        return text
 
 
 @contextmanager

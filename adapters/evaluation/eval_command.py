@@ -22,7 +22,7 @@ from ...retrievers.evaluation.report import Evaluation
 from ...retrievers.evaluation.runner import default_metrics, evaluate
 from ...retrievers.foreign.foreign_retriever import as_retriever
 from ...retrievers.group_failures import graphs_of
-from ..cli.messages import CommandError, ExitStatus, printable
+from ..cli.messages import CommandError, ExitStatus, printable, translated
 from ..cli.options import common_options, store_option
 from ..cli.output import echo_json
 from ..cli.workspace import find_index, model_of, open_graph, printed_warnings
@@ -38,15 +38,19 @@ _EXISTING = click.Path(path_type=Path, dir_okay=False, exists=True)
 
 @click.command("eval")
 @click.argument("retrievers", nargs=-1, metavar="[RETRIEVER]...")
-@click.option("--data", required=True, type=_PATH, help="The questions.")
-@click.option("--docs", multiple=True, type=_PATH, help="Documents, read into memory.")
+@click.option("--data", required=True, type=_PATH, help="The file or folder of the questions.")
+@click.option("--docs", multiple=True, type=_PATH, help="Documents, which are read into memory.")
 @store_option
 @click.option(
-    "--field", multiple=True, metavar="NAME=COLUMN", help="Another column: question=Frage."
+    "--field", multiple=True, metavar="NAME=COLUMN", help="The name of a column: question=Frage."
 )
-@click.option("-m", "--metric", multiple=True, metavar="NAME@K", help="recall@5, mrr@5.")
+@click.option(
+    "-m", "--metric", multiple=True, metavar="NAME@K", help="A metric, such as recall@5 or mrr@5."
+)
 @click.option("--baseline", type=_EXISTING, help="Compare with the values in this file.")
-@click.option("--max-loss", multiple=True, metavar="NAME@K=NUMBER", help="The allowed loss.")
+@click.option(
+    "--max-loss", multiple=True, metavar="NAME@K=NUMBER", help="The allowed loss of a metric."
+)
 @click.option("--save-baseline", type=_FILE, help="Store the values, unless the gate failed.")
 @click.option("--markdown", type=_FILE, help="Write the table as Markdown.")
 @click.option("--figure", type=_FILE, help="Draw the figures to a file .png or .svg.")
@@ -151,7 +155,8 @@ def _write(result: Evaluation, gate: Gate | None, json: bool, options: Mapping[s
             values["gate"] = gate.as_dict()
         echo_json("eval", values)
     elif gate is None:
-        click.echo(printable(str(result)))
+        lines = [translated(line) for line in str(result).splitlines()]
+        click.echo(printable("\n".join(lines)))
     else:
         click.echo(printable(f"{shown.table()}\n{gate}"))
     if options["markdown"] is not None:

@@ -17,12 +17,19 @@ TOKEN = "NODEKIN_MCP_TOKEN"
 
 @click.command()
 @folders_argument
-@click.option("--http", is_flag=True, help="Serve streamable HTTP at /mcp, not standard input.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="With --http: the address.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=8765, help="With --http: the port (8765)."
+    "--http", is_flag=True, help="Serve streamable HTTP at /mcp instead of standard input."
 )
-@click.option("--search-fetch", is_flag=True, help="Only the tools search and fetch, for ChatGPT.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address, with --http.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8765,
+    help="The port, with --http. The default is 8765.",
+)
+@click.option(
+    "--search-fetch", is_flag=True, help="Offer only the tools search and fetch, for ChatGPT."
+)
 @store_option
 def mcp(
     folders: tuple[Path, ...],

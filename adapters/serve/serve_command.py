@@ -18,9 +18,9 @@ TOKEN = "NODEKIN_SERVE_TOKEN"
 @click.command()
 @folders_argument
 @store_option
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where to bind.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address of the server.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=8766, help="The port. Default: 8766."
+    "--port", type=click.IntRange(0, 65535), default=8766, help="The port. The default is 8766."
 )
 @model_options
 def serve(

@@ -33,7 +33,13 @@ COMMANDS = (
     "nodekin search 谁付运费 -k 1",
     'nodekin ask "Who pays the freight?"',
 )
+CHINESE_COMMANDS = (
+    "nodekin index docs",
+    "nodekin search 绿茶用多少度的水 -k 1",
+    "nodekin ask 谁付运费",
+)
 ANSWER = "The garden pays the freight [1]."
+CHINESE_ANSWER = "运费由茶园承担 [1]。"
 PAUSE = 0.7
 """Seconds before a command is typed."""
 SECONDS_PER_CHARACTER = 0.05
@@ -93,33 +99,44 @@ def beside_documents() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def answering_model() -> Iterator[None]:
-    """Serve a model that answers :data:`ANSWER`."""
+def answering_model(answer: str) -> Iterator[None]:
+    """Serve a model that gives this answer."""
     sys.path.append(str(REPO / "tests"))
     from support.scripted_server import ChatServer, serving
 
     with serving(ChatServer()) as server:
-        server.text = ANSWER
+        server.text = answer
         with variables({"OPENAI_BASE_URL": server.url, "OPENAI_MODEL": "qwen3:4b"}):
             yield
 
 
-def outputs() -> dict[str, list[str]]:
-    """Run :data:`COMMANDS`, and return the lines that each prints."""
+def outputs(commands: Sequence[str], answer: str, locale: str) -> dict[str, list[str]]:
+    """Run commands in a locale, and return the lines that each prints."""
     lines = {}
-    with beside_documents(), answering_model():
-        for command in COMMANDS:
+    with beside_documents(), answering_model(answer), variables({"LC_ALL": locale}):
+        for command in commands:
             ran = CliRunner().invoke(app, shlex.split(command)[1:])
             lines[command] = ran.stdout.strip().splitlines()
     return lines
 
 
 def terminal() -> str:
-    """Return :data:`COMMANDS` and their output as an animated terminal.
+    """Return :data:`COMMANDS` and their output as an animated terminal."""
+    alt = "nodekin in a terminal: a PDF and a DOCX are indexed and searched, and a model answers"
+    return animated(outputs(COMMANDS, ANSWER, "C.UTF-8"), alt)
+
+
+def chinese_terminal() -> str:
+    """Return :data:`CHINESE_COMMANDS` and their output in Chinese as an animated terminal."""
+    alt = "终端里的 nodekin：为 PDF 和 DOCX 建索引，搜索，由大模型回答"
+    return animated(outputs(CHINESE_COMMANDS, CHINESE_ANSWER, "zh_CN.UTF-8"), alt)
+
+
+def animated(printed: Mapping[str, Sequence[str]], alt: str) -> str:
+    """Return commands and the lines that they print as an animated terminal.
 
     The commands are typed one after the other. Programs without animations show the last state.
     """
-    printed = outputs()
     seconds = {command: SECONDS_PER_CHARACTER * len(command) for command in printed}
     total = sum(seconds.values()) + len(printed) * (PAUSE + READING)
     parts = [f'<circle cx="{20 + 18 * i}" cy="18" r="5" fill="#52606d"/>' for i in range(3)]
@@ -139,7 +156,6 @@ def terminal() -> str:
         begin = end + READING
         y += 42
     body = f'<g font-family="{MONO}" font-size="13.5">' + "\n".join(parts) + "</g>"
-    alt = "nodekin in a terminal: a PDF and a DOCX are indexed and searched, and a model answers"
     return svg(800, y - 21, [body], alt, "#1f2933")
 
 
@@ -224,7 +240,7 @@ def _two_lines(words: str, width: int = 24) -> list[str]:
     return [words[:cut], rest if len(rest) <= width else rest[: width - 1] + "…"]
 
 
-PICTURES = {"graph": graph_picture, "terminal": terminal}
+PICTURES = {"graph": graph_picture, "terminal": terminal, "terminal.zh": chinese_terminal}
 
 
 def main(folder: Path) -> None:

@@ -74,8 +74,9 @@ class FolderScan:
         kinds = Counter(Path(file).suffix or "no suffix" for file in skipped)
         counts = ", ".join([f"{kind} {count}" for kind, count in kinds.most_common(8)])
         names = first_of([Path(file).name for file in skipped], 3)
+        verb = "has" if len(skipped) == 1 else "have"
         return UnsupportedFilesError(
-            f"{len(skipped)} of the files in {self.root} have no reader ({counts}): {names}; "
+            f"{len(skipped)} of the files in {self.root} {verb} no reader ({counts}): {names}; "
             f"{how_to_read_more()}add one with register_reader, or convert them",
             WITHOUT_READER,
             dict(kinds.most_common()),

@@ -41,29 +41,45 @@ def test_only_new_failures_are_reported(nodekin, here):
     ran = nodekin("index", "docs")
     assert ran.status == 5
     assert "3 documents in .nodekin: 3 added, 1 file left out" in ran.out
-    skipped, line = ran.err.splitlines()
-    assert skipped == "nodekin: 1 file was skipped: 1 not text (old.txt)"
-    assert line.startswith("nodekin: left out: ")
-    assert "old.txt is not UTF-8" in line
+    (line,) = ran.err.splitlines()
+    assert line.startswith("nodekin: left out: docs/old.txt is not UTF-8")
+    assert "register_reader" not in line
     ran = nodekin("index")  # the failure is not new
-    assert (ran.status, ran.err) == (0, f"{skipped}\n")
+    assert (ran.status, ran.err) == (0, "nodekin: 1 file was skipped: 1 not text (old.txt)\n")
     assert "3 unchanged, 1 file left out" in ran.out
     (failure,) = nodekin("index", "--json").json["failures"]
     assert (failure["document"], failure["group"]) == ("docs/old.txt", "ROOT")
     (here / "docs" / "older.txt").write_bytes(b"\x81\x20 tea")
     ran = nodekin("index")
-    skipped, line = ran.err.splitlines()
-    assert skipped == "nodekin: 2 files were skipped: 2 not text (old.txt, older.txt)"
+    (line,) = ran.err.splitlines()
     assert "older.txt is not UTF-8" in line
     assert ran.status == 5
     assert nodekin("index", "docs", "--rebuild").status == 5
+
+
+def test_failures_of_one_kind_are_one_line(nodekin, here):
+    for number in range(3):
+        (here / "docs" / f"{number}.txt").write_bytes(b"\x81\x20 tea")
+    for number in range(2):
+        (here / "docs" / f"{number}.png").write_bytes(b"\x89PNG")
+    ran = nodekin("index", "docs")
+    assert "3 added, 5 files left out" in ran.out
+    unread, undecodable = ran.err.splitlines()
+    assert "2 of the files in docs have no reader (.png 2): 0.png, 1.png" in unread
+    assert "docs/0.txt is not UTF-8" in undecodable
+    assert undecodable.endswith("; 2 more like this (nodekin status)")
+    assert nodekin("status").out.count("is not UTF-8") == 3
+    searched = nodekin("search", "tea", "--in", "docs")
+    assert len(searched.err.splitlines()) == 2
+    assert "nodekin status" not in searched.err
 
 
 def test_files_without_reader_are_named(nodekin, here):
     (here / "docs" / "picture.png").write_bytes(b"\x89PNG")
     ran = nodekin("index", "docs")
     assert ran.status == 0
-    assert "have no reader (.png 1): picture.png" in ran.err
+    assert "1 of the files in docs has no reader (.png 1): picture.png" in ran.err
+    assert ran.err.count("\n") == 1
     again = nodekin("index")
     # Without the extra for files, a remedy follows.
     assert again.err.startswith("nodekin: 1 file was skipped: 1 without a reader (1 .png)")

@@ -79,18 +79,27 @@ def test_skipped_files_and_notes_are_chinese_in_chinese_locale(nodekin, here, mo
     (here / "docs" / "rows.jsonl").write_text('{"text": "Milk"}\n{"text": "Rice"}\n{\n')
     ran = nodekin("index", "docs")
     for said in (
-        "跳过了 2 个文件：没有读取器 1 个（1 .xyz）；空文件 1 个（empty.txt）",
         "里有 1 个文件没有读取器（.xyz 1）：photo.xyz",
         "未读取：docs/empty.txt 是空文件",
         "docs/rows.jsonl 读取时有改动：略去不是 JSON 的行 1 处（首处：第 3 行）",
     ):
         assert said in ran.err, ran.err
+    skipped = "跳过了 2 个文件：没有读取器 1 个（1 .xyz）；空文件 1 个（empty.txt）"
+    assert skipped in nodekin("index").err
     assert "docs/rows.jsonl: 略去不是 JSON 的行 1 处" in nodekin("status").out
     assert "docs/rows.jsonl（2 条记录）" in nodekin("list").out
     assert "中没有找到 'zebra'；跳过了 2 个文件：" in nodekin("search", "zebra").err
     explained = nodekin("search", "fermented", "--explain", "-k", "1").out
     assert 'bm25 检索 "fermented"：' in explained
     assert "，贡献 0." in explained
+
+
+def test_undecodable_file_is_described_in_chinese(nodekin, here, monkeypatch):
+    monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
+    (here / "docs" / "old.txt").write_bytes(b"\x81\x20 tea")
+    error = nodekin("index", "docs").err
+    assert "docs/old.txt 不是 UTF-8（第 0 字节是 0x81）：请转换文件，或者设置编码" in error
+    assert "--encoding " in error
 
 
 @pytest.mark.parametrize(
