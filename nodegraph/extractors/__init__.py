@@ -1,1 +1,1 @@
-"""Transforms that extract entities without a model, or summaries and questions with a model."""
+"""Transforms that extract names, summaries, keywords or questions from texts."""

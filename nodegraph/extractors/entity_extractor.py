@@ -1,4 +1,4 @@
-"""A transform that finds the names in passages."""
+"""A transform that extracts the names in passages."""
 
 from __future__ import annotations
 
@@ -8,28 +8,29 @@ from ..names import MAX_TITLE, Mentions, find_mentions, name_key, split_title
 from ..node import Node
 
 Finder = Callable[[str], Iterable[str]]
-"""A function from the text of a passage to the names in it."""
+"""A function that takes the text of a passage and returns the names in it."""
 
 
 class EntityExtractor:
-    """A transform that finds the names in each passage, to link passages with a common name.
+    """A transform that finds names in passages, so that passages with a common name can be linked.
 
-    Each passage gets one node with its possible names. ``LinkRetriever(..., via=group)`` links the
-    passages.
+    It creates one node per passage, which contains the possible names. ``LinkRetriever(...,
+    via=group)`` uses these nodes to link the passages.
 
-    Without ``find``, names are the titles of passages (from the metadata, otherwise from a short
-    first line) and phrases of capitalized words, even inside longer phrases. In scripts without
-    spaces, names are the texts in 《》 and other quotation marks, wherever they occur. The spelling
-    in other passages decides whether the first word of a sentence belongs to a name (Lita et al.,
-    "tRuEcasIng", 2003). Case, accents, possessives, articles, punctuation and final remarks in
-    brackets are ignored when names are compared. The cost is linear in the size of the corpus.
+    By default, the following count as names: titles of passages, which are taken from the metadata
+    or from a short first line, and phrases of capitalized words, even as part of longer phrases. In
+    scripts without spaces between words, a name must be marked with 《》 or other quotation marks at
+    least once. The spelling in other passages determines whether the first word of a sentence is
+    part of a name (Lita et al., "tRuEcasIng", 2003). Names are compared without regard to case,
+    accents, possessives, articles, punctuation and remarks in parentheses at the end. The running
+    time is linear in the size of the corpus.
 
-    Names in more than 100 passages link nothing. Neither do names in a single passage, unless they
-    are its title.
+    A name that occurs in more than 100 passages creates no links. A name that occurs in only one
+    passage creates links only if it is the title of that passage.
 
     Args:
-        find: A function from the text of a passage to the names in it, such as a model or a
-            dictionary. If None, names are found as above.
+        find: A function that takes the text of a passage and returns the names in it, for example
+            with a model or a dictionary. If None, names are found as described above.
 
     Raises:
         TypeError: If ``find`` cannot be called.
@@ -43,7 +44,7 @@ class EntityExtractor:
     """
 
     trans_node = True
-    rules = 4  # a new number rebuilds the nodes
+    rules = 4  # Nodes are rebuilt if this number changes.
 
     def __init__(self, find: Finder | None = None) -> None:
         if find is not None and not callable(find):
@@ -54,7 +55,7 @@ class EntityExtractor:
         return f"EntityExtractor({self.find!r})"
 
     def __call__(self, passage: Node) -> Node:
-        """Return a node with the possible names of a passage."""
+        """Return a node that contains the possible names in a passage."""
         if not isinstance(passage, Node):
             raise TypeError(
                 "EntityExtractor reads one passage: declare its group without scope='group'"
@@ -64,7 +65,7 @@ class EntityExtractor:
         return Node(text[:MAX_TITLE], content=[*mentions])
 
     def mentions(self, passage: Node) -> Mentions:
-        """Return the possible names of a passage."""
+        """Return the possible names in a passage."""
         title, body = split_title(passage)
         if self.find is None:
             return find_mentions(title, body)

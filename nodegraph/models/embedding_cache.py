@@ -1,4 +1,4 @@
-"""Cache the vectors of passages and queries by model and text."""
+"""Cache the vectors of passages and queries."""
 
 from __future__ import annotations
 
@@ -37,25 +37,26 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MAX_QUERIES = 512
-"""Number of cached query vectors."""
+"""The maximum number of query vectors in the cache."""
 
 _KIND = "embedding "
 
-_PAGE = 900  # vectors in memory per read of the store
+_PAGE = 900  # number of vectors that are read from the store at a time
 
-_LONG = 256  # minimum number of texts to draw a progress bar and not to cache pages
+# number of texts from which a progress bar is shown and the store's page cache is bypassed
+_LONG = 256
 
 
 class EmbeddingCache:
-    """The embedding models of a graph, with a cache of passage vectors and recent query vectors.
+    """Computes embeddings with a graph's models, and caches vectors of passages and recent queries.
 
-    Missing passage vectors are computed, and stored after each batch. A vector of zeros marks a
-    text without a usable vector.
+    Missing vectors of passages are computed, and stored after each batch. If a model returns an
+    invalid vector for a passage, a vector of zeros is stored instead.
 
     Args:
-        store: The store that contains the vectors.
-        embedders: The models by key.
-        progress: Whether to draw progress bars.
+        store: The store for the vectors.
+        embedders: The embedding models, keyed by name.
+        progress: Whether to show progress bars. If None, they are shown only in a terminal.
     """
 
     def __init__(
@@ -64,14 +65,14 @@ class EmbeddingCache:
         self._store = store
         self.embedders = dict(embedders)
         self._progress = progress
-        # By model name, since two keys may share a model.
+        # These are keyed by model name, since two keys may refer to the same model.
         self._embedding = {embedder.name: fork_safe_lock() for embedder in embedders.values()}
         self._lock = threading.Lock()
         self._query_vectors: OrderedDict[tuple[str, str], Vector] = OrderedDict()
         self._asking: WeakValueDictionary[tuple[str, ...], Any] = WeakValueDictionary()
 
     def embedder(self, key: str) -> Embedder:
-        """Return the model for a key.
+        """Return the embedding model with the given key.
 
         Raises:
             LookupError: If the key is unknown.
@@ -85,7 +86,7 @@ class EmbeddingCache:
         return self.embedders[key]
 
     def key(self, key: str | None) -> str:
-        """Return the key. If it is None, return the only key.
+        """Check a key and return it. If it is None and there is only one model, return its key.
 
         Raises:
             LookupError: If the key is unknown, or if it is None and the graph does not have exactly
@@ -100,18 +101,19 @@ class EmbeddingCache:
         return key
 
     def delete_unused(self, used: Set[str]) -> None:
-        """Delete the vectors of deleted texts.
+        """Delete the vectors of texts that no longer exist.
 
         Args:
-            used: The digests of existing texts.
+            used: The hashes of the existing texts.
         """
         for kind in map(_kind, self.embedders.values()):
             self._store.values.delete(kind, self._store.values.get(kind).keys() - used)
 
     def vectors(self, texts: Sequence[str], key: str, what: str = "texts") -> Vectors:
-        """Return passage vectors as float32 (texts, dimension). Missing vectors are computed.
+        """Return the vectors of passages as a float32 array of shape (texts, dimension).
 
-        The array is read-only. The vector of a text without a usable vector consists of zeros.
+        Missing vectors are computed. The array is read-only. If the model returned an invalid
+        vector for a text, the row contains zeros.
 
         Raises:
             LookupError: If the key is unknown.
@@ -129,13 +131,13 @@ class EmbeddingCache:
     def embed(
         self, texts: Sequence[str], key: str, label: str, executor: Executor | None = None
     ) -> None:
-        """Embed the passages that have no vector yet.
+        """Compute and store the vectors of passages that do not have a vector yet.
 
         Args:
-            texts: The passages.
-            key: The embedding.
-            label: The label of the progress bar, such as the group.
-            executor: Runs the model. If None, it runs in this process.
+            texts: The texts of the passages.
+            key: The key of the embedding model.
+            label: The label of the progress bar, such as the name of the group.
+            executor: An executor that runs the model. If None, the model runs in this process.
 
         Raises:
             LookupError: If the key is unknown.
@@ -179,11 +181,16 @@ class EmbeddingCache:
             _warn(embedder, unusable)
 
     def missing(self, digests: Iterable[str], key: str) -> Set[str]:
-        """Return the digests of passages without a stored vector."""
+        """Return the hashes of passages for which no vector is stored."""
         return self._missing(self.embedder(key), dict.fromkeys(digests, "")).keys()
 
     def put(self, texts: Sequence[str], vectors: Sequence[Any], key: str | None = None) -> None:
-        """Store passage vectors, (texts, dimension), that the model computed elsewhere.
+        """Store vectors of passages that were computed elsewhere with the same model.
+
+        Args:
+            texts: The texts of the passages.
+            vectors: An array of shape (texts, dimension).
+            key: The key of the embedding model.
 
         Raises:
             LookupError: If the key is unknown.
@@ -195,11 +202,11 @@ class EmbeddingCache:
             _warn(embedder, self._put(embedder, {digest(text): text for text in texts}, checked))
 
     def _streaming(self, count: int) -> AbstractContextManager[None]:
-        """Return a context in which many vectors are read or written without caching pages."""
+        """Return a context in which many vectors bypass the store's page cache."""
         return self._store.database.streaming() if count >= _LONG else nullcontext()
 
     def _missing(self, embedder: Embedder, texts: Mapping[str, str]) -> dict[str, str]:
-        """Return the texts without a stored vector, by digest."""
+        """Return the texts for which no vector is stored, keyed by their hashes."""
         missing = dict(texts)
         for page in portions(texts, _PAGE):
             for name in self._store.values.existing(_kind(embedder), page):
@@ -207,7 +214,7 @@ class EmbeddingCache:
         return missing
 
     def _read(self, embedder: Embedder, digests: Sequence[str]) -> Vectors | None:
-        """Return stored vectors, or None if any of them is missing."""
+        """Return stored vectors as an array, or None if any of them is missing."""
         import numpy as np
 
         vectors = np.zeros((0, 0 if digests else self._dimension(embedder)), np.float32)
@@ -229,7 +236,7 @@ class EmbeddingCache:
         return vectors
 
     def _put(self, embedder: Embedder, texts: Mapping[str, str], vectors: Vectors) -> list[str]:
-        """Store the texts' vectors by digest. Return the texts without a usable vector."""
+        """Store vectors by the hashes of their texts, and return texts with invalid vectors."""
         self._check_dimension(embedder, vectors)
         new = {n: v.astype("<f4").tobytes() for n, v in zip(texts, vectors, strict=True)}
         self._store.values.put(_kind(embedder), new, derived=True)
@@ -237,15 +244,15 @@ class EmbeddingCache:
         return [text for text, row in rows if not row.any()]
 
     def _dimension(self, embedder: Embedder) -> int:
-        """Return the dimension of the model's stored vectors, or 0 if there are none."""
+        """Return the dimension of a model's stored vectors, or 0 if no vectors are stored."""
         stored = self._store.values.get(_kind(embedder), limit=1)
         return next((len(vector) // 4 for vector in stored.values()), 0)
 
     def _check_dimension(self, embedder: Embedder, vectors: Vectors) -> None:
-        """Check the dimension of new vectors.
+        """Check that new vectors have the same dimension as the stored vectors of the model.
 
         Raises:
-            VectorLengthError: If vectors stored under the model's name have a different dimension.
+            VectorLengthError: If the dimension is different.
         """
         expected = self._dimension(embedder)
         dimension = vectors.shape[1]
@@ -257,18 +264,18 @@ class EmbeddingCache:
             )
 
     def query_vectors(self, queries: Sequence[str], key: str) -> Vectors:
-        """Return query vectors as float32 (queries, dimension).
+        """Return the vectors of queries as a float32 array of shape (queries, dimension).
 
         Raises:
             LookupError: If the key is unknown.
-            EmbeddingError: If the model fails or returns unusable vectors.
+            EmbeddingError: If the model fails or returns an invalid vector for a query.
         """
         embedder = self.embedder(key)
         _, batches = self._cached(queries, key)
         missing = (key, *sorted(query for batch in batches for query in batch))
         with self._lock:
             asking = self._asking.setdefault(missing, fork_safe_lock())
-        with asking:  # threads with the same queries share one call
+        with asking:  # Threads with the same queries share one call.
             vectors, batches = self._cached(queries, key)
             for batch in batches:
                 vectors |= self._checked(batch, key, embedder.queries(batch))
@@ -281,7 +288,7 @@ class EmbeddingCache:
         if not queries or (batches and embedder.aembed_queries is None):
             return await in_thread(self.query_vectors, queries, key)
         for batch in batches:
-            # In a thread, because the check may read the store.
+            # This runs in a thread, because the check may read the store.
             new = await in_thread(self._checked, batch, key, await embedder.aqueries(batch))
             vectors |= new
         return self._in_order(queries, vectors, embedder)
@@ -289,7 +296,7 @@ class EmbeddingCache:
     def _cached(
         self, queries: Iterable[str], key: str
     ) -> tuple[dict[str, Vector], list[list[str]]]:
-        """Return the cached query vectors, and the remaining queries in batches."""
+        """Return the cached vectors of queries, and the other queries in batches."""
         cached: dict[str, Vector] = {}
         missing: list[str] = []
         with self._lock:
@@ -302,7 +309,7 @@ class EmbeddingCache:
         return cached, [*portions(missing, self.embedder(key).batch_size)]
 
     def _checked(self, queries: Sequence[str], key: str, vectors: Vectors) -> dict[str, Vector]:
-        """Check the dimension of new vectors, and cache them."""
+        """Check the dimension of new query vectors, add them to the cache, and return them."""
         self._check_dimension(self.embedder(key), vectors)
         new = {query: vector.copy() for query, vector in zip(queries, vectors, strict=True)}
         with self._lock:
@@ -321,7 +328,7 @@ class EmbeddingCache:
 
 
 def _warn(embedder: Embedder, unusable: Sequence[str]) -> None:
-    """Log a warning about texts without a usable vector."""
+    """Log a warning about texts for which the model returned invalid vectors."""
     if unusable:
         logger.warning(
             "the embedding model %r returned no usable vector (zeros or NaN) for %s, first %s; "
@@ -338,7 +345,7 @@ def _embed_with(
     batches: Sequence[Sequence[str]],
     texts: Mapping[str, str],
 ) -> Iterator[tuple[Sequence[str], Vectors]]:
-    """Yield the batches with their vectors, computed by an executor."""
+    """Compute the vectors of batches with an executor, and yield each batch with its vectors."""
     call = pickled(embedder.passages, f"the embedding model {embedder.name!r}")
     inputs: list[list[str]] = []
     for batch in batches:

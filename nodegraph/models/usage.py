@@ -9,15 +9,15 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The model calls and tokens of an answer, a search or an evaluation.
+    """The number of model calls and tokens that were used for an answer, a search or an evaluation.
 
     Attributes:
-        calls: The number of model calls, including cached calls.
-        cached_calls: The number of calls that a cache answered. They use no tokens.
-        prompt_tokens: The number of tokens in the prompts. If None, at least one call reports no
-            tokens.
-        completion_tokens: The number of tokens in the answers. If None, at least one call reports
-            no tokens.
+        calls: The number of model calls, including calls that were answered from a cache.
+        cached_calls: The number of calls that were answered from a cache. They use no tokens.
+        prompt_tokens: The number of tokens in the prompts, or None if it was not reported for all
+            calls.
+        completion_tokens: The number of tokens in the answers, or None if it was not reported for
+            all calls.
 
     Example:
         >>> Usage(1, 0, 900, 40) + Usage(1, cached_calls=1)
@@ -40,15 +40,15 @@ class Usage:
         )
 
     def to_dict(self) -> dict[str, int | None]:
-        """Return the usage as JSON values."""
+        """Convert the usage to a dictionary that can be serialized as JSON."""
         return asdict(self)
 
 
 UNREPORTED = Usage(1, 0, None, None)
-"""The usage of a call that reports no tokens."""
+"""The usage of a call for which no token counts were reported."""
 
 CACHED = Usage(1, 1)
-"""The usage of a call that a cache answered."""
+"""The usage of a call that was answered from a cache."""
 
 
 def _sum(first: int | None, other: int | None) -> int | None:
@@ -56,10 +56,10 @@ def _sum(first: int | None, other: int | None) -> int | None:
 
 
 class ModelText(str):
-    """The text of a model's answer, with the usage of its call.
+    """The text of a model's answer, together with the token usage of the call.
 
     Attributes:
-        usage: The usage of the call.
+        usage: The token usage of the call.
 
     Example:
         >>> text = ModelText("Tea.", Usage(1, 0, 9, 2))
@@ -70,7 +70,7 @@ class ModelText(str):
     usage: Usage
 
     def __new__(cls, text: str, usage: Usage = UNREPORTED) -> ModelText:
-        """Create a text with a usage."""
+        """Create a string with an attribute ``usage``."""
         created = super().__new__(cls, text)
         created.usage = usage
         return created
@@ -80,12 +80,12 @@ _PROMPT_KEYS = ("prompt_tokens", "input_tokens", "prompt_eval_count", "prompt_to
 
 _COMPLETION_KEYS = ("completion_tokens", "output_tokens", "eval_count", "candidates_token_count")
 
-# The attributes in which servers', LangChain's and LlamaIndex's answers report token counts.
+# The attributes in which answers of servers, LangChain and LlamaIndex contain token counts.
 _PLACES = ("usage", "usage_metadata", "token_usage", "additional_kwargs", "raw", "message")
 
 
 def usage_of(answer: Any) -> Usage:
-    """Return the usage that a model's answer reports.
+    """Return the token usage that is reported in a model's answer.
 
     Args:
         answer: A text, or a message, completion or chunk of OpenAI, LangChain or LlamaIndex.
@@ -118,7 +118,7 @@ def _field(value: Any, name: str) -> Any:
         return value.get(name)
     try:
         return getattr(value, name, None)
-    except Exception:  # the model object computes the attribute, which may fail
+    except Exception:  # The attribute is computed by the model object, which may raise an error.
         return None
 
 

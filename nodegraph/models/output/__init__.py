@@ -1,1 +1,1 @@
-"""Parsers for model answers. They are functions on texts."""
+"""Parsers for the answers of language models. All parsers are functions that take a text."""

@@ -1,8 +1,9 @@
-"""Remove the words around a rewritten question that the user's question does not contain.
+"""Remove text that a model added before or after a rewritten question.
 
-A prompt to rewrite a question forbids additions. Words before a colon, an arrow or a full stop, and
-words after the question mark, are therefore an announcement or a remark if the user's question
-contains none of them, but contains words of the rest of the text.
+A prompt that asks for a rewritten question forbids any other text. Words before a colon, an arrow
+or a full stop, and words after the question mark, are therefore removed as an announcement or a
+remark, unless they occur in the user's question. The remaining text must share words with the
+user's question.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from collections.abc import Iterator
 
 from .own_signs import without_own_signs
 
-_MAX_ADDITION = 80  # characters
+_MAX_ADDITION = 80  # maximum number of characters
 
-# What may stand between an announcement and a question.
+# Characters that may occur between an announcement and a question.
 _LEAD_END = re.compile(
     r"""(?:[:：=|！。—)）\]】]|[.!](?=\s)|(?:^|\s)[-=]>\s|\s?→\s?|\s[-–])
     [\s"'”」*_`]{0,6}(?:</\w{1,10}>\s{0,4})?(?=\S)""",
@@ -32,14 +33,15 @@ _COMMON = frozenset(
 
 _WORD = re.compile("[\u3040-\u9fff]+|[^\\W\\d_\u3040-\u9fff]{3,}|\\w[+#]{1,2}|[^\\W\\d_]\\w?(?=:)")
 
-_STEM = 4  # letters of a word; the user may have misspelled the letters after them
+# number of letters that are compared, since the user may have misspelled the rest of the word
+_STEM = 4
 
 
 def without_additions(text: str, query: str) -> str:
-    """Return a rewritten question without announcements and remarks.
+    """Remove announcements and remarks from a rewritten question.
 
     Args:
-        text: The text of one line.
+        text: A single line of the answer.
         query: The user's question.
 
     Example:
@@ -62,7 +64,7 @@ def without_additions(text: str, query: str) -> str:
 
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of questions that may be a text's only content, short spans first."""
+    """Yield the offsets of all parts of a text that may be the actual question, shortest first."""
     quoted = [*_QUOTED.finditer(text)]
     if len(quoted) == 1:
         yield quoted[0].span(1)
@@ -79,7 +81,7 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _words(text: str) -> Iterator[str]:
-    """Yield the beginnings of words, and pairs of Chinese characters."""
+    """Yield the first letters of each word, and each pair of adjacent Chinese characters."""
     for word in _WORD.findall(without_own_signs(text.casefold())):
         if word in _COMMON:
             continue

@@ -6,7 +6,8 @@ import re
 
 from .lines import unwrap, without_label
 
-# Words in sentences about a query. A sentence with no other words has no topic to search for.
+# Words that are used in sentences about a query. A sentence that contains no other words has no
+# topic to search for.
 _ABOUT_QUERIES = frozenset(
     """query queries question questions sub-question sub-questions subquestion subquestions search
     searching searched searches ask asking asks asked rewrite rewritten rewriting rewrote rephrase
@@ -33,13 +34,13 @@ _OTHER_WORDS = frozenset(
     out term terms key keyword keywords""".split()
 )
 
-# Words of a sentence that the query completes.
+# Words of a sentence that is completed by the query.
 _VERBS = frozenset(
     """is are be as for means mean asking ask asks know wants would could should try rephrase
     rewrite reformulate find""".split()
 )
 
-# Words before a colon that only say that a query follows.
+# Words before a colon which only announce that a query follows.
 _ASSENTS = frozenset(
     """sure okay ok yes certainly absolutely done here here's you go it is this the no changes
     change needed necessary already clear and also finally then next""".split()
@@ -59,7 +60,7 @@ _CHINESE_VERB = re.compile(
     r"改写|搜索|查询|检索|知道|分解|拆分|表述|优化|修改|想问|问题|该问|样问|先问|再问|答案|回答|重写"
 )
 
-# "Based on this, the next question should be: ", "I would rewrite it as "
+# Matches "Based on this, the next question should be: " and "I would rewrite it as ".
 _SENTENCE = re.compile(
     r"""(?:[^:：?？\n"“”「」*]{0,300}[.!]\s)?(?:
     (?:[\w,'’-]{1,20}\s){0,12}(?:questions?|query)\s(?:is|are|(?:should|would|could|might|can)\sbe)
@@ -78,7 +79,7 @@ _LEAD = re.compile(
     re.X,
 )
 
-# "We should first ask Who wrote it?"
+# Matches "We should first ask Who wrote it?".
 _INDIRECT = re.compile(
     r"(?P<lead>[^:：?？\"“”\n]{1,100}?\b(?:ask|asking|know|find out|question|query))\s"
     r"(?=(?:Who|What|When|Where|Which|Why|How)\b|[\u3400-\u9fff])"
@@ -90,11 +91,11 @@ _QUOTED = re.compile(r"[\"“「『`]")
 
 
 def without_announcement(text: str, query: str = "") -> str:
-    """Return a text without a label or an announcement at its start.
+    """Remove a label or an announcement from the start of a text.
 
     Args:
-        text: The text.
-        query: The user's question. Its words are not an announcement.
+        text: A text from the model's answer.
+        query: The user's question. Words that occur in it are not removed.
 
     Example:
         >>> without_announcement("I know this. The next question should be: Who wrote it?")
@@ -118,7 +119,7 @@ def without_announcement(text: str, query: str = "") -> str:
 
 
 def _without_lead(text: str, query: str) -> str:
-    """Return a text without a label or words about queries before a colon or a quotation."""
+    """Remove a label or an announcement before a colon or a quotation."""
     for pattern in (_LEAD, _INDIRECT):
         found = pattern.match(text)
         if found is not None and _announces(found["lead"], text[found.end() :], query):
@@ -127,7 +128,7 @@ def _without_lead(text: str, query: str) -> str:
 
 
 def _announces(lead: str, rest: str, query: str) -> bool:
-    """Return whether the words before a text only say that a query follows."""
+    """Return whether the words before a text only announce that a query follows."""
     sentence = re.split(r"(?<=[.!。！])\s{0,9}", lead.strip())[-1]
     is_asked = _IS_ASKED.search(rest.strip()) is not None
     is_own = sentence.casefold() in query.casefold()

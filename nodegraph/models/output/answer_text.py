@@ -1,4 +1,4 @@
-"""Clean a model's answer, and read the JSON, tags, tables or lines in it."""
+"""Clean up the answer of a model, and parse the JSON, tags, tables or lines in it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ from .tags import tagged_value
 from .thoughts import CONTROL_TOKEN, without_thoughts
 
 MAX_ANSWER_LENGTH = 100_000
-"""The length in characters after which an answer is cut, without thoughts."""
+"""The maximum length of an answer in characters, without the reasoning.
+
+Longer answers are truncated.
+"""
 
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[ \t]*[\w+-]*[ \t]*$\n?", re.M)
 
 _ONE_LINE_FENCE = re.compile(r"\A\s*```(?:\w{1,12} )?([^`\n]+)```\s*\Z")
 
-# Marks for calls and roles that some servers do not remove.
+# Tokens for calls and roles that some servers do not remove.
 _ROLE_MARK = re.compile(
     r"\[INST\][^\[\]]{0,5000}\[/INST\]|\[/?(?:TOOL_CALLS|INST)\]"
     r"|^data:\s(?=[{\[])|^data:\s\[DONE\]\s{0,9}$|\s#{3,9}\s{0,9}\Z"
@@ -28,20 +31,20 @@ _ROLE_MARK = re.compile(
     re.M,
 )
 
-# An additional turn that the model invented.
+# A further turn of the conversation that the model made up.
 _NEXT_TURN = re.compile(r"(?<=\S)\s{0,9}\n#{3}\s{0,9}(?:User|Human|Instruction)\b.*\Z", re.S)
 
-# "functions.search({...})", "to=functions.search {...}"
+# Matches "functions.search({...})" and "to=functions.search {...}".
 _CALL = re.compile(
     r"^(?:\w{1,20}:\s)?(?:to=)?(?:functions?\.(?P<name>[\w.-]{1,60})\s?\(?|(?P<other>\w{1,60})\()"
     r"\s?(?P<arguments>\{[^\n]{1,5000}\})\s?\)?;?$",
     re.M,
 )
 
-# HTML entities that do not belong to tags.
+# HTML entities that are not part of a tag.
 _ENTITY = re.compile(r"&(?:quot|apos|#39|#x27|#34|ldquo|rdquo|lsquo|rsquo);|&nbsp;\s{0,9}\Z")
 
-# A line break that was written as two characters, after the end of a sentence.
+# A line break that was written as a backslash and "n", after the end of a sentence.
 _WRITTEN_BREAK = re.compile(r"(?<=[.?!。？！])(?:\\r)?\\n")
 
 _KIMI_CALL = re.compile(
@@ -64,7 +67,7 @@ _CELL_TAG = re.compile(r"\s*<t[dh](?:\s[^<>]{0,200})?>(.{0,2000}?)</t[dh]>\s*", 
 
 _ANSWER_TAG = re.compile(r"</?answer>", re.I)
 
-# "Sure! Here are the keywords:", "好的，以下是摘要："
+# Matches "Sure! Here are the keywords:" and "好的，以下是摘要：".
 _OPENING = re.compile(
     r"(?:(?:sure|certainly|of course|ok(?:ay)?|好的|当然(?:可以)?)(?:\s?[,.!，。！]\s{0,9}|\Z))?"
     r"(?:(?:here(?:['’]s| is| are)|以下是?|下面是?|这是)[^\n:：?？]{0,60}[:：]\s{0,9})?",
@@ -81,7 +84,7 @@ _PUNCTUATION = " \t\r\n.。!！*_`\"'“”‘’「」()（）[]{}<>#-:："
 
 
 def clean(answer: str, query: str = "") -> str:
-    """Return an answer without thoughts, code fences and the usual opening and closing phrases.
+    """Remove the reasoning, code fences and polite phrases from an answer.
 
     Example:
         >>> clean("<think>Hm.</think>Sure! Here is the summary:\\n\\nTea is a drink.")
@@ -107,13 +110,13 @@ def clean(answer: str, query: str = "") -> str:
 
 
 def _call_value(found: re.Match[str]) -> str:
-    """Return a function call as a JSON object."""
+    """Convert a function call to a JSON object."""
     name = found["name"] or found["other"]
     return f'{{"name": "{name}", "arguments": {found["arguments"]}}}'
 
 
 def _row(found: re.Match[str]) -> str:
-    """Return an HTML table row as a Markdown table row."""
+    """Convert a row of an HTML table to a row of a Markdown table."""
     return f"| {_CELL_TAG.sub(_cell, found[1])}\n"
 
 
@@ -122,11 +125,11 @@ def _cell(found: re.Match[str]) -> str:
 
 
 def usable_text(answer: str, query: str = "") -> str:
-    """Return a cleaned answer, truncated to ``MAX_ANSWER_LENGTH``.
+    """Clean up an answer, truncate it to ``MAX_ANSWER_LENGTH``, and check that it is usable.
 
     Args:
-        answer: The answer.
-        query: The user's question. Text that it contains is not a failure.
+        answer: The answer of the model.
+        query: The user's question. Text that occurs in it is not treated as a failure.
 
     Raises:
         ValueError: If the answer is empty, a refusal, a server error, a traceback, a web page or a
@@ -149,7 +152,7 @@ def usable_text(answer: str, query: str = "") -> str:
 
 
 def is_no_answer(text: str) -> bool:
-    """Return whether a cleaned answer means "nothing to write".
+    """Return whether a cleaned answer means that the model has nothing to list.
 
     Example:
         >>> [is_no_answer(text) for text in ("None.", "无", "[]", "No trains run.")]
@@ -160,18 +163,19 @@ def is_no_answer(text: str) -> bool:
 
 
 def read_json(answer: str, keys: Sequence[str], query: str = "") -> tuple[str, Any]:
-    """Return a cleaned answer and the value of its JSON or tags, or None for plain words.
+    """Clean up an answer and parse the JSON or the tags in it.
 
-    The text is empty for an answer such as NONE, [] or an empty list under one of the keys. Tags
-    around a single text are left out.
+    The text is empty if the answer is NONE, [] or an object with an empty list under one of the
+    keys. Tags around a single text are removed.
 
     Args:
-        answer: The answer.
-        keys: The keys under which texts are expected.
+        answer: The answer of the model.
+        keys: The keys of JSON objects under which texts are expected.
         query: The user's question.
 
     Raises:
-        ValueError: If the answer is empty, is a failure, or contains JSON that cannot be read.
+        ValueError: If the answer is empty, is a failure message, or contains JSON that cannot be
+            parsed.
 
     Example:
         >>> read_json('{"questions": ["Why?"]}', ("questions",))[1], read_json("NONE", ())
@@ -195,7 +199,10 @@ def read_json(answer: str, keys: Sequence[str], query: str = "") -> tuple[str, A
 
 
 def read_text(answer: str, keys: Sequence[str] = TEXT_KEYS, query: str = "") -> str:
-    """Return a cleaned answer or the texts of its JSON. Raises the errors of ``read_json``."""
+    """Clean up an answer and return it as a text. If it contains JSON, return the texts in it.
+
+    Errors are raised as in ``read_json``.
+    """
     text, value = read_json(answer, keys, query)
     if value is None:
         return text
@@ -203,7 +210,7 @@ def read_text(answer: str, keys: Sequence[str] = TEXT_KEYS, query: str = "") -> 
 
 
 def unique(texts: Iterable[str]) -> list[str]:
-    """Return texts without duplicates, ignoring case and spaces."""
+    """Remove duplicates from a list of texts. Differences in case and spaces are ignored."""
     first: dict[str, str] = {}
     for text in texts:
         first.setdefault(normalize(text), text)
@@ -211,5 +218,5 @@ def unique(texts: Iterable[str]) -> list[str]:
 
 
 def normalize(text: str) -> str:
-    """Return a key for comparison that ignores width, case and spaces."""
+    """Normalize a text for comparison, so that character width, case and spaces are ignored."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())

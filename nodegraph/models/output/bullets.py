@@ -1,4 +1,4 @@
-"""Remove bullets and numbers from the lines of a list, and split lists within one line."""
+"""Remove bullets and numbers from list items, and split lists that are written in a single line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 
 _CHINESE_NUMBER = "[一二三四五六七八九十]{1,3}"
 
-# Patterns limit the number of spaces, since an answer may consist of a million spaces.
+# The patterns limit the number of spaces, because an answer may contain a million of them.
 NUMBER = rf"""(?:\(?\d{{1,2}}\\?[.)](?!\d)|[（(【\[]?\d{{1,3}}[、）\]】]|\d{{1,3}}．(?!\d)
     |{_CHINESE_NUMBER}[、．)）](?!{_CHINESE_NUMBER}[、级和])|[（(]{_CHINESE_NUMBER}[)）]
     |第(?:{_CHINESE_NUMBER}|\d{{1,2}})[个条步点问句]?(?:子?问题|查询)?(?:[，、：:,．]|\s?→\s?|(?<=步)\s)(?!{_CHINESE_NUMBER})
@@ -34,7 +34,7 @@ _ORDINAL = re.compile(
 
 
 def split_bullet(line: str) -> tuple[str, bool]:
-    """Return a line without its bullet or number, and whether it had one."""
+    """Return a line without its bullet or number, and whether it had a bullet or number."""
     bullet = _BULLET.match(line)
     if bullet is None:
         return line.strip(), False
@@ -48,9 +48,10 @@ def indent_of(line: str) -> int:
 
 
 def with_bullets(lines: Sequence[str]) -> list[str]:
-    """Return lines in which bullets replace the letters and ordinal words of a list.
+    """Replace the letters, ordinal words and other markers of list items with bullets.
 
-    A single letter may be the initial of a name, so two consecutive letters are required.
+    Because a single letter may be the initial of a name, letters are replaced only if at least two
+    consecutive letters occur.
 
     Example:
         >>> with_bullets(["A. Who wrote it?", "B. Who painted it?"])
@@ -68,7 +69,7 @@ def with_bullets(lines: Sequence[str]) -> list[str]:
 
 _FIRST_ORDINALS = ("first", "firstly", "首先", "第一", "先问")
 
-# The number of a record in YAML: "- id: 1"
+# Matches the number of a record in YAML: "- id: 1".
 _COUNTER = re.compile(
     r"(?P<bullet>\s{0,9}[-*]\s)(?:id|no|nr|number|step|index|order|rank|priority|序号|编号|步骤)"
     r"\s?[:：]\s?[\"']?[A-Za-z]{0,3}\d{1,2}[\"']?\s{0,9}",
@@ -77,7 +78,7 @@ _COUNTER = re.compile(
 
 
 def _without_counters(lines: Sequence[str]) -> Sequence[str]:
-    """Return lines in which a record's bullet is followed by its text instead of its number.
+    """Remove the numbers of records in YAML lists, so that each bullet is followed by the text.
 
     Example:
         >>> _without_counters(["- id: 1", "  text: Who wrote it?"])
@@ -101,7 +102,7 @@ _SECOND = re.compile(r"\s{0,9}(?:\*\*)?\(?2[.)、）]")
 
 
 def _announced_items(lines: Sequence[str]) -> Sequence[str]:
-    """Return lines in which "Questions: 1. one" is split if the line below begins with 2."""
+    """Split a line such as "Questions: 1. one" if the next line begins with 2."""
     found = _ANNOUNCED.fullmatch(lines[0]) if lines else None
     if found is None or not any(_SECOND.match(line) for line in lines[1:]):
         return lines
@@ -114,7 +115,7 @@ _COUNTED_WORD = r"""
     |Search(?:[ ]query)?|Task|Frage|Pregunta|Domanda|Pergunta|Vraag|Вопрос|质問|質問|질문
     |子?问题|步骤|查询|问法|改写|其|1\.|I\."""
 
-# "Q1) ", "Part A: ", "№ 1. ", "1st: ", "1/ ", "1.1 ", "(I) ", "一：", "甲、", "Step One: "
+# Matches "Q1) ", "Part A: ", "№ 1. ", "1st: ", "1/ ", "1.1 ", "(I) ", "一：", "甲、", "Step One: ".
 _COUNTED = re.compile(
     rf"""\s{{0,9}}(?:[-*•]\s{{1,4}})?(?P<word>[*_(\[<【（]{{0,3}}(?:(?:{_COUNTED_WORD})[\s_.\#(\[-]{{0,2}})?)
     (?P<count>\d{{1,2}}|one|two|three|four|five|six|[A-Ha-h]|[ivxIVX]{{1,4}}|[α-θΑ-Θ]|[Ⅰ-Ⅻ]
@@ -129,14 +130,15 @@ _NEXT_COUNTS = {
     **{"ⅰ": "ⅱ", "一": "二", "甲": "乙"},
 }
 
-# A count without a sign after it may be part of the text: "1 litre", "Part A of the law".
+# A number that is not followed by a separator may be part of the text: "1 litre", "Part A of the
+# law".
 _BARE_COUNT = re.compile(
     r"[\s(\[<【（*_]{0,9}(?:(?:S?Q\.?|S|№)\s?\d|1\.\d|\d{1,2}\s(?=[A-Z\u3400-\u9fff]))"
 )
 
 
 def _counted_items(lines: Sequence[str]) -> Sequence[str]:
-    """Return lines in which bullets replace a counted word if its first counts are consecutive."""
+    """Replace numbered words such as "Step 1" with bullets if the numbers are consecutive."""
     by_kind: dict[tuple[str, str], list[re.Match[str]]] = {}
     for line in lines:
         found = _COUNTED.match(line)
@@ -159,14 +161,15 @@ def _counted_items(lines: Sequence[str]) -> Sequence[str]:
 
 
 def _without_prefix(line: str, prefixes: Collection[str]) -> str:
-    """Return a line in which a bullet replaces any of the prefixes."""
+    """Replace any of the given prefixes at the start of a line with a bullet."""
     found = _COUNTED.match(line)
     if found is None or found[0] not in prefixes:
         return line
     return f"- {line[found.end() :]}"
 
 
-# A symbol before a space, or directly before a question. Quotes and brackets are not symbols.
+# A symbol before a space, or directly before a question. Quotes and brackets do not count as
+# symbols.
 _SIGNED = re.compile(
     r"""\s{0,9}(?P<sign>[-=]{1,2}>|»|o(?=\s(?:[A-Z]|[\u3400-\u9fff]))
     |[^\w\s"'“”‘’«»「」『』()（）\[\]【】<>《》{}#¿¡$@/\\.&%|`]{1,3}|\\item)
@@ -179,7 +182,7 @@ _LATEX = re.compile(r"\s{0,9}\\(?:begin|end)\{\w{1,20}\}\s{0,9}")
 
 
 def _signed_items(lines: Sequence[str]) -> Sequence[str]:
-    """Return lines in which bullets replace a symbol if two lines begin with it."""
+    """Replace a symbol at the start of lines with bullets if at least two lines begin with it."""
     lines = [line for line in lines if not _LATEX.fullmatch(line)]
     found = [_SIGNED.match(line) for line in lines]
     signs = Counter(match["sign"] for match in found if match is not None)
@@ -196,7 +199,7 @@ _INLINE_NUMBER = re.compile(r"(?:^|(?<=[\s;；，,。:：]))[(（]?(\d{1,2})[.)�
 
 
 def _inline_items(lines: Sequence[str]) -> list[str]:
-    """Return lines in which a line such as "1. one 2. two" is split into two lines."""
+    """Split each line such as "1. one 2. two" into several lines."""
     result: list[str] = []
     for line in lines:
         parts = _INLINE_NUMBER.split(line)

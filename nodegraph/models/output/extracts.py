@@ -1,4 +1,4 @@
-"""Parse what models extract from a passage: summaries, keywords, questions or Q&A pairs."""
+"""Parse items that a model extracted from a passage, such as keywords or question-answer pairs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _COMMAS = re.compile(r"[，、;；\n]|,(?!\d)|(?<!\d),")
 
 _WORD = re.compile(r"\w")
 
-_MAX_KEYWORD = 60  # characters
+_MAX_KEYWORD = 60  # maximum number of characters
 
 _MAX_KEYWORD_WORDS = 9
 
@@ -24,10 +24,10 @@ Pair = tuple[str, str]
 
 
 def parse_summary(answer: str) -> list[str]:
-    """Return the summary in a list, or an empty list for an answer such as NONE.
+    """Return a list with the summary, or an empty list if the model answered NONE.
 
     Raises:
-        ValueError: If the answer is empty, or a refusal.
+        ValueError: If the answer is empty or a refusal.
 
     Example:
         >>> parse_summary("**Summary:** Tea is a drink.")
@@ -44,10 +44,10 @@ def parse_summary(answer: str) -> list[str]:
 
 
 def parse_keywords(answer: str) -> list[str]:
-    """Return the distinct keywords in a line, a list or JSON.
+    """Return the keywords in an answer, without duplicates.
 
     Raises:
-        ValueError: If the answer is empty, a refusal, or mostly sentences.
+        ValueError: If the answer is empty, is a refusal, or consists mostly of sentences.
 
     Example:
         >>> parse_keywords("关键词：长江、黄河，Yangtze; 黄河")
@@ -72,10 +72,10 @@ def _is_short(word: str) -> bool:
 
 
 def parse_questions(answer: str) -> list[str]:
-    """Return the distinct questions, without the answers and remarks between them.
+    """Return the questions in an answer, without duplicates.
 
     Raises:
-        ValueError: If the answer contains no question.
+        ValueError: If the answer does not contain a question.
 
     Example:
         >>> parse_questions("1. What is tea?\\n2. **Who drinks it?**")
@@ -93,12 +93,12 @@ def parse_questions(answer: str) -> list[str]:
 
 
 def parse_pairs(answer: str) -> list[Pair]:
-    """Return the question-answer pairs in JSON or in lines with "Q:" and "A:".
+    """Return the question-answer pairs in JSON, or in lines that begin with "Q:" and "A:".
 
     Questions without an answer are left out.
 
     Raises:
-        ValueError: If the answer contains no pair.
+        ValueError: If the answer does not contain a question-answer pair.
 
     Example:
         >>> parse_pairs("问：茶是什么？\\n答：一种饮品。\\n用叶子制成。")

@@ -1,4 +1,4 @@
-"""Recognize answers that are not answers: refusals, error pages, tracebacks, JSON errors."""
+"""Recognize responses that are not answers, such as refusals, error pages and tracebacks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 MAX_REFUSAL_LENGTH = 300
-"""The length in characters above which an answer that begins like a refusal is an answer."""
+"""The maximum length of a refusal in characters.
+
+Longer texts that begin like a refusal are treated as answers.
+"""
 
 _SORRY = r"""(?:(?:i['’]m|i\ am|we['’]re|we\ are)\ (?:(?:very|so|really|truly|deeply)\ )?(?:sorry
   |afraid)
@@ -20,7 +23,7 @@ _CANNOT = r"""(?:(?:can['’]?t|can\ ?not|could(?:n['’]t|\ not)|won['’]t|wil
   |(?:['’]m|\ ?am|['’]re|\ ?are)\ (?:(?:currently|sorry,?\ but)\ )?(?:not\ (?:able|allowed
     |permitted|capable)|unable))"""
 
-# "As a language model, GPT-2 was not ..." is a sentence about a model.
+# "As a language model, GPT-2 was not ..." is a statement about a model, not a refusal.
 _OTHER_SUBJECT = r"[^.,\n]{0,40},\ (?-i:(?!I\b|My\b|It\b|This\b|That\b|There\b)[A-Z])"
 
 _ENGLISH = rf"""
@@ -127,7 +130,7 @@ _OTHERS = r"""
     |[^.\n]{0,24}(?:도와\s?드릴|답변(?:해)?\s?(?:드릴|할)|제공(?:해\s?드릴|할))\s?수\s?(?:가\s?)?없
 """
 
-# A greeting or an assent before a refusal.
+# A greeting or an agreement before a refusal.
 _GREETING = r"""(?:(?:hello|hi|sure|well|oh|no\ comment)[,.!]\s{1,2}(?:but\ )?|i\ regret\ that\s
     |based\ on\ [^,.\n]{1,60},\s|(?:thank\ you|i\ understand|i\ appreciate)[^,.\n]{0,60},\sbut\s
     |(?:您好|你好)[，,！!。]\s?)?"""
@@ -237,17 +240,17 @@ _BLANK = frozenset(
 
 
 def is_blank_value(text: str) -> bool:
-    """Return whether a text is the printed null of a programming language."""
+    """Return whether a text is the null value of a programming language, such as "None"."""
     bare = re.sub(r"\A```\w{0,12}\s|```\Z", "", text.strip()).strip()
     word = bare.strip("`\"'*. ").casefold()
     return bare in ('""', "''") or word in _BLANK
 
 
 def is_refusal(text: str) -> bool:
-    """Return whether a text refuses to answer, in one of twelve languages.
+    """Return whether a text is a refusal to answer. Twelve languages are supported.
 
-    A text with a citation or a quotation, a long text, and a refusal that gives an answer after a
-    "but" count as answers.
+    A text counts as an answer if it is long, contains a citation or a quotation, or goes on to
+    answer the question after the word "but".
 
     Example:
         >>> is_refusal("I'm sorry, but I can't help with that.")
@@ -266,11 +269,11 @@ def is_refusal(text: str) -> bool:
 
 
 def failure_in(text: str, query: str = "") -> str | None:
-    """Return the kind of failure in a text, or None if the text may be an answer.
+    """Return a description of the failure in a text, or None if the text may be an answer.
 
     Args:
-        text: The answer, without thoughts.
-        query: The user's question. Text that it contains is not a failure.
+        text: The answer of the model, without its reasoning.
+        query: The user's question. Text that occurs in it is not treated as a failure.
 
     Example:
         >>> failure_in("502 Bad Gateway"), failure_in("502 Bad Gateway", "What is 502 Bad Gateway?")
@@ -300,7 +303,7 @@ def _error_line(text: str) -> re.Match[str] | None:
     return found
 
 
-# "502 Bad Gateway means that ..." and "The request failed because ..." are sentences about errors.
+# "502 Bad Gateway means that ..." and "The request failed because ..." are statements about errors.
 _EXPLAINED = re.compile(
     r"\s(?:on|by|after|from|in\s(?=[A-Z0-9]))\s?\w"
     r"|[^\n]{0,60}?\b(?:means?|because|is\ raised|is\ reported|are\ (?:logged|caused|answered))\b"
@@ -310,14 +313,14 @@ _EXPLAINED = re.compile(
 
 
 def _is_asked(found: str, query: str) -> bool:
-    """Return whether the user's question contains the words of a failure."""
+    """Return whether the user's question contains the words of a failure message."""
     words = re.findall(r"\w+", found.casefold())[:6]
     asked = query.casefold()
     return bool(words) and all(word in asked for word in words)
 
 
 def is_error_value(value: Any) -> bool:
-    """Return whether a JSON value is a server error.
+    """Return whether a JSON value is the error message of a server.
 
     Example:
         >>> is_error_value({"error": {"message": "Rate limit reached", "type": "tokens"}})

@@ -1,4 +1,4 @@
-"""Remove what frames a query: calls, commands, old queries, comments and repetitions."""
+"""Remove text around a query, such as function calls, commands, comments and repetitions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHUT_QUOTE = r"\\?[\"'”」`]"
 
 _ESCAPED = re.compile(r'\A\\"([^"\\]+)\\"\Z')
 
-# 'tool_call: search("...")', 'return "..."', 'text = "..."', 'console.log("...");'
+# Matches 'tool_call: search("...")', 'return "..."', 'text = "..."' and 'console.log("...");'.
 _STATEMENT = re.compile(
     rf"""(?:[\w ]{{1,20}}[:：]\s?)?
     (?:(?:return|echo|print|puts|yield)\s|[\w.-]{{1,40}}\s?(?::=|=>|=|[(（\[])\s?)
@@ -26,7 +26,7 @@ _STATEMENT = re.compile(
     re.I | re.X,
 )
 
-# "Action: Search[...]", "搜索（...）"
+# Matches "Action: Search[...]" and "搜索（...）".
 _SEARCH_CALL = re.compile(
     r"(?:[\w ]{1,20}[:：]\s?)?(?:web_?)?(?:search|query|retrieve|lookup|搜索|检索|查询)"
     r"\s?(?:\[(?P<square>[^\[\]]{2,400})\]|[(（](?P<round>[^()（）]{2,400}[?？])[)）])[;；]?",
@@ -35,7 +35,7 @@ _SEARCH_CALL = re.compile(
 
 _COMMAND = re.compile(r"[/!@](?:web_?)?(?:search|query|ask|find|搜索|检索|查询)\s{1,4}(?=\S)", re.I)
 
-# "[Search] ", "（问题）", "(Query) "
+# Matches "[Search] ", "（问题）" and "(Query) ".
 _BRACKETED = re.compile(
     r"[\[【(（](?:(?:rewritten|search|new|final)\s)?(?:query|question|search|rewrite|rewritten"
     r"|检索词?|搜索|查询|问题|改写)[\]】)）]\s{0,4}(?=\S)",
@@ -48,7 +48,7 @@ _PICTOGRAM = re.compile(
     r"\s{1,4}(?=\S)"
 )
 
-# "Option 1: ", "After: ", "改写后的问题为"
+# Matches "Option 1: ", "After: " and "改写后的问题为".
 _LEAD = re.compile(
     r"(?:(?:option|choice|方案|选项|版本)\s?#?(?:\d{1,2}|[a-c]|[一二三四五])\s?[:：.、]|after:"
     r"|did\syou\smean\s(?=(?-i:[A-Z])|[\u3400-\u9fff])|(?:[您你]是?)?想问[:：]?(?=.*[？?])"
@@ -56,17 +56,17 @@ _LEAD = re.compile(
     re.I,
 )
 
-# After a question: "// without the greeting", "| Reason: a typing error"
+# Matches comments after a question: "// without the greeting", "| Reason: a typing error".
 _COMMENT = re.compile(r"(?<=[?？])[\"”'’]?\s{1,4}(?://|\#|\||--|<!--|←)\s?[^?？\n]{1,200}\Z")
 
-# Between the user's question and the query.
+# An arrow or words between the user's question and the rewritten query.
 _NEW_QUERY = re.compile(
     r"\s?(?:[-=]?>|→|⇒|➡|\bbecomes\b|\bis\srewritten\sas\b|(?:可以)?改[写为成]{1,3})"
     r"\s?[:：]?\s?(?=\S)",
     re.I,
 )
 
-_MAX_OLD_QUERY = 500  # characters
+_MAX_OLD_QUERY = 500  # maximum number of characters
 
 _PLEASANTRY = re.compile(
     r"""(?:(?:hello|hi|hey)(?:\sthere)?[!.]\s{1,4}
@@ -80,10 +80,10 @@ _PLEASANTRY = re.compile(
 
 _FIRST_QUESTION = re.compile("[^?？]+[?？]")
 
-# "=== Who wrote it? ==="
+# Matches "=== Who wrote it? ===".
 _RULED = re.compile(r"([=|\"'`~^]{1,4})\s?([^=|~^`?？]+[?？])\s?[=|\"'`~^]{1,4}")
 
-_MIN_TWICE = 3  # words; a shorter repeated text may be a name
+_MIN_TWICE = 3  # minimum number of words; a shorter repeated text may be a name
 
 
 def is_asked(text: str) -> bool:
@@ -92,15 +92,15 @@ def is_asked(text: str) -> bool:
 
 
 def same(text: str) -> str:
-    """Return a key without spaces and punctuation, which near-copies share."""
+    """Remove spaces and punctuation from a text, so that texts can be compared without them."""
     return " ".join(re.findall(r"[\w+#]+", normalize(without_own_signs(text))))
 
 
 def without_frames(text: str, query: str = "") -> str:
-    """Return a query without the call, the command, the comment or the old query around it.
+    """Remove a function call, command, comment or old query from the text around a query.
 
     Args:
-        text: The text of one item.
+        text: The text of one item in the answer.
         query: The user's question.
 
     Example:
@@ -120,7 +120,7 @@ def without_frames(text: str, query: str = "") -> str:
 
 
 def _without_frame(text: str, query: str) -> str:
-    """Return a text without its outermost frame."""
+    """Remove the outermost frame, such as a function call, from a text."""
     text = _ESCAPED.sub(r"\1", text)
     ruled = _RULED.fullmatch(text)
     if ruled is not None:
@@ -136,7 +136,7 @@ def _without_frame(text: str, query: str) -> str:
 
 
 def _called(text: str) -> str:
-    """Return the text in a program's call or statement, unless it is short."""
+    """Return the argument of a function call or statement, unless it is too short."""
     found = _STATEMENT.fullmatch(text)
     inner = found["text"].rstrip("\\") if found is not None else ""
     if is_asked(inner) or _word_count(inner) >= _MIN_TWICE:
@@ -148,7 +148,7 @@ def _called(text: str) -> str:
 
 
 def _without_old_query(text: str, query: str) -> str:
-    """Return the text that follows the user's question and an arrow."""
+    """Remove the user's question and an arrow before the rewritten query."""
     for sign in _NEW_QUERY.finditer(text[:_MAX_OLD_QUERY]):
         if same(text[: sign.start()]) == same(query):
             return text[sign.end() :]
@@ -156,7 +156,7 @@ def _without_old_query(text: str, query: str) -> str:
 
 
 def _before_question(text: str) -> str:
-    """Return a question without a pleasantry, a pictogram or a label in brackets before it."""
+    """Remove a polite phrase, a pictogram or a label in brackets before a question."""
     for pattern in (_COMMAND, _PLEASANTRY, _PICTOGRAM, _BRACKETED, _LEAD):
         found = pattern.match(text)
         if found is not None:
@@ -165,7 +165,7 @@ def _before_question(text: str) -> str:
 
 
 def _once(text: str, query: str) -> str:
-    """Return a repeated text only once, unless it is a name or consists of the question's words."""
+    """Remove a repetition, unless the text is a name or consists of words from the question."""
     question = _FIRST_QUESTION.match(text)
     if question is not None and text.count(question[0]) > 1:
         rest = text.replace(question[0], "")
@@ -182,6 +182,6 @@ def _once(text: str, query: str) -> str:
 
 
 def _word_count(text: str) -> int:
-    """Return the number of words. Two Chinese characters count as one word."""
+    """Return the number of words in a text. Two Chinese characters count as one word."""
     chinese = len(re.findall("[\u3040-\u9fff]", text))
     return len(re.findall(r"[^\W\d_\u3040-\u9fff]+", text)) + chinese // 2

@@ -1,4 +1,4 @@
-"""Parse answers in prose: passages, yes or no, short answers, and answers for the user."""
+"""Parse answers in prose: passages, yes-or-no answers, short answers and final answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .lines import unwrap, without_label
 from .thoughts import CONTROL_TOKEN, may_begin_with_thoughts, without_leading_thoughts
 
 MAX_PASSAGE_LENGTH = 2000
-"""The length in characters after which a passage from a model is cut."""
+"""The maximum length in characters of a passage from a model. Longer passages are truncated."""
 
 _SOURCE = r"(?:passages?|context|texts?|documents?|sources?|information)\b"
 
@@ -41,7 +41,7 @@ _NO = re.compile(r"[\s*_\"'“”「」`]*(?:no|没有)[\s*_\"'“”「」`.。
 
 
 def parse_partial_answer(answer: str) -> str | None:
-    """Return the model's answer to a question from passages, or None if it is unknown.
+    """Return the answer that a model found in passages, or None if the passages do not contain it.
 
     Raises:
         ValueError: If the answer is empty.
@@ -56,7 +56,7 @@ def parse_partial_answer(answer: str) -> str | None:
         return text
     try:
         text = content_of(answer)[:MAX_PASSAGE_LENGTH].rstrip()
-    except ValueError:  # the answer is a refusal
+    except ValueError:  # The answer is a refusal.
         return None
     if not text or is_unknown(text):
         return None
@@ -64,9 +64,10 @@ def parse_partial_answer(answer: str) -> str | None:
 
 
 def is_unknown(text: str) -> bool:
-    """Return whether a cleaned answer means "unknown" or "not in the passages".
+    """Return whether a cleaned answer means that the passages do not answer the question.
 
-    "No" and "没有" are answers here. In lists they mean "nothing to write".
+    "No" and "没有" count as answers here, unlike in lists, in which they mean that there is nothing
+    to list.
 
     Example:
         >>> is_unknown("Not mentioned in the passages."), is_unknown("Unknown Pleasures")
@@ -80,7 +81,10 @@ def is_unknown(text: str) -> bool:
 
 
 def content_of(answer: str, query: str = "", keys: Sequence[str] = TEXT_KEYS) -> str:
-    """Return an answer without its label and quotes. Raises the errors of ``read_json``."""
+    """Return an answer without its label and quotation marks.
+
+    Errors are raised as in ``read_json``.
+    """
     text = read_text(answer, keys, query)
     return unwrap(without_label(text).strip().removeprefix("**").strip("`")).removesuffix("**")
 
@@ -93,7 +97,7 @@ _VERDICT = re.compile(
     re.I | re.X | re.S,
 )
 
-# Words after a yes that take it back.
+# Words after a yes that revoke it.
 _HEDGE = re.compile(
     r"\b(?:but|however|though|although|except|unless|if|or|not?|never|only|part\w*|maybe|perhaps|yet)\b"
     r"|n['’]t\b|[?？]|但|不过|然而|除非|部分|也许|可能|尚|还|仍|否|不|没|未|无|缺",
@@ -102,12 +106,13 @@ _HEDGE = re.compile(
 
 
 def read_verdict(value: object) -> tuple[bool | None, str]:
-    """Return the yes or no at the start of a text (None if unclear), and the words after it.
+    """Return whether a text begins with yes or no, and the words after it.
 
-    "Partly" counts as a no, and a yes with a "but" is unclear.
+    The first value is None if the verdict is unclear, for example if "but" follows "yes". "Partly"
+    counts as no.
 
     Args:
-        value: A text in Chinese or English, or a JSON value. True is a yes, but 1 is unclear.
+        value: A text in Chinese or English, or a JSON value. True means yes, but 1 is unclear.
 
     Example:
         >>> [read_verdict(text)[0] for text in ("是的。", "not yet", "Yes, but only half", True)]
@@ -125,10 +130,10 @@ def read_verdict(value: object) -> tuple[bool | None, str]:
 
 
 def is_yes(value: object) -> bool:
-    """Return whether an answer is a clear yes, without a "but" or "not" anywhere.
+    """Return whether an answer is a clear yes that contains neither "but" nor "not".
 
-    In case of doubt, the search takes one more step. The opposite mistake would end it without
-    results.
+    In case of doubt, the result is False, so that the search continues with one more step. The
+    opposite mistake would end the search without an answer.
 
     Example:
         >>> [is_yes(text) for text in ("Yes.", "是的，已经回答。", "not yet", "Yes, only in part")]
@@ -139,7 +144,7 @@ def is_yes(value: object) -> bool:
 
 
 NO_ANSWER_SIGNALS: Mapping[Language, str] = MappingProxyType({"zh": "无答案", "en": "NO_ANSWER"})
-"""The text that prompts request if the passages do not answer the question."""
+"""The keywords that prompts request from the model if the passages do not answer the question."""
 
 _OPEN = r"[【「\[(（*`\"'“<]{0,4}"
 
@@ -153,37 +158,38 @@ _LEADING_SIGNAL = re.compile(
 
 _TRAILING_SIGNAL = re.compile(rf"{_OPEN}(?:(?<!\w)NO_ANSWER|无答案){_SHUT}\Z")
 
-_MAX_ERROR = 10_000  # characters of an error in JSON
+_MAX_ERROR = 10_000  # maximum number of characters of an error message in JSON
 
-_MAX_SIGNAL = 40  # characters of a signal, including brackets and punctuation
+_MAX_SIGNAL = 40  # maximum number of characters of a keyword, including brackets and punctuation
 
-# A tag around the whole answer, and a template's tokens before or after it.
+# Matches a tag around the whole answer, and tokens of a chat template before or after it.
 _WRAPPER = r"(?:answer|final_answer|response|final_response|output|result|回答|最终回答|答案)"
 
 _HEAD = re.compile(rf"(?:\s*(?:<{_WRAPPER}>|{CONTROL_TOKEN.pattern}))+\s*", re.I)
 
 _TAIL = re.compile(rf"(?:\s*(?:</{_WRAPPER}>|{CONTROL_TOKEN.pattern}))+\s*\Z", re.I)
 
-# The end of a text that later chunks may turn into a signal, or into the end of thoughts.
+# Matches the end of a text if later chunks may turn it into a keyword or into the end of the
+# reasoning.
 _UNCERTAIN = re.compile(
     rf"(?:\n[ \t]{{0,9}}[<\[【◁][^<>\n]{{0,40}}|(?<=\S)(?:\[/|【/|◁/?|</)[a-zA-Z:_思考]{{0,40}}"
     rf"|{_OPEN}(?:\s*(?:</{_WRAPPER}>|{CONTROL_TOKEN.pattern})){{0,4}}\s*<[/|｜a-zA-Z_回答最终案]{{0,40}}"
     rf"|{_OPEN}(?:(?:[NO_ANSWER]{{1,9}}|无答?案?){_SHUT})?)\Z"
 )
 
-_MAX_UNCERTAIN = 160  # characters
+_MAX_UNCERTAIN = 160  # maximum number of characters
 
 
 @dataclass(frozen=True, slots=True)
 class FinalAnswer:
-    """A model's answer to the user.
+    """The final answer of a model to the user's question.
 
     Attributes:
-        text: The answer, without thoughts and signals.
-        answered: False if the model signals that it has no answer, as its prompt requests, or if
-            its text is a refusal or an error.
-        problem: What the text is instead of an answer. If None, the model answered, or signaled
-            that it has no answer.
+        text: The text of the answer, without the model's reasoning.
+        answered: Whether the model answered the question. It is False if the model replied with the
+            keyword for "no answer", or if the text is a refusal or an error message.
+        problem: A description of the text if it is not an answer but, for example, a refusal.
+            Otherwise it is None.
     """
 
     text: str
@@ -192,7 +198,7 @@ class FinalAnswer:
 
 
 def _problem_of(text: str, query: str) -> str | None:
-    """Return the kind of failure that a text is, or None if it may be an answer."""
+    """Return the kind of failure that a text represents, or None if it may be an answer."""
     if is_blank_value(text):
         return "an empty value"
     if is_refusal(text):
@@ -203,23 +209,23 @@ def _problem_of(text: str, query: str) -> str | None:
             if is_error_value(json.loads(text)):
                 return "the error of a server"
         with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
-            if is_error_value(ast.literal_eval(text)):  # printed by Python
+            if is_error_value(ast.literal_eval(text)):  # as printed by Python
                 return "the error of a server"
     failure = failure_in(text, query)
-    if failure == "a URL":  # an address may be the answer
+    if failure == "a URL":  # A URL may be the correct answer.
         return None
     return failure
 
 
 def parse_final_answer(answer: str, query: str = "") -> FinalAnswer:
-    """Parse a complete answer.
+    """Parse the complete final answer of a model.
 
-    The signal counts if it is the whole answer, its beginning, or its last sentence. A refusal, a
-    server error, a web page and ``null`` are not answers.
+    The keyword for "no answer" is recognized if it is the whole answer, its beginning or its last
+    sentence. Refusals, server errors, web pages and ``null`` do not count as answers.
 
     Args:
-        answer: The answer.
-        query: The user's question. Text that it contains is not a failure.
+        answer: The text of the answer.
+        query: The user's question. Text that occurs in it is not treated as a failure.
 
     Example:
         >>> parse_final_answer("<think>Nothing here.</think>NO_ANSWER. Ask the zoo.")
@@ -250,7 +256,10 @@ def parse_final_answer(answer: str, query: str = "") -> FinalAnswer:
 
 
 def _without_head(answer: str) -> tuple[str, bool]:
-    """Return an answer without thoughts and a leading signal, and whether there was a signal."""
+    """Remove the reasoning and a keyword for "no answer" from the start of an answer.
+
+    The second value is True if the keyword was found.
+    """
     text = without_leading_thoughts(answer).lstrip()
     head = _HEAD.match(text)
     if head is not None:
@@ -262,11 +271,11 @@ def _without_head(answer: str) -> tuple[str, bool]:
 
 
 def _certain_text(answer: str) -> str:
-    """Return the part of an unfinished answer that later chunks cannot change."""
+    """Return the part of an incomplete answer that later chunks cannot change."""
     if may_begin_with_thoughts(answer):
         return ""
     text = _without_head(answer)[0].rstrip()
-    if may_begin_with_thoughts(text):  # a tag around the answer is incomplete
+    if may_begin_with_thoughts(text):  # A tag around the answer is incomplete.
         return ""
     tail = _TAIL.search(text)
     if tail is not None:
@@ -285,10 +294,11 @@ def _certain_text(answer: str) -> str:
 
 
 class FinalAnswerParser:
-    """A parser of an answer that arrives in chunks.
+    """A parser for an answer that is streamed in chunks.
 
-    Joined, the returned texts are the ``text`` of ``parse_final_answer``. The exception is thoughts
-    without an opening tag, which are returned before their end is found.
+    The concatenation of the returned texts equals the ``text`` that ``parse_final_answer`` returns.
+    The only exception is reasoning without an opening tag, which cannot be recognized until its end
+    is found.
 
     Example:
         >>> parser = FinalAnswerParser()
@@ -304,21 +314,25 @@ class FinalAnswerParser:
         self._returned = ""
 
     def feed(self, chunk: str) -> str:
-        """Add a chunk, and return the new text that later chunks cannot change."""
+        """Add a chunk, and return the additional text that later chunks cannot change."""
         self._answer += chunk
         return self._new(_certain_text(self._answer))
 
     def close(self) -> str:
-        """Return the rest of the text."""
+        """Finish parsing, and return the remaining text."""
         text = parse_final_answer(self._answer, self._query).text
         body = _without_head(self._answer)[0]
         if text and self._returned.startswith(text) and not body.startswith(self._returned):
-            return f"\n\n{text}"  # the returned text was a thought
+            return f"\n\n{text}"  # The text that was returned before was part of the reasoning.
         return self._new(text)
 
     def _new(self, text: str) -> str:
-        """Return the new part of a text, or all of it after thoughts without an opening tag."""
-        if self._returned.startswith(text):  # the end of the text has become uncertain
+        """Return the part of a text that was not returned before.
+
+        If the text returned before was reasoning without an opening tag, the whole text is
+        returned.
+        """
+        if self._returned.startswith(text):  # The end of the text is no longer certain.
             return ""
         returned = self._returned
         self._returned = text

@@ -1,4 +1,4 @@
-"""Parse the passage that a model imagines for a query."""
+"""Parse a hypothetical passage that a model wrote to answer a query."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PASSAGE_WORDS = (
     r"(?:\s\([^()\n]{1,60}\))?|段落|答案|回答"
 )
 
-# A heading or a label before a passage, and the question above it.
+# A heading or a label before a passage, or the question above it.
 _PASSAGE_HEAD = re.compile(
     rf"""\s{{0,9}}(?:(?:question|问题)\s?[:：][^\n]{{1,400}}\n\s{{0,9}})?
     (?:(?:\#{{1,6}}\s|\*\*|【)?(?:{_PASSAGE_WORDS})(?:\*\*|】)?\s{{0,4}}\n|
@@ -49,7 +49,7 @@ _PASSAGE_TAIL = re.compile(
 
 
 def _without_frame(text: str) -> str:
-    """Return a passage without its heading, label, bullet, preceding question and remark."""
+    """Remove a heading, label, bullet, repeated question or remark around a passage."""
     head = _PASSAGE_HEAD.match(text)
     if head is not None:
         text = text[head.end() :]
@@ -66,10 +66,10 @@ def _without_frame(text: str) -> str:
 
 
 def parse_passage(answer: str, query: str) -> str:
-    """Return the passage that a model has written for a query.
+    """Return the hypothetical passage that a model wrote for a query.
 
     Raises:
-        ValueError: If the answer is empty or a question.
+        ValueError: If the answer is empty or is a question.
 
     Example:
         >>> parse_passage("Passage: The Nile is 6,650 km long.", "How long is the Nile?")

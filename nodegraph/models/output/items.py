@@ -1,4 +1,4 @@
-"""Read the items in an answer: the lines of a list, or the texts of JSON, tags and tables."""
+"""Parse the items in an answer, which may be lines of a list, or texts in JSON, tags or tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MAX_LINES = 5_000
 # A line in bold, or a heading.
 _HEADING = re.compile(r"\s*(?:\*\*[^*]+\*\*[:：]?|#{1,6} .*)\s*")
 
-# The name of a section in a configuration file.
+# The name of a section, as in a configuration file.
 _SECTION = re.compile(r"\s{0,9}\[[a-z_]{1,20}\]\s{0,9}")
 
 _ANSWER = label_pattern(r"(?:final\ )?answer|A|action|最终答案|答案?|回答|行动|操作")
@@ -35,12 +35,12 @@ _QUOTES = tuple("\"'“‘「『«")
 
 
 class Item(NamedTuple):
-    """A line of an answer, or a line in the texts of its JSON.
+    """An item in an answer, which is a line of text or of a JSON string.
 
     Attributes:
-        text: The text after the bullet, number and label.
-        listed: Whether the line is an item of a list, or has a numbered label.
-        labeled: Whether the line has a label, or is a text in JSON.
+        text: The text without its bullet, number and label.
+        listed: Whether the line is an item of a list or has a numbered label.
+        labeled: Whether the line has a label or comes from JSON.
     """
 
     text: str
@@ -49,9 +49,9 @@ class Item(NamedTuple):
 
 
 def read_items(answer: str, keys: Sequence[str] = TEXT_KEYS, query: str = "") -> list[Item] | None:
-    """Return the lines of an answer that have content, or None for an answer such as NONE or [].
+    """Return the items in an answer, or None if the model answered NONE or [].
 
-    Headings, remarks and announcements are left out. Raises the errors of ``read_json``.
+    Headings, remarks and announcements are left out. Errors are raised as in ``read_json``.
 
     Example:
         >>> [tuple(item) for item in read_items("Two:\\n1. **Query**: How long is it?")]
@@ -72,15 +72,15 @@ def read_items(answer: str, keys: Sequence[str] = TEXT_KEYS, query: str = "") ->
 
 
 def _listed_item(text: str, query: str) -> Item:
-    """Return the item for a text in JSON or in a table."""
+    """Convert a text from JSON or a table to an item."""
     return Item(without_frames(unwrap(text), query), True, True)
 
 
 def _items_of(lines: Sequence[str], query: str) -> list[Item]:
-    """Return the items in lines, without remarks on them."""
+    """Convert lines to items. Headings and remarks are left out."""
     items: list[Item] = []
     titles: list[Item] = []
-    outer = 0  # spaces before the last item that was kept
+    outer = 0  # number of spaces before the last item that was kept
     section = _Section()
     is_several = len(lines) > 1
     for line in lines:
@@ -91,7 +91,7 @@ def _items_of(lines: Sequence[str], query: str) -> list[Item]:
             continue
         is_below = bool(items) and item.listed and indent_of(line) > outer + 1
         if is_below and is_asked(items[-1].text) and not is_asked(item.text):
-            continue  # a remark on the question above
+            continue  # The line is a remark on the question above it.
         if not is_below:
             outer = indent_of(line)
         if _HEADING.fullmatch(line) and not item.listed and not is_asked(item.text):
@@ -109,7 +109,7 @@ _ONLY_AND = re.compile(r"(?:and|then|or|and then|和|以及|然后)", re.I)
 
 
 def _without_common_lead(items: Sequence[Item], query: str) -> list[Item]:
-    """Return items without "and" and without words that begin all questions, such as "Need: "."""
+    """Remove items such as "and", and words with which all questions begin, such as "Need: "."""
     kept = [item for item in items if not _ONLY_AND.fullmatch(item.text)]
     found = _LEAD.match(kept[0].text) if len(kept) > 1 else None
     if found is None:
@@ -121,7 +121,7 @@ def _without_common_lead(items: Sequence[Item], query: str) -> list[Item]:
     return [item._replace(text=item.text[len(lead) :]) for item in kept]
 
 
-# "Author – ", "*Year*: "
+# Matches "Author – " and "*Year*: ".
 _TITLE = re.compile(
     r"[*_]{0,2}(?P<title>[^\W\d_][^\n:：?？–—]{0,40}?)[*_]{0,2}(?:\s?[:：][*_]{0,2}\s?|\s[-–—]\s)(?=\S)"
 )
@@ -132,10 +132,10 @@ _PRONOUN = re.compile(
 
 
 def _without_titles(items: Sequence[Item], query: str) -> list[Item]:
-    """Return items without their titles, if each has one as in "Author – Who wrote it?".
+    """Remove titles from items if all items have a title, as in "Author – Who wrote it?".
 
-    All titles are kept if one of them contains a word of the user's question that its own question
-    lacks.
+    All titles are kept if one of them contains a word of the user's question that is missing in the
+    rest of the item.
     """
     items = [item._replace(text=_without_style(item.text)) for item in items]
     found = [_TITLE.match(item.text) for item in items]
@@ -150,7 +150,7 @@ def _without_titles(items: Sequence[Item], query: str) -> list[Item]:
     return [item._replace(text=rest) for item, rest in zip(items, rests, strict=True)]
 
 
-# "Keyword style", "Formal version"
+# Matches "Keyword style" and "Formal version".
 _STYLE = re.compile(
     r"(?:(?:formal|casual|informal|keywords?|natural(?: language)?|questions?|simple|short|concise"
     r"|long|detailed|technical|specific|broad|general|narrow|direct|indirect|statement|synonyms?)"
@@ -160,7 +160,7 @@ _STYLE = re.compile(
 
 
 def _without_style(text: str) -> str:
-    """Return a phrasing without the name of its style, as in "Formal: Who wrote it?"."""
+    """Remove the name of a style before a question, as in "Formal: Who wrote it?"."""
     found = _TITLE.match(text)
     if found is None or not _STYLE.fullmatch(found["title"].strip()):
         return text
@@ -168,7 +168,7 @@ def _without_style(text: str) -> str:
 
 
 def _needs_title(title: str, rest: str, query: str) -> bool:
-    """Return whether a text is a question only with its title."""
+    """Return whether a text is a complete question only together with its title."""
     if not is_asked(rest) or _PRONOUN.search(rest):
         return True
     asked = query.casefold()
@@ -179,7 +179,7 @@ def _needs_title(title: str, rest: str, query: str) -> bool:
 
 
 class _Section:
-    """The kind of the lines below a heading: items, or remarks on the items before it."""
+    """The state for classifying lines as items or as remarks on the preceding items."""
 
     def __init__(self) -> None:
         self._heading: str | None = None
@@ -187,12 +187,12 @@ class _Section:
         self._all_asked = True
 
     def add(self, item: Item) -> None:
-        """Add an item that is kept."""
+        """Record an item that was kept."""
         self._has_list = self._has_list or item.listed
         self._all_asked = self._all_asked and is_asked(item.text)
 
     def is_remark(self, line: str, item: Item | None) -> bool:
-        """Add a line and its item, and return whether it is a remark on items."""
+        """Process the next line, and return whether it is a remark on the preceding items."""
         if not self._has_list or not line.strip():
             return False
         is_heading = item is None or (not item.listed and _HEADING.fullmatch(line))
@@ -205,7 +205,7 @@ class _Section:
 
 
 def _is_word_of(label: str, query: str) -> bool:
-    """Return whether a label is a word of the user's question, and therefore part of the text."""
+    """Return whether a label occurs in the user's question, and is therefore part of the text."""
     words = re.findall(r"[^\W\d_]{3,}", label.casefold())
     asked = query.casefold()
     found = [re.search(rf"\b{word}s?\b", asked) for word in words]
@@ -213,7 +213,7 @@ def _is_word_of(label: str, query: str) -> bool:
 
 
 def _answers_of(lines: Sequence[str]) -> list[Item]:
-    """Return only the questions that follow labels of answers and actions."""
+    """Return the questions that follow labels such as "Answer:" and "Action:"."""
     items: list[Item] = []
     for line in lines:
         label = _ANSWER.match(line)
@@ -223,16 +223,16 @@ def _answers_of(lines: Sequence[str]) -> list[Item]:
     return items
 
 
-# A different prompt's signal after a question.
+# The keyword of a different prompt after a question.
 _SIGNAL = re.compile(
     r"(?<=[?？])\s{0,9}[\[(【*_]{0,2}(?:NO_ANSWER|无答案)[\])】*_]{0,2}[.。]?\s{0,9}\Z"
 )
 
 
 def _item(line: str, query: str) -> Item | None:
-    """Return the item of a line.
+    """Convert a line to an item.
 
-    Return None for a heading, a remark, an announcement or a blank line.
+    Return None if the line is a heading, a remark, an announcement or blank.
     """
     text, is_listed = split_bullet(line)
     if is_label_line(line):

@@ -1,4 +1,4 @@
-"""Find the JSON in a model's answer, and the texts in it."""
+"""Find and parse the JSON in a model's answer, and extract the texts from it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-# At the start of a line, or after a few words. "[1] Tea" and "{name}" are not JSON.
+# JSON may begin at the start of a line, or after a few words. "[1] Tea" and "{name}" are not JSON.
 _JSON_START = re.compile(
     r"^(?:[\w ,'’!\"]{1,60}[:：=])?[ \t]*"
     r"(\{(?!\w+\})|\[(?!\s{0,9}[\w -]{1,60}\s{0,9}\]\s{0,9}[:：]?\s?[^\s,\]}])"
@@ -18,21 +18,24 @@ _JSON_START = re.compile(
 )
 
 _MAX_BRACKETS = 300
-"""The number of brackets after which JSON is not read: json-repair's time grows with its square."""
+"""The maximum number of brackets in JSON.
 
-_MAX_REPAIR = 10_000  # characters of broken JSON; the rest is not repaired
+The running time of json-repair is quadratic in this number.
+"""
+
+_MAX_REPAIR = 10_000  # maximum number of characters of broken JSON that are repaired
 
 _QUOTED = r"(?:\"[^\"\n]{1,400}\"|'[^'\n]{1,400}'|“[^“”\n]{1,400}”)"
 
-# A tuple of Python, or quoted texts between commas.
+# A Python tuple, or quoted texts that are separated by commas.
 _QUOTED_LIST = re.compile(rf"[(\[{{]?\s*{_QUOTED}(?:\s*[,;，、；]\s*{_QUOTED})+\s*[,;]?\s*[)\]}}]?")
 
-# A call with one text, such as search("...") in a list.
+# A call with a single text, such as search("...") in a list.
 _CALL = re.compile(
     r"(?:\w{1,20}\.)?[a-z_]{1,30}\((?:\w{1,20}\s?=\s?)?(\"[^\"\n]{1,400}\"|'[^'\n]{1,400}')\)", re.I
 )
 
-# '"tool": "plays", "question": "..."' without brackets.
+# Matches '"tool": "plays", "question": "..."' without braces.
 _MEMBERS = re.compile(r"\s{0,9}\"[\w -]{1,40}\"\s?:\s?\"[^\n]{1,2000}\"\s?,?\s{0,9}")
 
 _STRING = re.compile(r"\"(?:[^\"\\]|\\.)*\"", re.S)
@@ -54,9 +57,9 @@ TEXT_KEYS = (
     "问题",
     "答案",
 )
-"""The keys of texts in JSON."""
+"""The keys of JSON objects under which texts are expected."""
 
-# "q1", "question_2", "sub-question 3", "4", "子问题一"
+# Matches "q1", "question_2", "sub-question 3", "4" and "子问题一".
 _NUMBERED_KEY = re.compile(
     r"(?:(?:sub_?)?(?:questions?|quer(?:y|ies)|q|phrasings?|alternatives?|variants?|versions?"
     r"|options?|items?|steps?|rewrites?)_?|(?:子)?(?:问题|查询|问法|改写))?_?"
@@ -76,12 +79,12 @@ _OTHER_KEY = re.compile(
 
 
 def find_json(text: str) -> Any:
-    """Return the JSON in a cleaned answer, or None for an answer in words.
+    """Parse the JSON in a cleaned answer. Return None if the answer does not contain JSON.
 
-    Broken JSON is repaired by ``json-repair``. A truncated text is left out.
+    Invalid JSON is repaired with ``json-repair``. A text that was truncated is left out.
 
     Raises:
-        ValueError: If the answer contains JSON that cannot be read.
+        ValueError: If the answer contains JSON that cannot be parsed.
 
     Example:
         >>> find_json('Here: {questions: ["Why?" "When?"], // two\\n}'), find_json("[1] Tea.")
@@ -107,13 +110,13 @@ def find_json(text: str) -> Any:
     with suppress(ValueError, RecursionError):
         return json.loads(body, strict=False)
     with suppress(ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
-        # Python's tuples and dictionaries become lists and objects.
+        # Python tuples and dictionaries are converted to lists and objects.
         return json.loads(json.dumps(ast.literal_eval(body[:_MAX_REPAIR])))
-    from json_repair import repair_json  # slow to import and seldom needed
+    from json_repair import repair_json  # This package is slow to import and seldom needed.
 
     value: Any = None
-    with suppress(Exception):  # an error of json-repair itself
-        # The body may contain several values.
+    with suppress(Exception):  # an error in json-repair itself
+        # The text may contain several JSON values.
         value = repair_json(f"[{body[:_MAX_REPAIR]}]", return_objects=True)
     if not value or not isinstance(value[0], list | dict):
         raise ValueError("the answer begins like JSON and cannot be read")
@@ -123,7 +126,7 @@ def find_json(text: str) -> Any:
 
 
 def _is_in_words(body: str, text: str) -> bool:
-    """Return whether brackets begin a line of prose, as in ``{{ user.name }} in Jinja``."""
+    """Return whether brackets are part of a line of prose, as in ``{{ user.name }} in Jinja``."""
     rest = text.partition(body)[2]
     if "\n" in text.strip() or not re.search(r"\w", rest):
         return False
@@ -131,7 +134,7 @@ def _is_in_words(body: str, text: str) -> bool:
 
 
 def _quoted_texts(text: str) -> list[str]:
-    """Return quoted texts that are separated by commas."""
+    """Return the texts in quotation marks that are separated by commas."""
     with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
         value = ast.literal_eval(text.strip())
         if isinstance(value, tuple | list) and all(isinstance(item, str) for item in value):
@@ -140,12 +143,12 @@ def _quoted_texts(text: str) -> list[str]:
 
 
 def _complete_part(body: str) -> str:
-    """Return JSON without a truncated string at its end, and without text after it."""
+    """Remove a truncated string from the end of JSON, and any text after the JSON."""
     end = max(body.rfind("]"), body.rfind("}")) + 1
     rest = body[end:]
     strings = [*_STRING.finditer(body[:_MAX_REPAIR])]
     while strings and body[strings[-1].end() :].lstrip().startswith(":"):
-        strings.pop()  # the value of this key was truncated
+        strings.pop()  # The value of this key was truncated.
     is_cut = _is_open(body[:_MAX_REPAIR])
     if not is_cut or not strings or strings[-1].end() <= end:
         return body[:end]
@@ -163,7 +166,10 @@ def _is_open(body: str) -> bool:
 
 
 def texts_in(value: Any, keys: Iterable[str]) -> Iterator[str]:
-    """Yield the texts of a JSON value. In an object, they are under the first key that it has."""
+    """Yield the texts in a JSON value.
+
+    For objects, the first of the given keys that exists is used.
+    """
     keys = tuple(keys)
     if isinstance(value, list):
         for item in value:
@@ -178,7 +184,7 @@ def texts_in(value: Any, keys: Iterable[str]) -> Iterator[str]:
 
 
 def _texts_in_text(text: str, keys: Sequence[str]) -> Iterator[str]:
-    """Yield the texts of JSON inside a JSON string, such as the arguments of a call."""
+    """Yield the texts of JSON that is encoded in a JSON string, such as the arguments of a call."""
     with suppress(ValueError, RecursionError):
         value = json.loads(text, strict=False)
         if isinstance(value, list | Mapping):
@@ -188,7 +194,7 @@ def _texts_in_text(text: str, keys: Sequence[str]) -> Iterator[str]:
 
 
 def _unnamed_texts(record: Mapping[Any, Any]) -> list[Any]:
-    """Return the searchable texts among the values of an object without a known key."""
+    """Return the texts in an object without a known key that are suitable as queries."""
     kept: list[Any] = []
     texts: list[str] = []
     for key, value in record.items():
@@ -208,7 +214,7 @@ def _unnamed_texts(record: Mapping[Any, Any]) -> list[Any]:
 
 
 def objects_in(value: Any) -> Iterator[Mapping[Any, Any]]:
-    """Yield the objects in a JSON value, outer objects first."""
+    """Yield all objects in a JSON value, outer objects before inner objects."""
     if isinstance(value, Mapping):
         yield value
         value = value.values()
@@ -223,9 +229,10 @@ def _key(key: object) -> str:
 
 
 def value_of(record: Mapping[Any, Any], keys: Iterable[str]) -> Any:
-    """Return an object's value under the first key that it has, or None if it has none.
+    """Return the value of the first key that exists in a JSON object, or None.
 
-    Case and the difference between spaces, hyphens and underscores are ignored.
+    Keys are compared without regard to case and to the difference between spaces, hyphens and
+    underscores.
 
     Example:
         >>> value_of({"Next question": "Why?"}, ("question", "next_question"))

@@ -1,4 +1,4 @@
-"""Remove labels, bold and quotes from the lines of a model's answer."""
+"""Remove labels, bold formatting and quotation marks from the lines of a model's answer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _VERB = (
 
 
 def label_pattern(words: str) -> re.Pattern[str]:
-    """Compile the pattern of a label that starts a line, such as "**Answer 2:** " or "- 1. 问题：".
+    """Compile a pattern for a label that starts a line, such as "**Answer 2:** " or "1. 问题：".
 
     Args:
         words: The words of the label, as a verbose regular expression.
@@ -43,9 +43,9 @@ LABEL = label_pattern(
     |[\u4e00-\u9fff]{{0,6}}(?:问题|问法|查询|改写|关键词|摘要|段落|答案|回答)(?:应该?)?(?:是|为|如下|（[^（）]{{1,10}}）)?
     |[\u4e00-\u9fff]{{0,4}}(?:改写|修改|优化)后|[\u4e00-\u9fff]{{0,6}}应该?问|[QA问答]"""
 )
-"""A label of a text that a prompt asks for."""
+"""A pattern for the label of a text that a prompt requested."""
 
-# A line with nothing but a label: "**Rewritten question**", "Question 2"
+# A line that consists only of a label: "**Rewritten question**", "Question 2".
 _LABEL_LINE = re.compile(
     r"""[\s*_\#>\[【-]{0,9}(?:(?:final|rewritten|improved|clarified|new|next|standalone|search|user)\s)?
     (?:(?:sub-?)?questions?|quer(?:y|ies)|(?:sub-?question|question|query|step|part)\s?\#?\d{1,2}
@@ -64,7 +64,7 @@ REMARK = label_pattern(
     |confidence|language|intent|why|purpose
     |说明|解释|理由|备注|注|原因|原问题|原查询|答案?|回答|思考|分析|目的|行动|操作|工具)"""
 )
-"""A label of a text that is no item."""
+"""A pattern for the label of a remark, which is not an item."""
 
 _WRAPPED = re.compile(
     r"""\*\*([^*]+)\*\*|\*([^*]+)\*|"([^"]+)"|'([^']+)'|“([^“”]+)”|‘([^‘’]+)’|「([^「」]+)」|『([^『』]+)』|`([^`]+)`
@@ -81,7 +81,7 @@ _WRAPPED = re.compile(
 
 
 def without_label(text: str, label: re.Pattern[str] = LABEL) -> str:
-    """Return a text without the label at its start."""
+    """Remove a label from the start of a text."""
     found = label.match(text)
     if found is None:
         return text
@@ -89,19 +89,19 @@ def without_label(text: str, label: re.Pattern[str] = LABEL) -> str:
 
 
 def is_label_line(line: str) -> bool:
-    """Return whether a line is only a label, such as a heading above a question."""
+    """Return whether a line consists only of a label, such as a heading above a question."""
     return _LABEL_LINE.fullmatch(line) is not None
 
 
-# "**Author:** ", "**Author** – "
+# Matches "**Author:** " and "**Author** – ".
 _BOLD_LABEL = re.compile(r"\*\*([^*\n]{1,60}?)(?:[:：]\*\*|\*\*\s?[:：]|\*\*\s[-–—])\s{0,9}(?=\S)")
 
 
 def without_bold_label(text: str) -> str:
-    """Return a question without the bold words before it.
+    """Remove bold words before a question.
 
-    Before other texts, short bold words are part of the text. Longer bold words are the whole text,
-    and a remark follows them.
+    If no question follows, a few bold words are treated as part of the text. If there are more bold
+    words, they are the text itself, and the words after them are a remark, which is removed.
 
     Example:
         >>> without_bold_label("**Author:** Who wrote it?")
@@ -124,15 +124,15 @@ def without_bold_label(text: str) -> str:
 
 _WORD = re.compile(r"[^\W_\u3400-\u9fff]+|[\u3400-\u9fff]{2}")
 
-_TEXT_WORDS = 4  # minimum number of bold words that are the text and not a label
+_TEXT_WORDS = 4  # minimum number of bold words that are a text and not a label
 
 
-# "`ls -la` output", "__init__ method"
+# Matches "`ls -la` output" and "__init__ method".
 _CODE_FIRST = re.compile(r"`[^`]+`\s[^`]*\w[^`]*\Z|__\w+__(?!\w)")
 
 
 def strip_markup(text: str) -> str:
-    """Return an item without its number, bold markup, quotes and full stop."""
+    """Remove the number, bold formatting, quotation marks and final full stop from an item."""
     text = split_bullet(text)[0].strip(" \t")
     if not _CODE_FIRST.match(text):
         text = _without_emphasis(text)
@@ -145,16 +145,19 @@ def strip_markup(text: str) -> str:
 
 
 def _without_emphasis(text: str) -> str:
-    """Return a text without bold and italics. A single underscore may begin a name."""
+    """Remove bold and italic formatting.
+
+    A single underscore is kept, since a name may begin with it.
+    """
     if text.startswith("_") and not text.rstrip(".。?？ ").endswith("_"):
         return text.rstrip(" \t*_`")
     if re.match(r"\*{1,2}\w[^*?？]*\Z", text):
-        return text  # "*args"
+        return text  # Matches "*args".
     return text.strip(" \t*_`")
 
 
 def _single_quote_mark(text: str) -> str:
-    """Return a text without the quotes around it and a full stop after them, or a lone quote."""
+    """Remove the quotation marks around a text and a full stop after them, or an unmatched mark."""
     if text[-2:-1] in ('"', "”") and text[-1:] in (".", "。"):
         text = unwrap(text[:-1])
     if len(re.findall('["“”]', text)) != 1:
@@ -168,7 +171,7 @@ def _single_quote_mark(text: str) -> str:
 
 
 def unwrap(text: str) -> str:
-    """Return a text without quotes or bold markup around the whole text."""
+    """Remove quotation marks or bold formatting around the whole text."""
     while match := _WRAPPED.fullmatch(text := text.strip()):
         text = next(group for group in match.groups() if group is not None)
     return text

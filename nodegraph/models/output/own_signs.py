@@ -1,8 +1,9 @@
-"""Protect the signs that a model's answer shares with the user's question.
+"""Protect special characters in a model's answer that come from the user's question.
 
-``<div>`` in a question about HTML is not a tag of the answer, and "git:" is not a label. Before an
-answer is parsed, such signs are replaced by letters that occur in no text, so that the parsers read
-them as parts of words. Afterwards, the signs are restored.
+For example, ``<div>`` in a question about HTML is not a tag of the answer, and "git:" is not a
+label. Before an answer is parsed, such characters are replaced by letters that do not occur in any
+text, so that the parsers treat them as parts of words. Afterwards, the original characters are
+restored.
 """
 
 from __future__ import annotations
@@ -15,21 +16,21 @@ from typing import NamedTuple
 
 from .bullets import split_bullet
 
-# Letters of Linear A stand for signs.
+# Letters of the Linear A script represent special characters.
 _FIRST_LETTER = 0x10600
 _LETTER_COUNT = 311
 _LETTERS = re.compile(f"[{chr(_FIRST_LETTER)}-{chr(_FIRST_LETTER + _LETTER_COUNT - 1)}]")
 
-_MAX_LENGTH = 20_000  # characters of an answer; no query is longer
+_MAX_LENGTH = 20_000  # maximum number of characters in an answer; no query is longer
 
-_MAX_GAP = 40  # characters between two words
+_MAX_GAP = 40  # maximum number of characters between two words
 
 _WORDS = re.compile(r"\w+")
 
-# Marks that end sentences. A dot may also be part of a name or a number.
+# Punctuation marks that end sentences. A dot may also be part of a name or a number.
 _ENDS = "?？!！。,，"
 
-# Apostrophes and hyphens in words.
+# Apostrophes and hyphens inside words.
 _IN_WORD = re.compile(r"['’.-]")
 
 _PAIRS = {"(": ")", "[": "]", "{": "}", "<": ">", "“": "”", "「": "」", "【": "】", "（": "）"}
@@ -40,28 +41,28 @@ _NUMBERED = re.compile(r"(?:^|(?<=\s))[(（]?(\d{1,2})[.)、）]\s?(?=\D)")
 
 
 class OwnSigns(NamedTuple):
-    """An answer with letters instead of the signs of the user's question.
+    """An answer in which special characters from the user's question are replaced by letters.
 
     Attributes:
-        text: The answer with letters.
-        signs: The sign of each letter.
+        text: The answer after the replacement.
+        signs: A mapping from the letters to the original characters.
     """
 
     text: str
     signs: Mapping[str, str]
 
     def restored(self, text: str) -> str:
-        """Return a part of the answer with its signs restored."""
+        """Restore the original characters in a part of the answer."""
         if not self.signs:
             return text
         return _LETTERS.sub(lambda found: self.signs.get(found[0], found[0]), text)
 
 
 def protect_signs(answer: str, query: str) -> OwnSigns:
-    """Return an answer with letters instead of the signs that the user's question contains.
+    """Replace the special characters in an answer that come from the user's question with letters.
 
     Args:
-        answer: The answer.
+        answer: The answer of the model.
         query: The user's question.
 
     Example:
@@ -91,7 +92,7 @@ def protect_signs(answer: str, query: str) -> OwnSigns:
 
 
 def without_own_signs(text: str) -> str:
-    """Return a text with spaces instead of the letters that stand for signs."""
+    """Replace the letters that represent special characters with spaces."""
     return _LETTERS.sub(" ", text)
 
 
@@ -109,7 +110,7 @@ def _is_json(text: str) -> bool:
 
 
 def _without_numbers(query: str) -> str:
-    """Return a question in lower case, without the bullets and numbers of lists."""
+    """Convert a question to lowercase, and remove the bullets and numbers of lists."""
     lines = query.strip().split("\n")
     if len(lines) > 1:
         query = " ".join(split_bullet(line)[0] for line in lines)
@@ -119,7 +120,7 @@ def _without_numbers(query: str) -> str:
 
 
 def _own_positions(answer: str, asked: str) -> Iterator[int]:
-    """Yield the positions of signs that a question has between or next to the same words."""
+    """Yield the positions of special characters with the same neighboring words in the question."""
     words = [*_WORDS.finditer(answer)]
     own = {sign for sign in _signs_of(asked) if sign not in _ENDS}
     starts = [0, *(word.end() for word in words)]
@@ -137,7 +138,7 @@ def _own_positions(answer: str, asked: str) -> Iterator[int]:
 
 
 def _nearest(word: str, side: int) -> str:
-    """Return a word, or its first or last character if it is Chinese."""
+    """Return a word, or only its first or last character if it is Chinese."""
     edge = word[0] if side > 0 else word[-1]
     if "\u3040" <= edge <= "\u9fff":
         return edge
@@ -145,7 +146,7 @@ def _nearest(word: str, side: int) -> str:
 
 
 def _own_spans(gap: str, before: str, after: str, asked: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of a gap between two words that a question has next to one of them."""
+    """Yield parts of the text between two words that the question contains next to them."""
     if before and after:
         if _IN_WORD.fullmatch(gap):
             return
@@ -167,7 +168,7 @@ _FIRST_SIGN = re.compile(r"[^\w\s\"'“]{1,3}(?=\s)")
 
 
 def _start_before(gap: str, before: str, after: str, asked: str) -> int:
-    """Return the start of the signs that a question has before a word."""
+    """Return the start of the special characters before a word that also occur in the question."""
     start = gap.rfind("\n") + 1
     for first in range(start, len(gap)):
         is_of_word_before = first == 0 and before and gap[0] not in _PAIRS and gap[0] not in _QUOTES
@@ -179,7 +180,7 @@ def _start_before(gap: str, before: str, after: str, asked: str) -> int:
 
 
 def _end_behind(gap: str, before: str, asked: str) -> int:
-    """Return the end of the signs that a question has after a word."""
+    """Return the end of the special characters after a word that also occur in the question."""
     for last in range(len(gap), 0, -1):
         piece = gap[:last].rstrip(_ENDS + ".")
         if not piece.strip() or piece[-1].isspace():
@@ -194,12 +195,12 @@ def _spaced(gap: str) -> str:
 
 
 def _has(asked: str, piece: str, *, is_word: bool = True) -> bool:
-    """Return whether a question contains a piece that begins and ends at word boundaries.
+    """Return whether a question contains a given text that begins and ends at word boundaries.
 
     Args:
-        asked: The question in lower case.
-        piece: Words and signs.
-        is_word: Whether the piece ends with a word. Signs end at a space.
+        asked: The question in lowercase.
+        piece: The text, which consists of words and special characters.
+        is_word: Whether the text ends with a word. Otherwise a space must follow it.
     """
     at = asked.find(piece)
     while at >= 0:
@@ -217,12 +218,12 @@ def _has(asked: str, piece: str, *, is_word: bool = True) -> bool:
 
 
 def _joins(pair: str) -> bool:
-    """Return whether two characters belong to the same word."""
+    """Return whether two adjacent characters belong to the same word."""
     return re.fullmatch("[A-Za-z0-9]{2}", pair) is not None
 
 
 def _balanced(answer: str, positions: set[int]) -> set[int]:
-    """Return positions without those of brackets and quotes whose partner is markup."""
+    """Remove the positions of brackets and quotation marks whose counterpart is markup."""
     for line in re.finditer(r"[^\n]+", answer):
         opened: list[int] = []
         quotes: dict[str, list[int]] = {}
@@ -242,7 +243,7 @@ def _balanced(answer: str, positions: set[int]) -> set[int]:
 
 
 def _halved(positions: set[int], first: int, second: int) -> set[int]:
-    """Return the two ends of a pair if only one of them is a sign of the question."""
+    """Return both positions of a pair if only one of them comes from the user's question."""
     ends = {first, second}
     if len(ends & positions) == 1:
         return ends

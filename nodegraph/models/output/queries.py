@@ -1,7 +1,7 @@
-"""Parse the queries in a model's answer: a rewritten query, other phrasings or sub-questions.
+"""Parse the queries in a model's answer: rewritten queries, alternative phrasings or sub-questions.
 
-An answer without any of the requested items raises an error. The result is empty only for an answer
-such as NONE or [].
+If an answer contains none of the requested items, an error is raised. The result is empty only if
+the model answered NONE or [].
 """
 
 from __future__ import annotations
@@ -50,29 +50,29 @@ QUERY_KEYS = (
     "查询",
     "问法",
 )
-"""The keys of queries in JSON or tags."""
+"""The names of JSON keys or tags that contain queries."""
 
-_MAX_LABEL = 12  # characters of an unknown label
+_MAX_LABEL = 12  # maximum number of characters of an unknown label
 
 # A remark in parentheses after a question.
 _REMARK = re.compile(r"(?<=[?？])\s?[(（][^()（）?？]{1,100}[)）]\s{0,9}\Z")
 
 
 def usable_signs(answer: str, query: str) -> OwnSigns:
-    """Return an answer in which signs of the user's question are not read as markup.
+    """Check that an answer is usable, and protect special characters from the user's question.
 
     Raises:
-        ValueError: If the answer is unusable (see ``usable_text``).
+        ValueError: If the answer is not usable (see ``usable_text``).
     """
     usable_text(answer, query)
     return protect_signs(answer, query)
 
 
 def parse_rewrite(answer: str, query: str) -> str:
-    """Return the rewritten query in a model's answer, without words that add nothing to it.
+    """Return the rewritten query in a model's answer, without text that the model added around it.
 
     Raises:
-        ValueError: If the answer contains no query, or is a statement instead of a question.
+        ValueError: If the answer does not contain a query, or is a statement instead of a question.
 
     Example:
         >>> parse_rewrite("Bot: How long is the Nile? [corrected]", "hw long is teh nile")
@@ -85,12 +85,12 @@ def parse_query(answer: str, query: str = "", *, is_rewrite: bool = False) -> st
     """Return the query in a model's answer.
 
     Args:
-        answer: The answer.
+        answer: The answer of the model.
         query: The user's question.
         is_rewrite: Whether the prompt forbids adding words to the question.
 
     Raises:
-        ValueError: If the answer contains no query, or is a statement instead of a question.
+        ValueError: If the answer does not contain a query, or is a statement instead of a question.
 
     Example:
         >>> parse_query("Sure! Rewritten question: **How long is the Nile?**")
@@ -112,14 +112,15 @@ def parse_query(answer: str, query: str = "", *, is_rewrite: bool = False) -> st
 
 
 def _queries(items: Sequence[Item], query: str, *, is_rewrite: bool) -> list[Item]:
-    """Return the items that may be a query, those with a label first.
+    """Return the items that may be queries. Items with a label are returned first.
 
     Raises:
         ValueError: If the first text is a statement instead of a question.
     """
     queries: list[Item] = []
     asked = [item for item in items if item.listed and is_asked(item.text)]
-    if len(asked) == 1 and not is_offer(asked[0].text):  # "1. Fix it. 2. How long is the Nile?"
+    # Matches "1. Fix it. 2. How long is the Nile?".
+    if len(asked) == 1 and not is_offer(asked[0].text):
         items = [*asked, *items]
     for item in sorted(items, key=lambda item: not item.labeled):
         text = _REMARK.sub("", item.text)
@@ -136,7 +137,10 @@ def _queries(items: Sequence[Item], query: str, *, is_rewrite: bool) -> list[Ite
 
 
 def _new_query(queries: Sequence[Item], query: str) -> str:
-    """Return the first query, or a question that follows a labeled copy of the user's question."""
+    """Return the first query.
+
+    If it only repeats the user's question, return the question after it.
+    """
     copy = same(query)
     first = same(queries[0].text)
     is_labeled = queries[0].labeled or first != copy
@@ -149,15 +153,15 @@ def _new_query(queries: Sequence[Item], query: str) -> str:
 
 
 def _listed(items: Sequence[Item]) -> list[str]:
-    """Return the items of a list, or all items if there is no list."""
+    """Return the items of a list. If there is no list, return all items."""
     return [item.text for item in items if item.listed] or [item.text for item in items]
 
 
 def parse_phrasings(answer: str, query: str, limit: int) -> list[str]:
-    """Return other phrasings of a query, without the query itself.
+    """Return the alternative phrasings of a query in an answer, without the query itself.
 
     Raises:
-        ValueError: If the answer contains no other phrasing.
+        ValueError: If the answer does not contain another phrasing.
 
     Example:
         >>> parse_phrasings("1. Nile length\\n2. How many km is the Nile?", "How long is it?", 3)
@@ -176,10 +180,10 @@ def parse_phrasings(answer: str, query: str, limit: int) -> list[str]:
 
 
 def parse_sub_questions(answer: str, query: str, limit: int) -> list[str]:
-    """Return the parts of a question, or an empty list for the answer NONE.
+    """Return the sub-questions in an answer, or an empty list if the model answered NONE.
 
     Raises:
-        ValueError: If the answer contains no question.
+        ValueError: If the answer does not contain a question.
 
     Example:
         >>> parse_sub_questions("1. Who wrote Brand?\\n2. Where was he born?", "Where?", 5)
@@ -198,9 +202,10 @@ def parse_sub_questions(answer: str, query: str, limit: int) -> list[str]:
 
 
 def _parts(items: Sequence[Item]) -> list[str]:
-    """Return the parts of a question.
+    """Return the sub-questions among some items.
 
-    These are all items of a list. Without a list, they are the lines around a question.
+    If the answer contains a list, these are all its items. Otherwise they are the lines from the
+    first to the last question.
     """
     listed = [item for item in items if item.listed]
     if listed:
@@ -222,7 +227,7 @@ def _parts(items: Sequence[Item]) -> list[str]:
 
 
 def _all_questions(items: Sequence[Item]) -> list[str]:
-    """Return the questions in items. An item without a question mark is returned whole."""
+    """Return the questions in items. An item without a question mark is returned as a whole."""
     questions: list[str] = []
     for item in items:
         if re.search("[?？]", item.text):
@@ -234,7 +239,7 @@ def _all_questions(items: Sequence[Item]) -> list[str]:
 
 
 def _usable(texts: Sequence[str], own: OwnSigns, query: str, limit: int, what: str) -> list[str]:
-    """Return the distinct queries among texts, without the query itself."""
+    """Return the texts that are usable as queries, without duplicates and the original query."""
     queries: dict[str, str] = {}
     copy = same(query)
     for text in texts:

@@ -1,4 +1,4 @@
-"""Recognize queries and questions, and split texts into questions."""
+"""Recognize queries and questions, and split a text into questions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from .lines import strip_markup
 from .own_signs import without_own_signs
 
 MAX_QUERY_LENGTH = 400
-"""The maximum length of a query from a model, in characters. A longer text is not used."""
+"""The maximum length in characters of a query from a model.
+
+Longer texts are not used as queries.
+"""
 
 _QUESTION = re.compile(
     r"(?:who\w*|what|when|where|which|why|how|is|are|was|were|do|does|did|can|could|should|would"
@@ -22,18 +25,19 @@ _QUESTION = re.compile(
     re.I,
 )
 
-# The remains of JSON in a text.
+# Remains of JSON in a text.
 _STRUCTURE = re.compile(
     r"[{\[]\s?\Z|[\"'”]\s?[:：=\]}]|[{\[]\s?[\"'“]|[?？][\"”]\s?[,;]|[\]}]\s?[,\]}]"
 )
 
-# "[[Prototype]]", "{{ user.name }}", 'dict["key"]', 'len("abc")'
+# Matches "[[Prototype]]", "{{ user.name }}", 'dict["key"]' and 'len("abc")'.
 _NAME_IN_BRACKETS = re.compile(
     r"\[\[[^\[\]:\"]+\]\]|\{\{[^{}:\"]+\}\}|(?<=\w)\[[\"'][^\"'\]]*[\"']\]"
     r"|(?<=\w)\([\"'][^\"')]*[\"']\)|(?<=\w\s)\{\"\w+\":\s?[^{}\"]*\}(?=\s\w)"
 )
 
-# A question up to its mark. A quoted question in the middle of a sentence belongs to the sentence.
+# A question up to its question mark. A quoted question in the middle of a sentence belongs to the
+# sentence.
 _ASKED = re.compile(r"[^?？]*(?:[?？][\"”'’」』][^\s?？][^?？]*)*[?？]+")
 
 _OFFER = re.compile(
@@ -46,7 +50,7 @@ _WORD = re.compile(r"\w")
 
 
 def is_question(text: str) -> bool:
-    """Return whether a text is a question, with or without its mark.
+    """Return whether a text is a question, with or without a question mark.
 
     Example:
         >>> [is_question(text) for text in ("how long is it", "它有多长", "It is long.")]
@@ -63,17 +67,17 @@ def is_statement(text: str) -> bool:
 
 
 def is_offer(text: str) -> bool:
-    """Return whether a text is a question to the user, such as "Would you like more?"."""
+    """Return whether a text is a question addressed to the user, such as "Would you like more?"."""
     return _OFFER.match(text) is not None
 
 
 def is_query(text: str, query: str = "") -> bool:
-    """Return whether a text can be searched for: a few words without remains of JSON.
+    """Return whether a text is suitable as a query. It must be short and not contain JSON syntax.
 
     Args:
         text: The text.
-        query: The query that the text replaces. One or two letters are a query only if this query
-            has them.
+        query: The query that the text replaces. A text of one or two letters is accepted only if it
+            occurs in this query.
 
     Example:
         >>> [is_query(text, "how long is it") for text in ("Nile length", "NO ANSWER", "Hi")]
@@ -95,13 +99,13 @@ def is_query(text: str, query: str = "") -> bool:
 
 
 def _shortest(text: str) -> int:
-    """Return the number of letters and digits that a text must have to be a query."""
-    is_formula = len(text.split()) > 2  # "a << 2"
+    """Return the minimum number of letters and digits in a text that is used as a query."""
+    is_formula = len(text.split()) > 2  # Matches "a << 2".
     return 2 if is_formula or re.search(f"[{UNSPACED}]", text) else 3
 
 
 def is_own(text: str, query: str) -> bool:
-    """Return whether a text's words occur in the user's question in the same order."""
+    """Return whether the words of a text occur in the user's question in the same order."""
     letters = _letters(text)
     asked = _letters(query)
     if letters == asked:
@@ -115,11 +119,11 @@ def _letters(text: str) -> str:
 
 
 def one_mark(text: str) -> str:
-    """Return a text with at most one question mark at its end."""
+    """Remove repeated question marks from the end of a text."""
     return text[: len(text.rstrip("?？")) + 1]
 
 
-# Signs and words between questions in one line.
+# Punctuation and words between questions in the same line.
 _CONNECTION = re.compile(
     r"\A[\s;；,，|、/•&»+]{0,9}(?:(?:(?:and\sthen|and|then|以及|和)\s|(?:然后|其次|接着)[：:，,]?)"
     r"|(?:first|second|third|last)(?:ly)?,\s|(?:finally|next|then),\s)?\s{0,3}",
@@ -130,7 +134,7 @@ _QUOTED_QUESTION = re.compile(r"[\"“「]([^\"“”「」?？]{2,300}[?？])[\
 
 
 def quoted_questions(text: str) -> list[str]:
-    """Return the quoted questions if there are at least two with only "and" between them."""
+    """Return the quoted questions in a text that contains at least two of them, joined by "and"."""
     found = [*_QUOTED_QUESTION.finditer(text)]
     if len(found) < 2:
         return []
@@ -145,7 +149,7 @@ def quoted_questions(text: str) -> list[str]:
     return [match[1] for match in found]
 
 
-# "and then ask", "，再问"
+# Matches "and then ask" and "，再问".
 _BETWEEN = re.compile(
     r"[\s,;、，；.。]{0,9}(?:(?:and|or|then|next|also|finally|ask|search|for|followed|by"
     r"|以及|和|或|再|接着|然后|最后|其次|问|搜索|查询)\s{0,9}){0,4}[:：]?\s{0,9}",
@@ -172,7 +176,10 @@ def _asked_parts(text: str) -> list[str]:
 
 
 def _is_quoting(text: str) -> bool:
-    """Return whether a text has an open quotation. A quotation around the whole text is ignored."""
+    """Return whether a quotation is open at the end of a text.
+
+    Quotation marks around the whole text are ignored.
+    """
     start = text.lstrip(' ;；,，"“')
     if len(text) >= _MAX_OPEN:
         return False
@@ -181,15 +188,16 @@ def _is_quoting(text: str) -> bool:
     return start.count('"') % 2 == 1 and text.lstrip()[0] != '"'
 
 
-_MAX_OPEN = 1_000  # characters of a question with an open quotation
+_MAX_OPEN = 1_000  # maximum number of characters of a question with an open quotation
 
 
 def split_questions(text: str, *, is_item: bool = False) -> list[str]:
-    """Return the questions of a text that end with a mark, without sentences before them.
+    """Return the questions in a text that end with a question mark, without other sentences.
 
     Args:
-        text: The text.
-        is_item: Whether the text is an item of a list. If so, "Should I …?" is not an offer.
+        text: A text from the model's answer.
+        is_item: Whether the text is an item of a list. In a list, "Should I …?" is not treated as
+            an offer to the user.
 
     Example:
         >>> split_questions("We need two things. How long is it?? How wide is it?")
@@ -209,7 +217,7 @@ def split_questions(text: str, *, is_item: bool = False) -> list[str]:
 
 
 def _last_sentence(asked: str) -> str:
-    """Return the last sentence if it is a question. Otherwise return the whole text."""
+    """Return the last sentence of a text if it is a question, or else the whole text."""
     *_, last = re.split(r"(?<=[.!])\s+(?=[A-Z])|(?<=[。！；])", asked)
     last = _CONNECTION.sub("", last)
     if _QUESTION.match(last.strip()):

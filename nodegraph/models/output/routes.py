@@ -1,4 +1,4 @@
-"""Parse the name that a model chose among several."""
+"""Parse the name that a model selected from a list of names."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _ROUTE_KEYS = (
 
 
 def parse_route(answer: str, names: Sequence[str]) -> str:
-    """Return the first name that a model chose, by name or number.
+    """Return the first name that a model selected, by the name itself or by its number.
 
     Raises:
-        ValueError: If the model chose none of the names.
+        ValueError: If the model selected none of the names.
 
     Example:
         >>> parse_route('{"name": "web"}', ["docs", "web"]), parse_route("2", ["docs", "web"])

@@ -1,4 +1,4 @@
-"""Read the Markdown and CSV tables in a model's answer."""
+"""Parse Markdown and CSV tables in a model's answer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TEXT_COLUMN = re.compile(
 
 
 def read_table(lines: Sequence[str]) -> list[dict[str, str]] | None:
-    """Return the rows of a Markdown or CSV table by column name, or None if there is no table.
+    """Return the rows of a Markdown or CSV table as dictionaries, or None if there is no table.
 
     Example:
         >>> read_table(["| # | question |", "|---|---|", "| 1 | Who wrote it? |"])
@@ -55,10 +55,11 @@ def _csv_rows(lines: Sequence[str]) -> list[dict[str, str]] | None:
     delimiter = next((sign for sign in "\t;,|" if sign in lines[0]), None)
     if delimiter is None:
         return None
-    without_nul = [line.replace("\0", "") for line in lines]  # Python 3.10 cannot read NUL
+    # Python 3.10 cannot read NUL characters.
+    without_nul = [line.replace("\0", "") for line in lines]
     try:
         table = [*csv.reader(without_nul, delimiter=delimiter, skipinitialspace=True)]
-    except csv.Error:  # a cell is longer than the limit of the csv module
+    except csv.Error:  # A cell exceeds the length limit of the csv module.
         return None
     header = [cell.strip() for cell in table[0]]
     if not any(_TEXT_COLUMN.fullmatch(cell) for cell in header):
@@ -68,14 +69,14 @@ def _csv_rows(lines: Sequence[str]) -> list[dict[str, str]] | None:
     last = len(header) - 1
     rows: list[dict[str, str]] = []
     for row in table[1:]:
-        if len(row) > len(header):  # the text contains the delimiter, without quotes around it
+        if len(row) > len(header):  # The text contains the delimiter but is not in quotation marks.
             row = [*row[:last], f"{delimiter} ".join(row[last:])]
         rows.append(dict(zip(header, row, strict=False)))
     return rows
 
 
 def text_column(rows: Sequence[dict[str, str]]) -> list[str]:
-    """Return the texts of the query column, or of the column with the longest texts."""
+    """Return the texts in the column of queries, or in the column with the longest texts."""
     if not rows:
         return []
     names = [*rows[0]]

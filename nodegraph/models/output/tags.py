@@ -1,4 +1,4 @@
-"""Read answers in tags, ``<questions><question>…</question></questions>``, as JSON values."""
+"""Convert answers with tags, such as ``<question>…</question>``, to the equivalent JSON values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CDATA = re.compile(r"<!\[CDATA\[(.{0,5000}?)\]\]>", re.S)
 
 _HEAD = re.compile(r"\A\s*<\?xml[^<>]{0,200}\?>\s*|<!--.{0,2000}?-->", re.S)
 
-# Formatting inside a text. These tags never wrap an item for a program.
+# Formatting tags inside a text. They never enclose an item.
 _FORMATTING = frozenset(
     "a abbr b big br cite code del em font i img ins kbd mark s small span strong sub sup u".split()
 )
@@ -36,13 +36,13 @@ _HTML = _FORMATTING | frozenset(
     title tr ul video""".split()
 )
 
-# HTML elements that models use as wrappers.
+# HTML elements that models use to enclose items.
 _WRAPPING_HTML = frozenset("ol ul li p div section dl dd pre output input".split())
 
-# HTML elements whose end tags may be left out.
+# HTML elements whose end tags are optional.
 _OPEN_HTML = frozenset(("li", "p", "dd"))
 
-# Names that wrap an item anywhere in a line.
+# Names of tags that enclose an item anywhere in a line.
 _ITEM_NAME = re.compile(
     r"(?:(?:rewritten|search|new|sub|improved|standalone|final|user|next)[_-]?)?"
     r"(?:quer(?:y|ies)|questions?|q|rewrit\w{0,6}|search|answer|result|output|response)|问题|查询|改写",
@@ -55,10 +55,10 @@ _BEFORE = re.compile(
 
 _AFTER = re.compile(r"[*_`\"]{0,3}[ \t.,;。，；]*(?:\n|\Z|</?[\w\u4e00-\u9fff])")
 
-# The calls of some models: <function=search><parameter=query>…
+# The function calls of some models: <function=search><parameter=query>…
 _CALL = re.compile(r"<(function|parameter)=([\w.-]{1,60})>")
 
-# Names of elements whose attribute "name" is the key of their text.
+# Names of elements whose attribute "name" is used as a key.
 _NAMED = frozenset(("parameter", "param", "arg", "argument", "field", "property"))
 
 _ESCAPED = re.compile(r"\A\W{0,9}(?:&lt;|\\<)/?[A-Za-z]")
@@ -78,23 +78,23 @@ class _Element:
 
 
 def is_asked(tag: str, query: str) -> bool:
-    """Return whether the user's question contains a tag. The tag is then part of the text."""
+    """Return whether the user's question contains a tag, which is then part of the text."""
     name = tag.casefold()
     asked = query.casefold()
     return f"<{name}" in asked or f"</{name}" in asked
 
 
 def tagged_value(text: str, query: str = "") -> Any:
-    """Return the texts in the tags of an answer.
+    """Return the texts that are enclosed by tags in an answer.
 
-    Return None if the answer has no tags around its lines.
+    The result is None if no lines are enclosed by tags.
 
-    The result is a text, a list or an object, as it would be for the same answer in JSON. Text
-    outside the tags, such as an introduction or a remark, is left out.
+    Otherwise it is a text, a list or an object, as for an equivalent answer in JSON. Text outside
+    the tags, such as an introduction or a remark, is left out.
 
     Args:
-        text: The answer, without thoughts.
-        query: The user's question. Tags that it contains are parts of the text.
+        text: The answer of the model, without its reasoning.
+        query: The user's question. Tags that occur in it are treated as part of the text.
 
     Example:
         >>> tagged_value("Here:\\n<q1>Who wrote it?</q1>\\n<q2>Who painted it?</q2>")
@@ -113,7 +113,7 @@ def tagged_value(text: str, query: str = "") -> Any:
 
 
 def _without_escapes(text: str) -> str:
-    """Return a text in which plain tags replace escaped tags and calls."""
+    """Replace escaped tags and calls in a text with plain tags."""
     if "<" not in text and _ESCAPED.match(text):
         text = html.unescape(text)
     if "\\" in text:
@@ -122,7 +122,7 @@ def _without_escapes(text: str) -> str:
 
 
 def _plain_sign(found: re.Match[str]) -> str:
-    """Return the sign after a backslash, or the slash that the backslash stands for."""
+    """Return the character after a backslash, or a slash if the backslash replaces one."""
     return found[1] or "/"
 
 
@@ -132,10 +132,10 @@ def _is_wrapper_name(name: str) -> bool:
 
 
 def _parsed(text: str, is_wrapper: Callable[[str], bool]) -> _Element:
-    """Return the tree of the wrapping elements. Tags inside sentences remain text."""
+    """Parse a text to a tree of elements that enclose items. Tags inside sentences remain text."""
     found = [tag for tag in _wrapping_tags(text) if is_wrapper(tag["name"])]
     closed = {tag["name"].casefold() for tag in found if tag["close"]}
-    # An HTML element without an end tag is a word of the text.
+    # An HTML element without an end tag is a word in the text.
     words = _HTML - _OPEN_HTML - closed
     tags = [tag for tag in found if tag["name"].casefold() not in words]
     root = _Element("")
@@ -150,14 +150,14 @@ def _parsed(text: str, is_wrapper: Callable[[str], bool]) -> _Element:
         element = _element(tag)
         is_sibling = path[-1].name == element.name and len(path) > 1
         if is_sibling and path[-1].text.strip():
-            path.pop()  # its end tag was left out
+            path.pop()  # The end tag was left out.
         path[-1].children.append(element)
         if not tag["empty"] and len(path) < _MAX_DEPTH:
             path.append(element)
     path[-1].text += text[end:]
     is_open = len(path) > 1 and path[-1].name in closed
     if is_open and not _IS_COMPLETE.search(path[-1].text):
-        path[-2].children.pop()  # truncated after elements with an end tag
+        path[-2].children.pop()  # The answer was truncated after elements with end tags.
     return root
 
 
@@ -165,7 +165,7 @@ _IS_COMPLETE = re.compile(r"[.?!。？！\"”]\s{0,9}\Z")
 
 
 def _element(tag: re.Match[str]) -> _Element:
-    """Return the element of an opening tag."""
+    """Create the element for an opening tag."""
     name = tag["name"]
     attributes = _attributes(tag["attributes"])
     if name.casefold() in _NAMED and "name" in attributes:
@@ -174,13 +174,13 @@ def _element(tag: re.Match[str]) -> _Element:
 
 
 def _close(path: list[_Element], name: str) -> None:
-    """Close the innermost open element of this name."""
+    """Close the innermost open element with the given name."""
     names = [element.tag.casefold() for element in path]
     if name.casefold() in names[1:]:
         while path.pop().tag.casefold() != name.casefold():
             pass
         return
-    # The opening tag is in the prompt, so all text so far belongs to the element.
+    # The opening tag is part of the prompt, so all text before the end tag belongs to the element.
     root = path[0]
     if len(path) == 1 and root.text.strip():
         root.children.append(_Element(name, name, text=root.text))
@@ -188,7 +188,7 @@ def _close(path: list[_Element], name: str) -> None:
 
 
 def _wrapping_tags(text: str) -> Iterator[re.Match[str]]:
-    """Yield the tags at the start or the end of a line, or next to such a tag."""
+    """Yield the tags at the start or end of a line, and the tags next to them."""
     found = [*_TAG.finditer(text)]
     opened = {tag["name"].casefold() for tag in found if not tag["close"]}
     closed = {tag["name"].casefold() for tag in found if tag["close"]}
@@ -225,7 +225,7 @@ def _value_of(element: _Element) -> Any:
 
 
 def _value_of_parent(element: _Element) -> Any:
-    """Return an element's attributes and its children's values."""
+    """Convert an element with child elements to a JSON value that includes its attributes."""
     children = element.children
     names = [child.name for child in children]
     if names[0] == "arg_key" and len(names) % 2 == 0:
@@ -241,7 +241,10 @@ def _value_of_parent(element: _Element) -> Any:
 
 
 def _value_of_children(children: Sequence[_Element]) -> Any:
-    """Return one element's value, a list for elements with equal tags, or otherwise an object."""
+    """Convert child elements to a JSON value.
+
+    The result is the value of a single element, a list if all tags are equal, or else an object.
+    """
     values = [_value_of(child) for child in children]
     names = [child.name for child in children]
     if len(children) == 1:
@@ -259,9 +262,9 @@ def _value_of_children(children: Sequence[_Element]) -> Any:
 
 
 def leftover_tag(text: str, query: str = "") -> str | None:
-    """Return a tag at the start or the end of a text that no question contains, or None.
+    """Return a tag at the start or end of a text that cannot be part of a question, or None.
 
-    HTML elements and types such as ``List<String>`` are words of a question.
+    HTML elements and types such as ``List<String>`` can be part of a question.
 
     Example:
         >>> leftover_tag("<query>How long is it?"), leftover_tag("What is <div>?")
@@ -284,10 +287,10 @@ def leftover_tag(text: str, query: str = "") -> str | None:
 
 
 def check_no_tag(text: str, query: str = "") -> None:
-    """Check that a text does not contain a tag that is meant for a program.
+    """Check that no tag is left over at the start or end of a text.
 
     Raises:
-        ValueError: If a tag is left at its start or end, and the question does not contain it.
+        ValueError: If a tag is left over that the user's question does not contain.
     """
     tag = leftover_tag(text, query)
     if tag is not None:

@@ -1,8 +1,8 @@
-"""Remove the thoughts of reasoning models from an answer.
+"""Remove the reasoning of a model from its answer.
 
-Each family of models marks its thoughts in its own way: with tags, brackets, channels, control
-tokens or headings. The closing mark may be missing because the answer was truncated or is still
-being streamed. The opening mark may be missing because some models' prompts contain it.
+Each family of models marks its reasoning differently, with tags, brackets, channels, control tokens
+or headings. The closing marker may be missing because the answer was truncated or is still being
+streamed. The opening marker may be missing because it is part of the prompt of some models.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ _NAME = (
     r"(?:[_ ]?(?:process|content|trace|steps?|block)|过程)?"
 )
 
-# Vendors' guides recommend these names for notes before an answer. Their text may also be the
-# answer itself.
+# Vendors' guides recommend these names for notes before an answer. The notes may also be the answer
+# itself.
 _NOTES = r"(?:analysis|planning|plan|notes?|分析)"
 
 _ATTRIBUTES = r"(?:\s[^<>]{0,200})?"
@@ -63,10 +63,10 @@ _LEADING_BLOCKS.append(_COMMENT)
 
 _ENDS = "|".join(end for _, end in _PAIRS if "details" not in end and "`" not in end)
 
-# Some models omit the opening mark. All text up to the last closing mark belongs to the thoughts.
+# Some models omit the opening marker. All text up to the last closing marker is then reasoning.
 _UNOPENED = re.compile(rf"\A.*(?:{_ENDS})", re.S | re.I)
 
-# A mark between spaces or in quotes is part of the answer.
+# A marker that is surrounded by spaces or in quotation marks is part of the answer.
 _UNOPENED_MARK = re.compile(
     rf"(?:(?:\A|\n)[ \t]{{0,9}}|(?<=[^\s`\"'“‘(（]))(?:{_ENDS})(?![ \t`\"'”’)）])", re.I
 )
@@ -77,7 +77,7 @@ _LEADING_NOTES = re.compile(
 
 _OPEN_NOTES = re.compile(rf"<{_NOTES}{_ATTRIBUTES}>", re.I)
 
-# The channels of gpt-oss: thoughts are in "analysis" and "commentary", the answer is in "final".
+# The channels of gpt-oss: reasoning is in "analysis" and "commentary", the answer is in "final".
 _CHANNEL = re.compile(
     r"<\|channel\|>\s*(?P<name>\w+)[^<\n]{0,200}(?:<\|constrain\|>[^<\n]{0,40})?<\|message\|>"
     r"(?P<text>.*?)(?=<\|(?:end|return|call|start|channel)\|>|\Z)",
@@ -99,9 +99,9 @@ _QUOTATION = rf">\s?(?:💭|[*_]{{0,2}}{_WORDS}[*_]{{0,2}}(?:[.:：…]|\n))"
 
 _REMARK = rf"(?:[*_]{{1,2}}|[(（]){_WORDS}[:：]"
 
-# What begins and ends thoughts without marks.
+# The beginning and end of reasoning without markers.
 _UNMARKED = (
-    # The channels of gpt-oss after a server has removed the control tokens.
+    # The channels of gpt-oss after a server removed the control tokens.
     (r"(?:assistant)?analysis(?=[A-Z\u4e00-\u9fff])", r"assistant\s{0,9}final(?=\S)"),
     (r"(?-i:Thinking)(?:\.{3}|…)\n", r"(?:\.{3}|…)\s?done thinking\."),
     (r"Here(?:'s| is) my thought process:", r"Here(?:'s| is) my response:"),
@@ -124,7 +124,7 @@ _HEADINGS = (
         if start != _REMARK
     ),
     re.compile(rf"\A\s*{_REMARK}[^\n]*[*_)）]{{1,2}}[ \t]*\n", re.I),
-    # A block quotation of thoughts.
+    # A block quotation that contains the reasoning.
     re.compile(rf"\A\s*{_QUOTATION}[^\n]*\n(?:[ \t]*>[^\n]*\n)*\s*(?=[^\s>])", re.I),
 )
 
@@ -132,9 +132,9 @@ CONTROL_TOKEN = re.compile(
     r"<\|start_header_id\|>\w{1,20}<\|end_header_id\|>|<\|/?\w{2,40}\|>|<[｜|][^<>\n]{2,40}[｜|]>"
     r"|</?s>|<(?:start|end)_of_turn>"
 )
-"""A control token of a model's template that reached the text."""
+"""A pattern for control tokens of a chat template that were left in the text."""
 
-# The first characters of thoughts. Later chunks of a stream may complete them.
+# The first characters of reasoning markers, which later chunks of a stream may complete.
 _FIRST_WORDS = (
     "assistantanalysis",
     "analysis",
@@ -174,7 +174,7 @@ _UNFINISHED_REMARK = re.compile(rf"{_REMARK}[^\n]*\Z", re.I)
 
 
 def _without_headings(answer: str) -> str:
-    """Return an answer without the thoughts in channels and below headings."""
+    """Remove reasoning that is marked by channels or headings."""
     text = answer
     channels = [*_CHANNEL.finditer(text)]
     if channels:
@@ -186,7 +186,7 @@ def _without_headings(answer: str) -> str:
 
 
 def without_thoughts(answer: str) -> str:
-    """Return an answer without thoughts, wherever they are.
+    """Remove the reasoning from an answer, no matter where it occurs.
 
     Example:
         >>> without_thoughts("[THINK]Which town?[/THINK]He lived in Skien.")
@@ -203,14 +203,14 @@ def without_thoughts(answer: str) -> str:
 
 
 def _keep_open_line(found: re.Match[str]) -> str:
-    """Return the replacement for thoughts, which is a line break if they spanned several lines."""
+    """Return the replacement for reasoning, which is a line break if it spanned several lines."""
     return "\n" if "\n" in found[0] else ""
 
 
 def without_leading_thoughts(answer: str) -> str:
-    """Return an answer without the thoughts before it.
+    """Remove the reasoning at the start of an answer.
 
-    Later marks are kept, since an answer may be about them.
+    Markers that occur later are kept, because the answer may be about them.
 
     Example:
         >>> without_leading_thoughts("<think>Hm.</think>Write <think> to begin.")
@@ -226,7 +226,7 @@ def without_leading_thoughts(answer: str) -> str:
 
 
 def _end_of_blocks(text: str) -> int:
-    """Return the end of the marked thoughts at the start of a text."""
+    """Return the offset at which the marked reasoning at the start of a text ends."""
     end = 0
     while end < len(text):
         matches = (block.match(text, end) for block in _LEADING_BLOCKS)
@@ -238,7 +238,7 @@ def _end_of_blocks(text: str) -> int:
 
 
 def may_begin_with_thoughts(text: str) -> bool:
-    """Return whether later chunks of a stream may turn all of a text into thoughts."""
+    """Return whether a text may turn out to be reasoning when later chunks of a stream arrive."""
     start = text.lstrip()
     if "<|channel|>" in start:
         return "<|channel|>final<|message|>" not in start

@@ -1,4 +1,4 @@
-"""Recognize the names of tools in lines and values."""
+"""Recognize the names of tools in the lines and values of an answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SEPARATOR = (
     r"|(?=\s[\"“「])|(?<=\sfor)\s|(?<=\sanswer)\s|(?<=\sfind)\s)\s?"
 )
 
-# Words around a tool's name: "Use the plays tool to answer: ", "向 plays 提问："
+# Words before a tool's name: "Use the plays tool to answer: ", "向 plays 提问："
 _BEFORE_NAME = (
     r"(?:(?:(?:use|using|ask|query|search|call|for|from|with|via|in|to|the|tool|action"
     r"|(?:tool|function)[_ ]call|(?:sub-?)?questions?"
@@ -33,7 +33,7 @@ _AFTER_NAME = (
 
 
 class ToolNames(NamedTuple):
-    """The names of tools, and patterns for lines that begin or end with a name."""
+    """The names of tools, with patterns for lines that begin or end with one of the names."""
 
     by_key: Mapping[str, str]
     start: re.Pattern[str]
@@ -42,7 +42,7 @@ class ToolNames(NamedTuple):
 
     @classmethod
     def of(cls, tools: Sequence[str]) -> ToolNames:
-        """Return the patterns for the tools' names."""
+        """Create the patterns for the names of the given tools."""
         by_key = {normalize(tool): tool for tool in tools}
         longest_first = sorted(tools, key=len, reverse=True)
         names = "|".join(re.escape(name).replace("_", r"[_ \\]{1,2}") for name in longest_first)
@@ -68,7 +68,7 @@ class ToolNames(NamedTuple):
         )
 
     def known(self, name: object) -> str | None:
-        """Return the tool that a written name means, or None if there is no such tool."""
+        """Return the name of the tool that a value refers to, or None if no such tool exists."""
         if not isinstance(name, str):
             return None
         key = normalize(name.strip("[]【】()（）<>{}@#*`\"'“”「」 ").replace("\\_", "_"))

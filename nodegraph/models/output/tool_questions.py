@@ -1,4 +1,4 @@
-"""Parse questions for tools from a model's answer, in JSON, tags, tables or lines."""
+"""Parse questions for tools from a model's answer, which may be JSON, tags, tables or lines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .tags import check_no_tag
 from .tool_names import ToolNames
 
 ToolQuestions = list[tuple[str, str]]
-"""Pairs of a tool's name and a question for it."""
+"""Pairs of the name of a tool and a question for this tool."""
 
 _TOOL_KEYS = (
     "tool",
@@ -63,7 +63,7 @@ _QUESTION_LABEL = label_pattern(
     r"(?:sub[-_ ]?)?questions?|quer(?:y|ies)|(?:action\ )?input|ask|Q|(?:子)?问题?|查询|提问"
 )
 
-# "tool=plays", "question = "
+# Matches "tool=plays" and "question = ".
 _ASSIGNMENT = re.compile(r"\b(tool(?:_name)?|(?:sub_?)?question|query|input)\s?=\s?(?=[\"'\w])")
 
 _QUOTED_QUESTION = re.compile(
@@ -81,18 +81,18 @@ _MAX_LINES = 2_000
 def parse_tool_questions(
     answer: str, tools: Sequence[str], query: str = ""
 ) -> tuple[ToolQuestions, ToolQuestions]:
-    """Return the (tool, question) pairs in an answer, and the pairs with an unknown tool.
+    """Return the (tool, question) pairs in an answer, and those with an unknown tool separately.
 
-    The answer may be JSON, tags or a table with a tool and a question in each object or row. It may
-    also consist of lines, in which the tool comes before or after the question.
+    The answer may be JSON, tags or a table in which each object or row contains a tool and a
+    question. It may also consist of lines in which the tool comes before or after the question.
 
     Args:
-        answer: The answer.
+        answer: The answer of the model.
         tools: The names of the tools.
         query: The user's question.
 
     Raises:
-        ValueError: If the answer contains no pairs.
+        ValueError: If the answer does not contain any pairs.
 
     Example:
         >>> parse_tool_questions("1. Rivers: How long is the Nile?", ["rivers", "tea"])
@@ -127,7 +127,7 @@ def parse_tool_questions(
     return [*dict.fromkeys(known)], unknown
 
 
-# "plays({"query": "..."})", "Action Input: {"query": "..."}"
+# Matches "plays({"query": "..."})" and "Action Input: {"query": "..."}".
 _OBJECT_BEHIND = re.compile(
     r"^(?P<before>[^\n{\[\"]{1,80}?)\(?\s?\{\s?\"\w{1,20}\"\s?:\s?"
     r"(?P<text>\"(?:[^\"\\\n]|\\.){1,2000}\")\s?\}\s?\)?$",
@@ -138,7 +138,7 @@ _OPEN_TAG = re.compile(r"^(\s{0,9})<([^<>/\n]{1,60})>\s(?=\S)", re.M)
 
 
 def _with_plain_calls(answer: str, names: ToolNames) -> str:
-    """Return an answer in which a tool's question is plain, not in an object or after a tag."""
+    """Replace calls of tools in an answer with the tool and the question as plain text."""
 
     def plain(found: re.Match[str]) -> str:
         before = found["before"].strip()
@@ -157,7 +157,10 @@ def _with_plain_calls(answer: str, names: ToolNames) -> str:
 
 
 def _pairs_in_value(value: Any, names: ToolNames) -> Iterator[tuple[str, str]]:
-    """Yield the pairs in JSON or tags: objects with both, or questions under a tool's name."""
+    """Yield the pairs in JSON or tags.
+
+    A pair is an object with a tool and a question, or a question under the name of a tool.
+    """
     for record in objects_in(value):
         parallel = _parallel_lists(record, names)
         if parallel:
@@ -180,7 +183,7 @@ def _pairs_in_value(value: Any, names: ToolNames) -> Iterator[tuple[str, str]]:
 
 
 def _parallel_lists(record: Mapping[Any, Any], names: ToolNames) -> list[tuple[str, str]]:
-    """Return the pairs from a list of tools and a list of questions of equal length."""
+    """Return the pairs in an object with a list of tools and an equally long list of questions."""
     tools = value_of(record, _TOOL_KEYS)
     questions = value_of(record, _QUESTION_KEYS)
     if not isinstance(tools, list) or not isinstance(questions, list):
@@ -195,7 +198,7 @@ def _parallel_lists(record: Mapping[Any, Any], names: ToolNames) -> list[tuple[s
 
 
 def _tools_of(record: Mapping[Any, Any], names: ToolNames) -> list[str]:
-    """Return the known tools that an object names, or else its unknown name."""
+    """Return the known tools in an object, or the unknown name if it contains no known tool."""
     written: list[str] = []
     for key in _TOOL_KEYS:
         value = value_of(record, (key,))
@@ -206,7 +209,7 @@ def _tools_of(record: Mapping[Any, Any], names: ToolNames) -> list[str]:
 
 
 def _question_of(record: Mapping[Any, Any], tools: Sequence[str]) -> Any:
-    """Return the questions of an object, or None."""
+    """Return the question or questions in an object, or None."""
     question = value_of(record, _QUESTION_KEYS)
     if question is None:
         question = value_of(record, _NESTED_KEYS)
@@ -228,7 +231,7 @@ def _question_of(record: Mapping[Any, Any], tools: Sequence[str]) -> Any:
 
 
 def _pairs_in_list(value: Sequence[Any], names: ToolNames) -> Iterator[tuple[str, str]]:
-    """Yield the pairs in a list of texts with a tool, or of lists with a tool and a question."""
+    """Yield the pairs in a list of texts that mention a tool, or in a list of two-element lists."""
     for item in value:
         if isinstance(item, str):
             yield from _pairs_in_text(item, names)
@@ -248,7 +251,10 @@ def _pairs_in_text(text: str, names: ToolNames) -> list[tuple[str, str]]:
 
 
 def _pairs_in_rows(rows: Sequence[dict[str, str]], names: ToolNames) -> list[tuple[str, str]]:
-    """Return the pairs in a table: the cell with a tool's name, and the cell with the text."""
+    """Return the pairs in a table.
+
+    In each row, one cell contains a tool and another the question.
+    """
     pairs: list[tuple[str, str]] = []
     for row in rows:
         tools = [cell for cell in row.values() if names.known(cell) is not None]
@@ -260,10 +266,10 @@ def _pairs_in_rows(rows: Sequence[dict[str, str]], names: ToolNames) -> list[tup
 
 
 def _pairs_in_lines(lines: Sequence[str], names: ToolNames) -> list[tuple[str, str]]:
-    """Return the pairs in lines. A tool on its own line applies to the questions below it."""
+    """Return the pairs in lines. A tool on a separate line applies to the questions below it."""
     pairs: list[tuple[str, str]] = []
     heading = ""
-    waiting = ""  # a question whose tool may follow
+    waiting = ""  # a question that may be followed by its tool
     for line in _single_lines(lines, names):
         tool, question = _read_line(split_bullet(line)[0], names)
         if tool and question:
@@ -282,7 +288,7 @@ def _pairs_in_lines(lines: Sequence[str], names: ToolNames) -> list[tuple[str, s
 
 
 def _single_lines(lines: Sequence[str], names: ToolNames) -> Iterator[str]:
-    """Yield lines with one tool each."""
+    """Split lines so that each of them contains only one tool."""
     for line in with_bullets(lines):
         yield from names.within.split(line)
 
@@ -291,7 +297,7 @@ _BEFORE_QUESTION = re.compile(r"[,，;；|｜]\s?(?=\S)|\s(?=(?:问题|子问题
 
 
 def _read_line(line: str, names: ToolNames) -> tuple[str, str]:
-    """Return the tool and the question of a line. A missing part is empty."""
+    """Return the tool and the question in a line. If either is missing, it is an empty string."""
     text = line.strip()
     text = _ASSIGNMENT.sub(r"\1: ", text)
     label = _TOOL_LABEL.match(text)
@@ -321,7 +327,7 @@ def _read_line(line: str, names: ToolNames) -> tuple[str, str]:
 
 
 def _by_name(text: str, names: ToolNames) -> tuple[str, str] | None:
-    """Return the known tool at the start or the end of a text, and the rest."""
+    """Return the tool named at the start or end of a text, and the remaining text, or None."""
     found = names.start.match(text)
     if found is not None:
         rest = text[found.end() :].strip()
@@ -337,7 +343,7 @@ def _by_name(text: str, names: ToolNames) -> tuple[str, str] | None:
 
 
 def _without_signs(question: str) -> str:
-    """Return a question without further separators, and without a remark or bracket after it."""
+    """Remove further separators before a question, and a remark or bracket after it."""
     text = question.lstrip(":：|>｜ ")
     text = re.sub(r"\A\w{1,12}\s?=\s?(?=\S)", "", text)
     text = re.sub(r"(?<=[?？])\s?[(（][^()（）?？]{1,100}[)）]\s{0,9}\Z", "", text)
