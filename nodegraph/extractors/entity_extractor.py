@@ -17,10 +17,10 @@ class EntityExtractor:
     It creates one node per passage, which contains the possible names. ``LinkRetriever(...,
     via=group)`` uses these nodes to link the passages.
 
-    By default, the following count as names: titles of passages, which are taken from the metadata
-    or from a short first line, and phrases of capitalized words, even as part of longer phrases. In
-    scripts without spaces between words, a name must be marked with 《》 or other quotation marks at
-    least once. The spelling in other passages determines whether the first word of a sentence is
+    By default, names are titles of passages, which are taken from the metadata or from a short
+    first line, and phrases of capitalized words, even as part of longer phrases. In scripts without
+    spaces between words, a name must be marked with 《》 or other quotation marks at least once in
+    the corpus. The spelling in other passages determines whether the first word of a sentence is
     part of a name (Lita et al., "tRuEcasIng", 2003). Names are compared without regard to case,
     accents, possessives, articles, punctuation and remarks in parentheses at the end. The running
     time is linear in the size of the corpus.

@@ -125,7 +125,7 @@ def check_vectors(output: Any, texts: Sequence[object], name: str) -> Vectors:
         Traceback (most recent call last):
         ...
         nodekin.nodegraph.errors.EmbeddingError: the embedding model 'model' returned an array of \
-    shape (1, 2); it must return an array (2 texts, dimension) of numbers
+shape (1, 2); it must return an array (2 texts, dimension) of numbers
     """
     import numpy as np
 
