@@ -1,4 +1,4 @@
-"""Use node graphs in LlamaIndex, and use LlamaIndex's parsers and vector stores in node graphs."""
+"""The LlamaIndex integration: indexes, retrievers, query engines and converters for node graphs."""
 
 from ...nodegraph.lazy_names import attach_stub
 from ..extras import extra

@@ -1,4 +1,4 @@
-"""The tools of a corpus as LlamaIndex tools, for agents."""
+"""Tools for LlamaIndex agents that search and read a corpus."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ _TYPES = {"string": str, "integer": int, "boolean": bool, "object": dict[str, An
 
 
 def corpus_toolkit(tools: CorpusTools, *, prefix: str = "") -> list[FunctionTool]:
-    """Convert the six tools of a corpus to LlamaIndex tools.
+    """Convert the six corpus tools to LlamaIndex tools for agents.
 
-    Names, descriptions, arguments and texts are the same as in ``CorpusTools`` and in the MCP
-    server. An invalid call returns an error message for the model. ``raw_output`` is the return
-    value of ``CorpusTools.call``.
+    The names, descriptions, arguments and output texts are the same as those of ``CorpusTools`` and
+    of the MCP server. If a call is invalid, the tool returns an error message for the model. The
+    ``raw_output`` of a tool is the return value of ``CorpusTools.call``.
 
     Args:
-        tools: The tools.
-        prefix: A prefix for the names, such as ``"tea_"``, for agents with several corpora.
+        tools: The corpus tools.
+        prefix: A prefix for the tool names, such as ``"tea_"``, for agents that use several
+            corpora.
 
     Raises:
-        TypeError: If ``tools`` is not a ``CorpusTools``.
+        TypeError: If ``tools`` is not an instance of ``CorpusTools``.
 
     Example:
         >>> from nodekin.nodegraph import Document, NodeGraph
@@ -65,7 +66,7 @@ def _function_tool(tools: CorpusTools, name: str, prefix: str) -> FunctionTool:
 
 
 def _model(name: str, parameters: Any) -> type[BaseModel]:
-    """Return a pydantic model of a tool's arguments."""
+    """Create a pydantic model for the arguments of a tool from their JSON schema."""
     fields: dict[str, Any] = {}
     for argument, declared in parameters["properties"].items():
         kind: Any = _TYPES[declared["type"]]

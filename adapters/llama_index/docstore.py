@@ -1,4 +1,4 @@
-"""The docstore of an index: LlamaIndex's records, stored with the graph."""
+"""A LlamaIndex docstore that is stored together with a node graph."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NODES = "docstore/data"
 _HASHES = "docstore/metadata"
 _SOURCES = "docstore/ref_doc_info"
 PLACES = "docstore/node_places"
-"""The collection that contains the places of nodes in their source documents."""
+"""The name of the collection that stores the positions of nodes in their source documents."""
 
 _OF_DOCUMENTS = (_NODES, _HASHES, _SOURCES, PLACES)
 
@@ -30,16 +30,18 @@ _MEDIA = ("image_resource", "audio_resource", "video_resource")
 
 
 def _record(node: BaseNode) -> dict[str, Any]:
-    """Return a node as JSON data, including the bytes of its media."""
+    """Convert a node to JSON data, including the bytes of images and other media."""
     record = doc_to_json(node)
-    for name in _MEDIA:  # LlamaIndex omits the bytes
+    for name in _MEDIA:  # LlamaIndex omits the bytes of media
         if content := getattr(getattr(node, name, None), "data", None):
             record["__data__"][name]["data"] = content.decode()
     return record
 
 
 class GraphRecords(BaseKVStore):
-    """LlamaIndex's records as JSON in a graph's store, separate from the documents.
+    """A LlamaIndex key-value store that saves JSON records in the same database as a graph.
+
+    The records are separate from the documents of the graph.
 
     Args:
         graph: The node graph.
@@ -49,7 +51,7 @@ class GraphRecords(BaseKVStore):
         self._graph = graph
 
     def put(self, key: str, val: dict[str, Any], collection: str = DEFAULT_COLLECTION) -> None:
-        """Store a record."""
+        """Store a single record."""
         self.put_all([(key, val)], collection)
 
     def put_all(
@@ -58,22 +60,25 @@ class GraphRecords(BaseKVStore):
         collection: str = DEFAULT_COLLECTION,
         batch_size: int = 1,
     ) -> None:
-        """Store new and changed records in one transaction."""
+        """Store all new and changed records in one transaction."""
         rows = {key: json.dumps(value, default=str).encode() for key, value in kv_pairs}
         stored = self._graph.reader.values(_kind(collection), list(rows))
         changed = {key: row for key, row in rows.items() if stored.get(key) != row}
         self._graph.reader.save(_kind(collection), changed)
 
     def get(self, key: str, collection: str = DEFAULT_COLLECTION) -> dict[str, Any] | None:
-        """Return a record."""
+        """Return the record with the given key, or None if it does not exist."""
         return self.get_many([key], collection).get(key)
 
     def get_all(self, collection: str = DEFAULT_COLLECTION) -> dict[str, dict[str, Any]]:
-        """Return all records of a collection."""
+        """Return all records of a collection by key."""
         return self.get_many(None, collection)
 
     def get_many(self, keys: Sequence[str] | None, collection: str) -> dict[str, dict[str, Any]]:
-        """Return the existing records for some keys, or all records if ``keys`` is None."""
+        """Return the records with the given keys, or all records if ``keys`` is None.
+
+        Unknown keys are ignored.
+        """
         rows = self._graph.reader.values(_kind(collection), keys)
         return {key: json.loads(value) for key, value in rows.items()}
 
@@ -82,7 +87,7 @@ class GraphRecords(BaseKVStore):
         self._graph.reader.delete_values(_kind(collection), keys)
 
     def delete(self, key: str, collection: str = DEFAULT_COLLECTION) -> bool:
-        """Delete a record."""
+        """Delete a single record, and return whether it existed."""
         exists = self.get(key, collection) is not None
         self.delete_many([key], collection)
         return exists
@@ -98,7 +103,7 @@ def _kind(collection: str) -> str:
 
 
 class GraphDocstore(KVDocumentStore):
-    """The docstore of an index. Each given node is stored whole, as JSON.
+    """A LlamaIndex docstore that stores nodes in a graph. Each node is saved completely, as JSON.
 
     Args:
         graph: The node graph.
@@ -117,7 +122,10 @@ class GraphDocstore(KVDocumentStore):
         batch_size: int | None = None,
         store_text: bool = True,
     ) -> None:
-        """Add nodes in linear time. Nodes with existing ids are replaced."""
+        """Add nodes to the docstore, and replace nodes with the same ids.
+
+        This takes linear time.
+        """
         nodes = {node.node_id: _record(node) for node in docs}
         hashes = {node.node_id: {"doc_hash": node.hash} for node in docs}
         of_sources = [(node.ref_doc_id, node) for node in docs if node.ref_doc_id]
@@ -148,15 +156,15 @@ class GraphDocstore(KVDocumentStore):
     adelete_ref_doc = in_thread(delete_ref_doc)
 
     def nodes_of(self, ref_doc_id: str) -> list[str]:
-        """Return the ids of a source document's nodes, except for nodes that have moved."""
+        """Return the ids of the nodes of a source document, except nodes that were reassigned."""
         info = self.get_ref_doc_info(ref_doc_id) or RefDocInfo()
         hashes = self.records.get_many(info.node_ids, _HASHES)
         return [i for i, record in hashes.items() if record.get("ref_doc_id") == ref_doc_id]
 
     def given_nodes(self, nodes: Sequence[Node]) -> dict[str, BaseNode]:
-        """For nodes of the graph, return the given nodes that contain them, by id.
+        """Return the stored LlamaIndex nodes from which nodes of the graph were derived, by id.
 
-        A given node has the current metadata of its document in the graph.
+        The metadata of each returned node is the current metadata of its document in the graph.
         """
         documents = {node.document_id or node.id for node in nodes}
         records = self.records.get_many([*documents], _NODES)
@@ -166,7 +174,7 @@ class GraphDocstore(KVDocumentStore):
         return {node_id: json_to_doc(record) for node_id, record in records.items()}
 
     def persist(self, persist_path: str = DEFAULT_PERSIST_PATH, fs: Any = None) -> None:
-        """Write a file that ``SimpleDocumentStore`` can read, including the nodes' vectors."""
+        """Save the nodes with their vectors to a file that ``SimpleDocumentStore`` can read."""
         data = {name: self.records.get_all(name) for name in _OF_DOCUMENTS}
         if self.keeps_vectors and self.graph.embeddings.embedders:
             nodes = self.graph.nodes(ROOT)

@@ -1,4 +1,4 @@
-"""The types of the options of query engines."""
+"""Types for the options of query engines."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ RetrieverSource: TypeAlias = AnyRetriever | Mapping[str, AnyRetriever | tuple[st
 
 
 class SynthesisOptions(TypedDict, total=False):
-    """Arguments of ``get_response_synthesizer``."""
+    """The keyword arguments of LlamaIndex's ``get_response_synthesizer``."""
 
     verbose: OptionalFlag
     text_qa_template: OptionalTemplate
@@ -67,7 +67,7 @@ class SynthesisOptions(TypedDict, total=False):
 
 
 class EngineStrategyOptions(TypedDict, total=False):
-    """Options of strategies."""
+    """The keyword arguments of retrieval strategies."""
 
     max_queries: OptionalCount
     include_query: OptionalFlag
@@ -90,7 +90,7 @@ class EngineStrategyOptions(TypedDict, total=False):
 
 
 class EngineOptions(SynthesisOptions, EngineStrategyOptions, total=False):
-    """Arguments of ``NodeGraphQueryEngine``."""
+    """The keyword arguments of ``NodeGraphQueryEngine``."""
 
     strategy: StrategyName | Literal["none"]
     response_synthesizer: BaseSynthesizer | None
@@ -105,7 +105,7 @@ class EngineOptions(SynthesisOptions, EngineStrategyOptions, total=False):
 
 
 class IndexEngineOptions(EngineOptions, total=False):
-    """Arguments of ``NodeGraphIndex.as_query_engine``."""
+    """The keyword arguments of ``NodeGraphIndex.as_query_engine``."""
 
     similarity: str | Similarity | None
     group: str | None
@@ -119,11 +119,14 @@ class IndexEngineOptions(EngineOptions, total=False):
 
 
 def options_of(kind: type[object], arguments: Mapping[str, object]) -> dict[str, Any]:
-    """Return the arguments that are options of a kind and are not None.
+    """Select the arguments that belong to a type of options and are not None.
 
     Args:
-        kind: The ``TypedDict`` of the options.
+        kind: The ``TypedDict`` that declares the options.
         arguments: All arguments by name.
+
+    Returns:
+        The selected arguments by name.
     """
     names = get_type_hints(kind)
     return {name: value for name, value in arguments.items() if name in names and value is not None}

@@ -1,4 +1,4 @@
-"""Sub-questions that are answered by LlamaIndex's query engines."""
+"""Answer sub-questions with LlamaIndex query engines."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ from .retriever import NodeGraphRetriever
 
 
 class EngineRetriever(BaseRetriever):
-    """A retriever around a LlamaIndex query engine, which is queried as a whole.
+    """A retriever that queries a LlamaIndex query engine and returns its answer as the only result.
 
-    The answer is the only result, and its source nodes are the sources of the answer. Without a
-    text (``response_mode="no_text"``), the source nodes are the results.
+    The source nodes of the engine's response become the sources of the answer. If the response has
+    no text (``response_mode="no_text"``), the source nodes themselves are returned.
 
-    Filters and restrictions are applied if the engine's retriever is a ``NodeGraphRetriever``.
+    Filters and restrictions are applied if the retriever of the engine is a ``NodeGraphRetriever``.
 
     Args:
         engine: The query engine.
-        engine_name: The name of its tool.
-        answers: Whether the engine answers. If False, an engine that can retrieve without an
-            answer only retrieves.
+        engine_name: The name of the engine's tool.
+        answers: Whether the engine writes answers. If False, and if the engine can retrieve without
+            answering, only the retrieved nodes are returned.
     """
 
     name = "query engine"
@@ -60,28 +60,28 @@ class EngineRetriever(BaseRetriever):
 
     @property
     def takes_filters(self) -> bool:
-        """Whether the engine applies the filters of a call."""
+        """Whether the engine applies the filters that are passed with a call."""
         return isinstance(getattr(self.engine, "retriever", None), NodeGraphRetriever)
 
     @property
     def is_free(self) -> bool:
-        """False, since an engine calls a model."""
+        """Always False, because an engine may call a language model."""
         return False
 
     def __repr__(self) -> str:
         return f"EngineRetriever({self.engine_name!r})"
 
     def without_answers(self) -> EngineRetriever:
-        """Return a retriever that skips the answer if the engine can retrieve alone."""
+        """Return a copy that skips writing answers, if the engine can retrieve without them."""
         return EngineRetriever(self.engine, self.engine_name, answers=False)
 
     async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> list[Results]:
-        """Return the results of each query. A blank query has no results.
+        """Return the results for each query. Blank queries have no results.
 
         Raises:
-            ValueError: If the engine cannot apply the given conditions.
+            ValueError: If filters are given that the engine cannot apply.
         """
         conditions = all_of(RESTRICTION.get(), filters)
         if conditions and not self.takes_filters:
@@ -128,7 +128,7 @@ class EngineRetriever(BaseRetriever):
 
 
 def _complete(response: RESPONSE_TYPE) -> RESPONSE_TYPE:
-    """Return a response whose stream has been read."""
+    """Return a complete response. A streaming response is read to its end first."""
     if isinstance(response, StreamingResponse):
         complete: Response = response.get_response()
         return complete
@@ -136,10 +136,10 @@ def _complete(response: RESPONSE_TYPE) -> RESPONSE_TYPE:
 
 
 def _retrieves_alone(engine: BaseQueryEngine) -> bool:
-    """Return whether the engine's ``retrieve`` returns the sources that ``query`` would use.
+    """Return whether ``retrieve`` returns the same sources that a ``query`` would use.
 
-    A class that overrides ``query`` may remove sources there, so it must also override
-    ``retrieve``.
+    A class that overrides ``query`` may remove sources in that method. It can be trusted only if it
+    or one of its subclasses also overrides ``retrieve``.
     """
     if not isinstance(engine, RetrieverQueryEngine):
         return False
@@ -152,16 +152,19 @@ def _retrieves_alone(engine: BaseQueryEngine) -> bool:
 
 
 class EngineSubQuestions(SubQuestionRetriever):
-    """Sub-questions whose results are the sources of an engine's answer.
+    """A sub-question retriever that returns the sources of the answers that query engines write.
 
-    The text of the engine's answer is the answer to the sub-question. An answer without sources is
-    itself a result.
+    The text of an engine's response is used as the answer to the sub-question. If an answer has no
+    sources, the answer itself is returned as a result.
     """
 
     async def search_groups(
         self, variants: Variants, limit: int | None, filters: Filters | None
     ) -> list[list[VariantResults]]:
-        """Search all variants, with one call per retriever. The results include the errors."""
+        """Search for all sub-questions, with one call for each retriever.
+
+        Errors are included in the results instead of being raised.
+        """
         rankings = await super().search_groups(variants, limit, filters)
         return [[_with_sources(ranking) for ranking in of_query] for of_query in rankings]
 
@@ -171,7 +174,7 @@ class EngineSubQuestions(SubQuestionRetriever):
 
 
 def _without_answers(retriever: RetrieverProtocol) -> RetrieverProtocol:
-    """Return a tool's retriever without answers, if its engine can retrieve alone."""
+    """Return a retriever that does not write answers, if its engine can retrieve without them."""
     if isinstance(retriever, EngineRetriever):
         return retriever.without_answers()
     if isinstance(retriever, PostprocessedRetriever):
@@ -180,7 +183,7 @@ def _without_answers(retriever: RetrieverProtocol) -> RetrieverProtocol:
 
 
 def _with_sources(ranking: VariantResults) -> VariantResults:
-    """Return the results of a sub-question. Its answer is replaced by the answer's sources."""
+    """Replace the answer to a sub-question with the sources of the answer."""
     if ranking.answer is None:
         return ranking
     answer = ranking.results[0].node
@@ -190,7 +193,11 @@ def _with_sources(ranking: VariantResults) -> VariantResults:
 
 
 def tools_of_engines(tools: Sequence[QueryEngineTool]) -> Tools:
-    """Return the retrievers of query engine tools by name, each with its description."""
+    """Convert query engine tools to retrievers. Return each description and retriever by tool name.
+
+    Raises:
+        ValueError: If two tools have the same name.
+    """
     named: dict[str, tuple[str, RetrieverProtocol]] = {}
     for tool in tools:
         name = str(tool.metadata.name)

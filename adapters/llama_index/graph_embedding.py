@@ -1,4 +1,4 @@
-"""A graph's embedding model as a LlamaIndex model."""
+"""Use the embedding model of a graph in LlamaIndex."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ from .nodes import NamedByClass
 
 
 def embedding_of(graph: NodeGraph) -> BaseEmbedding | None:
-    """Return a graph's first embedding model as a LlamaIndex model, or None if it has no model."""
+    """Return the first embedding model of a graph as a LlamaIndex model.
+
+    Return None if the graph has no embedding model.
+    """
     key = next(iter(graph.embeddings.embedders), None)
     return None if key is None else GraphEmbedding(graph, key)
 
 
 class GraphEmbedding(NamedByClass, BaseEmbedding):
-    """A graph's embedding model as a LlamaIndex model. Vectors are cached in the graph.
+    """A LlamaIndex embedding model that calls the model of a graph, which caches the vectors.
 
     Args:
         graph: The graph.
-        key: The key of the model.
+        key: The key of the embedding model.
     """
 
     _graph: NodeGraph = PrivateAttr()

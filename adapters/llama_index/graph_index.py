@@ -1,4 +1,4 @@
-"""A LlamaIndex index of documents and nodes in a node graph."""
+"""A LlamaIndex index that stores and searches its nodes in a node graph."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ NODES = "node"
 
 SENTENCES = "sentence"
 
-# The texts whose vectors the default search compares, for each group to search.
+# For each group to search, the texts whose vectors the default search compares.
 _COMPARED: Mapping[str, Literal["both", "passages"]] = {NODES: "passages", SENTENCES: "both"}
 
 _TOP_K = 2  # LlamaIndex's default
@@ -81,11 +81,11 @@ _CHAT_ENGINES: dict[ChatMode, Any] = {
 
 @dataclass
 class GraphStruct(IndexDict):
-    """The record of an index in LlamaIndex's index store.
+    """The record that LlamaIndex's index store keeps about an index.
 
     Attributes:
         similarity: The similarity. If None, the default search is used.
-        group: The group that is searched.
+        group: The name of the group that is searched.
     """
 
     similarity: str | None = None
@@ -93,52 +93,54 @@ class GraphStruct(IndexDict):
 
     @classmethod
     def get_type(cls) -> Any:
-        """Return the name of this kind of index."""
+        """Return the name of this type of index."""
         return "nodekin_graph"
 
     def to_json(self, *args: Any, **options: Any) -> str:
-        """Return the record as JSON, faster than dataclasses_json does."""
+        """Convert the record to JSON. This is faster than the inherited method."""
         return json.dumps(vars(self))
 
 
 class NodeGraphIndex(BaseIndex[GraphStruct]):
-    """A LlamaIndex index whose nodes are the documents of a node graph.
+    """A LlamaIndex index that stores its nodes as the documents of a node graph.
 
-    Use it like ``VectorStoreIndex``: insert, update and delete documents and nodes, persist and
-    load. The index searches the words and vectors of its nodes, and returns the given nodes
-    unchanged, with their class. Evidence names the matching sentence. Nodes are embedded when they
-    are added, and the sentences of documents at the first search. Without an embedding model, words
-    alone are searched, and a warning is logged.
+    It supports the same operations as ``VectorStoreIndex``: inserting, updating and deleting
+    documents and nodes, persisting and loading. The index searches both words and vectors. Results
+    are the original nodes, unchanged and of the same class, and their evidence contains the
+    matching sentences. Nodes are embedded when they are added, and the sentences of documents at
+    the first search. Without an embedding model, only words are searched, and a warning is logged.
 
     Args:
-        nodes: The nodes, of any LlamaIndex class.
-        embed_model: Any embedding model that ``NodeGraph`` accepts. Defaults to
+        nodes: The nodes, which may be of any LlamaIndex class.
+        embed_model: An embedding model that ``NodeGraph`` accepts. Defaults to
             ``Settings.embed_model``.
-        similarity: ``"cosine"``, ``"bm25"`` or another similarity, which also determines the
-            scores. If None, the default search fuses words and vectors.
-        group: The group that is searched: ``"node"``, ``"sentence"``, or a group of
-            ``index.graph``. Results are always nodes. Defaults to ``"node"``.
-        store: The path of a file for the graph. If None, the graph is in memory.
-        storage_context: As in LlamaIndex. An empty docstore is replaced by the index's docstore.
-            The vectors are stored in the vector store, unless it is LlamaIndex's simple one.
-        index_struct: As in LlamaIndex, for ``load_index_from_storage``.
-        objects: As in LlamaIndex.
-        callback_manager: As in LlamaIndex.
-        transformations: As in LlamaIndex.
-        show_progress: As in LlamaIndex.
-        insert_batch_size: The number of nodes that are written together.
-        use_async: Accepted as in ``VectorStoreIndex``. It has no effect: await ``ainsert_nodes``
-            instead.
-        store_nodes_override: Accepted as in ``VectorStoreIndex``. It has no effect, since nodes
-            are always stored.
+        similarity: The name of a similarity, such as ``"cosine"`` or ``"bm25"``, or a similarity
+            object. It also determines the scores. If None, the default search combines words and
+            vectors.
+        group: The group that is searched: ``"node"``, ``"sentence"``, or another group of
+            ``index.graph``. The results are nodes in any case. Defaults to ``"node"``.
+        store: The path of a file for the graph. If None, the graph is kept in memory.
+        storage_context: The LlamaIndex storage context. If its docstore is empty, it is replaced
+            with the docstore of the index. If its vector store is not a ``SimpleVectorStore``, the
+            vectors are stored there.
+        index_struct: A saved record that ``load_index_from_storage`` passes.
+        objects: Index nodes that refer to objects such as other retrievers.
+        callback_manager: The LlamaIndex callback manager.
+        transformations: The LlamaIndex transformations that split documents into nodes.
+        show_progress: Whether to display progress bars.
+        insert_batch_size: The number of nodes that are written in one batch.
+        use_async: Has no effect, and is only accepted for compatibility with ``VectorStoreIndex``.
+            To insert nodes asynchronously, await ``ainsert_nodes``.
+        store_nodes_override: Has no effect, because nodes are always stored. It is only accepted
+            for compatibility with ``VectorStoreIndex``.
 
     Attributes:
-        graph: The node graph. Each node of the index is a document.
+        graph: The node graph. Each node of the index is a document of the graph.
 
     Raises:
         TypeError: If an argument has the wrong type.
-        ValueError: If a similarity of vectors is chosen without an embedding model, or the
-            storage context belongs to another index.
+        ValueError: If a similarity that requires vectors is chosen without an embedding model, or
+            if the storage context belongs to another index.
 
     Example:
         >>> from llama_index.core import Document
@@ -215,11 +217,11 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         self._share_lock()
 
     def _share_lock(self) -> None:
-        """Set the lock, which is shared by all indexes of the graph."""
+        """Use the lock that all indexes of the same graph share."""
         self._lock: Any = self.graph.reader.shared("llama_index lock", threading.RLock)
 
     def _open(self, context: StorageContext, similarity: str | Similarity | None) -> None:
-        """Set the attributes that searches need."""
+        """Set the attributes that are required for searching."""
         self._share_lock()
         is_simple = type(context.vector_store) is SimpleVectorStore
         self._index: Any = (
@@ -252,27 +254,14 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         """Create an index from documents, which ``transformations`` split into nodes.
 
         If ``store`` or the storage context already contains documents, only new and changed
-        documents are added. Without a similarity, the default ``group`` is ``"sentence"``, so the
-        vectors of nodes and of their sentences are compared.
-
-        Args:
-            documents: The documents.
-            storage_context: As in the constructor.
-            show_progress: As in the constructor.
-            callback_manager: As in the constructor.
-            transformations: As in the constructor.
-            embed_model: As in the constructor.
-            similarity: As in the constructor.
-            group: As in the constructor.
-            store: As in the constructor.
-            objects: As in the constructor.
-            insert_batch_size: As in the constructor.
-            use_async: As in the constructor.
-            store_nodes_override: As in the constructor.
+        documents are added. Without a ``similarity``, the default ``group`` is ``"sentence"``,
+        which means that the vectors of both nodes and their sentences are compared. The class
+        describes the other arguments.
 
         Raises:
-            TypeError: As the constructor, or if ``documents`` contains other objects.
-            ValueError: As the constructor.
+            TypeError: If an argument has the wrong type, or ``documents`` contains other objects.
+            ValueError: If a similarity that requires vectors is chosen without an embedding model,
+                or if the storage context belongs to another index.
         """
         if similarity is None and group is None:
             group = SENTENCES
@@ -301,15 +290,16 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         vector_store: BasePydanticVectorStore,
         embed_model: Embedding | str | None = None,
     ) -> NodeGraphIndex:
-        """Return the index of a ``NodeGraphVectorStore``.
+        """Return the index to which a ``NodeGraphVectorStore`` belongs.
 
         Args:
             vector_store: The vector store.
-            embed_model: As in ``VectorStoreIndex``. It has no effect, since the index has a model.
+            embed_model: Has no effect, because the index already has an embedding model. It is only
+                accepted for compatibility with ``VectorStoreIndex``.
 
         Raises:
-            TypeError: If it is a different vector store, which contains only vectors. The message
-                shows what to write instead.
+            TypeError: If a different type of vector store is given, because such a store contains
+                only vectors. The message explains what to write instead.
         """
         if isinstance(vector_store, NodeGraphVectorStore):
             return cast("NodeGraphIndex", vector_store.index)
@@ -325,12 +315,12 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
 
     @property
     def native_retriever(self) -> RetrieverProtocol:
-        """The nodekin retriever of the index."""
+        """The underlying nodekin retriever of the index."""
         return self._retriever
 
     @property
     def vector_store(self) -> NodeGraphVectorStore:
-        """The nodes as a LlamaIndex vector store, which supports the query modes."""
+        """The nodes of the index as a LlamaIndex vector store with several query modes."""
         return NodeGraphVectorStore(self)
 
     @explain_names
@@ -355,27 +345,30 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         callback_manager: CallbackManager | None = None,
         verbose: bool = False,
     ) -> NodeGraphRetriever:
-        """Return a retriever.
+        """Create a retriever for the index.
 
         Args:
-            similarity_top_k: The number of results. Defaults to 2.
-            filters: As for ``NodeGraphRetriever``.
-            max_tokens: As for ``NodeGraphRetriever``.
-            min_score: As for ``NodeGraphRetriever``.
-            phrases: As for ``NodeGraphRetriever``.
-            weights: As for ``NodeGraphRetriever``.
-            similarity: A similarity that replaces the index's similarity.
-            group: A group that replaces the index's group.
-            node_ids: The only nodes to search.
-            doc_ids: The only source documents to search.
-            vector_store_query_mode: A mode of ``NodeGraphVectorStore``, such as ``"mmr"``, instead
-                of a similarity.
+            similarity_top_k: The maximum number of results. Defaults to 2.
+            filters: Conditions on metadata, which are checked before ranking.
+            max_tokens: The maximum total number of tokens of all results. If it is set, excerpts of
+                the source documents are returned.
+            min_score: The minimum score.
+            phrases: How quoted phrases in the query are handled: ``"first"`` or ``"required"``.
+            weights: The weights of words and vectors in the default search.
+            similarity: A similarity that overrides the similarity of the index.
+            group: A group that overrides the group of the index.
+            node_ids: The ids of the nodes to which the search is limited.
+            doc_ids: The ids of the source documents to which the search is limited.
+            vector_store_query_mode: A query mode of ``NodeGraphVectorStore``, such as ``"mmr"``,
+                that is used instead of a similarity.
             alpha: The weight of vectors in the mode ``"hybrid"``, from 0 to 1.
-            sparse_top_k: The number of word search results that ``"hybrid"`` fuses.
-            hybrid_top_k: The number of results of ``"hybrid"``. Defaults to ``similarity_top_k``.
-            vector_store_kwargs: ``mmr_threshold``, as in LlamaIndex.
-            callback_manager: As in LlamaIndex.
-            verbose: As in LlamaIndex.
+            sparse_top_k: The number of results of the word search that the mode ``"hybrid"``
+                combines with the vector search.
+            hybrid_top_k: The number of results of the mode ``"hybrid"``. Defaults to
+                ``similarity_top_k``.
+            vector_store_kwargs: A mapping that may contain LlamaIndex's option ``mmr_threshold``.
+            callback_manager: The LlamaIndex callback manager.
+            verbose: Whether to print verbose output.
 
         Raises:
             TypeError: If an argument is unknown.
@@ -427,7 +420,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         sparse_top_k: int | None = None,
         hybrid_top_k: int | None = None,
     ) -> QueryModeRetriever:
-        """Return the search in a query mode of vector stores, such as ``"hybrid"`` or ``"mmr"``."""
+        """Return a retriever for a vector store query mode, such as ``"hybrid"`` or ``"mmr"``."""
         return QueryModeRetriever(
             self.graph,
             self._retriever,
@@ -441,7 +434,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         )
 
     def nodes_of(self, *ref_doc_ids: str) -> list[str]:
-        """Return the ids of source documents' nodes."""
+        """Return the ids of the nodes that belong to the given source documents."""
         ids: list[str] = []
         for ref_doc_id in ref_doc_ids:
             ids += self._own.nodes_of(ref_doc_id)
@@ -450,10 +443,10 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
     def as_query_engine(  # type: ignore[override]
         self, llm: LanguageModel | None = None, **kwargs: Unpack[IndexEngineOptions]
     ) -> NodeGraphQueryEngine:
-        """Return a query engine.
+        """Create a query engine for the index.
 
         Args:
-            llm: The model. Defaults to ``Settings.llm``.
+            llm: The language model. Defaults to ``Settings.llm``.
             **kwargs: Arguments of ``as_retriever`` and of ``NodeGraphQueryEngine``.
 
         Raises:
@@ -480,21 +473,21 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         filters: MetadataFilters | Filters | None = None,
         **kwargs: Any,
     ) -> BaseChatEngine:
-        """Return one of LlamaIndex's chat engines.
+        """Create one of LlamaIndex's chat engines for the index.
 
         Args:
-            chat_mode: ``"condense_plus_context"`` or ``"best"``, ``"context"``,
+            chat_mode: ``"condense_plus_context"``, its synonym ``"best"``, ``"context"``,
                 ``"condense_question"`` or ``"simple"``.
-            llm: The model. Defaults to ``Settings.llm``.
-            similarity_top_k: The number of results.
+            llm: The language model. Defaults to ``Settings.llm``.
+            similarity_top_k: The maximum number of retrieved nodes.
             filters: Conditions on metadata.
-            **kwargs: Arguments of the engine: ``memory``, ``system_prompt`` and so on.
-                ``"condense_question"`` also accepts arguments of ``NodeGraphQueryEngine``, such as
-                ``node_postprocessors``.
+            **kwargs: Arguments of the chat engine, such as ``memory`` or ``system_prompt``. In the
+                mode ``"condense_question"``, arguments of ``NodeGraphQueryEngine``, such as
+                ``node_postprocessors``, are accepted as well.
 
         Raises:
             ValueError: If the mode is unknown.
-            ImportError: If the model is missing.
+            ImportError: If the package of the default language model is not installed.
         """
         if chat_mode not in _CHAT_ENGINES:
             modes = ", ".join(mode.value for mode in _CHAT_ENGINES)
@@ -525,7 +518,10 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         return Retriever(graph, searched, chosen, target=ROOT, top_k=_TOP_K, **options)
 
     def _default_search(self, group: str) -> RetrieverProtocol:
-        """Return the default search. In a search of given nodes, equal texts are all returned."""
+        """Return the default search.
+
+        If the index contains nodes with equal texts, all are returned.
+        """
         keys = list(self.graph.embeddings.embedders)
         options: dict[str, Any] = {"embed_keys": keys, **self._index} if keys else {}
         search = DefaultRetriever(
@@ -548,7 +544,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         return {i: info for i, info in infos.items() if not ids.isdisjoint(info.node_ids)}
 
     def build_index_from_nodes(self, nodes: Sequence[BaseNode], **build_kwargs: Any) -> GraphStruct:
-        """Add the first nodes.
+        """Add the initial nodes to the index.
 
         Raises:
             TypeError: If an argument is unknown.
@@ -560,7 +556,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
     _build_index_from_nodes = build_index_from_nodes
 
     def insert(self, document: Document, **insert_kwargs: Any) -> None:
-        """Add the nodes of a document, as LlamaIndex does."""
+        """Split a document into nodes, and add these nodes to the index."""
         super().insert(document, **insert_kwargs)
         self._keep_places(document)
 
@@ -570,18 +566,20 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         await asyncio.to_thread(self._keep_places, document)
 
     def _keep_places(self, document: Document) -> None:
-        """Store the positions of a document's nodes in the document, which windows need."""
-        ids = self._own.nodes_of(document.node_id)  # including nodes that the index has deleted
+        """Store where each node is located in its source document, so that excerpts can be built.
+        """
+        # this includes nodes that were deleted from the index
+        ids = self._own.nodes_of(document.node_id)
         nodes = self._own.get_nodes([*self.graph.reader.existing_documents(ids)])
         PlaceRecords(self.graph).put([document], nodes)
 
     def insert_nodes(self, nodes: Sequence[BaseNode], **insert_kwargs: Any) -> None:
-        """Add nodes. Nodes with existing ids are replaced."""
+        """Add nodes to the index. Nodes with existing ids are replaced."""
         with self._callback_manager.as_trace("insert_nodes"):
             self.put_nodes(nodes)
 
     def put_nodes(self, nodes: Sequence[BaseNode]) -> None:
-        """Add nodes as ``insert_nodes`` does, without a trace."""
+        """Add nodes like ``insert_nodes``, but without creating a LlamaIndex trace."""
         self._insert(nodes)
         self._storage_context.index_store.add_index_struct(self._struct)
 
@@ -603,7 +601,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         return self._struct.group == NODES or self._struct.similarity is None
 
     def _embed(self, given: Mapping[str, BaseNode]) -> None:
-        """If searches compare the vectors of nodes, embed the nodes that have no vector."""
+        """Compute missing vectors of nodes if searches compare them."""
         if not self._compares_nodes:
             return
         texts = [
@@ -615,7 +613,10 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
             self.graph.embeddings.vectors(texts, key, what="nodes")
 
     def _without_object(self, node: BaseNode) -> BaseNode:
-        """Return a copy without a vector. An object that cannot be stored is kept in memory."""
+        """Return a copy of a node without its vector.
+
+        If the node refers to an object that cannot be stored, the object is kept in memory.
+        """
         changes: dict[str, Any] = {"embedding": None}
         if isinstance(node, IndexNode) and not isinstance(node.obj, BaseNode | None):
             self._object_map[node.index_id] = node.obj
@@ -623,7 +624,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         return node.model_copy(update=changes)
 
     def _put_vectors(self, given: dict[str, BaseNode]) -> None:
-        """Store the vectors of the given nodes, for all embedding models of the graph."""
+        """Store the vectors of nodes for each embedding model of the graph."""
         ids = [i for i, node in given.items() if node.embedding is not None]
         nodes = self.graph.reader.existing_nodes(ids)
         texts = self.graph.reader.searched_texts(nodes)
@@ -631,16 +632,19 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
             self.graph.embeddings.put(texts, [given[node.id].embedding for node in nodes], key)
 
     def _docstores(self) -> list[Any]:
-        """Return the index's docstore, and the storage context's docstore if they differ."""
+        """Return the docstore of the index.
+
+        If the storage context has a different docstore, it is returned as well.
+        """
         return [self._own] if self._docstore is self._own else [self._own, self._docstore]
 
     def delete_nodes(
         self, node_ids: Sequence[str], delete_from_docstore: bool = False, **delete_kwargs: Any
     ) -> None:
-        """Delete nodes. Unknown ids are ignored.
+        """Delete nodes from the index. Unknown ids are ignored.
 
         Args:
-            node_ids: The ids.
+            node_ids: The ids of the nodes.
             delete_from_docstore: Whether to delete the nodes from the docstore as well.
             **delete_kwargs: Ignored.
         """
@@ -656,7 +660,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         """Delete the nodes of a source document. If the id is unknown, a warning is logged.
 
         Args:
-            ref_doc_id: The id of the document.
+            ref_doc_id: The id of the source document.
             delete_from_docstore: Whether to delete the document from the docstore as well.
             **delete_kwargs: Ignored.
         """
@@ -679,10 +683,10 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         self._remove([node_id])
 
     def refresh_ref_docs(self, documents: Sequence[Document], **update_kwargs: Any) -> list[bool]:
-        """Add new documents and replace changed documents.
+        """Add new documents, and replace documents that have changed.
 
         Returns:
-            For each document, whether it was new or changed.
+            A boolean for each document that is True if the document was new or changed.
         """
         with self._callback_manager.as_trace("refresh_ref_docs"):
             return self._refresh(documents)
@@ -715,7 +719,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
     arefresh_ref_docs = in_thread(refresh_ref_docs)
 
     def _load(self, context: StorageContext) -> None:
-        """Read the nodes of a persisted index."""
+        """Load the nodes of a persisted index."""
         docstore = context.docstore
         if isinstance(docstore, SimpleDocumentStore):
             for collection, records in docstore.to_dict().items():
@@ -733,7 +737,7 @@ def _embed_model(
     similarity: str | Similarity | None,
     manager: CallbackManager | None,
 ) -> object:
-    """Return the embedding model, or None if words alone are searched."""
+    """Return the embedding model, or None if only words are searched."""
     if similarity is not None and not _compares_vectors(similarity):
         return None
     if given is not None:
@@ -742,9 +746,10 @@ def _embed_model(
         return given
     try:
         model = Settings.embed_model
-    except (ImportError, ValueError):  # LlamaIndex's default model is not installed or has no key
+    # the default model of LlamaIndex is not installed or has no API key
+    except (ImportError, ValueError):
         model = None
-    # Settings.embed_model = None creates a mock with one dimension.
+    # With Settings.embed_model = None, LlamaIndex uses a mock model with one dimension.
     if model is not None and not (isinstance(model, MockEmbedding) and model.embed_dim == 1):
         return model
     if similarity is not None:

@@ -1,4 +1,4 @@
-"""The nodes of an index as a LlamaIndex vector store."""
+"""Use the nodes of an index as a LlamaIndex vector store."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ logger = logging.getLogger(__name__)
 
 
 class IndexOfNodes(Protocol):
-    """The parts of a ``NodeGraphIndex`` that a vector store needs."""
+    """The attributes and methods of a ``NodeGraphIndex`` that a vector store needs."""
 
     @property
     def graph(self) -> NodeGraph:
-        """The graph, whose documents are the nodes."""
+        """The graph, which contains each node as a document."""
 
     @property
     def docstore(self) -> BaseDocumentStore:
-        """The docstore of the nodes."""
+        """The docstore that contains the nodes."""
 
     def nodes_of(self, *ref_doc_ids: str) -> list[str]:
-        """Return the ids of source documents' nodes."""
+        """Return the ids of the nodes that belong to the given source documents."""
 
     def search_of_mode(
         self,
@@ -54,37 +54,39 @@ class IndexOfNodes(Protocol):
         sparse_top_k: int | None = None,
         hybrid_top_k: int | None = None,
     ) -> QueryModeRetriever:
-        """Return the search in a query mode."""
+        """Return a retriever for a query mode."""
 
     def put_nodes(self, nodes: Sequence[BaseNode]) -> None:
-        """Add nodes."""
+        """Add nodes to the index."""
 
     def delete_nodes(self, node_ids: list[str], delete_from_docstore: bool) -> None:
-        """Delete nodes."""
+        """Delete nodes from the index."""
 
     def delete_ref_doc(self, ref_doc_id: str, delete_from_docstore: bool) -> None:
         """Delete the nodes of a source document."""
 
 
 class NodeGraphVectorStore(NamedByClass, BasePydanticVectorStore):
-    """The nodes of a ``NodeGraphIndex`` as a LlamaIndex vector store.
+    """A LlamaIndex vector store that searches and changes the nodes of a ``NodeGraphIndex``.
 
-    Use ``index.vector_store`` for components that require a vector store:
+    Use ``index.vector_store`` to pass an index to components that require a vector store, such as
     ``VectorIndexAutoRetriever``, ``VectorIndexRetriever``, ``IngestionPipeline`` and
-    ``VectorStoreIndex.from_vector_store``. Changes to the store change the index.
+    ``VectorStoreIndex.from_vector_store``. Changes to the vector store are changes to the index.
 
-    The query modes are ``"default"`` (cosine), ``"text_search"`` and ``"sparse"`` (BM25),
-    ``"hybrid"`` and ``"mmr"``. In an index without an embedding model, all modes search words. A
-    query without text or vector lists the nodes that meet its filters.
+    The query modes are ``"default"`` (cosine), ``"text_search"`` and ``"sparse"`` (both BM25),
+    ``"hybrid"`` and ``"mmr"``. If the index has no embedding model, all modes search words. A query
+    with neither a text nor a vector lists all nodes that match its filters.
 
     Args:
-        index: The index. It is omitted in ``to_dict()`` and in pickles, so set it with ``rebind``.
-        stores_text: A field of ``to_dict()``.
-        is_embedding_query: A field of ``to_dict()`` that is set with the index.
-        class_name: Ignored. ``to_dict()`` adds it.
+        index: The index. It is not included in ``to_dict()`` and pickles. After loading, set it
+            with ``rebind``.
+        stores_text: Only present because it is a field of ``to_dict()``.
+        is_embedding_query: Only present because it is a field of ``to_dict()``. The index
+            determines the value.
+        class_name: Ignored. It is only accepted because ``to_dict()`` adds it.
 
     Attributes:
-        stores_text: True, since results are whole nodes.
+        stores_text: Always True, because results are complete nodes.
         is_embedding_query: Whether the index has an embedding model.
 
     Example:
@@ -116,17 +118,17 @@ class NodeGraphVectorStore(NamedByClass, BasePydanticVectorStore):
             self.rebind(index)
 
     def rebind(self, index: IndexOfNodes) -> NodeGraphVectorStore:
-        """Set the index and return this object."""
+        """Set the index, and return this vector store."""
         self._index = index
         self.is_embedding_query = bool(index.graph.embeddings.embedders)
         return self
 
     @property
     def index(self) -> IndexOfNodes:
-        """The index.
+        """The index whose nodes are searched.
 
         Raises:
-            ValueError: If the index is missing.
+            ValueError: If the index has not been set.
         """
         if self._index is None:
             raise ValueError(
@@ -136,17 +138,17 @@ class NodeGraphVectorStore(NamedByClass, BasePydanticVectorStore):
 
     @property
     def client(self) -> NodeGraph:
-        """The graph of the index."""
+        """The node graph of the index."""
         return self.index.graph
 
     def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """Return the nodes that match a query, best first.
 
         Args:
-            query: The query. All fields except ``output_fields`` and ``embedding_field`` apply. An
-                empty list of ``node_ids`` selects all nodes, since ``VectorStoreIndex`` passes an
-                empty list for stores that keep texts.
-            **kwargs: ``mmr_threshold``, as in ``SimpleVectorStore``.
+            query: The query. All of its fields are used except ``output_fields`` and
+                ``embedding_field``. An empty list of ``node_ids`` selects all nodes, because
+                ``VectorStoreIndex`` passes an empty list to stores that keep texts.
+            **kwargs: The option ``mmr_threshold``, as in ``SimpleVectorStore``.
 
         Raises:
             TypeError: If an argument is unknown.
@@ -174,7 +176,7 @@ class NodeGraphVectorStore(NamedByClass, BasePydanticVectorStore):
     def _ids_filter(
         self, node_ids: Sequence[str] | None, doc_ids: Sequence[str] | None
     ) -> Filters | None:
-        """Return conditions that select the given nodes and source documents."""
+        """Create a filter that selects the given nodes and source documents."""
         conditions: Filters | None = None
         if node_ids is not None:
             conditions = {DOCUMENT_ID: {"in": [*node_ids]}}
@@ -186,7 +188,7 @@ class NodeGraphVectorStore(NamedByClass, BasePydanticVectorStore):
     def get_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None
     ) -> list[BaseNode]:
-        """Return the nodes that have these ids and meet the filters, in the order of the ids."""
+        """Return the nodes with the given ids that match the filters, in the order of the ids."""
         conditions = all_of(
             as_filters(filters, self.index.nodes_of), self._ids_filter(node_ids, None)
         )
@@ -196,11 +198,11 @@ class NodeGraphVectorStore(NamedByClass, BasePydanticVectorStore):
     def add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
         """Add nodes and return their ids. Nodes with existing ids are replaced.
 
-        Vectors of the nodes are kept. Missing vectors are computed.
+        Vectors that the nodes already have are kept, and missing vectors are computed.
 
         Args:
             nodes: The nodes.
-            **kwargs: Ignored. LlamaIndex passes these arguments to every store.
+            **kwargs: Ignored, because LlamaIndex passes the same arguments to all vector stores.
         """
         self.index.put_nodes(nodes)
         return [node.node_id for node in nodes]
@@ -215,7 +217,7 @@ class NodeGraphVectorStore(NamedByClass, BasePydanticVectorStore):
         filters: MetadataFilters | None = None,
         **delete_kwargs: Any,
     ) -> None:
-        """Delete the nodes that have these ids and meet the filters."""
+        """Delete the nodes with the given ids that match the filters."""
         ids = [node.node_id for node in self.get_nodes(node_ids, filters)]
         self.index.delete_nodes(ids, delete_from_docstore=True)
 
@@ -231,10 +233,10 @@ class NodeGraphVectorStore(NamedByClass, BasePydanticVectorStore):
     aclear = in_thread(clear)
 
     def persist(self, persist_path: str, fs: AbstractFileSystem | None = None) -> None:
-        """Write the vectors to a file that ``SimpleVectorStore`` can read.
+        """Save the vectors to a file that ``SimpleVectorStore`` can read.
 
-        The nodes are written by ``index.storage_context.persist()``, and an index with ``store=``
-        is always saved. Without an embedding model, a warning is logged.
+        The nodes themselves are saved by ``index.storage_context.persist()``. An index with a
+        ``store`` is saved continuously. If there is no embedding model, a warning is logged.
         """
         graph = self.client
         if not graph.embeddings.embedders:

@@ -28,23 +28,26 @@ _GROUP = "chunk"
 
 
 class NodeGraphTransform(NamedByClass, TransformComponent):
-    """Any nodekin transform as a component of an ``IngestionPipeline``.
+    """A LlamaIndex transformation for ``IngestionPipeline`` that applies a nodekin transform.
 
-    Chunks are ``TextNode`` objects with the metadata, templates and excluded fields of their input
-    node. SOURCE is the document. PARENT is the input node, unless this is the document.
-    ``start_char_idx`` is the position in the document. Equal inputs produce equal ids.
+    The resulting chunks are ``TextNode`` objects that inherit the metadata, templates and excluded
+    fields of their input node. The SOURCE relationship of a chunk refers to the document, and the
+    PARENT relationship to the input node if it is not the document itself. ``start_char_idx`` is
+    the position in the document. Equal inputs result in equal ids.
 
-    The pipeline's cache key contains the transform's code and settings. ``num_workers`` requires a
-    transform that can be pickled.
+    The cache key of the pipeline depends on the code and the settings of the transform. To use
+    ``num_workers``, the transform must be picklable.
 
     Args:
-        transform: Any transform that ``graph.create_node_group`` accepts: a callable, a class or a
-            splitter. It is omitted in ``to_dict()``, so set it with ``rebind``.
-        trans_node: Whether the transform is called with a nodekin ``Node`` (True) or with text
-            (False). If None, the transform decides.
-        version: The version of the rule. Set it if the transform calls code that changes.
-        rule: The field of ``to_dict()``. It is computed when the transform is set.
-        **settings: Settings of the transform, or constructor arguments of the class.
+        transform: A transform that ``graph.create_node_group`` accepts: a callable, a class or a
+            splitter. It is not included in ``to_dict()``. After loading, set it with ``rebind``.
+        trans_node: Whether the transform is called with a nodekin ``Node`` (True) or with its text
+            (False). If None, this is determined from the transform.
+        version: The version of the transform. Change it if code that the transform calls has
+            changed.
+        rule: Only present because it is a field of ``to_dict()``. It is computed from the
+            transform.
+        **settings: Settings of the transform, or constructor arguments if it is a class.
 
     Raises:
         TypeError: If the transform is invalid.
@@ -85,12 +88,13 @@ class NodeGraphTransform(NamedByClass, TransformComponent):
         trans_node: bool | None = None,
         version: str | None = None,
     ) -> NodeGraphTransform:
-        """Set the transform and return this object.
+        """Set the transform, and return this object.
 
         Args:
-            transform: As in the constructor, with its settings: ``SentenceSplitter(chunk_size=9)``.
-            trans_node: As in the constructor.
-            version: As in the constructor.
+            transform: The transform, including its settings, such as
+                ``SentenceSplitter(chunk_size=9)``.
+            trans_node: Whether the transform is called with a ``Node``, as in the constructor.
+            version: The version of the transform, as in the constructor.
 
         Raises:
             TypeError: If the transform is invalid.
@@ -108,7 +112,7 @@ class NodeGraphTransform(NamedByClass, TransformComponent):
         return partial(type(self), **settings), (self._transform,)
 
     def __call__(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[BaseNode]:
-        """Return the chunks of the nodes, in the order of the nodes.
+        """Split nodes into chunks, and return the chunks in the order of the nodes.
 
         Raises:
             TransformError: If the transform fails.
@@ -133,7 +137,7 @@ class NodeGraphTransform(NamedByClass, TransformComponent):
 
 
 def _chunk(chunk: TextNode, node: BaseNode) -> TextNode:
-    """Convert a chunk of a node to a text node that refers to the node's document."""
+    """Convert a chunk to a text node that refers to the document of its input node."""
     if isinstance(node, LlamaIndexDocument):
         return chunk
     if node.ref_doc_id is not None:
@@ -149,20 +153,20 @@ def _chunk(chunk: TextNode, node: BaseNode) -> TextNode:
 
 
 def as_transform(parser: TransformComponent) -> ParserTransform:
-    """Return a LlamaIndex node parser as a transform for ``graph.create_node_group``.
+    """Convert a LlamaIndex node parser to a transform for ``graph.create_node_group``.
 
-    A graph also accepts a LlamaIndex splitter directly and calls it with texts. Use this function
+    A graph also accepts LlamaIndex splitters directly and calls them with texts. Use this function
     for parsers that add or read metadata, and for extractors.
 
-    The parser is called with one parent at a time, as a LlamaIndex ``Document``. Metadata that the
-    parser adds become the node's own metadata. Its random ids and relationships are not used.
-
-    Parsers of the same class with equal settings count as one rule. Give the group a ``version`` if
-    they differ in a captured object, such as a tokenizer.
+    The parser is called with one parent node at a time, in the form of a LlamaIndex ``Document``.
+    Metadata that the parser adds is stored in the new nodes. The random ids and the relationships
+    that it creates are discarded. Parsers of the same class with equal settings are considered
+    equal. If two of them differ only in an object such as a tokenizer, give the node group a
+    ``version``.
 
     Args:
-        parser: A node parser, or another ``TransformComponent``. A parser that creates several
-            levels of nodes fails when the group is built.
+        parser: A node parser or another ``TransformComponent``. If it creates several levels of
+            nodes, building the group raises an error.
 
     Raises:
         TypeError: If the parser is not a ``TransformComponent``.
@@ -183,13 +187,13 @@ def as_transform(parser: TransformComponent) -> ParserTransform:
 
 
 class ParserTransform:
-    """A LlamaIndex node parser that is called with a node.
+    """A transform that calls a LlamaIndex node parser.
 
     Attributes:
-        parser: The parser.
-        rule: Hash of the parser's class and settings.
-        trans_node: True, since the transform takes nodes. Therefore, changed metadata rebuild the
-            chunks.
+        parser: The node parser.
+        rule: A hash of the class and the settings of the parser.
+        trans_node: Always True, because the transform is called with nodes. If the metadata of a
+            node changes, its chunks are therefore rebuilt.
     """
 
     trans_node = True
@@ -206,11 +210,14 @@ class ParserTransform:
         self.rule = fingerprint((type(parser), parser.to_dict(), functions))
 
     def rule_state(self) -> dict[str, str]:
-        """Return what identifies the rule. A parser itself changes when it counts events."""
+        """Return the values that identify the parser and its settings.
+
+        The parser object itself cannot be used for this, because it changes when it counts events.
+        """
         return {"rule": self.rule}
 
     def __call__(self, node: Node) -> list[Node]:
-        """Return the chunks of a node.
+        """Split a node into chunks.
 
         Raises:
             ValueError: If the parser creates several levels of nodes.
@@ -231,13 +238,14 @@ class ParserTransform:
 
 
 def _node(chunk: BaseNode, parent: Node) -> Node:
-    """Return the node for a chunk, with the chunk's excluded fields.
+    """Create a node from a chunk, including its excluded metadata fields.
 
-    The graph finds the start, since a parser may return the start of an earlier, equal text.
+    The start offset is determined by the graph, because a parser may return the offset of an
+    earlier occurrence of the same text.
     """
     declared = parent.search_text or parent.inherited_search_text
     own = None
-    if declared is not None and declared.fields is None:  # a LlamaIndex document
+    if declared is not None and declared.fields is None:  # the parent is a LlamaIndex document
         own = replace(
             declared,
             excluded=tuple(chunk.excluded_embed_metadata_keys),
@@ -248,18 +256,18 @@ def _node(chunk: BaseNode, parent: Node) -> Node:
 
 
 class FileReader(BaseReader):
-    """A reader for files and folders that reads them like ``NodeGraph``.
+    """A LlamaIndex reader that loads files and folders in the same way as a ``NodeGraph``.
 
-    File types are detected by content, and tables become Markdown. Use it in LlamaIndex's
-    pipelines, or as a ``file_extractor`` of ``SimpleDirectoryReader``.
+    File types are detected from the contents of the files, and tables are converted to Markdown.
+    Use it in LlamaIndex pipelines, or as a ``file_extractor`` of ``SimpleDirectoryReader``.
 
     Args:
-        group: The group that becomes documents: ``"ROOT"`` for whole files, or ``"page"``,
-            ``"section"``, ``"table"`` or ``"symbol"`` for parts. The metadata of a part contains
-            its ``place`` and, in a file with pages, its ``page_label``.
-        reading: The options of readers, as in ``NodeGraph``.
-        on_error: As in ``NodeGraph``. By default, unreadable files of a folder are skipped with a
-            warning.
+        group: ``"ROOT"`` to load whole files, or ``"page"``, ``"section"``, ``"table"`` or
+            ``"symbol"`` to load parts of files as documents. The metadata of each part contains its
+            ``place`` and, if the file has pages, its ``page_label``.
+        reading: Options for the readers, as described in ``NodeGraph``.
+        on_error: What to do with files that cannot be read, as described in ``NodeGraph``. By
+            default, unreadable files in a folder are skipped with a warning.
 
     Example:
         >>> from pathlib import Path
@@ -286,14 +294,14 @@ class FileReader(BaseReader):
     def load_data(
         self, file: str | Path, extra_info: dict[str, Any] | None = None
     ) -> list[LlamaIndexDocument]:
-        """Return the documents of a file or folder.
+        """Load the documents of a file or folder.
 
         Args:
-            file: The path.
-            extra_info: Additional metadata, which overrides fields of the same name.
+            file: The path of the file or folder.
+            extra_info: Additional metadata, which overrides existing fields of the same name.
 
         Raises:
-            ReadError: If the path is missing, or a file cannot be read.
+            ReadError: If the path does not exist, or if a file cannot be read.
             LookupError: If the group is unknown.
         """
         graph = NodeGraph(Path(file), progress=False, reading=self.reading, on_error=self.on_error)

@@ -1,4 +1,4 @@
-"""Translate LlamaIndex's metadata filters."""
+"""Convert LlamaIndex metadata filters to nodekin filters."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from ..frameworks import joined
 
 _OPERATORS = {"==": "eq", "!=": "ne", ">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
 
-_SOURCE = ("doc_id", "document_id", "ref_doc_id")  # fields that LlamaIndex's stores add
+# fields that LlamaIndex's vector stores add to the metadata
+_SOURCE = ("doc_id", "document_id", "ref_doc_id")
 
 NodesOf = Callable[[str], Sequence[str]]
-"""A function that returns the ids of a source document's nodes."""
+"""A function that takes the id of a source document and returns the ids of its nodes."""
 
 _TEXT_MATCHES = {"text_match": "like_case", "text_match_insensitive": "like"}
 
@@ -28,19 +29,20 @@ _TEXT_MATCHES = {"text_match": "like_case", "text_match_insensitive": "like"}
 def as_filters(
     filters: MetadataFilters | Filters | None, nodes_of: NodesOf | None = None
 ) -> Filters | None:
-    """Check nodekin filters, or translate LlamaIndex's filters.
+    """Convert LlamaIndex filters to nodekin filters. Filters of nodekin are only checked.
 
-    Operators mean the same as in ``SimpleVectorStore``. As everywhere in nodekin, a list meets a
-    condition if any item does.
+    The operators have the same meaning as in ``SimpleVectorStore``. If a metadata field contains a
+    list, a condition is true if it is true for any item of the list.
 
     Args:
         filters: The filters.
-        nodes_of: A function that returns the nodes of a source document. Filters by ``doc_id``,
-            ``document_id`` and ``ref_doc_id`` use it. If None, only metadata are compared.
+        nodes_of: A function that returns the ids of the nodes of a source document. It is used for
+            filters on ``doc_id``, ``document_id`` and ``ref_doc_id``. If None, these filters are
+            compared with metadata only.
 
     Raises:
-        TypeError: If the filters are neither nodekin's nor LlamaIndex's.
-        ValueError: If an operator does not support the value.
+        TypeError: If the filters are neither nodekin filters nor LlamaIndex filters.
+        ValueError: If an operator does not support the given value.
 
     Example:
         >>> recent = MetadataFilter(key="year", value=2000, operator=">")
@@ -67,7 +69,7 @@ def _translated(filters: MetadataFilters, nodes_of: NodesOf | None) -> Filters:
 
 
 def _source_condition(part: MetadataFilter, nodes_of: NodesOf) -> Filters:
-    """Return a condition on a source document, or on a metadata field with this name."""
+    """Return a condition that matches a source document, or a metadata field with the same name."""
     own = _condition(part)
     values = part.value if isinstance(part.value, list) else [part.value]
     ids: list[str] = []

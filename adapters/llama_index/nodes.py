@@ -1,4 +1,4 @@
-"""Convert nodekin's nodes and results to LlamaIndex's, and back."""
+"""Convert nodes and results between nodekin and LlamaIndex."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ...retrievers.results import ScoredNode
 from ..frameworks import copied_metadata, evidence_dicts
 from .docstore import GraphDocstore
 
-# Metadata fields about files that readers hide from models.
+# Metadata fields about files, which LlamaIndex's readers hide from models.
 _FILE_FIELDS = frozenset(
     "file_name file_type file_size creation_date last_modified_date last_accessed_date "
     "page_unit page_count encoding read_notes".split()
@@ -35,25 +35,25 @@ _FILE_FIELDS = frozenset(
 
 
 def related(node_id: str, group: str | None = None) -> RelatedNodeInfo:
-    """Return a reference to a node by its id, without the node's metadata."""
+    """Return a reference to the node with the given id. The reference does not contain metadata."""
     node_type = ObjectType.DOCUMENT if group == ROOT else ObjectType.TEXT
     return RelatedNodeInfo(node_id=node_id, node_type=node_type)
 
 
 def link_neighbors(nodes: Sequence[TextNode]) -> None:
-    """Link each node to the next one, using PREVIOUS and NEXT."""
+    """Connect consecutive nodes with PREVIOUS and NEXT relationships."""
     for previous, following in pairwise(nodes):
         previous.relationships[NodeRelationship.NEXT] = related(following.node_id)
         following.relationships[NodeRelationship.PREVIOUS] = related(previous.node_id)
 
 
 def to_text_node(node: Node) -> TextNode:
-    """Convert a node of a graph to a ``TextNode`` that shares nothing with the node.
+    """Convert a node of a graph to an independent LlamaIndex ``TextNode``.
 
-    The text is the node's content, and the metadata are the node's own and inherited fields. SOURCE
-    is the document. PARENT is the parent, unless this is the document. PREVIOUS and NEXT are the
-    neighbors in the group and document. ``start_char_idx`` and ``end_char_idx`` are positions in
-    the document.
+    The text is the content of the node, and the metadata includes inherited fields. The SOURCE
+    relationship refers to the document, PARENT to the parent node if it is not the document itself,
+    and PREVIOUS and NEXT to the neighbors in the same group and document. ``start_char_idx`` and
+    ``end_char_idx`` are positions in the document.
 
     Raises:
         ValueError: If the node has no id.
@@ -96,9 +96,9 @@ def _text_node(node: Node) -> TextNode:
 
 
 def shown_metadata(node: Node, metadata: Iterable[str]) -> dict[str, Any]:
-    """Return the excluded metadata fields and the templates of a converted node.
+    """Return the metadata templates and excluded metadata fields for a converted node.
 
-    A node that was derived from a LlamaIndex document has the document's settings.
+    A node that was derived from a LlamaIndex document uses the settings of this document.
     """
     searched = node.search_text or node.inherited_search_text
     if searched is None or searched.fields is not None:
@@ -121,17 +121,18 @@ def to_document(node: Node) -> LlamaIndexDocument:
 
 
 def export_nodes(graph: NodeGraph, *groups: str) -> list[TextNode]:
-    """Convert groups and the groups above them to nodes that do not depend on the graph.
+    """Convert node groups and their ancestors to independent LlamaIndex nodes.
 
-    Use the nodes to fill a docstore or a vector store. The nodes have CHILD relationships to the
-    exported groups. Documents are included only if ``"ROOT"`` is named.
+    The nodes can be added to a docstore or a vector store. Parent nodes have CHILD relationships to
+    nodes of the exported groups. Documents are included only if ``"ROOT"`` is one of the groups.
 
     Args:
         graph: The node graph.
-        *groups: The names of the groups.
+        *groups: The names of the groups to export.
 
     Returns:
-        The nodes of each group in document order, parents before children.
+        The nodes of all groups. Parents come before their children, and the nodes of a group are in
+        document order.
 
     Raises:
         UnknownGroupError: If a group is unknown.
@@ -166,7 +167,7 @@ def export_nodes(graph: NodeGraph, *groups: str) -> list[TextNode]:
 
 
 class NamedByClass:
-    """A LlamaIndex component whose serialized name is the name of its class."""
+    """A LlamaIndex component that is serialized under the name of its class."""
 
     @classmethod
     def class_name(cls) -> str:
@@ -175,11 +176,11 @@ class NamedByClass:
 
 
 class NodeWithEvidence(NamedByClass, NodeWithScore):
-    """A ``NodeWithScore`` with the evidence of the search.
+    """A ``NodeWithScore`` that also contains the matches that led to the result.
 
-    The evidence depends on the query, so it is not part of the node's metadata, which LlamaIndex
-    hashes. Postprocessors, fusion, query engines, copies and pickles keep the evidence; ``to_dict``
-    and JSON omit the evidence.
+    The evidence depends on the query. It is therefore not part of the metadata of the node, which
+    LlamaIndex includes in hashes. Postprocessors, fusion, query engines, copies and pickles
+    preserve the evidence, but ``to_dict`` and JSON do not include it.
     """
 
     evidence: list[dict[str, Any]] = Field(
@@ -191,7 +192,11 @@ class NodeWithEvidence(NamedByClass, NodeWithScore):
 
 
 def to_results(results: Iterable[ScoredNode]) -> list[NodeWithEvidence]:
-    """Convert results. An index's given nodes are restored. Other nodes become text nodes."""
+    """Convert results to LlamaIndex results.
+
+    For an index, the original LlamaIndex nodes are returned. Other nodes are converted to text
+    nodes.
+    """
     converted: list[NodeWithEvidence] = []
     for graph, of_graph in groupby(results, lambda result: result.node.graph):
         group = [*of_graph]
@@ -207,7 +212,7 @@ def to_results(results: Iterable[ScoredNode]) -> list[NodeWithEvidence]:
 
 
 def _to_node(node: Node, given: Mapping[str, BaseNode]) -> BaseNode:
-    """Return the given node itself, or a text node for a part of a given node."""
+    """Return the original LlamaIndex node, or a new text node for a part of it."""
     original = given.get(node.id) or _original(node)
     if original is not None:
         return original
@@ -219,7 +224,7 @@ def _to_node(node: Node, given: Mapping[str, BaseNode]) -> BaseNode:
 
 
 def relate_part(part: TextNode, node: BaseNode) -> None:
-    """Link a part of a node to the node's source document, and set its position there."""
+    """Link a part of a node to the source document of the node, and set its position there."""
     offset = getattr(node, "start_char_idx", None)
     if node.ref_doc_id is None or offset is None or part.start_char_idx is None:
         return
@@ -230,17 +235,17 @@ def relate_part(part: TextNode, node: BaseNode) -> None:
 
 
 def _original(node: Node) -> BaseNode | None:
-    """If a LlamaIndex retriever found the node, return a copy of its LlamaIndex node."""
+    """Return a copy of the original LlamaIndex node if a LlamaIndex retriever returned it."""
     original = getattr(node, "original", None)
     return original.model_copy(deep=True) if isinstance(original, BaseNode) else None
 
 
 def evidence_of(result: NodeWithScore) -> list[dict[str, Any]]:
-    """Return a copy of a result's evidence."""
+    """Return a copy of the evidence of a result."""
     return deepcopy(result.evidence) if isinstance(result, NodeWithEvidence) else []
 
 
 def copy_result(result: NodeWithScore) -> NodeWithScore:
-    """Return a copy that shares nothing with the result."""
+    """Return a deep copy of a result."""
     node = result.node.model_copy(deep=True)
     return NodeWithEvidence(node=node, score=result.score, evidence=evidence_of(result))

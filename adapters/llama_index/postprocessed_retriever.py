@@ -1,4 +1,4 @@
-"""LlamaIndex's node postprocessors between a strategy and its retriever."""
+"""Apply LlamaIndex node postprocessors to the results of a retriever inside a strategy."""
 
 from __future__ import annotations
 
@@ -29,15 +29,16 @@ Processors = Sequence[BaseNodePostprocessor]
 
 
 class PostprocessedRetriever(BaseRetriever):
-    """A retriever whose results pass through LlamaIndex's node postprocessors.
+    """A retriever that applies LlamaIndex node postprocessors to the results of another retriever.
 
-    A node that no postprocessor changes remains its graph's node. For an answer, its sources pass
-    through the postprocessors. An answer that loses all its sources is removed. If the
-    postprocessors do not order results by score, scores are replaced by reciprocal ranks.
+    Nodes that the postprocessors do not change remain nodes of their graph. If a result is an
+    answer, the postprocessors are applied to its sources, and an answer without remaining sources
+    is removed. If the postprocessors do not sort the results by score, the scores are replaced by
+    reciprocal ranks.
 
     Args:
         inner: The retriever.
-        processors: The postprocessors, which are applied in this order.
+        processors: The postprocessors, in the order in which they are applied.
     """
 
     name = "node postprocessors"
@@ -50,7 +51,7 @@ class PostprocessedRetriever(BaseRetriever):
 
     @property
     def is_free(self) -> bool:
-        """False, since a postprocessor may call a model."""
+        """Always False, because a postprocessor may call a model."""
         return False
 
     def __repr__(self) -> str:
@@ -59,7 +60,7 @@ class PostprocessedRetriever(BaseRetriever):
     async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> list[Results]:
-        """Return each query's results that the postprocessors keep."""
+        """Return the postprocessed results for each query."""
         rankings = await find_all(self.inner, queries, limit, filters)
         calls = [
             partial(self._processed, query, ranking)
@@ -82,7 +83,7 @@ class PostprocessedRetriever(BaseRetriever):
         return [*answers, *await self._kept(query, passages)]
 
     async def _kept(self, query: str, results: Sequence[ScoredNode]) -> Results:
-        """Return the results after all postprocessors."""
+        """Return the results that remain after all postprocessors."""
         if not results:
             return []
         given: list[NodeWithScore] = [*await Do(partial(to_results, results), kind="work")]
@@ -107,14 +108,14 @@ class PostprocessedRetriever(BaseRetriever):
 
 
 def _sources(result: ScoredNode) -> tuple[ScoredNode, ...]:
-    """Return the sources of an answer, or an empty tuple for other results."""
+    """Return the sources of an answer. For other results, return an empty tuple."""
     if isinstance(result.node, ForeignNode) and is_answer(result):
         return result.node.sources
     return ()
 
 
 def _with_sources(answer: ScoredNode, sources: Sequence[ScoredNode]) -> ScoredNode:
-    """Return a copy of an answer with new sources, which its evidence also contains."""
+    """Return a copy of an answer in which the sources and the evidence are replaced."""
     node = replace(answer.node, sources=tuple(sources))  # type: ignore[call-arg]
     match = replace(answer.evidence[0], node=node)
     evidence = chain.from_iterable(source.evidence for source in sources)
@@ -127,12 +128,12 @@ def _to_scored(
     before: Sequence[BaseNode],
     query: str,
 ) -> Results:
-    """Convert postprocessed nodes back to results.
+    """Convert postprocessed LlamaIndex nodes back to nodekin results.
 
     Args:
-        processed: The nodes after the postprocessors.
-        results: The results before the postprocessors.
-        before: A copy of the LlamaIndex node of each result.
+        processed: The nodes after postprocessing.
+        results: The results before postprocessing.
+        before: For each result, a copy of its LlamaIndex node before postprocessing.
         query: The query.
     """
     scores = [each.score for each in processed]
@@ -152,7 +153,7 @@ def _result_of(
     before: Sequence[BaseNode],
     query: str,
 ) -> ScoredNode:
-    """Return the original result if the node is unchanged. Otherwise, return a new result."""
+    """Return the original result of a node that did not change, or a new result if it changed."""
     origin: ScoredNode | None = None
     for result, node in zip(results, before, strict=True):
         if node.node_id != processed.node_id:
@@ -174,10 +175,10 @@ def _number(score: float | None) -> float:
 
 
 def with_postprocessors(retriever: Any, processors: Processors) -> Any:
-    """Return a copy of a retriever that applies postprocessors before strategies read passages.
+    """Return a copy of a retriever that applies postprocessors before a model reads passages.
 
-    In strategies for sub-questions or steps, a model reads passages. Other strategies do not read
-    passages, so the query engine's postprocessors suffice.
+    Only strategies that answer sub-questions or search in steps let a model read passages. For all
+    other strategies, it is sufficient that the query engine applies the postprocessors.
     """
     if not processors or not isinstance(retriever, BaseRetriever):
         return retriever
@@ -196,25 +197,25 @@ def with_postprocessors(retriever: Any, processors: Processors) -> Any:
 
 
 class PassedResults:
-    """An observer that collects the results that postprocessors keep in a block.
+    """An observer that collects all results that remain after postprocessing.
 
-    Pass it to ``observe``.
+    Pass it to ``observe`` to collect the results inside a ``with`` block.
     """
 
     def __init__(self) -> None:
         self._spans: list[Span] = []
 
     def begin(self, span: Span, parent: Span | None) -> None:
-        """Store the span of a ``PostprocessedRetriever``."""
+        """Remember the span if it belongs to a ``PostprocessedRetriever``."""
         if span.name == PostprocessedRetriever.name:
             self._spans.append(span)
 
     def end(self, span: Span) -> None:
-        """Do nothing, since the span already contains its results."""
+        """Do nothing, because the span already contains its results."""
 
     @property
     def keys(self) -> set[tuple[str, str]]:
-        """The keys of the results, and of the sources of answers. See ``result_key``."""
+        """The keys of all results and of the sources of answers, as returned by ``result_key``."""
         keys: set[tuple[str, str]] = set()
         for span in self._spans:
             for result in chain.from_iterable(span.results or ()):

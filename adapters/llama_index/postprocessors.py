@@ -1,4 +1,4 @@
-"""Rerankers and lifting as LlamaIndex node postprocessors."""
+"""LlamaIndex node postprocessors that rerank results or replace them with larger nodes."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from .nodes import NamedByClass, NodeWithEvidence, copy_result, evidence_of, to_
 dispatcher = get_dispatcher(__name__)
 
 AnyReranker: TypeAlias = Reranker | RerankerProtocol | Callable[..., Any] | str
-"""A reranker, a function, or a reranker's name."""
+"""A reranker, the name of a reranker, or a function."""
 
 
 class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
-    """Any nodekin reranker or filter as a LlamaIndex postprocessor.
+    """A LlamaIndex node postprocessor that applies a nodekin reranker or filter.
 
-    Results are copies. The first item of their evidence is the reranker's score. Without a query,
-    filters still apply, and rerankers keep the order.
+    The returned results are copies whose evidence starts with the score of the reranker. If there
+    is no query, filters are still applied, but rerankers do not change the order.
 
     Args:
-        reranker: The name of a reranker, such as ``"ModuleReranker"``, a ``Reranker``, or any
-            argument of ``Reranker``. It is omitted in ``to_dict()`` and in pickles, so set it with
-            ``rebind``.
-        top_n: The maximum number of results. Defaults to the reranker's own number.
-        callback_manager: As in LlamaIndex.
+        reranker: The name of a reranker, such as ``"ModuleReranker"``, a ``Reranker``, or another
+            object that ``Reranker`` accepts. It is not included in ``to_dict()`` and pickles. After
+            loading, set it with ``rebind``.
+        top_n: The maximum number of results. Defaults to the setting of the reranker.
+        callback_manager: The LlamaIndex callback manager.
         **options: Options for a reranker that is given by name.
 
     Raises:
@@ -80,7 +80,7 @@ class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
             self.rebind(given if is_ready else Reranker(given, **options))
 
     def rebind(self, reranker: AnyReranker) -> NodeGraphReranker:
-        """Set the reranker and return this object.
+        """Set the reranker, and return this postprocessor.
 
         Raises:
             TypeError: If the reranker is invalid.
@@ -113,7 +113,8 @@ class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
         by_object = {id(given.node): hit for given, hit in zip(candidates, nodes, strict=True)}
         results: list[NodeWithScore] = []
         for ranked in reranker.rerank(candidates, query, top_k=self.top_n):
-            # A node can be a candidate twice. Rerankers may return copies and new nodes.
+            # The same node can occur twice among the candidates, and rerankers may return copies or
+            # new nodes.
             hit = by_object.get(id(ranked.node)) or by_id.get(ranked.node.id)
             if hit is None:
                 results += to_results([ranked])
@@ -127,21 +128,22 @@ class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
 
 
 class LiftPostprocessor(NamedByClass, BaseNodePostprocessor):
-    """A postprocessor that lifts hits to a target group, for example from sentences to paragraphs.
+    """A LlamaIndex node postprocessor that replaces nodes with their ancestors in a larger group.
 
-    Use it after another library's retriever that searches nodes of ``export_nodes``. A nodekin
-    retriever with ``target=`` lifts before ``top_k`` is applied, so it returns more results. Hits
-    that are not in the graph are kept.
+    For example, it can replace sentences with the paragraphs that contain them. Use it with
+    retrievers of other libraries that search nodes from ``export_nodes``. A nodekin retriever with
+    ``target=`` does the same before ``top_k`` is applied and therefore returns more results. Nodes
+    that do not belong to the graph are not replaced.
 
     Args:
-        graph: The node graph. It is omitted in ``to_dict()`` and in pickles, so set it with
-            ``rebind``.
-        target: The group of the results.
-        lift: How the scores of hits in the same target are combined: ``"max"``, ``"sum"`` (best
-            plus half of the second best) or ``"mean"``.
+        graph: The node graph. It is not included in ``to_dict()`` and pickles. After loading, set
+            it with ``rebind``.
+        target: The group of the returned nodes.
+        lift: How the scores of several matches in the same returned node are combined: ``"max"``,
+            ``"sum"`` (the best score plus half of the second best) or ``"mean"``.
         top_n: The maximum number of results. If None, all results are returned.
-        callback_manager: As in LlamaIndex.
-        class_name: Ignored. ``to_dict()`` adds it.
+        callback_manager: The LlamaIndex callback manager.
+        class_name: Ignored. It is only accepted because ``to_dict()`` adds it.
 
     Raises:
         UnknownGroupError: If the group is unknown.
@@ -182,11 +184,11 @@ class LiftPostprocessor(NamedByClass, BaseNodePostprocessor):
             self.rebind(graph)
 
     def rebind(self, graph: NodeGraph) -> LiftPostprocessor:
-        """Set the graph and return this object.
+        """Set the graph, and return this postprocessor.
 
         Raises:
             TypeError: If ``graph`` is not a ``NodeGraph``.
-            UnknownGroupError: If the graph has no such group.
+            UnknownGroupError: If the graph does not have the target group.
         """
         if not isinstance(graph, NodeGraph):
             raise TypeError(f"graph must be a NodeGraph, got {graph!r:.80}")

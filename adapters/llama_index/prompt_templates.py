@@ -1,4 +1,4 @@
-"""Convert nodekin's prompts to LlamaIndex's prompt templates and back, and find a model."""
+"""Convert prompts between nodekin and LlamaIndex, and find the default language model."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ T = TypeVar("T")
 
 
 def to_templates(owner: object) -> dict[str, BasePromptTemplate]:
-    """Return the prompts of a nodekin object as templates, with names such as ``rewrite_en``.
+    """Return the prompts of a nodekin object as LlamaIndex templates.
 
-    The placeholders are nodekin's, such as ``{query}``. Other braces are doubled.
+    The keys are names such as ``rewrite_en``. The templates contain nodekin's placeholders, such as
+    ``{query}``. All other braces are doubled.
 
     Example:
         >>> from nodekin.retrievers import QueryRewrite
@@ -32,10 +33,10 @@ def to_templates(owner: object) -> dict[str, BasePromptTemplate]:
 
 
 def with_templates(owner: T, templates: Mapping[str, BasePromptTemplate]) -> T:
-    """Return a copy of a nodekin object with changed prompts. Unknown names are ignored.
+    """Return a copy of a nodekin object in which prompts are replaced. Unknown names are ignored.
 
     Raises:
-        ValueError: If a template lacks a placeholder or contains an unknown placeholder.
+        ValueError: If a placeholder is missing from a template, or is unknown.
     """
     changed: dict[str, Prompt] = {}
     for key, name, prompt, language in _prompts(owner):
@@ -56,17 +57,18 @@ def _prompts(owner: object) -> Iterator[tuple[str, str, Prompt, Language]]:
 
 
 def _template(prompt: Prompt, language: Language) -> str:
-    """Return a prompt's text with all braces doubled except placeholders."""
+    """Return the text of a prompt. All braces that do not belong to placeholders are doubled."""
     names = "|".join((*prompt.required, *prompt.optional))
     pattern = rf"(\{{(?:{names})\}})|[{{}}]"
     return re.sub(pattern, lambda match: match[1] or match[0] * 2, prompt.of(language))
 
 
 def default_llm() -> Any:
-    """Return ``Settings.llm``.
+    """Return the language model that is set as ``Settings.llm``.
 
     Raises:
-        ImportError: If no model is set, and the package of LlamaIndex's default model is missing.
+        ImportError: If no model is set, and the package of LlamaIndex's default model is not
+            installed.
     """
     try:
         return Settings.llm

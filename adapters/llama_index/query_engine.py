@@ -1,4 +1,4 @@
-"""A LlamaIndex query engine with nodekin's strategies."""
+"""A LlamaIndex query engine that supports nodekin's retrieval strategies."""
 
 from __future__ import annotations
 
@@ -71,57 +71,58 @@ ENGINE_OPTIONS = frozenset(SynthesisOptions.__annotations__) - {"verbose"} | {
     "response_synthesizer",
     "strategy",
 }
-"""The options that a query engine accepts within a chat engine."""
+"""The options that a query engine accepts if it is part of a chat engine."""
 
 
 class NodeGraphQueryEngine(RetrieverQueryEngine):
-    """A LlamaIndex query engine over a nodekin retriever, with an optional strategy.
+    """A LlamaIndex query engine that uses a nodekin retriever and optionally a strategy.
 
-    LlamaIndex's response synthesizer writes the answer. ``response.metadata`` contains the metadata
-    of the source nodes by id, and:
+    The answer is written by LlamaIndex's response synthesizer. ``response.metadata`` contains the
+    metadata of the source nodes by id, and the following entries:
 
     - ``"sub_qa"``: pairs of a sub-question or step and its response;
     - ``"errors"``: failed sub-questions, as dicts of ``question`` and ``error``. If all fail, the
       error is raised;
     - ``"ended"``: the reason why a search in steps ended.
 
-    ``retrieve`` uses the strategy, but does not answer sub-questions.
+    The method ``retrieve`` uses the strategy as well, but does not answer sub-questions.
 
     Args:
         source: A ``NodeGraphRetriever``, a nodekin retriever or graph, or, with
             ``strategy="sub_question"``, retrievers by tool name.
-        llm: The model for the strategy and the answer. Defaults to ``Settings.llm``.
+        llm: The language model for the strategy and the answer. Defaults to ``Settings.llm``.
         strategy: ``"none"``, ``"rewrite"``, ``"multi_query"``, ``"hyde"``, ``"sub_question"``,
             ``"multi_step"`` or ``"self_query"``.
-        response_synthesizer: LlamaIndex's synthesizer. If None, the default one is created with
-            ``llm``.
-        similarity_top_k: As for ``NodeGraphRetriever``.
-        filters: As for ``NodeGraphRetriever``.
-        max_tokens: As for ``NodeGraphRetriever``. With a strategy, the limit applies to all its
-            results together.
-        min_score: As for ``NodeGraphRetriever``.
-        phrases: As for ``NodeGraphRetriever``.
-        weights: As for ``NodeGraphRetriever``.
-        node_postprocessors: Postprocessors, which are applied in this order. They are applied to
-            the result. If a strategy's model reads passages, they are also applied to each
-            sub-question or step.
-        callback_manager: As in LlamaIndex.
-        verbose: As in LlamaIndex.
-        text_qa_template: As in LlamaIndex, and so are ``refine_template``, ``summary_template``,
+        response_synthesizer: A LlamaIndex response synthesizer. If None, the default synthesizer is
+            created with ``llm``.
+        similarity_top_k: The maximum number of retrieved nodes.
+        filters: Conditions on metadata, as for ``NodeGraphRetriever``.
+        max_tokens: The maximum total number of tokens of the retrieved texts, as for
+            ``NodeGraphRetriever``. If a strategy performs several searches, the limit applies to
+            the total.
+        min_score: The minimum score of retrieved nodes.
+        phrases: How quoted phrases in the query are handled, as for ``NodeGraphRetriever``.
+        weights: The weights of words and vectors, as for ``NodeGraphRetriever``.
+        node_postprocessors: Postprocessors that are applied to the results in this order. If the
+            strategy lets a model read passages, they are also applied in each sub-question or step.
+        callback_manager: The LlamaIndex callback manager.
+        verbose: Whether to print verbose output.
+        text_qa_template: An argument of LlamaIndex's ``get_response_synthesizer``. Its other
+            arguments are accepted as well: ``refine_template``, ``summary_template``,
             ``simple_template``, ``chat_content_qa_template``, ``chat_content_refine_template``,
             ``chat_summary_template``, ``response_mode``, ``output_cls``, ``use_async``,
             ``streaming``, ``structured_answer_filtering``, ``program_factory``, ``prompt_helper``,
-            ``chat_prompt_helper`` and ``multimodal``: arguments of ``get_response_synthesizer``.
-        max_queries: An option of the strategy, and so are ``include_query``, ``max_steps``,
-            ``max_calls``, ``total_timeout``, ``fetch_k``, ``mode``, ``answers``, ``answer_prompt``,
-            ``prompt``, ``language``, ``retries``, ``timeout``, ``on_error``, ``fields``,
-            ``now``, ``prompts`` and ``length``. See the class of the strategy, such as
-            ``MultiQueryRetriever``.
+            ``chat_prompt_helper`` and ``multimodal``.
+        max_queries: An option of the strategy. The other options of strategies are accepted as
+            well: ``include_query``, ``max_steps``, ``max_calls``, ``total_timeout``, ``fetch_k``,
+            ``mode``, ``answers``, ``answer_prompt``, ``prompt``, ``language``, ``retries``,
+            ``timeout``, ``on_error``, ``fields``, ``now``, ``prompts`` and ``length``. They are
+            described in the class of each strategy, such as ``MultiQueryRetriever``.
 
     Raises:
         TypeError: If an argument has the wrong type or an option is unknown.
         ValueError: If the strategy is unknown, or an option has no effect.
-        ImportError: If the model is missing.
+        ImportError: If the package of the default language model is not installed.
 
     Example:
         >>> from llama_index.core.llms import MockLLM
@@ -206,7 +207,10 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
         llm: LanguageModel | None = None,
         **kwargs: Unpack[EngineOptions],
     ) -> NodeGraphQueryEngine:
-        """Return an engine, like the constructor. ``RetrieverQueryEngine`` also has this method."""
+        """Create a query engine.
+
+        This method exists because ``RetrieverQueryEngine`` has it, too.
+        """
         return cls(retriever, llm, **kwargs)
 
     @classmethod
@@ -246,44 +250,11 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
         timeout: OptionalNumber = None,
         on_error: OnError | None = None,
     ) -> NodeGraphQueryEngine:
-        """Return an engine for sub-questions over tools, as in ``SubQuestionQueryEngine``.
+        """Create an engine that answers sub-questions with tools, like ``SubQuestionQueryEngine``.
 
-        A tool's engine answers the sub-questions for this tool with its own model, prompts and
-        postprocessors. Its source nodes are included in the sources of the response. The final
-        answer is written from these answers.
-
-        Args:
-            query_engine_tools: The tools.
-            llm: The model. Defaults to ``Settings.llm``.
-            response_synthesizer: As in the constructor.
-            verbose: As in the constructor.
-            use_async: As in the constructor.
-            similarity_top_k: As in the constructor.
-            filters: As in the constructor.
-            max_tokens: As in the constructor.
-            min_score: As in the constructor.
-            node_postprocessors: As in the constructor.
-            callback_manager: As in the constructor.
-            text_qa_template: As in the constructor.
-            refine_template: As in the constructor.
-            summary_template: As in the constructor.
-            simple_template: As in the constructor.
-            chat_content_qa_template: As in the constructor.
-            chat_content_refine_template: As in the constructor.
-            response_mode: As in the constructor.
-            output_cls: As in the constructor.
-            streaming: As in the constructor.
-            multimodal: As in the constructor.
-            max_queries: As in the constructor.
-            include_query: As in the constructor.
-            mode: As in the constructor.
-            answers: As in the constructor.
-            answer_prompt: As in the constructor.
-            prompt: As in the constructor.
-            language: As in the constructor.
-            retries: As in the constructor.
-            timeout: As in the constructor.
-            on_error: As in the constructor.
+        Each sub-question is answered by the query engine of its tool, with the engine's own model,
+        prompts and postprocessors. The final answer is written from these answers, and the response
+        contains the source nodes of all engines. The class describes the remaining arguments.
 
         Raises:
             ValueError: If two tools have the same name, or there are no tools.
@@ -324,7 +295,7 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
         )
 
     def retrieve(self, query_bundle: QueryType) -> list[NodeWithScore]:
-        """Return the nodes for an answer, best first."""
+        """Return the nodes from which an answer would be written, best first."""
         return RetrieverQueryEngine.retrieve(self._searching(), as_bundle(query_bundle))
 
     async def aretrieve(self, query_bundle: QueryType) -> list[NodeWithScore]:
@@ -333,7 +304,7 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
         return await RetrieverQueryEngine.aretrieve(engine, as_bundle(query_bundle))
 
     def _searching(self) -> NodeGraphQueryEngine:
-        """Return a copy that does not answer sub-questions."""
+        """Return a copy of the engine that does not answer sub-questions."""
         other = copy.copy(self)
         other._retriever = copy.copy(self._retriever)
         other._retriever.retriever = without_answers(self._retriever.retriever)
@@ -371,7 +342,7 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
         passed: PassedResults,
         nodes: Sequence[NodeWithScore],
     ) -> StrategyOutcome | None:
-        """Return an outcome without the results that the postprocessors removed."""
+        """Return the outcome of a strategy without the results that the postprocessors removed."""
         if outcome is None or not self._node_postprocessors:
             return outcome
         keys = passed.keys
@@ -389,7 +360,7 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
 def _synthesizer(
     given: BaseSynthesizer | None, llm: LanguageModel | None, options: dict[str, Any]
 ) -> BaseSynthesizer:
-    """Return the given synthesizer, or LlamaIndex's synthesizer with options."""
+    """Return the given response synthesizer, or create one with the given options."""
     if given is None:
         model: Any = llm
         return get_response_synthesizer(llm=model, **options)
@@ -404,7 +375,7 @@ def _strategy(
     llm: LanguageModel | None,
     options: dict[str, Any],
 ) -> Any:
-    """Return a strategy's retriever. By default, it answers sub-questions."""
+    """Return a retriever that applies a strategy. Sub-questions are answered by default."""
     if strategy == "none":
         if options:
             raise TypeError(
@@ -419,12 +390,13 @@ def _strategy(
 def _retriever_of(
     inner: Any, arguments: Mapping[str, Any], manager: CallbackManager
 ) -> NodeGraphRetriever:
-    """Return the retriever of an engine. It is a new object, so it can be changed.
+    """Create the retriever of a query engine. It is always a new object that may be modified.
 
     Args:
-        inner: The retriever, with its strategy.
-        arguments: The arguments of the engine.
-        manager: The callback manager. A given ``NodeGraphRetriever`` keeps its own.
+        inner: The retriever, including the strategy.
+        arguments: The arguments of the query engine.
+        manager: The callback manager. If a ``NodeGraphRetriever`` is given, its own callback
+            manager is used instead.
     """
     source = arguments["source"]
     filters = arguments["filters"]
@@ -453,9 +425,10 @@ def _retriever_of(
 def _passages(
     nodes: Sequence[NodeWithScore], outcome: StrategyOutcome | None, bundle: QueryBundle
 ) -> list[NodeWithScore]:
-    """Return the answers to sub-questions, followed by the nodes.
+    """Return the answers to sub-questions, followed by the retrieved nodes.
 
-    The sources of tools' engines are left out, since only an engine's own model reads them.
+    If a tool's engine has answered a sub-question, the sources of the answer are left out, because
+    only the engine itself needs to read them.
     """
     parts = () if outcome is None else outcome.parts
     texts = answer_texts(parts, language_of(bundle.query_str))
@@ -476,13 +449,13 @@ def _passages(
 def _completed(
     response: RESPONSE_TYPE, nodes: Sequence[NodeWithScore], outcome: StrategyOutcome | None
 ) -> RESPONSE_TYPE:
-    """Set the sources and the metadata of a response.
+    """Add the source nodes and the metadata to a response.
 
-    The best passage of each answered sub-question is added to the sources.
+    The best passage of each answered sub-question is one of the source nodes.
     """
     parts = () if outcome is None else outcome.parts
     best = [part.results[0] for part in parts if part.answer and part.results]
-    # Two tools may use the same id for different nodes.
+    # Different tools may use the same id for different nodes.
     sources: dict[tuple[str, str], NodeWithScore] = {}
     for source in [*nodes, *to_results(best)]:
         sources.setdefault((source.node_id, source.node.get_content()), source)

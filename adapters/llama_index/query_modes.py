@@ -1,4 +1,4 @@
-"""The query modes of LlamaIndex's vector stores, as a retriever over a graph."""
+"""A retriever that implements the query modes of LlamaIndex vector stores."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ MODES = ("default", "text_search", "sparse", "hybrid", "mmr")
 
 _WORDS = ("text_search", "sparse")
 
-_CANDIDATES = 2_000  # number of nearest nodes from which "mmr" selects
+_CANDIDATES = 2_000  # number of nearest nodes from which the mode "mmr" selects
 
-_FUSED = 32  # minimum number of word search and vector search results that "hybrid" fuses
+_FUSED = 32  # minimum number of results of each search that the mode "hybrid" combines
 
 
 class QueryModeRetriever(BaseRetriever):
-    """A search of given nodes in one of the query modes of LlamaIndex's vector stores.
+    """A retriever for one of the query modes that LlamaIndex defines for vector stores.
 
     - ``"default"``: the cosine of vectors.
     - ``"text_search"`` and ``"sparse"``: words, using BM25.
@@ -42,19 +42,21 @@ class QueryModeRetriever(BaseRetriever):
     - ``"mmr"``: diverse nodes, using LlamaIndex's maximal marginal relevance among the 2,000
       nearest nodes. Results are in the order of their selection.
 
-    In a graph without an embedding model, all modes search words.
+    If the graph has no embedding model, all modes search words.
 
     Args:
-        graph: The graph. Its documents are the nodes.
-        default: The default search, for ``"hybrid"`` without ``alpha``.
-        mode: The mode.
-        top_k: The number of results.
-        alpha: The weight of vectors in ``"hybrid"``, from 0 to 1. Words have the remaining weight.
-        mmr_threshold: The weight of the similarity to the query in ``"mmr"``, from 0 to 1. The
-            similarity to the previous result has the remaining weight. Defaults to 0.5.
-        sparse_top_k: The number of word search results that ``"hybrid"`` fuses.
+        graph: The graph, whose documents are searched.
+        default: The default search, which is used for ``"hybrid"`` without ``alpha``.
+        mode: The query mode.
+        top_k: The maximum number of results.
+        alpha: The weight of vectors in the mode ``"hybrid"``, from 0 to 1. The weight of words is
+            ``1 - alpha``.
+        mmr_threshold: The balance between relevance (1) and diversity (0) in the mode ``"mmr"``.
+            Defaults to 0.5.
+        sparse_top_k: The number of results of the word search that ``"hybrid"`` combines with the
+            vector search.
         hybrid_top_k: The number of results of ``"hybrid"``. Defaults to ``top_k``.
-        index: The index of embeddings, as in ``Retriever``.
+        index: The vector index, as in ``Retriever``.
 
     Raises:
         ValueError: If the mode is unknown, or a number is out of range.
@@ -98,13 +100,13 @@ class QueryModeRetriever(BaseRetriever):
 
     @property
     def is_ranked_by_score(self) -> bool:
-        """Whether the scores never increase along the results."""
+        """Whether the results are sorted by score."""
         return self.mode != "mmr"
 
     async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> list[Results]:
-        """Return the results of each query."""
+        """Return the results for each query."""
         with start_span(self.name, mode=self.mode, queries=queries) as span:
             results = await gather(
                 [partial(self._found, query, limit, filters) for query in queries]
@@ -126,12 +128,14 @@ class QueryModeRetriever(BaseRetriever):
         limit: int | None,
         filters: Filters | None,
     ) -> Results:
-        """Return the results of a query.
+        """Return the results for a query.
 
         Args:
-            query: The query. If both query and vector are missing, all nodes are listed.
-            vector: The vector of the query. If None and the mode compares vectors, it is computed.
-            limit: The number of results. Defaults to ``top_k``.
+            query: The text of the query. If both the text and the vector are missing, all nodes are
+                listed.
+            vector: The vector of the query. If it is None and the mode compares vectors, the vector
+                is computed from the text.
+            limit: The maximum number of results. Defaults to ``top_k``.
             filters: Conditions on metadata.
         """
         count = self._limit(limit)
@@ -150,7 +154,7 @@ class QueryModeRetriever(BaseRetriever):
         return self._nearest.search_vector(query, vector, top_k=count, filters=filters)
 
     def listed(self, limit: int | None, filters: Filters | None) -> Results:
-        """Return all nodes that meet the conditions, in document order."""
+        """Return all nodes that match the filters, in document order."""
         conditions = filters or {DOCUMENT_ID: {"exists": True}}
         count = limit or max(1, len(self._graph.reader.document_ids()))
         return self._words.retrieve("", top_k=count, filters=conditions)
@@ -169,7 +173,7 @@ class QueryModeRetriever(BaseRetriever):
     def _fused(
         self, query: str, vector: Sequence[float], count: int, filters: Filters | None
     ) -> Results:
-        """Return the results of the word search and the vector search, weighted by ``alpha``."""
+        """Combine the results of a word search and a vector search, weighted by ``alpha``."""
         alpha = self.alpha or 0.0
         depth = max(count, _FUSED)
         nearest = self._nearest.search_vector(query, vector, top_k=depth, filters=filters)
@@ -179,7 +183,7 @@ class QueryModeRetriever(BaseRetriever):
     def _diverse(
         self, query: str, vector: Sequence[float], count: int, filters: Filters | None
     ) -> Results:
-        """Return diverse results, in the order of their selection."""
+        """Return diverse results, in the order in which they were selected."""
         candidates = max(count, _CANDIDATES)
         near = self._nearest.search_vector(query, vector, top_k=candidates, filters=filters)
         places = {node_id: at for at, node_id in enumerate(self._graph.reader.document_ids())}
@@ -197,7 +201,7 @@ class QueryModeRetriever(BaseRetriever):
 
 
 def _share(value: float | None, name: str) -> float | None:
-    """Return a number from 0 to 1, or None."""
+    """Check that a number is between 0 and 1, or None, and return it."""
     if value is None:
         return None
     share = number(value, name)

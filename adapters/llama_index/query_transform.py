@@ -1,4 +1,4 @@
-"""Query transforms and question generation for LlamaIndex's engines."""
+"""Query transforms and question generators for LlamaIndex query engines."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ dispatcher = get_dispatcher(__name__)
 
 
 class _NativePrompts:
-    """A component whose prompts are those of a nodekin transform."""
+    """A LlamaIndex component that uses the prompts of a nodekin transform."""
 
     _native: Any
 
@@ -41,28 +41,30 @@ class _NativePrompts:
 
 
 class NodeGraphQueryTransform(_NativePrompts, BaseQueryTransform):
-    """A query transform for ``TransformQueryEngine``: rewriting, HyDE, or several phrasings.
+    """A LlamaIndex query transform that rewrites, expands or decomposes queries, or uses HyDE.
 
-    A rewritten query replaces ``query_str``. HyDE passages and other phrasings become
-    ``custom_embedding_strs``, and ``query_str`` is unchanged. If the model fails, the query is
-    unchanged and a warning is logged. ``TransformQueryEngine`` calls transforms synchronously. In
-    async code, await ``arun``.
+    Use it with ``TransformQueryEngine``. Rewriting replaces ``query_str``. In all other cases,
+    ``query_str`` is not changed, and the generated texts are added as ``custom_embedding_strs``. If
+    the model fails, a warning is logged and the query is not changed. ``TransformQueryEngine``
+    calls transforms synchronously. In async code, await ``arun`` instead.
 
     Args:
         transform: ``"rewrite"``, ``"hyde"``, ``"expand"`` or ``"decompose"``.
-        llm: Any model that ``nodekin.nodegraph.LLM`` accepts. Defaults to ``Settings.llm``.
-        max_queries: The maximum number of phrasings or sub-questions.
-        include_query: Whether the query itself is searched as well. If None, the transform decides.
-        prompt: Replaces the built-in prompt.
+        llm: A language model that ``nodekin.nodegraph.LLM`` accepts. Defaults to ``Settings.llm``.
+        max_queries: The maximum number of queries that the model writes.
+        include_query: Whether the original query is searched as well. If None, the default of the
+            transform is used.
+        prompt: A prompt that replaces the built-in prompt.
         language: The language of the prompt. Defaults to the language of the query.
-        retries: The number of retries after an unusable reply.
-        timeout: The maximum seconds of a model call.
-        on_error: What to do if the model fails: ``"keep"`` the query, or ``"raise"`` the error.
+        retries: How many times the model is called again if its answer cannot be parsed.
+        timeout: The time limit for each model call in seconds.
+        on_error: What to do if the model fails: ``"keep"`` to use the original query, or
+            ``"raise"`` to raise the error.
 
     Raises:
         TypeError: If an argument has the wrong type or an option is unknown.
-        ValueError: If the name is unknown.
-        ImportError: If the model is missing.
+        ValueError: If the transform is unknown.
+        ImportError: If the package of the default language model is not installed.
 
     Example:
         >>> rewrite = NodeGraphQueryTransform("rewrite", lambda prompt: "How long is the Nile?")
@@ -105,7 +107,7 @@ class NodeGraphQueryTransform(_NativePrompts, BaseQueryTransform):
         return self._bundle(query, await self._native.acall(query))
 
     def _bundle(self, query: str, variants: Sequence[str]) -> QueryBundle:
-        """Return a new bundle. The vector of the old query is not copied."""
+        """Create a new query bundle. The vector of the original query is not copied."""
         if len(variants) == 1 and not self._native.supplements:
             return QueryBundle(variants[0])
         if [*variants] == [query]:
@@ -114,25 +116,26 @@ class NodeGraphQueryTransform(_NativePrompts, BaseQueryTransform):
 
 
 class NodeGraphQuestionGenerator(_NativePrompts, BaseQuestionGenerator):
-    """A question generator for ``SubQuestionQueryEngine`` that works with any model.
+    """A question generator for ``SubQuestionQueryEngine`` that works with any language model.
 
-    The model may answer in lines or in JSON. An unknown tool causes one retry. Questions that still
-    have an invalid tool are omitted, and a warning is logged. Without usable questions, all tools
-    receive the query.
+    The model may answer in plain lines or in JSON. If it assigns a question to an unknown tool, it
+    is called once more. Questions that still have an invalid tool are then ignored, and a warning
+    is logged. If no usable questions remain, the original query is sent to all tools.
 
     Args:
-        llm: Any model that ``nodekin.nodegraph.LLM`` accepts. Defaults to ``Settings.llm``.
+        llm: A language model that ``nodekin.nodegraph.LLM`` accepts. Defaults to ``Settings.llm``.
         max_queries: The maximum number of questions.
-        prompt: As in ``NodeGraphQueryTransform``.
-        language: As in ``NodeGraphQueryTransform``.
-        retries: As in ``NodeGraphQueryTransform``.
-        timeout: As in ``NodeGraphQueryTransform``.
-        on_error: As in ``NodeGraphQueryTransform``.
+        prompt: A prompt that replaces the built-in prompt.
+        language: The language of the prompt. Defaults to the language of the query.
+        retries: How many times the model is called again if its answer cannot be parsed.
+        timeout: The time limit for each model call in seconds.
+        on_error: What to do if the model fails: ``"keep"`` to use the original query, or
+            ``"raise"`` to raise the error.
 
     Raises:
         TypeError: If an argument has the wrong type or an option is unknown.
         ValueError: If a number is out of range.
-        ImportError: If the model is missing.
+        ImportError: If the package of the default language model is not installed.
 
     Example:
         >>> from llama_index.core.schema import QueryBundle
@@ -163,11 +166,11 @@ class NodeGraphQuestionGenerator(_NativePrompts, BaseQuestionGenerator):
         self._native: Any = make_transform("decompose", model, tools={}, **options)
 
     def generate(self, tools: Sequence[ToolMetadata], query: QueryBundle) -> list[SubQuestion]:
-        """Return the sub-questions with their tools.
+        """Generate sub-questions for a query, and assign each of them to a tool.
 
         Raises:
             ValueError: If the list of tools is empty.
-            ModelError: If the model fails, with ``on_error="raise"``.
+            ModelError: If the model fails and ``on_error`` is ``"raise"``.
         """
         query_str = as_bundle(query).query_str
         descriptions = _descriptions(tools)
@@ -191,7 +194,10 @@ def _descriptions(tools: Sequence[ToolMetadata]) -> dict[str, str]:
 
 
 def _sub_questions(found: Sequence[str], tools: Mapping[str, str], query: str) -> list[SubQuestion]:
-    """Return the questions for existing tools. Each found text starts with the name of its tool."""
+    """Return the questions for existing tools.
+
+    Each given text must start with the name of a tool.
+    """
     questions: list[SubQuestion] = []
     for text in found:
         name = max((tool for tool in tools if text.startswith(f"{tool}: ")), key=len, default=None)

@@ -1,4 +1,4 @@
-"""Emit the events of retrievals and queries as LlamaIndex's own classes do."""
+"""Emit LlamaIndex events for retrievals and queries."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ dispatcher = get_dispatcher(__name__)
 
 @contextmanager
 def retrieval(manager: CallbackManager, query: QueryType) -> Iterator[list[NodeWithScore]]:
-    """Emit the events of a retrieval around a block, which adds the nodes to the list.
+    """Emit LlamaIndex's retrieval events before and after a ``with`` block.
 
-    ``BaseRetriever.retrieve`` emits the same events, but accepts no settings for a call.
+    The block must add the retrieved nodes to the list that it receives. ``BaseRetriever.retrieve``
+    emits the same events, but does not accept settings for a single call.
 
     Args:
         manager: The callback manager of the retriever.
-        query: The query as it was given.
+        query: The query, as it was passed by the caller.
     """
     text = query.query_str if isinstance(query, QueryBundle) else query
     found: list[NodeWithScore] = []
@@ -42,7 +43,9 @@ def retrieval(manager: CallbackManager, query: QueryType) -> Iterator[list[NodeW
 
 @contextmanager
 def query_event(manager: CallbackManager, query: QueryBundle) -> Iterator[list[RESPONSE_TYPE]]:
-    """Emit the callback event of a query around a block, which adds the response to the list.
+    """Emit LlamaIndex's query events before and after a ``with`` block.
+
+    The block must add the response to the list that it receives.
 
     Args:
         manager: The callback manager of the query engine.

@@ -1,4 +1,4 @@
-"""A LlamaIndex retriever around any nodekin retriever."""
+"""Use any nodekin retriever as a LlamaIndex retriever."""
 
 from __future__ import annotations
 
@@ -36,41 +36,43 @@ from .retrieval_events import retrieval
 dispatcher = get_dispatcher(__name__)
 
 NamedObject: TypeAlias = BaseNode | BaseRetriever | BaseQueryEngine
-"""An object to which an ``IndexNode`` can refer."""
+"""An object that an ``IndexNode`` can refer to."""
 
 
 async def _search_in_thread(self: BaseRetriever, query_bundle: QueryBundle) -> list[NodeWithScore]:
-    """Run the sync search of a subclass that does not override the async search."""
+    """Run the synchronous search of a subclass that does not override the async search."""
     return await in_thread(self._retrieve, query_bundle)
 
 
 class NodeGraphRetriever(BaseRetriever):
-    """A LlamaIndex retriever around any nodekin retriever.
+    """A LlamaIndex retriever that uses any nodekin retriever.
 
-    Given nodes of a ``NodeGraphIndex`` are returned unchanged, with their class. Derived nodes are
-    ``TextNode`` objects. Each result is a ``NodeWithScore`` with an ``evidence`` attribute. Each
-    node is returned once, with its best score.
+    Nodes that were added to a ``NodeGraphIndex`` are returned unchanged and keep their class. All
+    other nodes are returned as ``TextNode`` objects. Each result is a ``NodeWithScore`` with an
+    additional ``evidence`` attribute. If a node is found more than once, it is returned once with
+    its best score.
 
     Args:
-        retriever: A nodekin retriever, or any argument of ``as_retriever``, such as a graph.
-        similarity_top_k: The number of results after lifting to the target group. Defaults to the
-            retriever's ``top_k``.
-        filters: Conditions on metadata, checked before ranking: ``{"year": {"gte": 2000}}``, or
-            LlamaIndex's ``MetadataFilters``.
-        max_tokens: The maximum number of tokens of all results together. The default search then
-            returns windows: runs of whole sentences. ``similarity_top_k`` limits windows only if it
-            is given. ``start_char_idx`` and ``end_char_idx`` are positions in the given document
-            or node.
+        retriever: A nodekin retriever, or another object that ``as_retriever`` accepts, such as a
+            graph.
+        similarity_top_k: The maximum number of results. Defaults to the ``top_k`` of the retriever.
+        filters: Conditions on metadata, which are checked before ranking. They can be a mapping,
+            such as ``{"year": {"gte": 2000}}``, or LlamaIndex's ``MetadataFilters``.
+        max_tokens: The maximum total number of tokens of all results. If it is set, the default
+            search returns windows, which are excerpts of whole sentences, and their number is not
+            limited unless ``similarity_top_k`` is given. ``start_char_idx`` and ``end_char_idx``
+            are positions in the original document or node.
         min_score: The minimum score.
-        phrases: How the default search treats results that contain the query's quoted phrases:
-            ``"first"`` or ``"required"``. If None, the retriever decides.
+        phrases: How the default search handles quoted phrases in the query: ``"first"`` to rank
+            results that contain them first, or ``"required"`` to return only such results. If None,
+            the setting of the retriever is used.
         weights: The weights of words and vectors in the default search, such as ``{"words": 1,
-            "vectors": 3}``. If None, the retriever decides. By default, words and vectors are
-            weighted by their evidence in each question.
-        callback_manager: As in LlamaIndex.
-        object_map: As in LlamaIndex.
-        objects: As in LlamaIndex.
-        verbose: As in LlamaIndex.
+            "vectors": 3}``. If None, the setting of the retriever is used. By default, words and
+            vectors are weighted separately for each question.
+        callback_manager: The LlamaIndex callback manager.
+        object_map: A mapping from ids to the objects that index nodes refer to.
+        objects: Index nodes that refer to objects such as other retrievers.
+        verbose: Whether to print verbose output.
 
     Raises:
         TypeError: If an argument has the wrong type.
@@ -89,7 +91,7 @@ class NodeGraphRetriever(BaseRetriever):
     """
 
     def __init_subclass__(cls, **settings: Any) -> None:
-        """Make the async search call the sync search if a subclass overrides only the latter."""
+        """Make async calls use the synchronous search if a subclass overrides only that."""
         names = vars(cls)
         if "_retrieve" in names and "_aretrieve" not in names:
             cls._aretrieve = _search_in_thread  # type: ignore[method-assign]
@@ -130,7 +132,7 @@ class NodeGraphRetriever(BaseRetriever):
 
     @property
     def native_retriever(self) -> RetrieverProtocol:
-        """The nodekin retriever with this retriever's settings."""
+        """The underlying nodekin retriever, configured with the settings of this retriever."""
         return configured(
             self.retriever,
             top_k=self.similarity_top_k,
@@ -151,16 +153,16 @@ class NodeGraphRetriever(BaseRetriever):
         phrases: Phrases | None = None,
         weights: Mapping[str, float] | None = None,
     ) -> list[NodeWithScore]:
-        """Return the results of a query, best first.
+        """Return the results for a query, best first.
 
         Args:
-            str_or_query_bundle: The query. A blank query lists the nodes that meet the filters.
-            filters: Additional conditions for this call.
-            max_tokens: The maximum number of tokens of all results. Replaces the retriever's
-                setting.
-            min_score: The minimum score. Replaces the retriever's setting.
-            phrases: How quoted phrases are treated. Replaces the retriever's setting.
-            weights: The weights of words and vectors. Replaces the retriever's setting.
+            str_or_query_bundle: The query. A blank query lists all nodes that match the filters.
+            filters: Additional conditions on metadata for this call.
+            max_tokens: The maximum total number of tokens of all results. It overrides the setting
+                of the retriever, and so do the following arguments.
+            min_score: The minimum score.
+            phrases: How quoted phrases in the query are handled.
+            weights: The weights of words and vectors.
         """
         search = self.narrowed(filters).with_settings(
             max_tokens=max_tokens, min_score=min_score, phrases=phrases, weights=weights
@@ -196,7 +198,7 @@ class NodeGraphRetriever(BaseRetriever):
         return nodes
 
     def narrowed(self, filters: MetadataFilters | Filters | None) -> NodeGraphRetriever:
-        """Return a copy with additional conditions."""
+        """Return a copy of the retriever with additional filters."""
         if filters is None:
             return self
         other = copy.copy(self)
@@ -211,7 +213,10 @@ class NodeGraphRetriever(BaseRetriever):
         phrases: Phrases | None,
         weights: Mapping[str, float] | None,
     ) -> NodeGraphRetriever:
-        """Return a copy with the settings of a call. Settings that are None are unchanged."""
+        """Return a copy of the retriever with different settings.
+
+        Settings that are None do not change.
+        """
         given = {
             "max_tokens": max_tokens,
             "min_score": min_score,
@@ -235,7 +240,7 @@ class NodeGraphRetriever(BaseRetriever):
         return await in_thread(_converted, self.retriever, results)
 
     def _query(self, bundle: QueryBundle) -> str:
-        """Return the query. If only vectors are compared, return its embedding texts."""
+        """Return the text of a query, or its embedding texts if only vectors are compared."""
         inner = self.retriever
         if isinstance(inner, Retriever) and inner.similarity.mode == "embedding":
             text = "\n".join(bundle.custom_embedding_strs or [bundle.query_str])
@@ -251,21 +256,24 @@ class NodeGraphRetriever(BaseRetriever):
 
 
 def _has_references(nodes: Sequence[NodeWithScore]) -> bool:
-    """Return whether LlamaIndex has to follow references among results.
+    """Return whether LlamaIndex needs to resolve references among the results.
 
-    Otherwise this step is skipped, since it changes scores of 0.0, and keeps only the first of
-    several duplicates.
+    If there are no references, LlamaIndex's step is skipped, because it would change scores of 0.0
+    and keep the first of several duplicates instead of the best.
     """
     return any(isinstance(result.node, IndexNode) for result in nodes)
 
 
 def as_bundle(query: QueryType) -> QueryBundle:
-    """Return a query as a query bundle."""
+    """Convert a query to a LlamaIndex query bundle."""
     return QueryBundle(query) if isinstance(query, str) else query
 
 
 def _converted(retriever: RetrieverProtocol, results: Sequence[ScoredNode]) -> list[NodeWithScore]:
-    """Return LlamaIndex results, best first. Each node occurs once, with its best score."""
+    """Convert results to LlamaIndex results, best first.
+
+    Each node is included once, with its best score.
+    """
     if not getattr(retriever, "is_ranked_by_score", True):
         return [*to_results(results)]
     best: dict[tuple[str, str], ScoredNode] = {}

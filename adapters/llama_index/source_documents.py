@@ -1,4 +1,4 @@
-"""Search windows of the documents that a splitter has divided into nodes."""
+"""Return excerpts from source documents that were split into nodes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from .graph_embedding import GraphEmbedding
 
 
 class NodePlaces(NamedTuple):
-    """The positions of a source document's nodes in its text.
+    """The positions of nodes in the source document from which they were split.
 
     Attributes:
-        starts: The start of each node by the node's id, in the order of the text.
-        gaps: The white space before each node that belongs to no node, and the white space after
-            the last node.
+        starts: The start offset of each node by node id, in text order.
+        gaps: The white space before each node that does not belong to any node, and finally the
+            white space after the last node.
     """
 
     starts: dict[str, int]
@@ -34,11 +34,14 @@ class NodePlaces(NamedTuple):
 
     @property
     def is_split(self) -> bool:
-        """Whether the document differs from its only node."""
+        """Whether the document was actually split, so that it differs from its only node."""
         return len(self.starts) > 1 or any(self.gaps)
 
     def joined(self, texts: Iterable[str]) -> str | None:
-        """Return the text of the document, or None if the nodes have changed."""
+        """Restore the text of the document from the texts of its nodes.
+
+        Return None if the nodes have changed in the meantime.
+        """
         whole = ""
         for text, start, gap in zip(texts, self.starts.values(), self.gaps, strict=False):
             whole += gap
@@ -50,7 +53,10 @@ class NodePlaces(NamedTuple):
 
 
 def node_places(source: BaseNode, nodes: Sequence[BaseNode]) -> NodePlaces | None:
-    """Return the places of nodes in their source, or None if they do not cover its text."""
+    """Return the positions of nodes in their source document.
+
+    Return None if the nodes do not cover the complete text.
+    """
     whole = source.get_content(MetadataMode.NONE)
     starts: dict[str, int] = {}
     gaps = []
@@ -68,23 +74,23 @@ def node_places(source: BaseNode, nodes: Sequence[BaseNode]) -> NodePlaces | Non
 
 
 def _start(node: BaseNode) -> int:
-    """Return the start of a node in its source, or -1 if it is unknown."""
+    """Return the start offset of a node in its source document, or -1 if it is unknown."""
     start = getattr(node, "start_char_idx", None)
     return -1 if start is None else int(start)
 
 
 class PlaceRecords:
-    """The places of an index's nodes in their source documents, stored with the index's graph.
+    """The stored positions of the nodes of an index in their source documents.
 
     Args:
-        graph: The graph, whose documents are the nodes.
+        graph: The graph of the index, in which the positions are stored.
     """
 
     def __init__(self, graph: NodeGraph) -> None:
         self._records = GraphRecords(graph)
 
     def put(self, documents: Sequence[BaseNode], nodes: Sequence[BaseNode]) -> None:
-        """Store the places of the nodes into which transformations have divided documents."""
+        """Store the positions of nodes in the documents from which they were split."""
         nodes_of: dict[str | None, list[BaseNode]] = {}
         for node in nodes:
             nodes_of.setdefault(node.ref_doc_id, []).append(node)
@@ -98,17 +104,17 @@ class PlaceRecords:
         self._records.put_all([*rows.items()], PLACES)
 
     def read(self) -> dict[str, NodePlaces]:
-        """Return the places of each source document's nodes."""
+        """Return the positions of nodes, by the id of their source document."""
         rows = self._records.get_all(PLACES)
         return {source: NodePlaces(**row) for source, row in rows.items()}
 
 
 class SourceDocuments:
-    """A graph in memory that contains the source documents of an index's nodes.
+    """An in-memory graph that contains the source documents of the nodes of an index.
 
-    A document is joined from its nodes, so texts of deleted nodes are never read. A node becomes a
-    document of its own if it has no place in a document, or if the nodes of its document have
-    changed.
+    The text of each document is joined from its nodes, so it never includes nodes that were
+    deleted. If the position of a node is unknown, or if the nodes of its document have changed, the
+    node is treated as a document.
 
     Args:
         graph: The graph of the index.
@@ -124,7 +130,10 @@ class SourceDocuments:
         self._sources = NodeGraph(embed=models or None, progress=False)
 
     def current(self) -> NodeGraph:
-        """Return the graph of source documents, or the index's graph if no document was split."""
+        """Return an up-to-date graph of the source documents.
+
+        If no document was split, the graph of the index itself is returned.
+        """
         with self._lock:
             revision = self._graph.reader.revision(ROOT)
             if revision != self._revision:
@@ -133,7 +142,7 @@ class SourceDocuments:
             return self._sources if self._source_of else self._graph
 
     def _follow(self) -> None:
-        """Apply the changes to the index's graph."""
+        """Apply changes of the index to the source documents."""
         before = self._source_of
         places = self._records.read()
         if not before and not any(place.is_split for place in places.values()):
@@ -155,7 +164,7 @@ class SourceDocuments:
     def _touched(
         self, changed: set[str], before: Mapping[str, str], places: Mapping[str, NodePlaces]
     ) -> tuple[list[str], set[str]]:
-        """Return the ids of the nodes to reread, and of the documents that may contain them."""
+        """Return the ids of the nodes to read again, and of the documents that may contain them."""
         sources: set[str] = set()
         for source_of in (before, self._source_of):
             sources.update(source_of[i] for i in changed if i in source_of)
@@ -168,7 +177,10 @@ class SourceDocuments:
     def _documents(
         self, nodes: Sequence[Node], places: Mapping[str, NodePlaces]
     ) -> dict[str, Document]:
-        """Return the documents for nodes by id: joined sources, and single nodes."""
+        """Return the documents that contain the given nodes, by id.
+
+        Each document is either joined from several nodes or consists of a single node.
+        """
         by_id = {node.id: node for node in nodes}
         joined: dict[str, Document | None] = {}
         documents = {}
@@ -183,9 +195,9 @@ class SourceDocuments:
 
 
 def _joined(source: str, nodes: Sequence[Node], places: NodePlaces) -> Document | None:
-    """Return the document joined from nodes.
+    """Join nodes to a document.
 
-    None means that the nodes have changed, or that their metadata differ.
+    Return None if the nodes have changed, or if their metadata differs.
     """
     if len(nodes) < len(places.starts):
         return None
@@ -206,16 +218,17 @@ def _searched(node: Node) -> Any:
 
 
 class NodeDocumentRetriever(DocumentRetriever):
-    """A retriever of nodes that returns windows of their source documents within a token budget.
+    """A retriever of nodes that can return excerpts of their source documents within a token limit.
 
-    Conditions on ids select nodes, so windows are then windows of the nodes.
+    If a filter contains a condition on ids, excerpts are taken from the nodes instead, because the
+    ids are ids of nodes.
     """
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_passages": None}  # a graph in memory that can be joined again
+        return {**vars(self), "_passages": None}  # this in-memory graph can be created again
 
     async def searched_graph(self, filters: Filters | None) -> NodeGraph:
-        """Return the graph of the source documents."""
+        """Return the graph that contains the source documents."""
         if "index" in self.options or _names_documents(all_of(filters, RESTRICTION.get())):
             return self.graph
         make = partial(SourceDocuments, self.graph)

@@ -1,4 +1,4 @@
-"""A LlamaIndex vector store as the index of a graph's embeddings."""
+"""Use a LlamaIndex vector store as the index of a graph's embeddings."""
 
 from __future__ import annotations
 
@@ -14,35 +14,39 @@ from ..vector_store_index import EmbeddedNode, StoreIndexes, VectorBackend, stor
 from .nodes import related
 
 MakeStore = Callable[[str], BasePydanticVectorStore]
-"""A function that returns a group's vector store, empty or from an earlier process."""
+"""A function that takes the name of a group and returns a vector store, new or already filled."""
 
 _GROUP = "nodekin_group"
 
-_FINGERPRINT = "nodekin_vector"  # hash of a stored vector's model and text
+# metadata field with a hash of the model and the text of a stored vector
+_FINGERPRINT = "nodekin_vector"
 
 
 def as_index(
     store: BasePydanticVectorStore | MakeStore, *, name: str | None = None
 ) -> StoreIndexes:
-    """Return an index for ``Retriever(index=)`` that keeps vectors in a LlamaIndex vector store.
+    """Use a LlamaIndex vector store as the vector index of retrievers: ``Retriever(index=...)``.
 
-    Use this if the vectors must be in an external engine. New and changed nodes are written before
-    the next search. Results and scores equal those of the built-in index, which is faster on one
-    machine. See ``docs/stores.md``, "Engines".
+    This is useful if the vectors must be stored in an existing vector database. On a single
+    machine, the built-in index is faster, and results and scores are the same. New and changed
+    nodes are written to the store before the next search. See "Engines" in ``docs/stores.md``.
 
-    The store requires no model. It returns candidates, and cosines are computed from the graph's
-    vectors. The graph records the written rows, so a new process looks up only a sample. Lost rows
-    are rewritten. Foreign rows are ignored.
+    The store does not need an embedding model. It only proposes candidates, whose cosine
+    similarities are computed from the vectors in the graph. Since the graph records which rows were
+    written, a new process needs to look up only a sample of them. Rows that the store has lost are
+    written again, and rows that do not belong to the graph are ignored.
 
     Args:
-        store: A vector store for one graph and one embedding, or a function that returns the store
-            of a named group. Several groups may share a store, which makes searches slower.
-        name: A name by which a later process recognizes the store. It is required if the graph is
-            in a file and the store has neither a name nor an address, such as a store in memory.
+        store: A vector store for one graph and one embedding, or a function that takes the name of
+            a group and returns its vector store. Several groups may share a store, but this makes
+            searches slower.
+        name: A name by which later processes recognize the store. It is required if the graph is
+            saved in a file, but the store has neither a name nor an address, as is the case for
+            in-memory stores.
 
     Raises:
         TypeError: If the store is neither a vector store nor a function.
-        ValueError: At the first search, if a required name is missing.
+        ValueError: If a required name is missing. This error is raised by the first search.
 
     Example:
         >>> from llama_index.core.vector_stores import SimpleVectorStore
@@ -69,19 +73,22 @@ def _group_name(graph: NodeGraph, group: str, key: str) -> tuple[str]:
 
 
 class LlamaIndexBackend(VectorBackend):
-    """The operations of a LlamaIndex vector store that an index needs."""
+    """The operations that an index needs, implemented for LlamaIndex vector stores."""
 
     _store: BasePydanticVectorStore
 
     def nearest_ids(self, vector: npt.NDArray[np.float32], count: int) -> list[str]:
-        """Return the ids of the nearest nodes."""
+        """Return the ids of the nodes that are nearest to a vector."""
         query = VectorStoreQuery(query_embedding=vector.tolist(), similarity_top_k=count)
         result = self._store.query(query)
         nodes = result.nodes or ()
         return [node.node_id for node in nodes] if result.ids is None else list(result.ids)
 
     def stored(self, ids: Sequence[str]) -> dict[str, str] | None:
-        """Return the fingerprints of nodes in the store, or None if it cannot look up ids."""
+        """Return the fingerprints of the nodes that the store contains, by id.
+
+        Return None if the store cannot look up ids.
+        """
         try:
             nodes = self._store.get_nodes(node_ids=list(ids))
         except NotImplementedError:
@@ -89,7 +96,7 @@ class LlamaIndexBackend(VectorBackend):
         return {node.node_id: str(node.metadata.get(_FINGERPRINT, "")) for node in nodes}
 
     def delete(self, ids: Sequence[str]) -> None:
-        """Delete nodes."""
+        """Delete nodes from the store."""
         if self._deletes_nodes:
             self._store.delete_nodes(node_ids=list(ids))
         else:
@@ -97,7 +104,7 @@ class LlamaIndexBackend(VectorBackend):
                 self._store.delete(i)
 
     def add(self, nodes: Sequence[EmbeddedNode]) -> None:
-        """Add nodes with their vectors."""
+        """Add nodes and their vectors to the store."""
         self._store.add([self._text_node(node) for node in nodes])
 
     @property
@@ -105,7 +112,10 @@ class LlamaIndexBackend(VectorBackend):
         return type(self._store).delete_nodes is not BasePydanticVectorStore.delete_nodes
 
     def _text_node(self, embedded: EmbeddedNode) -> TextNode:
-        """Return a node for the store. Many stores allow only a few flat metadata fields."""
+        """Convert a node for the store.
+
+        Many stores allow only a few metadata fields with simple values.
+        """
         node = embedded.node
         metadata = {_GROUP: node.group, _FINGERPRINT: embedded.fingerprint}
         return TextNode(
@@ -115,6 +125,7 @@ class LlamaIndexBackend(VectorBackend):
             metadata=metadata,
             excluded_embed_metadata_keys=list(metadata),
             excluded_llm_metadata_keys=list(metadata),
-            # Some stores can delete only by source, so each node is its own source.
+            # Some stores can delete nodes only by their source, so each node is stored as its own
+            # source.
             relationships={NodeRelationship.SOURCE: related(node.id)},
         )
