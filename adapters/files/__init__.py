@@ -1,1 +1,1 @@
-"""Readers for PDF and Office files, web pages, books, mail and programs."""
+"""Readers for PDF and Office files, web pages, e-books, e-mail and source code."""

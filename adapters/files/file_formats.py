@@ -1,4 +1,7 @@
-"""File formats that require a library or a special parser, registered by an entry point."""
+"""File formats that need a third-party library or a special parser.
+
+An entry point registers these formats.
+"""
 
 from __future__ import annotations
 
@@ -21,18 +24,18 @@ from .office_xml import parser
 from .spreadsheets import read_spreadsheet
 from .symbols import symbols_in
 
-_MAX_OUTPUT = 2000  # maximum number of characters in a cell's outputs
+_MAX_OUTPUT = 2000  # maximum total number of characters in the outputs of a cell
 
 
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\].*?(?:\x07|\x1b\\)|[@-_])|\x08")
-"""Terminal escape sequences for colors, links and cursor movements."""
+"""Terminal escape sequences, which set colors, create links or move the cursor."""
 
 
 def read_notebook(source: SourceFile) -> Document:
-    """Read a notebook as Markdown, with a page break between two cells.
+    """Convert a Jupyter notebook to Markdown, with page breaks between its cells.
 
     Raises:
-        ReadError: If the file has no cells.
+        ReadError: If the file does not contain any cells.
     """
     notebook = json.loads(decoded(source))
     cells = _cells(notebook)
@@ -65,7 +68,7 @@ def _cells(notebook: Any) -> list[Any] | None:
 
 
 def _outputs(cell: Any, source: SourceFile, place: str) -> str:
-    """Return a cell's outputs, up to a maximum length."""
+    """Return the outputs of a cell, truncated to a maximum length."""
     written = [_output(output, source, place) for output in cell.get("outputs", [])]
     outputs = _ESCAPE.sub("", "\n".join(output for output in written if output))
     if len(outputs) <= _MAX_OUTPUT:
@@ -90,7 +93,8 @@ def _output(output: Any, source: SourceFile, place: str) -> str:
             source.note(f"outputs of type {kind} left out", place)
     kinds = ("text/markdown", "text", "text/plain", "text/latex", "latex")
     texts = [text for kind in kinds if (text := _joined(data.get(kind, "")).strip())]
-    # "<IPython.core.display.HTML object>" stands for an output's other texts.
+    # A text such as "<IPython.core.display.HTML object>" is only a placeholder for other
+    # representations.
     full = [text for text in texts if not text.startswith("<")]
     html = _joined(data.get("text/html", data.get("html", "")))
     if html and ("<table" in html or not full):
@@ -98,7 +102,7 @@ def _output(output: Any, source: SourceFile, place: str) -> str:
     return next((text for text in (*full, *texts) if text), "")
 
 
-_PICTURES = ("png", "jpeg", "svg")  # keys of old notebooks
+_PICTURES = ("png", "jpeg", "svg")  # keys that old notebook formats use
 
 _HTML = re.compile(rb"\s*(?:<!--.{0,400}?-->\s*)?(?:<!doctype\s+html|<html[\s>])", re.I | re.S)
 
@@ -108,7 +112,10 @@ _PDF = re.compile(rb"\s*%PDF-\d\.\d[\r\n]")
 
 
 def _is_text_name(path: Path) -> bool:
-    """Return whether a file name belongs to a text format, whose files can begin with any text."""
+    """Return whether a file name has the suffix of a text format.
+
+    Text files can begin with any characters, so their type cannot be detected from their contents.
+    """
     by_name = format_by_name(path)
     return by_name is not None and not by_name.binary
 
@@ -126,7 +133,7 @@ def _is_pdf(path: Path, head: bytes) -> bool:
 
 _ZIP = b"PK\x03\x04"
 
-_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # Office 97 to 2003, and encrypted files
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # files from Office 97 to 2003, and encrypted files
 
 _OFFICE_NAMES = tuple(
     ".docx .docm .dotx .pptx .pptm .ppsx .odt .ott .odp .rtf "
@@ -134,19 +141,22 @@ _OFFICE_NAMES = tuple(
 )
 
 
-_MAX_UNNAMED = 20_000_000  # bytes of a file with a different suffix
+_MAX_UNNAMED = 20_000_000  # maximum size in bytes of a file whose suffix does not match
 
 
 def _kind_of(path: Path, head: bytes) -> str:
-    """Return the kind of an Office file by its content, or an empty str for other files."""
+    """Detect the type of an Office file from its contents.
+
+    For other files, return an empty string.
+    """
     is_named = path.suffix.lower() in _OFFICE_NAMES
-    is_small = is_named or path.stat().st_size <= _MAX_UNNAMED  # an archive may be huge
+    is_small = is_named or path.stat().st_size <= _MAX_UNNAMED  # other archives may be huge
     if not is_small or not head.startswith((_ZIP, _OLE, b"{\\rtf1")):
         return ""
     try:
         from anydoc import format_from_bytes
     except ModuleNotFoundError:
-        if not is_named:  # any other archive
+        if not is_named:  # this is some other archive
             return ""
         with parser("anydoc"):
             raise
@@ -154,7 +164,10 @@ def _kind_of(path: Path, head: bytes) -> str:
 
 
 def _is_office(path: Path, head: bytes) -> bool:
-    """Return whether a file is an Office file. Damaged and encrypted files are judged by name."""
+    """Return whether a file is an Office file.
+
+    If the file is damaged or encrypted, this is determined from its name.
+    """
     if kind := _kind_of(path, head):
         return kind != "epub"
     return path.suffix.lower() in _OFFICE_NAMES and head.startswith((_ZIP, _OLE))
@@ -167,7 +180,7 @@ def _is_epub(path: Path, head: bytes) -> bool:
 
 
 def _read_office_file(source: SourceFile) -> Document:
-    """Read a text document, slides or a spreadsheet of an Office program.
+    """Read a text document, presentation or spreadsheet.
 
     Raises:
         ReadError: If the file is encrypted.
@@ -189,7 +202,7 @@ _INSTALL_LEGACY = 'pip install "nodekin[legacy]"'
 
 
 def _read_old_office(source: SourceFile, kind: Literal["doc", "ppt"]) -> Document:
-    """Read a Word document or slides of Office 97 to 2003.
+    """Read a Word document or a presentation from Office 97 to 2003.
 
     Raises:
         ReadError: If office-oxide is not installed.
@@ -206,7 +219,7 @@ def _read_old_office(source: SourceFile, kind: Literal["doc", "ppt"]) -> Documen
 
 
 def _read_pdf(source: SourceFile) -> Document:
-    from .pdf import read_pdf  # a slow import
+    from .pdf import read_pdf  # this import is slow
 
     return read_pdf(source)
 

@@ -1,4 +1,4 @@
-"""Remove the hidden text of Word documents, slides, OpenDocument files and rich text."""
+"""Remove hidden text from Word documents, presentations, OpenDocument files and RTF files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...nodegraph.readers.source_files import SourceFile
 from .office_xml import attribute, local_name, named
 
 HIDDEN_TEXT = "hidden passages left out"
-"""The kind of the notes on hidden text."""
+"""The category of notes that report hidden text."""
 
 _OFF = ("0", "false", "off", "none")
 
@@ -20,12 +20,12 @@ _OFF = ("0", "false", "off", "none")
 def hidden_styles(
     roots: Iterable[Element], is_hidden: Callable[[Element], bool | None]
 ) -> set[str]:
-    """Return the names of styles that hide text, either themselves or through a parent style.
+    """Return the names of all styles that hide text, directly or by inheriting from another style.
 
     Args:
-        roots: The XML parts that contain styles.
-        is_hidden: A function that returns whether a style hides text, or None if the style doesn't
-            say.
+        roots: The root elements of the XML parts that define styles.
+        is_hidden: A function that returns whether a style hides text, or None if the style does not
+            specify this.
     """
     found: dict[str, tuple[bool | None, str]] = {}
     for root in roots:
@@ -38,8 +38,8 @@ def hidden_styles(
 
 
 def _inherited(name: str, styles: Mapping[str, tuple[bool | None, str]]) -> bool:
-    """Return whether a style or one of its parents hides text."""
-    for _ in range(20):  # styles may be their own parents
+    """Return whether a style or one of the styles from which it inherits hides text."""
+    for _ in range(20):  # styles may inherit from themselves
         is_hidden, parent = styles.get(name, (False, ""))
         if is_hidden is not None:
             return is_hidden
@@ -48,7 +48,7 @@ def _inherited(name: str, styles: Mapping[str, tuple[bool | None, str]]) -> bool
 
 
 def is_vanished(element: Element) -> bool | None:
-    """Return whether the properties of a Word style or run hide text."""
+    """Return whether the properties of a Word style or run hide text, or None if not specified."""
     for properties in element:
         if local_name(properties) == "rPr":
             for mark in properties:
@@ -58,7 +58,7 @@ def is_vanished(element: Element) -> bool | None:
 
 
 def is_not_displayed(style: Element) -> bool | None:
-    """Return whether an OpenDocument style hides text."""
+    """Return whether an OpenDocument style hides text, or None if this is not specified."""
     for properties in style:
         if local_name(properties) == "text-properties":
             display = next((v for k, v in properties.attrib.items() if k == _TEXT_DISPLAY), "")
@@ -71,7 +71,7 @@ _TEXT_DISPLAY = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}display"
 
 
 def _style_of(element: Element, name: str) -> str:
-    """Return the name of the style in the properties of a run or a paragraph."""
+    """Return the name of the style that the properties of a run or paragraph refer to."""
     for properties in element:
         if local_name(properties) in ("rPr", "pPr"):
             for style in properties:
@@ -81,7 +81,7 @@ def _style_of(element: Element, name: str) -> str:
 
 
 def remove_hidden_runs(root: Element, styles: set[str], source: SourceFile) -> None:
-    """Remove the hidden runs in a part of a Word document, and note them."""
+    """Remove hidden runs from a part of a Word document, and record a note about them."""
     for paragraph in named(root, "p"):
         is_hidden = partial(
             _is_hidden_run,
@@ -92,10 +92,10 @@ def remove_hidden_runs(root: Element, styles: set[str], source: SourceFile) -> N
 
 
 def _is_hidden_run(element: Element, styles: set[str], is_hidden_paragraph: bool) -> bool:
-    """Return whether an element is a run with hidden text.
+    """Return whether an element is a run whose text is hidden.
 
-    The run's own properties take precedence over its style, and this style over the paragraph's
-    style.
+    The properties of the run itself take precedence over its character style, which takes
+    precedence over the style of the paragraph.
     """
     if local_name(element) != "r":
         return False
@@ -112,7 +112,7 @@ def _is_hidden_run(element: Element, styles: set[str], is_hidden_paragraph: bool
 
 
 def remove_hidden_shapes(root: Element, source: SourceFile) -> None:
-    """Remove the hidden shapes of a slide, and note those that contain text."""
+    """Remove hidden shapes from a slide, and record a note about shapes that contain text."""
 
     def is_hidden(element: Element) -> bool:
         for inner in element:
@@ -126,7 +126,10 @@ def remove_hidden_shapes(root: Element, source: SourceFile) -> None:
 
 
 def remove_hidden_parts(root: Element, styles: set[str], source: SourceFile) -> None:
-    """Remove the hidden sections, paragraphs and spans of an OpenDocument file, and note them."""
+    """Remove hidden sections, paragraphs and spans from an OpenDocument file.
+
+    A note is recorded for the removed text.
+    """
 
     def is_hidden(element: Element) -> bool:
         name = local_name(element)
@@ -147,7 +150,7 @@ def remove_hidden_parts(root: Element, styles: set[str], source: SourceFile) -> 
 
 
 def _remove(root: Element, is_hidden: Callable[[Element], bool], source: SourceFile) -> None:
-    """Remove elements. The text after a removed element is kept."""
+    """Remove all elements for which ``is_hidden`` is true. Text that follows them is kept."""
     for parent in list(root.iter()):
         kept: list[Element] = []
         for child in parent:
@@ -178,18 +181,18 @@ _RTF_TOKEN = re.compile(
 _RTF_HIDDEN = re.compile(r"\\v(?![a-z0])")
 
 _NOT_SHOWN = ("xe", "tc", "tcn", "rxe", "stylesheet", "listtable", "fldinst")
-"""Rich text groups whose text is never displayed."""
+"""The RTF groups whose text is never displayed."""
 
 
 class _Group(NamedTuple):
-    """The properties of the text in a rich text group."""
+    """The formatting of the text in an RTF group."""
 
     is_hidden: bool = False
     is_shown: bool = True
 
 
 def without_hidden_rich_text(data: str, source: SourceFile) -> str:
-    """Remove the hidden text of a rich text file, and note it."""
+    """Remove hidden text from an RTF file, and record a note about it."""
     if not _RTF_HIDDEN.search(data):
         return data
     kept: list[str] = []
@@ -222,7 +225,7 @@ def without_hidden_rich_text(data: str, source: SourceFile) -> str:
 
 
 def _is_character(match: re.Match[str]) -> bool:
-    """Return whether a token of rich text is displayed."""
+    """Return whether an RTF token is a character that is displayed."""
     return match["word"] in (None, "u", "tab", "line", "emdash", "endash", "bullet", "lquote")
 
 

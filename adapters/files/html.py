@@ -1,4 +1,4 @@
-"""Read web pages and books."""
+"""Read web pages and e-books."""
 
 from __future__ import annotations
 
@@ -28,10 +28,13 @@ from .markup import mark_merged_cells, repeat_merged_cells, with_scripts
 from .office_xml import named, opened_zip, parser, title_and_author
 
 _TITLE = re.compile(r"<svg\b(?:(?!</svg\b).)*|<title[^>]*>((?:(?!<title).)*?)</title>", re.I | re.S)
-"""The title of a page, or a drawing, which may contain its own title."""
+"""The title of a page, or an SVG drawing, which may contain a title of its own."""
 
 _INTERNAL_LINK = re.compile(r"\[([^\[\]\n]*)\]\(#[^)\s]*\)")
-"""A link within the page. Its target is removed. A link with a number refers to a note."""
+"""A link to another place on the same page, whose target is removed.
+
+If the text of such a link is a number, the link refers to a note.
+"""
 
 _TAG = re.compile(r"<(?:script|style)\b.*?</(?:script|style)\s*>|<[^<>]*>", re.I | re.S)
 
@@ -48,7 +51,7 @@ _EMPHASIS = ["b", "strong", "i", "em", "u", "s", "strike", "del", "font", "span"
 
 
 def read_html(source: SourceFile) -> Document:
-    """Read a page as Markdown with headings, lists, tables, code and links."""
+    """Convert a web page to Markdown with headings, lists, tables, code and links."""
     html = decoded(source, is_html=True)
     found = next((match[1] for match in _TITLE.finditer(html) if match[1]), "")
     metadata: dict[str, str] = {}
@@ -69,7 +72,8 @@ _KINDS = {
 }
 
 _ELEMENT = re.compile(
-    r"<!--(?:(?!-->).)*|<(script|style|template)\b(?:(?!</\1\b).)*"  # not displayed
+    # elements that are not displayed
+    r"<!--(?:(?!-->).)*|<(script|style|template)\b(?:(?!</\1\b).)*"
     r"|<input\b[^<>]*\btype=[\"']?(?:hidden|submit)[^<>]*>"
     rf"|<(?P<tag>{'|'.join(_KINDS)})\b"
     r"|<\w+(?P<hidden>\s(?:[^<>]*\s)?(?:hidden(?=[\s=/>])"
@@ -82,12 +86,15 @@ _ALTERNATIVE = re.compile(r"<img\b[^<>]*?\salt\s*=\s*(?:\"([^\"<>]+)\"|'([^'<>]+
 
 
 def page_text(html: str, source: SourceFile, place: str = "") -> str:
-    """Convert a page to Markdown, including the texts of pictures. Note what is left out.
+    """Convert an HTML page to Markdown, including the alternative texts of pictures.
+
+    A note is recorded for everything that is left out.
 
     Args:
-        html: The page.
-        source: The file, which records the notes.
-        place: The place of the page in the file. If it is empty, lines are noted instead.
+        html: The HTML page.
+        source: The file, in which notes are recorded.
+        place: The position of the page in the file, for notes. If it is empty, notes contain line
+            numbers instead.
     """
     for match in _ELEMENT.finditer(html):
         kind = _kind_left_out(match)
@@ -109,7 +116,7 @@ def page_text(html: str, source: SourceFile, place: str = "") -> str:
 
 
 def _kind_left_out(match: re.Match[str]) -> str | None:
-    """Return the kind of note for an element that is left out."""
+    """Return the category of the note for an element that is left out."""
     if match["hidden"]:
         return _KINDS["hidden"]
     return _KINDS.get((match["tag"] or "").lower())
@@ -121,7 +128,7 @@ def _line(html: str, start: int) -> str:
 
 
 class _Cut(NamedTuple):
-    """The unfinished element at the end of a page."""
+    """An element at the end of a page that was not completed."""
 
     start: int
     element: str
@@ -135,7 +142,7 @@ _OPEN_TAG = re.compile(
     r"|[^<>\"']*(?:=\s*(?:\"[^\"]*\"|'[^']*')[^<>\"'=]*)*=\s*(?:\"[^\"]*|'[^']*)\Z)",
     re.I,
 )
-"""A tag without an end, or with an unclosed quotation mark."""
+"""A tag that is not closed, or that contains an unclosed quotation mark."""
 
 _HEAD = re.compile(r"<head[\s>]", re.I)
 
@@ -143,7 +150,7 @@ _AFTER_HEAD = re.compile(r"</head|<(?:body|p|div|h[1-6]|table|ul|ol|main|article
 
 
 def _cut_off(html: str) -> _Cut | None:
-    """Return the unfinished element at a page's end: a comment, a script or a tag."""
+    """Return the comment, script or tag that is incomplete at the end of a page."""
     comment = html.rfind("<!--")
     if comment >= 0 and html.find("-->", comment) < 0:
         return _Cut(comment, "comment")
@@ -162,7 +169,7 @@ def _cut_off(html: str) -> _Cut | None:
 
 
 def markdown(html: str) -> str:
-    """Convert HTML to Markdown, without emphasis, scripts, form fields and menus.
+    """Convert HTML to Markdown. Emphasis, scripts, form fields and menus are left out.
 
     Raises:
         ReadError: If html-to-markdown is not installed.
@@ -175,16 +182,16 @@ def markdown(html: str) -> str:
         extract_metadata=False,
         strip_tags=_EMPHASIS,
         exclude_selectors=["nav", *_FORM_FIELDS],
-        # By default, the library drops forms and headers with all their text.
+        # By default, the library removes forms and headers together with their text.
         preprocessing=PreprocessingOptions(remove_forms=False, remove_navigation=False),
     )
     html = mark_struck(with_styles(html, rules_in(html)))
     html = mark_merged_cells(with_scripts(html))
     result = convert(_unwrapped(html), options)
     text = repeat_merged_cells(result.content or "")
-    if result.warnings:  # text is missing, because tags are nested too deeply
+    if result.warnings:  # text is missing because the tags are nested too deeply
         text = unescape(_TAG.sub(" ", html))
-    while "\n\n\n" in text:  # left by removed elements
+    while "\n\n\n" in text:  # blank lines that removed elements left behind
         text = text.replace("\n\n\n", "\n\n")
     text = struck_as_markdown(text)
     if "](#" in text:
@@ -193,7 +200,7 @@ def markdown(html: str) -> str:
 
 
 def _without_target(link: re.Match[str]) -> str:
-    """Return the text of a link within the page. The number of a note is put in brackets."""
+    """Replace a link to the same page with its text. The number of a note is put in brackets."""
     text = link[1]
     if text.isdecimal():
         return f"[{text}]"
@@ -201,9 +208,10 @@ def _without_target(link: re.Match[str]) -> str:
 
 
 def _unwrapped(html: str) -> str:
-    """Remove line breaks within Chinese and Japanese text.
+    """Remove line breaks inside Chinese and Japanese text.
 
-    Browsers don't show these line breaks, but in Markdown, they would end a sentence.
+    Browsers do not display these line breaks, but in Markdown they would look like the end of a
+    sentence.
     """
     if not re.search(_WIDE, html):
         return html
@@ -216,10 +224,10 @@ def _unwrapped(html: str) -> str:
 
 
 def read_epub(source: SourceFile) -> Document:
-    """Read a book, with a page break between chapters.
+    """Read an e-book, with page breaks between its chapters.
 
     Raises:
-        ReadError: If the book is protected.
+        ReadError: If the book is copy-protected.
     """
     with opened_zip(source, "EPUB") as archive:
         if "META-INF/rights.xml" in archive.namelist():
@@ -242,13 +250,13 @@ def read_epub(source: SourceFile) -> Document:
 
 
 def _style_sheets(archive: ZipFile) -> str:
-    """Return all style sheets of a book as one text."""
+    """Return the contents of all style sheets of a book as a single string."""
     names = [name for name in sorted(archive.namelist()) if name.lower().endswith(".css")]
     return "\n".join(archive.read(name).decode("utf-8", "replace") for name in names)
 
 
 def _chapters(archive: ZipFile, names: Iterable[str], source: SourceFile) -> Iterator[str]:
-    """Yield a book's chapters. Note missing chapters."""
+    """Yield the chapters of a book, and record notes about chapters that are missing."""
     existing = set(archive.namelist())
     number = 1
     for name in names:
@@ -261,7 +269,7 @@ def _chapters(archive: ZipFile, names: Iterable[str], source: SourceFile) -> Ite
 
 
 def _chapter_names(package: Element, package_path: str, source: SourceFile) -> Iterator[str]:
-    """Yield the paths of a book's chapters, except for tables of contents."""
+    """Yield the paths of the chapters of a book, excluding tables of contents."""
     folder = posixpath.dirname(package_path)
     items = {item.get("id"): item for item in named(package, "item")}
     for reference in named(package, "itemref"):

@@ -1,4 +1,4 @@
-"""Apply the style sheets of pages and books to the extent that they change what is read."""
+"""Apply those rules of style sheets that affect how the text of web pages and books is read."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _STYLE_SHEET = re.compile(r"<style\b[^<>]*>(.*?)</style\s*>", re.I | re.S)
 
 
 def class_rules(css: str) -> dict[str, str]:
-    """Return the declarations of a style sheet's classes. Media rules are left out.
+    """Return the declarations of a style sheet by class name. Media queries are ignored.
 
     Example:
         >>> class_rules(".old, .gone { text-decoration: line-through }")
@@ -50,7 +50,7 @@ def class_rules(css: str) -> dict[str, str]:
 
 
 def rules_in(html: str) -> dict[str, str]:
-    """Return the rules for struck text in the style sheets of a page."""
+    """Return the rules that strike through text in the style sheets of a page."""
     if "line-through" not in html:
         return {}
     rules = class_rules("\n".join(_STYLE_SHEET.findall(html)))
@@ -62,7 +62,10 @@ def _strikes(declarations: str) -> bool:
 
 
 def rules_of_book(css: str) -> dict[str, str]:
-    """Return what a book's style sheet says about struck, hidden, raised and lowered text."""
+    """Return the rules of a book's style sheet that affect the text.
+
+    These are rules for strikethrough, hidden, superscript and subscript text.
+    """
     found: dict[str, str] = {}
     for name, declarations in class_rules(css).items():
         styles: list[str] = []
@@ -78,7 +81,7 @@ def rules_of_book(css: str) -> dict[str, str]:
 
 
 def _vertical_alignment(declarations: str) -> str:
-    """Return ``super`` or ``sub`` for raised or lowered text, otherwise an empty str."""
+    """Return ``super`` or ``sub`` for superscript or subscript text, otherwise an empty string."""
     moved = _MOVED.search(declarations)
     if moved is None:
         return ""
@@ -90,7 +93,7 @@ def _vertical_alignment(declarations: str) -> str:
 
 
 def with_styles(html: str, rules: Mapping[str, str]) -> str:
-    """Add the declarations of classes to the elements that have them."""
+    """Add the declarations of style sheet classes to the elements that use these classes."""
     if not rules:
         return html
 
@@ -104,7 +107,7 @@ def with_styles(html: str, rules: Mapping[str, str]) -> str:
 
 
 def _class_names(tag: re.Match[str]) -> list[str]:
-    """Return the names in a match of ``_CLASSES``."""
+    """Return the class names in a match of ``_CLASSES``."""
     return (tag[1] or tag[2] or tag[3] or "").split()
 
 
@@ -128,7 +131,7 @@ _END = "\ue039"
 
 
 def mark_struck(html: str) -> str:
-    """Mark the struck text of a page for `struck_as_markdown`."""
+    """Surround strikethrough text of a page with the marks that ``struck_as_markdown`` replaces."""
     if not _MAY_BE_STRUCK.search(html):
         return html
     parts: list[str] = []
@@ -150,7 +153,7 @@ def mark_struck(html: str) -> str:
 
 
 def _marked(text: str) -> str:
-    """Mark struck text, without the spaces around it."""
+    """Add the strikethrough marks to a text, excluding the spaces around it."""
     inner = text.strip()
     if not inner:
         return text
@@ -159,20 +162,20 @@ def _marked(text: str) -> str:
 
 
 def _close(open_tags: list[tuple[str, bool]], name: str) -> None:
-    """Close the last open tag with this name, and the tags inside it."""
+    """Close the most recent open tag with the given name, and all tags inside it."""
     for at in range(len(open_tags) - 1, max(-1, len(open_tags) - _DEEPEST), -1):
         if open_tags[at][0] == name:
             del open_tags[at:]
             return
 
 
-_DEEPEST = 200  # number of tags that are searched for the start of an element
+_DEEPEST = 200  # maximum number of open tags that are searched for the start of an element
 
 _BETWEEN = re.compile(f"{_END}([ \\t]*){_START}")
 
 
 def struck_as_markdown(text: str) -> str:
-    """Replace the marks of struck text.
+    """Replace the marks of strikethrough text with Markdown's ``~~``.
 
     Example:
         >>> struck_as_markdown(mark_struck("Fee <s>10 euros</s>"))
@@ -188,11 +191,14 @@ _PARAGRAPH = re.compile(r"<p\b([^<>]*)>((?:(?!</?p\b).){1,2000}?)</p\s*>", re.I 
 
 _TAG = re.compile(r"<[^<>]*>")
 
-_LONGEST_HEADING = 150  # maximum number of characters
+_LONGEST_HEADING = 150  # maximum number of characters in a heading
 
 
 class BookHeadings:
-    """The headings of a book without heading elements. They are paragraphs with large letters."""
+    """A detector for headings in books that do not use heading elements.
+
+    In such books, headings are paragraphs with a larger font size.
+    """
 
     def __init__(self, css: str) -> None:
         self._sizes: dict[str, float] = {}
@@ -202,7 +208,7 @@ class BookHeadings:
         self._levels: dict[float, int] = {}
 
     def count(self, chapters: list[str]) -> None:
-        """Find the sizes of headings in the chapters. They are rare and larger than the text."""
+        """Find the font sizes of headings, which are rare and larger than the size of the text."""
         if any(re.search(r"<h[1-6]\b", chapter, re.I) for chapter in chapters):
             return
         characters: Counter[float] = Counter()
@@ -222,7 +228,7 @@ class BookHeadings:
             yield self._size(paragraph), unescape(_TAG.sub("", paragraph[2])).strip()
 
     def _size(self, paragraph: re.Match[str]) -> float:
-        """Return the size of a paragraph's letters, or 0 if they have several sizes."""
+        """Return the font size of a paragraph, or 0 if it contains several sizes."""
         sizes: set[float] = set()
         size = self._size_of_tag(paragraph[1], 0.0)
         for part in re.split(r"(<[^<>]*>)", paragraph[2]):
@@ -242,7 +248,7 @@ class BookHeadings:
         return next((self._sizes[name] for name in names if name in self._sizes), default)
 
     def marked(self, chapter: str) -> str:
-        """Return a chapter with heading elements."""
+        """Return a chapter in which paragraphs that are headings become heading elements."""
         if not self._levels:
             return chapter
 
@@ -256,6 +262,6 @@ class BookHeadings:
         return _PARAGRAPH.sub(as_heading, chapter)
 
 
-_RARE = 0.15  # maximum share of all characters that headings of one size may have
+_RARE = 0.15  # maximum share of all characters that belong to headings of the same size
 
 _LARGER = 1.12

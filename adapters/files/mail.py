@@ -1,4 +1,4 @@
-"""Read e-mail: messages and mailboxes."""
+"""Read e-mail messages and mailboxes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .html import page_text
 
 
 def read_message(source: SourceFile) -> Document:
-    """Read the displayed text of a message and its attachments. The subject becomes the title."""
+    """Read the displayed text and the attachments of a message. The subject becomes the title."""
     from email import message_from_binary_file
 
     with source.path.open("rb") as file:
@@ -28,7 +28,7 @@ def read_message(source: SourceFile) -> Document:
 
 
 def read_mailbox(source: SourceFile) -> Iterator[Document]:
-    """Read each message of a mailbox as a document. A document's id is the message's number."""
+    """Read each message of a mailbox as a document, whose id is the number of the message."""
     import mailbox
     from email import message_from_bytes
 
@@ -52,7 +52,7 @@ def _mail_document(message: Any, source: SourceFile, number: str | None) -> Docu
     }
     with suppress(ValueError, TypeError):
         values["date"] = parsedate_to_datetime(values["date"]).isoformat()
-    quiet = replace(source, notes={})  # `_displayed` notes the problems of names
+    quiet = replace(source, notes={})  # problems with names are recorded by `_displayed`
     names = (_file_name(part, quiet, place) for part in message.walk())
     values["attachments"] = [name for name in names if name]
     metadata = {name: value for name, value in values.items() if value}
@@ -65,11 +65,11 @@ def _mail_document(message: Any, source: SourceFile, number: str | None) -> Docu
 
 
 _BOUNDARY = re.compile(r"^--(?P<boundary>\S.{0,200}?)[ \t\r]*\n(?:content-|\s*$)", re.I | re.M)
-"""The start of a part of a message."""
+"""The boundary line that starts a part of a message."""
 
 
 def _repaired(message: Any) -> Any:
-    """If a message names the wrong boundary, return it with the boundary of its parts."""
+    """Correct a message that declares a wrong boundary between its parts."""
     from email import message_from_bytes
     from email.errors import NoBoundaryInMultipartDefect, StartBoundaryNotFoundDefect
 
@@ -97,11 +97,11 @@ _DEFECTS = {
     "InvalidBase64CharactersDefect": "parts with invalid base64",
     "InvalidBase64LengthDefect": "parts with invalid base64",
 }
-"""The kinds of notes on the defects that the mail parser finds."""
+"""The categories of notes for the defects that the mail parser detects."""
 
 
 def _note_defects(message: Any, source: SourceFile, place: str) -> None:
-    """Note the defects in the parts of a message. Each kind is noted once per part."""
+    """Record a note for each type of defect in each part of a message."""
     for part in message.walk():
         names = {type(defect).__name__ for defect in part.defects}
         for kind in sorted({_DEFECTS[name] for name in names if name in _DEFECTS}):
@@ -109,9 +109,10 @@ def _note_defects(message: Any, source: SourceFile, place: str) -> None:
 
 
 def _decode_raw_headers(message: Any, source: SourceFile, place: str) -> None:
-    """Decode headers that contain bytes above 127 instead of encoded words."""
+    """Decode headers that contain raw non-ASCII bytes instead of encoded words."""
     for part in message.walk():
-        for name, value in reversed([*part.raw_items()]):  # of equal names, the first is read
+        # if a name occurs more than once, the first header is used
+        for name, value in reversed([*part.raw_items()]):
             if not value.isascii():
                 data = value.encode("utf-8", "surrogateescape")
                 part.replace_header(name, _text(data, source, "", place or name))
@@ -133,12 +134,12 @@ def _header(message: Any, name: str, source: SourceFile, place: str) -> str:
 
 
 def _decoded_words(text: str, source: SourceFile, place: str) -> str:
-    """Decode the encoded words of a header, such as ``=?gb2312?B?...?=``."""
+    """Decode the encoded words in a header, such as ``=?gb2312?B?...?=``."""
     from email.errors import HeaderParseError
     from email.header import decode_header
 
     def decoded(words: re.Match[str]) -> str:
-        with suppress(HeaderParseError):  # invalid base64 is kept
+        with suppress(HeaderParseError):  # invalid base64 text is kept
             return "".join(
                 _text(data, source, (label or "").partition("*")[0], place)
                 for data, label in decode_header(words[0])
@@ -154,14 +155,14 @@ def _file_name(part: Any, source: SourceFile, place: str) -> str:
     name = name or _parsed(lambda: part.get_param("name"))
     if isinstance(name, str):
         return _decoded_words(name, source, place)
-    label, _, text = name  # as defined by RFC 2231
+    label, _, text = name  # the format that RFC 2231 defines
     if any(character > "\xff" for character in text):
-        return str(text)  # it is already decoded
+        return str(text)  # the name is already decoded
     return _text(text.encode("latin-1"), source, label or "", place)
 
 
 def _parsed(read: Callable[[], Any]) -> Any:
-    """Return a header's parameter, or "" if it is broken. The parser then raises various errors."""
+    """Return a header parameter, or an empty string if the parser raises any error."""
     try:
         return read() or ""
     except Exception:
@@ -169,7 +170,7 @@ def _parsed(read: Callable[[], Any]) -> Any:
 
 
 def _displayed(part: Any, source: SourceFile, place: str) -> Iterator[str]:
-    """Yield the texts of a part that a mail program displays, and of its attachments."""
+    """Yield the texts that a mail program displays for a part, including its attachments."""
     kind = part.get_content_type()
     main = part.get_content_maintype()
     name = _file_name(part, source, place)
@@ -185,7 +186,8 @@ def _displayed(part: Any, source: SourceFile, place: str) -> Iterator[str]:
             yield from _displayed(inner, source, place)
     elif is_attached or (name and kind not in ("text/plain", "text/html")):
         yield _attachment(part, name or kind, source)
-    elif main in ("text", "multipart"):  # a multipart message without the parts that it declares
+    # this may be a multipart message that lacks the declared parts
+    elif main in ("text", "multipart"):
         yield _content(part, source, place)
     elif main == "image":
         source.note("inline images left out", place or name or kind)
@@ -197,13 +199,16 @@ _MAIN_FIELDS = ("Subject", "From", "To", "Date")
 
 
 def _fields(message: Any, names: Iterable[str], source: SourceFile, place: str) -> str:
-    """Return the fields of a header as lines."""
+    """Format the given header fields of a message as lines."""
     fields = {name: _header(message, name, source, place) for name in names}
     return "\n".join(f"{name}: {value}" for name, value in fields.items() if value)
 
 
 def _richness(part: Any, text: str) -> int:
-    """Return the rank of an alternative. Empty texts rank lowest."""
+    """Return a rank that tells how rich an alternative version of a message is.
+
+    Empty texts have the lowest rank.
+    """
     if not text.strip():
         return -1
     if part.get_content_type() == "text/html" or part.is_multipart():
@@ -212,16 +217,17 @@ def _richness(part: Any, text: str) -> int:
 
 
 def _richest(parts: Any, source: SourceFile, place: str) -> Iterator[str]:
-    """Yield the text of the richest alternative: HTML, then plain text, then any other part.
+    """Yield the richest of several alternative versions of a text.
 
-    The text of an invitation is followed by the data of its event. Other alternatives are noted if
-    they contain words that the richest one lacks.
+    HTML is preferred to plain text, which is preferred to all other types. The text of an
+    invitation is followed by the data of its event. A note is recorded for other alternatives if
+    they contain words that the chosen version does not contain.
     """
     texts: list[tuple[int, str, str]] = []
     for part in parts:
         text = "\n\n".join(_displayed(part, source, place))
         texts.append((_richness(part, text), part.get_content_type(), text))
-    # Of equal alternatives, the last one is the richest.
+    # If several alternatives have the same rank, the last one is the richest.
     _, _, rich = max(reversed(texts), key=lambda entry: entry[0], default=(0, "", ""))
     yield rich
     shown = set(re.findall(r"\w+", rich.lower()))
@@ -247,7 +253,10 @@ def _content(part: Any, source: SourceFile, place: str) -> str:
 
 
 def _attachment(part: Any, name: str, source: SourceFile) -> str:
-    """Return an attachment's name, followed by its text. Unreadable attachments are noted."""
+    """Return the name and the text of an attachment.
+
+    If the attachment cannot be read, a note is recorded.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, re.sub(r"[^\w.-]", "_", name)[-100:])
         path.write_bytes(part.get_payload(decode=True) or b"")

@@ -1,4 +1,4 @@
-"""Rewrite HTML's superscripts, subscripts and merged cells so that Markdown keeps their meaning."""
+"""Convert superscripts, subscripts and merged cells in HTML to forms that Markdown can express."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NUMBERS = re.compile(r"\d{1,3}(?:\s?[,;–-]\s?\d{1,3})*")
 
 _BASE = re.compile(r"(?:\d[\d.,]*|[^\W\d_]+|[)|∥])\Z")
 
-_MAX_BASE = 100  # characters
+_MAX_BASE = 100  # maximum number of characters
 
 _FUNCTIONS = frozenset("arccos arcsin arctan cos cosh cot log sin sinh tan tanh".split())
 
@@ -37,13 +37,13 @@ _CJK = "\u2e80"
 
 
 def superscript(before: str, text: str, after: str = "", *, is_link: bool = False) -> str:
-    """Return a superscript as text: a power (``^30``), a note mark (``[5]``) or an ordinal.
+    """Convert a superscript to plain text: a power (``^30``), a note mark (``[5]``) or an ordinal.
 
     Args:
         before: The text before the superscript.
-        text: The superscript.
+        text: The text of the superscript.
         after: The text after the superscript.
-        is_link: Whether the superscript links to a note.
+        is_link: Whether the superscript is a link to a note.
 
     Example:
         >>> superscript("about 2", "30"), superscript("the fee", "5"), superscript("19", "th")
@@ -63,23 +63,23 @@ def superscript(before: str, text: str, after: str = "", *, is_link: bool = Fals
 
 
 def _is_ordinal(before: str, text: str) -> bool:
-    """Return whether raised text ends an ordinal or a title, such as ``19th`` or ``Mme``."""
+    """Return whether a superscript ends an ordinal or a title, as in ``19th`` or ``Mme``."""
     return text.lower() in _ORDINALS and before[-1:].isalnum()
 
 
 def _before_digit(text: str, after: str) -> str:
-    """Return a text. Append a space if the text after it begins with a digit."""
+    """Append a space to a text if the text after it starts with a digit."""
     if after[:1].isdigit():
         return f"{text} "
     return text
 
 
 def _is_power(before: str, number: str, after: str) -> bool:
-    """Return whether a raised number is a power. Otherwise, it is a note mark."""
-    # The end of a long word suffices. Otherwise, the search would try each of its letters.
+    """Return whether a superscript number is a power. Otherwise, it refers to a note."""
+    # Only the end of a long word is searched, because the search would start at each letter.
     start = max(before.rfind(" ") + 1, len(before) - _MAX_BASE)
     match = _BASE.search(before, start)
-    if match is None:  # "14C" is an isotope, "1A note" a note
+    if match is None:  # "14C" is an isotope, but "1A note" is a note
         return len(number) > 1 and after[:1].isupper()
     base = match[0]
     if base[0].isdigit():  # 2^30 and 10^9, but not a year or an amount followed by a note mark
@@ -98,7 +98,7 @@ def _is_power(before: str, number: str, after: str) -> bool:
 
 
 RAISED = str.maketrans("0123456789+-−–", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻")
-"""The raised forms of characters, for ``str.translate``."""
+"""A translation table from digits and signs to superscript characters, for ``str.translate``."""
 
 _LOWERED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-")
 
@@ -106,7 +106,7 @@ _RAISED_RUN = re.compile("[⁰¹²³⁴-⁹⁺⁻]+(?:[,–][⁰¹²³⁴-⁹]+)
 
 
 def raised_as_text(text: str) -> str:
-    """Replace raised digits with powers and note marks.
+    """Convert superscript digits to powers (``^30``) and note marks (``[12]``).
 
     Example:
         >>> raised_as_text("about 2³⁰ bytes; the tea.¹²")
@@ -123,7 +123,7 @@ def raised_as_text(text: str) -> str:
 
 
 def subscript(before: str, text: str, after: str = "") -> str:
-    """Return a subscript as text.
+    """Convert a subscript to plain text.
 
     Example:
         >>> subscript("H", "2", "O"), subscript("101", "2"), subscript("v", "max")
@@ -139,19 +139,23 @@ def subscript(before: str, text: str, after: str = "") -> str:
 
 
 class TextRun(NamedTuple):
-    """A run of text, its height (1 if raised, -1 if lowered), and whether it is struck through."""
+    """A run of text with the same formatting.
+
+    ``height`` is 1 for superscripts, -1 for subscripts and 0 for normal text. ``is_struck`` is True
+    for strikethrough text.
+    """
 
     text: str
     height: int = 0
     is_struck: bool = False
 
     def marked(self) -> str:
-        """Return the text, marked if it is struck through."""
+        """Return the text, with Markdown marks if it is struck through."""
         return struck(self.text) if self.is_struck else self.text
 
 
 def joined_runs(runs: Iterable[TextRun]) -> str:
-    """Join runs of text. Scripts become text, and struck runs are marked as in Markdown.
+    """Join runs of text, converting superscripts, subscripts and strikethrough to plain text.
 
     Example:
         >>> joined_runs([TextRun("2"), TextRun("30", 1), TextRun(" or "), TextRun("5", 0, True)])
@@ -167,7 +171,7 @@ def joined_runs(runs: Iterable[TextRun]) -> str:
 
 
 def _merged_runs(runs: Iterable[TextRun]) -> list[TextRun]:
-    """Join neighboring runs that have the same form."""
+    """Merge consecutive runs that have the same formatting."""
     merged: list[TextRun] = []
     for (height, is_struck), group in groupby(runs, _form):
         text = "".join(run.text for run in group)
@@ -180,7 +184,7 @@ def _form(run: TextRun) -> tuple[int, bool]:
 
 
 def _written_scripts(runs: Sequence[TextRun]) -> Iterator[TextRun]:
-    """Yield the runs with their superscripts and subscripts as text."""
+    """Yield runs in which superscripts and subscripts are converted to plain text."""
     before = ""
     for at, run in enumerate(runs):
         text, height, is_struck = run
@@ -196,7 +200,7 @@ _STRUCK_LINE = re.compile(r"\S(?:[^\n]*\S)?")
 
 
 def struck(text: str) -> str:
-    """Return struck-through text in Markdown, with the marks in each line.
+    """Mark a text as struck through in Markdown. Each line is marked separately.
 
     Example:
         >>> struck(" 10 euros ")
@@ -206,7 +210,7 @@ def struck(text: str) -> str:
 
 
 def with_scripts(html: str) -> str:
-    """Replace the superscripts and subscripts of HTML with text.
+    """Convert superscripts and subscripts in HTML to plain text.
 
     Example:
         >>> with_scripts("2<sup>30</sup> and H<sub>2</sub>O, 5<sup>1</sup> euros")
@@ -222,7 +226,7 @@ def with_scripts(html: str) -> str:
             written = subscript(before, text, after)
         else:
             if _OPEN_LINK.search(html, max(0, start - 300), start):
-                return match[3]  # a note mark that gets its brackets from the link
+                return match[3]  # the brackets of this note mark are added with the link
             written = superscript(before, text, after, is_link='href="#' in match[3])
         return written.replace("&", "&amp;").replace("<", "&lt;")
 
@@ -233,16 +237,17 @@ _MERGED_CELL = re.compile(r"<(t[dh])\b[^<>]*\b(?:col|row)span\b[^<>]*>", re.I)
 
 _SPAN = re.compile(r"\b(col|row)span\s*=\s*[\"']?(\d{1,5})", re.I)
 
-_MAX_SPAN = 100  # maximum number of columns
+_MAX_SPAN = 100  # maximum number of columns that a cell may span
 
-_MAX_REPEATED = 1_000  # maximum number of characters in a cell
+_MAX_REPEATED = 1_000  # maximum number of characters in a cell that is repeated
 
 _MARK = re.compile("\ue026(\\d+),(\\d+)\ue027")
-"""The mark at the start of a merged cell, with its numbers of rows and columns."""
+"""The mark at the start of a merged cell, which contains the numbers of spanned rows and columns.
+"""
 
 
 def mark_merged_cells(html: str) -> str:
-    """Mark a page's merged cells for ``repeat_merged_cells``."""
+    """Mark the merged cells of a page so that ``repeat_merged_cells`` finds them later."""
 
     def marked(cell: re.Match[str]) -> str:
         spans = {kind.lower(): int(number) for kind, number in _SPAN.findall(cell[0])}
@@ -254,15 +259,15 @@ def mark_merged_cells(html: str) -> str:
 
 
 class _MergedCells:
-    """The merged cells of a table while its rows are read."""
+    """The merged cells of a table that continue in the following rows."""
 
     def __init__(self) -> None:
         self._row = 0
-        self._ends: dict[int, int] = {}  # for each column, the first row below the cell
+        self._ends: dict[int, int] = {}  # the first row below the merged cell, by column
         self._texts: dict[int, str] = {}
 
     def next_row(self, cells: Sequence[str]) -> list[str]:
-        """Return the cells of the next row, including merged cells that start above it."""
+        """Return the cells of the next row, including merged cells that started in earlier rows."""
         self._row += 1
         row: list[str] = []
         for column, cell in enumerate(cells):
@@ -284,7 +289,7 @@ class _MergedCells:
 
 
 def repeat_merged_cells(text: str) -> str:
-    """Repeat the marked cells of Markdown tables in each of their rows and columns.
+    """Copy the text of marked cells in Markdown tables to all rows and columns that they span.
 
     Example:
         >>> repeat_merged_cells("| \\ue0262,1\\ue027a | b |\\n| --- | --- |\\n|  | c |")

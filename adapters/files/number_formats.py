@@ -1,4 +1,4 @@
-"""Show numbers as spreadsheet programs show them, according to a cell's format code."""
+"""Format numbers like spreadsheet programs do, according to the format code of a cell."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 GENERAL = "General"
-"""The format code of cells without a number format."""
+"""The format code of cells for which no number format is set."""
 
 BUILT_IN = {
     1: "0",
@@ -48,7 +48,7 @@ BUILT_IN = {
     48: "##0.0E+0",
     49: "@",
 }
-"""The format codes that files refer to only by number (ECMA-376, part 1, 18.8.30)."""
+"""Built-in format codes by number (ECMA-376, part 1, 18.8.30). Files contain only the numbers."""
 
 _TOKEN = re.compile(
     r"""(?P<text>"[^"]*"|\\.|!.)
@@ -68,7 +68,7 @@ _TOKEN = re.compile(
     re.X | re.I | re.S,
 )
 
-_ENGLISH = 9  # the primary language of a locale id
+_ENGLISH = 9  # the primary language in the locale ids of English locales
 
 _SYSTEM_LOCALES = ("F400", "F800", "X-SYSTIME", "X-SYSDATE")
 
@@ -97,11 +97,12 @@ _ALL_DIGITS = Context(prec=2_000)
 
 _LARGEST_PLAIN = Decimal(10) ** 21
 
-_SMALLEST_PLAIN = 9  # digits after the decimal point before the first digit that is not 0
+# largest position of the first nonzero decimal for which numbers are not in scientific notation
+_SMALLEST_PLAIN = 9
 
 
 def is_ambiguous_date(text: str) -> bool:
-    """Return whether it is unclear if the day or the month comes first in a date.
+    """Return whether it is unclear if a date starts with the day or the month.
 
     Example:
         >>> is_ambiguous_date("03/04/2026"), is_ambiguous_date("3.4.2026")
@@ -118,7 +119,7 @@ class _Token:
 
 @dataclass(frozen=True, slots=True)
 class _FormatSection:
-    """A section of a format code: its tokens, its condition, and whether it shows a date."""
+    """A section of a format code, with its tokens and the condition under which it applies."""
 
     tokens: tuple[_Token, ...]
     condition: str
@@ -127,17 +128,17 @@ class _FormatSection:
 
     @property
     def is_text(self) -> bool:
-        """Whether the section shows texts."""
+        """Whether the section is used for text values."""
         return _Token("mark", "@") in self.tokens
 
     def kinds(self) -> list[str]:
-        """Return the kinds of the tokens."""
+        """Return the kind of each token."""
         return [token.kind for token in self.tokens]
 
 
 @lru_cache(maxsize=1000)
 def _sections(code: str) -> tuple[_FormatSection, ...]:
-    """Return the sections of a format code."""
+    """Split a format code into its sections."""
     sections: list[_FormatSection] = []
     matches: list[re.Match[str]] = []
     for match in _TOKEN.finditer(f"{code};"):
@@ -150,7 +151,7 @@ def _sections(code: str) -> tuple[_FormatSection, ...]:
 
 
 def _section(matches: Sequence[re.Match[str]]) -> _FormatSection:
-    """Return a section from the matches of ``_TOKEN``."""
+    """Create a section from the matches of ``_TOKEN``."""
     tokens = [_token(match) for match in matches if match.lastgroup not in _NOT_SHOWN]
     conditions = [match["condition"] for match in matches if match["condition"]]
     locales = [match["locale"] for match in matches if match["locale"]]
@@ -184,14 +185,14 @@ def _token(match: re.Match[str]) -> _Token:
 
 
 def _literal(text: str) -> str:
-    """Return a literal text without its quotation marks or its escape character."""
+    """Remove the quotation marks or the escape character from a literal text."""
     if text.startswith('"'):
         return text[1:].removesuffix('"')
     return text[1:]
 
 
 def _is_english(locale: str) -> bool:
-    """Return whether a locale's month names are known. The locale is a hexadecimal id."""
+    """Return whether a locale, given as a hexadecimal id, has English month names."""
     if locale.upper() in _SYSTEM_LOCALES:
         return False
     if re.fullmatch("[0-9a-fA-F]+", locale):
@@ -200,7 +201,7 @@ def _is_english(locale: str) -> bool:
 
 
 def is_date_format(code: str) -> bool:
-    """Return whether a format code shows dates, times or durations.
+    """Return whether a format code displays dates, times or durations.
 
     Example:
         >>> is_date_format("d. mmm yyyy"), is_date_format('0 "days"')
@@ -211,16 +212,16 @@ def is_date_format(code: str) -> bool:
 
 @lru_cache(maxsize=20_000)
 def shown_number(number: str, code: str, *, starts_1904: bool = False) -> str | None:
-    """Return a number as a spreadsheet program shows it.
+    """Format a number in the same way as a spreadsheet program.
 
     Args:
         number: The number in decimal notation.
-        code: The format code of its cell.
-        starts_1904: Whether the days of the workbook are counted from 1904.
+        code: The format code of the cell.
+        starts_1904: Whether the workbook counts days from 1904 instead of 1900.
 
     Returns:
-        The displayed text. None if the format is unknown, depends on system settings, or leaves the
-        order of day and month open.
+        The displayed text. The result is None if the format is unknown or depends on system
+        settings, or if the order of day and month is ambiguous.
 
     Example:
         >>> shown_number("0.075", "0.0%"), shown_number("1234.5", "$#,##0.00")
@@ -247,11 +248,11 @@ def shown_number(number: str, code: str, *, starts_1904: bool = False) -> str | 
     return " ".join(text.split())
 
 
-_LIMIT = 401  # digits before or after the decimal point
+_LIMIT = 401  # maximum number of digits before or after the decimal point
 
 
 def _parsed(number: str) -> Decimal | None:
-    """Return a number, or None if spreadsheet programs can't show it."""
+    """Parse a number. Return None if spreadsheet programs cannot display it."""
     try:
         value = Decimal(number.strip())
     except InvalidOperation:
@@ -262,7 +263,7 @@ def _parsed(number: str) -> Decimal | None:
 
 
 def shown_text(text: str, code: str) -> str:
-    """Return a text as a spreadsheet program shows it in a cell with a number format.
+    """Format a text in the same way as a spreadsheet program, in a cell with a number format.
 
     Example:
         >>> shown_text("green", '"Tea: "@'), shown_text("secret", ";;;")
@@ -279,7 +280,7 @@ def shown_text(text: str, code: str) -> str:
 
 
 def general(value: Decimal | float) -> str:
-    """Return a number as it is shown without a format: integers in full, others with 15 digits.
+    """Format a number without a format code: integers in full, other numbers with 15 digits.
 
     Example:
         >>> general(0.1 + 0.2), general(1234567890123456.0)
@@ -304,7 +305,7 @@ def general(value: Decimal | float) -> str:
 def _section_of(
     sections: Sequence[_FormatSection], value: Decimal
 ) -> tuple[_FormatSection | None, bool]:
-    """Return the section for a value, and whether the section contains its own sign."""
+    """Return the section that applies to a value, and whether this section displays the sign."""
     numeric = [section for section in sections[:3] if not section.is_text] or sections[:1]
     if any(section.condition for section in numeric):
         for section in numeric:
@@ -336,7 +337,7 @@ def _holds(condition: str, value: Decimal) -> bool:
 
 
 def _number_text(section: _FormatSection, value: Decimal) -> str:
-    """Format a number using a section for numbers."""
+    """Format a number with a section for numbers."""
     kinds = section.kinds()
     if "general" in kinds or section.is_text:
         texts = {"general": general(value), "mark": general(value)}
@@ -366,7 +367,7 @@ def _sign(value: Decimal) -> str:
 
 
 def _decimal_text(tokens: list[_Token], value: Decimal) -> str:
-    """Fill the digit places of a format with a number's digits."""
+    """Fill the digit placeholders of a format with the digits of a number."""
     point = next((at for at, token in enumerate(tokens) if token.text == "."), len(tokens))
     before = tokens[:point]
     after = tokens[point:]
@@ -378,7 +379,7 @@ def _decimal_text(tokens: list[_Token], value: Decimal) -> str:
 
 
 def _rounded(value: Decimal, places: int) -> Decimal:
-    """Round a number half up, from the 15 digits that programs keep."""
+    """Round a number half up, after reducing it to the 15 digits that spreadsheet programs keep."""
     if value != value.to_integral_value():
         value = _DIGITS_OF_PROGRAMS.plus(value)
     return value.quantize(_unit(places), ROUND_HALF_UP, _ALL_DIGITS)
@@ -386,12 +387,12 @@ def _rounded(value: Decimal, places: int) -> Decimal:
 
 @lru_cache(maxsize=100)
 def _unit(places: int) -> Decimal:
-    """Return one unit of the last decimal place."""
+    """Return one unit in the last decimal place."""
     return Decimal(1).scaleb(-places)
 
 
 def _integer_text(tokens: list[_Token], digits: str) -> str:
-    """Fill the places before the decimal point, starting from the right."""
+    """Fill the placeholders before the decimal point from right to left."""
     first = next((at for at, token in enumerate(tokens) if token.kind == "digit"), -1)
     commas = [at for at, token in enumerate(tokens) if token == _COMMA]
     is_grouped = any(first < at for at in commas)
@@ -422,7 +423,7 @@ def _integer_text(tokens: list[_Token], digits: str) -> str:
 
 
 def _decimals_text(tokens: list[_Token], digits: str) -> str:
-    """Fill the decimal point and the places after it. Optional trailing zeros are omitted."""
+    """Fill the decimal point and the placeholders after it. Optional trailing zeros are omitted."""
     places = [token.text for token in tokens if token.kind == "digit"]
     needed = max((at + 1 for at, place in enumerate(places) if place == "0"), default=0)
     shown = max(needed, len(digits.rstrip("0")))
@@ -439,7 +440,7 @@ def _decimals_text(tokens: list[_Token], digits: str) -> str:
 
 
 def _scientific(tokens: list[_Token], value: Decimal) -> str:
-    """Return a number in scientific notation."""
+    """Format a number in scientific notation."""
     at = next(at for at, token in enumerate(tokens) if token.kind == "exponent")
     mantissa_tokens = tokens[:at]
     point = next((n for n, token in enumerate(mantissa_tokens) if token.text == "."), at)
@@ -461,7 +462,7 @@ def _scientific(tokens: list[_Token], value: Decimal) -> str:
 
 
 def _fraction_slash(tokens: list[_Token]) -> int:
-    """Return the index of the slash between two numbers, or 0 if there is no fraction."""
+    """Return the index of the slash in a fraction format, or 0 if the format is not a fraction."""
     for at in range(1, len(tokens) - 1):
         before = tokens[at - 1]
         if tokens[at].text == "/" and before.kind == "digit" and _is_in_denominator(tokens[at + 1]):
@@ -470,7 +471,7 @@ def _fraction_slash(tokens: list[_Token]) -> int:
 
 
 class _FractionFormat(NamedTuple):
-    """The parts of a section that shows fractions."""
+    """The parts of a format section that displays fractions."""
 
     prefix: str
     has_whole: bool
@@ -498,7 +499,7 @@ def _is_in_denominator(token: _Token) -> bool:
 
 
 def _fraction(tokens: list[_Token], value: Decimal) -> str:
-    """Return a number as a fraction, with a whole number before it if the format has one."""
+    """Format a number as a fraction, with a separate whole number if the format contains one."""
     form = _fraction_format(tokens)
     magnitude = Fraction(abs(value))
     whole = int(magnitude) if form.has_whole else 0
@@ -517,7 +518,10 @@ def _fraction(tokens: list[_Token], value: Decimal) -> str:
 
 
 def _nearest_fraction(value: Fraction, denominator: str) -> tuple[int, int]:
-    """Return numerator and denominator. The latter is fixed, or has a fixed number of digits."""
+    """Return the numerator and the denominator of the fraction that is nearest to a value.
+
+    The format specifies either the denominator itself or its number of digits.
+    """
     if denominator.strip("0").isdigit():
         fixed = int(denominator)
         return int(value * fixed + Fraction(1, 2)), fixed
@@ -531,12 +535,12 @@ _SIMPLE = re.compile(
     (?P<after>%|(?:\\?\ )?(?:"[^"]*")?)""",
     re.X,
 )
-"""The most frequent formats, which are shown without splitting them into tokens."""
+"""The most common formats, which can be applied without splitting them into tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Simple:
-    """A format with a fixed number of decimals, and with texts around the number."""
+    """A format with a fixed number of decimals, and with literal texts around the number."""
 
     before: str
     after: str
@@ -545,7 +549,7 @@ class _Simple:
     is_percent: bool
 
     def shown(self, value: Decimal) -> str:
-        """Return the displayed number."""
+        """Return the displayed text of a number."""
         if self.is_percent:
             value *= 100
         rounded = _rounded(value, self.places)
@@ -568,17 +572,18 @@ def _simple_format(code: str) -> _Simple | None:
 
 @dataclass(frozen=True, slots=True)
 class _Moment:
-    """A date, and the seconds since the start of day counting."""
+    """A date, together with the total number of seconds that have passed since day zero."""
 
     day: date | None
     seconds: Decimal
 
 
-_LARGEST_DAYS = 12  # digits of a number of days, more than programs use
+# maximum number of digits in a number of days, which is more than programs support
+_LARGEST_DAYS = 12
 
 
 def _date_text(section: _FormatSection, value: Decimal, starts_1904: bool) -> str | None:
-    """Format a date, a time or a duration using a section for dates."""
+    """Format a date, time or duration with a section for dates."""
     tokens = section.tokens
     is_duration = "elapsed" in section.kinds()
     if not _has_known_dates(section) or (value < 0 and not is_duration):
@@ -598,7 +603,7 @@ def _date_text(section: _FormatSection, value: Decimal, starts_1904: bool) -> st
 
 
 def _has_known_dates(section: _FormatSection) -> bool:
-    """Return whether a date does not depend on an unknown language, a calendar or the system."""
+    """Return whether dates can be formatted without knowing the language, calendar or system."""
     letters = [token.text for token in section.tokens if token.kind == "date"]
     if any(letter[0] in "gba" for letter in letters):
         return False
@@ -610,12 +615,12 @@ def _has_known_dates(section: _FormatSection) -> bool:
 
 
 def _day(serial: int, starts_1904: bool) -> date | None:
-    """Return the date of a serial number, or None if it is beyond the last date."""
+    """Convert a serial number to a date, or return None if it is after the last valid date."""
     start = date(1899, 12, 30)
     if starts_1904:
         start = date(1904, 1, 1)
     elif 0 < serial < 60:
-        serial += 1  # 1900 counts as a leap year
+        serial += 1  # spreadsheets treat 1900 as a leap year
     try:
         return start + timedelta(days=serial)
     except OverflowError:
@@ -623,11 +628,11 @@ def _day(serial: int, starts_1904: bool) -> date | None:
 
 
 _UNITS = {"h": 3600, "m": 60, "s": 1}
-"""The seconds in each unit of a duration."""
+"""The number of seconds in each unit of a duration."""
 
 
 def _date_part(tokens: tuple[_Token, ...], at: int, moment: _Moment) -> str | None:
-    """Return the text of a date token, or None if the date is out of range."""
+    """Return the text for a date token, or None if the date is out of range."""
     token = tokens[at]
     letter = token.text[:1]
     width = len(token.text)
@@ -650,7 +655,7 @@ def _date_part(tokens: tuple[_Token, ...], at: int, moment: _Moment) -> str | No
 
 
 def _time_part(letter: str, seconds: int, has_half: bool) -> int:
-    """Return the hour, the minute or the second of a time of day."""
+    """Return the hour, minute or second of a time of day."""
     if letter == "s":
         return seconds % 60
     if letter == "m":
@@ -662,7 +667,7 @@ def _time_part(letter: str, seconds: int, has_half: bool) -> int:
 
 
 def _day_part(letter: str, width: int, day: date) -> str:
-    """Return the year, the month, the day of the month or the weekday of a date."""
+    """Return the year, month, day of the month or weekday of a date."""
     if letter == "e":
         return str(day.year)
     if letter == "y":
@@ -683,9 +688,10 @@ def _day_part(letter: str, width: int, day: date) -> str:
 
 
 def _is_time(tokens: tuple[_Token, ...], at: int) -> bool:
-    """Return whether a letter stands for hours, minutes or seconds.
+    """Return whether a letter in a date format represents hours, minutes or seconds.
 
-    After hours or before seconds, an m stands for minutes.
+    The letter m represents minutes if it follows hours or precedes seconds. Otherwise, it
+    represents months.
     """
     letter = tokens[at].text[0]
     if letter != "m":
@@ -696,5 +702,5 @@ def _is_time(tokens: tuple[_Token, ...], at: int) -> bool:
 
 
 def _first_letter(tokens: Iterable[_Token]) -> str:
-    """Return the first letter that shows a date or a time."""
+    """Return the first token letter that represents a part of a date or time."""
     return next((token.text[0] for token in tokens if token.kind in _DATE_KINDS), "")

@@ -1,4 +1,7 @@
-"""OCR with Tesseract, for ``ReadOptions(ocr=tesseract())`` and ``nodekin index --ocr``."""
+"""Recognize text in page images with Tesseract.
+
+Use it as ``ReadOptions(ocr=tesseract())`` or ``nodekin index --ocr``.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,15 @@ from ..extras import extra
 
 
 def tesseract(languages: str = "") -> Callable[[Any], str]:
-    """Return a function that reads the text of a page image, for ``ReadOptions(ocr=...)``.
+    """Return a function that recognizes the text of a page image, for ``ReadOptions(ocr=...)``.
 
-    Tesseract is a separate program: ``apt install tesseract-ocr tesseract-ocr-chi-sim``, or
-    ``brew install tesseract tesseract-lang``. Pages should have 300 dpi.
+    Tesseract must be installed separately: ``apt install tesseract-ocr tesseract-ocr-chi-sim``, or
+    ``brew install tesseract tesseract-lang``. For good results, pages should have a resolution of
+    300 dpi.
 
     Args:
-        languages: Tesseract's language names, such as ``"chi_sim+eng"``. Defaults to all installed
-            languages, which is slower and less accurate than naming the pages' languages.
+        languages: The languages of the pages as Tesseract names, such as ``"chi_sim+eng"``. By
+            default, all installed languages are used, which is slower and less accurate.
 
     Raises:
         ImportError: If ``pytesseract``, Tesseract or a language is not installed.

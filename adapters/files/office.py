@@ -1,4 +1,4 @@
-"""Read Word documents, slides, OpenDocument texts and slides, and rich text."""
+"""Read Word documents, presentations, OpenDocument files and RTF files."""
 
 from __future__ import annotations
 
@@ -48,19 +48,20 @@ from .office_xml import (
 from .rich_text import HEAD_MARK, rewritten_rich_text
 
 _NOTE = re.compile("\ue033(.*?)\ue034")
-"""The mark at the place of a note, with the note's id."""
+"""The mark at the position of a footnote or endnote, which contains the id of the note."""
 
 
 def read_office(source: SourceFile) -> Document:
-    """Read a Word document, an OpenDocument text, rich text, or slides.
+    """Read a Word document, an OpenDocument text, an RTF file or a presentation.
 
     The text contains headings, lists with their numbers, tables, equations, charts and text boxes.
-    Footnotes are in parentheses where they are cited. Running heads are at the end. Slides are
-    separated by page breaks.
+    Footnotes are inserted in parentheses at the place where they are cited, and page headers and
+    footers are added at the end. Slides are separated by page breaks.
 
-    The library does not read superscripts and subscripts. So the reader first removes the real
-    marks of struck and italic text. Then it marks superscripts as struck, subscripts as italic, and
-    struck text as both. Hidden text is left out and noted.
+    The anydoc library does not read superscripts and subscripts. Therefore, the existing
+    strikethrough and italic formatting is removed first. Then superscripts are formatted as
+    strikethrough, subscripts as italic, and strikethrough text as both. Hidden text is left out,
+    and a note about it is recorded.
 
     Raises:
         ReadError: If the file is encrypted or damaged.
@@ -94,14 +95,17 @@ def read_office(source: SourceFile) -> Document:
 
 
 def _without_marks(text: str, notes: Mapping[str, str]) -> str:
-    """Replace the marks of labels, notes and Chinese numbers with what is displayed."""
+    """Replace the marks for labels, footnotes and Chinese numbers with the displayed text."""
     text = _SHOWN_LABEL.sub(_label_text, text)
     text = _NOTE.sub(lambda mark: notes.get(mark[1], ""), text)
     return CHINESE_NUMBER.sub(chinese_number, text)
 
 
 def _notes(notes: Iterable[Any], heads: list[tuple[str, str]]) -> dict[str, str]:
-    """Return the notes in parentheses, by id. Running heads among them are added to ``heads``."""
+    """Return the texts of footnotes in parentheses, by id.
+
+    Page headers and footers that are stored as footnotes are added to ``heads``.
+    """
     by_id: dict[str, str] = {}
     for note in notes:
         text = _markdown(note.blocks)
@@ -114,7 +118,7 @@ def _notes(notes: Iterable[Any], heads: list[tuple[str, str]]) -> dict[str, str]
 
 
 def _parted(blocks: Iterable[Any]) -> list[list[Any]]:
-    """Return the blocks before the first slide, followed by each slide's blocks."""
+    """Split blocks into those before the first slide and those of each slide."""
     parts: list[list[Any]] = [[]]
     for block in blocks:
         if block.content and block.content[0].text == HEAD_MARK:
@@ -125,7 +129,7 @@ def _parted(blocks: Iterable[Any]) -> list[list[Any]]:
 
 
 def _note_lost_words(source: SourceFile, roots: Iterable[Element], text: str) -> None:
-    """Note the words of the file that are not in its text."""
+    """Record notes about words of the file that are missing from the extracted text."""
     known = set(re.findall(r"\w+", text))
     for root in roots:
         parts = "\n".join(_texts(root))
@@ -135,7 +139,7 @@ def _note_lost_words(source: SourceFile, roots: Iterable[Element], text: str) ->
 
 
 def _texts(root: Element) -> Iterator[str]:
-    """Yield the texts in an Office or OpenDocument part."""
+    """Yield all texts in an XML part of an Office or OpenDocument file."""
     for element in root.iter():
         if local_name(element) in ("t", "p", "h", "span", "a"):
             yield element.text or ""
@@ -149,16 +153,17 @@ _TEXT_PARTS = re.compile(
     r"content\.xml|word/(?:document|footnotes|endnotes)\d*\.xml|ppt/(?:slides|notesSlides)/\w+\.xml"
 )
 
-_NOTED_PARTS = ("word/header", "word/footer", "ppt/comments")  # may contain parts that are left out
+# these parts may contain elements that are left out
+_NOTED_PARTS = ("word/header", "word/footer", "ppt/comments")
 
 
 class _Rewritten(NamedTuple):
-    """A copy of a file whose text the library can read.
+    """A copy of a file in a form that the anydoc library can read.
 
     Attributes:
-        data: The copy.
-        roots: The XML of the parts that contain text.
-        heads: The running heads: their kinds and texts.
+        data: The bytes of the copy.
+        roots: The root elements of the XML parts that contain text.
+        heads: The page headers and footers, as pairs of type and text.
     """
 
     data: bytes
@@ -167,12 +172,15 @@ class _Rewritten(NamedTuple):
 
 
 def _rewritten_file(archive: zipfile.ZipFile, source: SourceFile) -> _Rewritten:
-    """Return a copy of a packed file without pictures. Notes are added to the source file."""
+    """Return a rewritten copy of an Office file without pictures.
+
+    Notes are recorded in the source file.
+    """
     passes = _Passes(archive, source)
     copied = io.BytesIO()
     with zipfile.ZipFile(copied, "w") as copy:
         for name in archive.namelist():
-            data = b""  # pictures
+            data = b""  # pictures are removed
             if name.endswith((".xml", ".rels", "mimetype")):
                 data = archive.read(name)
             if _XML_PARTS.fullmatch(name):
@@ -182,11 +190,11 @@ def _rewritten_file(archive: zipfile.ZipFile, source: SourceFile) -> _Rewritten:
 
 
 class _Passes:
-    """The passes over a packed file's parts.
+    """The transformations that are applied to the XML parts of an Office file.
 
     Attributes:
-        roots: The XML of the parts that contain text.
-        heads: The running heads: their kinds and texts.
+        roots: The root elements of the XML parts that contain text.
+        heads: The page headers and footers, as pairs of type and text.
     """
 
     def __init__(self, archive: zipfile.ZipFile, source: SourceFile) -> None:
@@ -203,7 +211,7 @@ class _Passes:
             self._hidden = hidden_styles([xml_part(archive, "word/styles.xml")], is_vanished)
 
     def rewritten(self, name: str, data: bytes) -> bytes:
-        """Return the XML of a part in a form that the library can read."""
+        """Return the XML of a part in a form that the anydoc library can read."""
         root = ElementTree.fromstring(data)
         has_text = _TEXT_PARTS.fullmatch(name) is not None
         self._remove_hidden(name, root)
@@ -227,7 +235,7 @@ class _Passes:
 
 
 def _running_heads(name: str, root: Element) -> Iterator[tuple[str, str]]:
-    """Yield the headers and the footers of a part."""
+    """Yield the page headers and footers of an XML part."""
     if match := re.fullmatch(r"word/(header|footer)\d*\.xml", name):
         yield match[1], texts(root, "t", "tab")
     for path in named(root, "textpath"):
@@ -245,7 +253,7 @@ _HEADS = ("header", "footer", "header-first", "header-left", "footer-left")
 
 
 def _mark_slides(root: Element, source: SourceFile) -> None:
-    """Mark the start of a slide, or of each slide in an OpenDocument file. Note hidden slides."""
+    """Mark where each slide starts, and record notes about hidden slides."""
     hidden = {attribute(style, "name") for style in named(root, "style") if _hides(style)}
     for slide in named(root, "page", "sld"):
         is_hidden = slide.get("show") in ("0", "false")
@@ -275,12 +283,12 @@ _MARKED_SHAPE = (
 
 
 def _markdown(blocks: Iterable[Any], *, is_slide: bool = False) -> str:
-    """Return blocks as Markdown. Slide titles are raised from the second level to the first."""
+    """Convert blocks to Markdown. The titles of slides become top-level headings."""
     texts_of_blocks = [_block(block, is_slide) for block in blocks]
     return "\n\n".join(text for text in texts_of_blocks if text)
 
 
-_HASHES = re.compile("^#{1,6} ", re.M)  # would start a heading
+_HASHES = re.compile("^#{1,6} ", re.M)  # these characters would start a heading
 
 
 def _block(block: Any, is_slide: bool) -> str:
@@ -302,7 +310,7 @@ def _block(block: Any, is_slide: bool) -> str:
 
 
 def _rows(table: Any) -> list[list[str]]:
-    """Return the rows of a table. Merged cells are repeated."""
+    """Return the rows of a table. The text of merged cells is repeated."""
     rows: list[list[str]] = []
     for slots in table.grid:
         rows.append([])
@@ -316,7 +324,7 @@ def _rows(table: Any) -> list[list[str]]:
 
 
 def _inner_text(block: Any) -> str:
-    """Return a block in a cell as text, even if it is a table."""
+    """Return the text of a block inside a table cell. The block may itself be a table."""
     if block.kind != "table":
         return _block(block, False)
     rows = [" ".join(row) for row in _rows(block.table)]
@@ -324,13 +332,13 @@ def _inner_text(block: Any) -> str:
 
 
 _SHOWN_LABEL = re.compile("\ue035(.*?)\ue036\\s*")
-"""The label of an item in rich text."""
+"""The displayed label of a list item in an RTF file."""
 
 
 def _label_text(match: re.Match[str]) -> str:
     label = match[1]
     if not any(character.isalnum() for character in label):
-        return ""  # a bullet
+        return ""  # the label is a bullet
     return f"{label.strip()} "
 
 
@@ -349,7 +357,7 @@ _ROMAN = " i ii iii iv v vi vii viii ix".split(" ")
 
 
 def _label(marker: str, number: int) -> str:
-    """Return the label of a list item: ``-``, ``1.``, ``a.`` or ``iv.``."""
+    """Return the label of a list item, such as ``-``, ``1.``, ``a.`` or ``iv.``."""
     if marker == "bullet":
         return "-"
     text = str(number)

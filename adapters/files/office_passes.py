@@ -1,7 +1,7 @@
-"""Rewrite the XML of Office files so that the library reads what is displayed.
+"""Rewrite the XML of Office files so that the anydoc library reads the text as it is displayed.
 
-The library does not read superscripts and subscripts. Superscripts are marked as struck, subscripts
-as italic, and struck text as both.
+The library does not read superscripts and subscripts. Therefore, superscripts are formatted as
+strikethrough, subscripts as italic, and strikethrough text as both.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from .office_xml import (
 )
 
 HEAD_SHAPES = ("sldNum", "ftr", "dt", "hdr")
-"""The kinds of a slide's shapes that contain its number, footer, date and header."""
+"""The types of shapes that contain the number, footer, date and header of a slide."""
 
 URN = "urn:oasis:names:tc:opendocument:xmlns:"
-"""The start of OpenDocument's namespaces."""
+"""The common prefix of all OpenDocument namespaces."""
 
 Replace = Callable[[Element, Element], list[Element]]
-"""A function that takes an element and its parent, and returns the element's replacements."""
+"""A function that takes an element and its parent, and returns the elements that replace it."""
 
 
 def rewrite(element: Element, replace: Replace) -> None:
-    """Replace the elements below an element."""
+    """Replace all descendants of an element."""
     children: list[Element] = []
     for child in element:
         new = replace(child, element)
@@ -47,7 +47,7 @@ def rewrite(element: Element, replace: Replace) -> None:
 
 
 def replaced(child: Element, parent: Element) -> list[Element]:
-    """Return the replacement for an element of a Word document or a PowerPoint slide."""
+    """Return the elements that replace an element of a Word document or a PowerPoint slide."""
     name = local_name(child)
     if name.endswith(("rPr", "RPr")):
         return _slide_marks(child)
@@ -63,7 +63,7 @@ def _equations(child: Element, _: Element, space: str) -> list[Element]:
 
 
 def _chosen_equation(child: Element, parent: Element, _: str) -> list[Element]:
-    """Return the first alternative if it contains an equation."""
+    """Return the first alternative in an ``AlternateContent`` element if it is an equation."""
     if next(named(child, "oMath"), None) is None:
         return [child]
     new: list[Element] = []
@@ -74,7 +74,7 @@ def _chosen_equation(child: Element, parent: Element, _: str) -> list[Element]:
 
 
 def _raised_number(child: Element, _: Element, space: str) -> list[Element]:
-    """Return a run. A raised or lowered number becomes a superscript or a subscript."""
+    """Convert a raised or lowered number in a run to a superscript or subscript."""
     if re.fullmatch(r"[\d+−-]+", texts(child, "t")):
         for position in named(child, "position"):
             height = integer(attribute(position, "val"))
@@ -84,21 +84,21 @@ def _raised_number(child: Element, _: Element, space: str) -> list[Element]:
 
 
 def _shape(child: Element, _: Element, __: str) -> list[Element]:
-    """Return a shape, or nothing if it is a slide's number, date, header or footer."""
+    """Return the shape, or nothing if it contains the number, date, header or footer of a slide."""
     if any(inner.get("type") in HEAD_SHAPES for inner in named(child, "ph")):
         return []
     return [child]
 
 
 def _ruby(child: Element, _: Element, space: str) -> list[Element]:
-    """Return a text followed by its reading in parentheses."""
+    """Return a text with ruby annotations as plain text, followed by its reading in parentheses."""
     base = next(named(child, "rubyBase"), child)
     reading = texts(next(named(child, "rt"), child), "t")
     return [_run(space, f"{texts(base, 't')}({reading})")[0]]
 
 
 def _list_label(child: Element, parent: Element, space: str) -> list[Element]:
-    """Return the label of a list, with marks around a Chinese number."""
+    """Return the label format of a list. Chinese numbers in it are marked."""
     formats = [attribute(kind, "val") for kind in named(parent, "numFmt")]
     if any(value.startswith(_CHINESE) for value in formats):
         number = f"%{integer(attribute(parent, 'ilvl')) + 1}"
@@ -112,7 +112,7 @@ def _hyphen(_: Element, __: Element, space: str) -> list[Element]:
 
 
 def _symbol(child: Element, _: Element, space: str) -> list[Element]:
-    """Return the character that a symbol font displays."""
+    """Replace a character of a symbol font with the character that it displays."""
     character = "\ufffd"
     if attribute(child, "font") == "Symbol":
         code = int(attribute(child, "char"), 16) % 256
@@ -127,7 +127,10 @@ def _italic_mark(child: Element, parent: Element, _: str) -> list[Element]:
 
 
 def _strike_mark(child: Element, parent: Element, space: str) -> list[Element]:
-    """Return the marks of struck text in Word: struck and italic, or neither."""
+    """Return the elements that represent strikethrough text in Word.
+
+    They are strikethrough and italic elements, or none at all.
+    """
     if local_name(parent) != "rPr":
         return [child]
     is_raised = any(local_name(other) == "vertAlign" for other in parent)
@@ -138,7 +141,7 @@ def _strike_mark(child: Element, parent: Element, space: str) -> list[Element]:
 
 
 def _script_mark(child: Element, _: Element, space: str) -> list[Element]:
-    """Return the mark of a superscript (struck) or a subscript (italic)."""
+    """Return the element that represents a superscript (strikethrough) or a subscript (italic)."""
     mark = _MARKS.get(attribute(child, "val"))
     if mark is None:
         return []
@@ -146,11 +149,11 @@ def _script_mark(child: Element, _: Element, space: str) -> list[Element]:
 
 
 _MARKS = {"superscript": "strike", "subscript": "i"}
-"""The elements that mark scripts, by the position of their text."""
+"""The names of the elements that represent superscripts and subscripts."""
 
 
 def _slide_marks(properties: Element) -> list[Element]:
-    """Return the properties of a slide's run, with marks for scripts and struck text."""
+    """Change the properties of a run on a slide to represent scripts and strikethrough text."""
     height = integer(properties.attrib.pop("baseline", ""))
     properties.attrib.pop("i", "")
     is_struck = properties.attrib.get("strike", "noStrike") != "noStrike"
@@ -177,7 +180,7 @@ _PASSES: dict[str, Callable[[Element, Element, str], list[Element]]] = {
     "dstrike": _strike_mark,
     "vertAlign": _script_mark,
 }
-"""The function that replaces an element, by the name of the element."""
+"""Functions that replace elements, by the name of the element."""
 
 
 _HEIGHTS = ("baseline", "superscript", "subscript")
@@ -186,16 +189,16 @@ _SYMBOL_FONT = str.maketrans(
     "abcdefghiklmnopqrstuwxyzCDFGJLPQSUWXY\xa3\xa5\xae\xb0\xb1\xb3\xb4\xb6\xb7\xb8\xb9\xbb\xce\xd6\xe5\xf2",
     "αβχδεφγηικλμνοπθρστυωξψζΧΔΦΓϑΛΠΘΣΥΩΞΨ≤∞→°±≥×∂•÷≠≈∈√∑∫",
 )
-"""The letters and signs of the Symbol font by their codes."""
+"""The letters and signs of the Symbol font, by their codes."""
 
 _CHINESE = ("chinese", "japanese", "taiwanese", "ideograph")
-"""The beginnings of list number formats that the library writes as 1, 2, 3."""
+"""The prefixes of list number formats that the library writes as 1, 2, 3."""
 
 CHINESE_NUMBER = re.compile("\ue031([^\ue032]*)\ue032")
 
 
 def chinese_number(match: re.Match[str]) -> str:
-    """Return a marked list number, up to 99, in Chinese."""
+    """Convert a marked list number up to 99 to Chinese numerals."""
     if not re.fullmatch(r"\d\d?", match[1]):
         return match[1]
     tens, ones = divmod(int(match[1]), 10)
@@ -223,11 +226,12 @@ _TEXT = f"{{{URN}text:1.0}}"
 
 
 def replaced_open(archive: zipfile.ZipFile, child: Element, parent: Element) -> list[Element]:
-    """Return the replacement for an element of an OpenDocument file."""
+    """Return the elements that replace an element of an OpenDocument file."""
     name = local_name(child)
     if name in ("annotation", "tracked-changes"):
         return [Element(f"{_TEXT}span")]
-    if name == "frame" and local_name(parent) == "text":  # belongs to a page, not to a paragraph
+    # this frame belongs to a page and not to a paragraph
+    if name == "frame" and local_name(parent) == "text":
         paragraph = Element(f"{_TEXT}p")
         paragraph.append(child)
         return [paragraph]
@@ -242,7 +246,7 @@ def replaced_open(archive: zipfile.ZipFile, child: Element, parent: Element) -> 
 
 
 def _open_frame(archive: zipfile.ZipFile, frame: Element, parent: Element) -> list[Element]:
-    """Return a frame. An equation or a chart in the frame becomes text."""
+    """Return a frame. If it contains an equation or a chart, this is converted to text."""
     targets = [attribute(inner, "href") for inner in frame if local_name(inner) == "object"]
     if not targets:
         return [frame]
@@ -260,7 +264,7 @@ def _open_frame(archive: zipfile.ZipFile, frame: Element, parent: Element) -> li
 
 
 def _mark_open_style(properties: Element, style: Element) -> None:
-    """Add the marks of scripts and struck text to a style's properties."""
+    """Change the properties of a style to represent scripts and strikethrough text."""
     is_struck = is_line_through(style)
     height = raised(style)
     for name in (*_LINES_THROUGH, _ITALIC[0]):

@@ -1,4 +1,4 @@
-"""Functions for zip files, XML, equations and charts, shared by the readers for packed files."""
+"""Helpers for zip archives, XML, equations and charts, shared by the readers for Office files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .markup import subscript
 
 @contextmanager
 def parser(module: str, install: str = INSTALL_FILES) -> Iterator[None]:
-    """Import the library for a format in the block.
+    """Import the library that parses a file format inside a ``with`` block.
 
     Raises:
         ReadError: If the library is not installed. The message contains the install command.
@@ -43,14 +43,14 @@ _MANIFEST = "META-INF/manifest.xml"
 
 @contextmanager
 def opened_zip(source: SourceFile, what: str) -> Iterator[zipfile.ZipFile]:
-    """Open a zip file and check its unpacked size.
+    """Open a zip archive after checking its uncompressed size.
 
     Raises:
-        ReadError: If the file is encrypted, or its unpacked size exceeds the limit.
+        ReadError: If the archive is encrypted, or its uncompressed size exceeds the limit.
     """
     with zipfile.ZipFile(source.path) as archive:
         parts = archive.infolist()
-        is_open = any(part.filename == _MANIFEST for part in parts)  # OpenDocument
+        is_open = any(part.filename == _MANIFEST for part in parts)  # this is an OpenDocument file
         if any(part.flag_bits & 1 for part in parts):
             raise source.encrypted(what)
         if is_open and b"encryption-data" in archive.read(_MANIFEST):
@@ -67,7 +67,7 @@ def opened_zip(source: SourceFile, what: str) -> Iterator[zipfile.ZipFile]:
 
 
 def xml_part(archive: zipfile.ZipFile, name: str) -> Element:
-    """Return the XML of a part, or an empty element if the part is missing or damaged."""
+    """Parse an XML part of an archive. Return an empty element if it is missing or damaged."""
     try:
         return ElementTree.fromstring(archive.read(name))
     except (KeyError, ElementTree.ParseError):
@@ -75,7 +75,7 @@ def xml_part(archive: zipfile.ZipFile, name: str) -> Element:
 
 
 def title_and_author(elements: Iterable[Element]) -> dict[str, str]:
-    """Return the title and the author from XML elements."""
+    """Extract the title and the author from XML elements."""
     values = {local_name(element): (element.text or "").strip() for element in elements}
     metadata = {"title": values.get("title"), "author": values.get("creator")}
     return {name: value for name, value in metadata.items() if value}
@@ -85,8 +85,8 @@ class Relation(NamedTuple):
     """A reference from one part of an Office file to another part.
 
     Attributes:
-        kind: The kind of the part, such as ``drawing``.
-        part: The name of the part in the file.
+        kind: The type of the referenced part, such as ``drawing``.
+        part: The name of the referenced part in the archive.
     """
 
     kind: str
@@ -94,7 +94,7 @@ class Relation(NamedTuple):
 
 
 def relations(archive: zipfile.ZipFile, name: str) -> dict[str, Relation]:
-    """Return the references in a part of an Office file, by id."""
+    """Return the references from a part of an Office file to other parts, by id."""
     folder, base = posixpath.split(name)
     parts: dict[str, Relation] = {}
     for relation in xml_part(archive, f"{folder}/_rels/{base}.rels"):
@@ -106,7 +106,7 @@ def relations(archive: zipfile.ZipFile, name: str) -> dict[str, Relation]:
 
 
 def local_name(element: Element) -> str:
-    """Return the name of an element without its namespace. A comment has no name."""
+    """Return the name of an element without its namespace. For comments, return an empty string."""
     return _name_of(element.tag)
 
 
@@ -116,12 +116,15 @@ def _name_of(tag: object) -> str:
 
 
 def attribute(element: Element, name: str) -> str:
-    """Return an attribute by its name without a namespace, or an empty str if it is missing."""
+    """Return an attribute, ignoring namespaces, or an empty string if it is missing."""
     return next((v for k, v in element.attrib.items() if k.rpartition("}")[2] == name), "")
 
 
 def integer(text: str | None, default: int = 0) -> int:
-    """Return an XML attribute as a number, or the default if it is missing or not a number."""
+    """Convert an XML attribute to an integer.
+
+    Return the default if it is missing or not a number.
+    """
     if text and _INTEGER.fullmatch(text):
         return int(text)
     return default
@@ -131,12 +134,12 @@ _INTEGER = re.compile(r"-?\d{1,9}")
 
 
 def named(element: Element, *names: str) -> Iterator[Any]:
-    """Yield the elements below an element that have one of these names, ignoring namespaces."""
+    """Yield the descendants of an element that have one of the given names, ignoring namespaces."""
     return (inner for inner in element.iter() if _name_of(inner.tag) in names)
 
 
 def texts(element: Element, *names: str) -> str:
-    """Return the joined text of all elements with one of these names, such as ``t``."""
+    """Return the joined texts of all descendants with one of the given names, such as ``t``."""
     return "".join(inner.text or "" for inner in named(element, *names))
 
 
@@ -148,18 +151,19 @@ _KINDS_LEFT_OUT = {
     **dict.fromkeys(("blip", "imagedata", "image"), "pictures left out"),
     **dict.fromkeys(("OLEObject", "altChunk", "oleObj"), "embedded files left out"),
 }
-"""The kinds of notes on Office elements that readers leave out."""
+"""The categories of notes about Office elements that the readers leave out."""
 
 
 def note_left_out(source: SourceFile, root: Element, part: str, *, is_sheet: bool = False) -> None:
-    """Note the elements that a reader leaves out.
+    """Record notes about the elements that a reader leaves out.
 
     Args:
         source: The file.
-        root: The XML of its text.
-        part: The name of the part. It is the place of elements before the first paragraph.
-        is_sheet: Whether the place is always the part. Otherwise, it is the text of the element's
-            paragraph or of the paragraph before it.
+        root: The root element of the text.
+        part: The name of the XML part, which is the recorded position of elements before the first
+            paragraph.
+        is_sheet: Whether all elements have the part as their position. Otherwise, their position is
+            the text of their own paragraph or the preceding one.
     """
     paragraphs: list[Element] = []
     for element in root.iter():
@@ -170,7 +174,7 @@ def note_left_out(source: SourceFile, root: Element, part: str, *, is_sheet: boo
             inner = named(element, "t", "delText", "p", "h")
             deleted = " ".join("".join(each.itertext()) for each in inner)
             if kind == _DELETED and not deleted.strip():
-                continue  # a paragraph mark, or the mark at the start of a moved passage
+                continue  # this is a paragraph mark, or the mark at the start of moved text
             place = deleted
             if name != "deletion":
                 lines = (texts(p, "t") or " ".join(p.itertext()) for p in reversed(paragraphs))
@@ -179,9 +183,9 @@ def note_left_out(source: SourceFile, root: Element, part: str, *, is_sheet: boo
 
 
 def running_heads(parts: Iterable[tuple[str, str]]) -> list[str]:
-    """Return headers and footers, given as pairs of kind and text, without duplicates.
+    """Return the texts of page headers and footers, which are given as pairs of type and text.
 
-    Texts without letters, such as page numbers, are omitted.
+    Duplicates are removed, and so are texts without letters, such as page numbers.
     """
     heads: dict[str, None] = {}
     for kind, text in parts:
@@ -196,7 +200,7 @@ _OPERATOR = re.compile(r"(?<=[\w)\]!′])\s*([=+−±×÷<>≤≥≈≠≡→⇒
 
 
 def equation(element: Element) -> str:
-    """Return an equation in OMML (Office) or MathML as text, such as ``a^2 + b``."""
+    """Convert an equation in OMML (Office) or MathML to text, such as ``a^2 + b``."""
     return _OPERATOR.sub(r" \1 ", " ".join(_equation(element).split()))
 
 
@@ -233,13 +237,16 @@ def _equation(element: Element) -> str:
 
 
 def _operands(parts: Sequence[str]) -> tuple[str, str, str]:
-    """Return the first three parts. Missing parts are empty."""
+    """Return the first three parts. Missing parts are replaced with empty strings."""
     first, second, third, *_ = [*(part.strip() for part in parts), "", "", ""]
     return first, second, third
 
 
 def _with_scripts(name: str, parts: Sequence[str]) -> str:
-    """Return an expression with superscripts and subscripts, or another element's joined parts."""
+    """Return an expression with superscripts and subscripts.
+
+    For other elements, join their parts.
+    """
     first, second, third = _operands(parts)
     match name:
         case "sSup" | "msup" | "limUpp" | "mover":
@@ -254,7 +261,7 @@ def _with_scripts(name: str, parts: Sequence[str]) -> str:
 
 
 def _property(element: Element, name: str, default: str = "") -> str:
-    """Return a property of an equation's element."""
+    """Return a property of an element in an equation."""
     found = default
     for child in element:
         if local_name(child) == f"{local_name(element)}Pr":
@@ -271,7 +278,7 @@ def _root(degree: str, base: str) -> str:
 
 
 def _delimited(element: Element, parts: Sequence[str]) -> str:
-    """Return parts between parentheses, or between the signs that the element specifies."""
+    """Enclose parts in parentheses, or in the delimiters that the element specifies."""
     begin = _property(element, "begChr", "(")
     end = _property(element, "endChr", ")")
     separator = _property(element, "sepChr") or "|"
@@ -293,7 +300,7 @@ def _lowered(base: str, index: str) -> str:
 
 
 def drawing_lines(root: Element) -> list[str]:
-    """Return the texts of a SmartArt diagram, or the title, axes and series of a chart."""
+    """Return the texts of a SmartArt diagram, or the title, axes and data series of a chart."""
     if local_name(root) == "dataModel":
         return [text for point in named(root, "pt") if (text := texts(point, "t").strip())]
     if local_name(root) != "chartSpace":
@@ -310,7 +317,7 @@ def drawing_lines(root: Element) -> list[str]:
 
 
 def _point_values(series: Element, *kinds: str) -> list[str]:
-    """Return the values of a series' points, from its categories or its values."""
+    """Return the values of the data points of a series, taken from its categories or its values."""
     values: list[str] = []
     for part in named(series, *kinds):
         values += [texts(point, "v") for point in named(part, "pt")]
@@ -318,7 +325,7 @@ def _point_values(series: Element, *kinds: str) -> list[str]:
 
 
 def raised(style: Element) -> int:
-    """Return whether an OpenDocument style raises (1) or lowers (-1) text."""
+    """Return 1 if an OpenDocument style is superscript, -1 if it is subscript, and 0 otherwise."""
     position = next((p for child in style if (p := attribute(child, "text-position"))), "0")
     if position.startswith("0"):
         return 0
@@ -328,7 +335,7 @@ def raised(style: Element) -> int:
 
 
 def is_line_through(style: Element) -> bool | None:
-    """Return whether an OpenDocument style strikes text through, or None if it does not say."""
+    """Return whether an OpenDocument style strikes text through, or None if it is not specified."""
     names = ("text-line-through-style", "text-line-through-type")
     values: list[str] = []
     for child in style:
@@ -339,7 +346,7 @@ def is_line_through(style: Element) -> bool | None:
 
 
 def open_object(archive: zipfile.ZipFile, target: str) -> list[str]:
-    """Return an equation of an OpenDocument file, or a chart's titles and values."""
+    """Return the lines of an equation or a chart that is embedded in an OpenDocument file."""
     root = xml_part(archive, f"{target.removeprefix('./')}/content.xml")
     if local_name(root) == "math":
         return [equation(root)]

@@ -1,4 +1,4 @@
-"""Read how the cells of an OpenDocument spreadsheet are displayed."""
+"""Read the displayed texts of the cells in OpenDocument spreadsheets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
 
 _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 
-# Whole names are compared, since a sheet may have millions of elements.
+# Complete names, including namespaces, are compared because a sheet may have millions of elements.
 _PARAGRAPH = f"{_TEXT}p"
 
 _AUTOMATIC_STYLES = f"{_OFFICE}automatic-styles"
@@ -45,16 +45,16 @@ _VALUE_TYPE = f"{_OFFICE}value-type"
 _PLAIN = TextRun("")
 
 _TYPED = ("float", "percentage", "currency", "date", "time", "boolean")
-"""The types of cells whose text is their formatted value."""
+"""The types of cells that display a formatted value."""
 
-_MAX_REPEATED = 1_000  # maximum number of rows or columns of one repeated cell
+_MAX_REPEATED = 1_000  # maximum number of rows or columns that a repeated cell may have
 
 _HIDDEN = ("collapse", "filter")
 
 
 @dataclass(slots=True)
 class _Sheet:
-    """The state of a sheet while its rows are read."""
+    """The state of a sheet while its rows are being read."""
 
     name: str = ""
     row: int = 0
@@ -68,9 +68,13 @@ class _Sheet:
 def read_open_cells(
     archive: zipfile.ZipFile, content: bytes, source: SourceFile
 ) -> dict[str, SheetCells]:
-    """Read the displayed texts of each sheet's cells. Note hidden rows and columns.
+    """Read the displayed texts of the cells in each sheet.
 
-    The rows are read one by one, since the whole XML of a large sheet would take up much memory.
+    Notes are recorded for hidden rows and columns. The rows are parsed one at a time, because the
+    complete XML tree of a large sheet would need too much memory.
+
+    Returns:
+        The cells by the name of the sheet.
     """
     styles: dict[str, TextRun] = {}
     _add_styles(styles, xml_part(archive, "styles.xml"))
@@ -96,7 +100,7 @@ def read_open_cells(
 
 
 def _add_styles(styles: dict[str, TextRun], root: Element) -> None:
-    """Add the forms of the styles below an element, as runs without text."""
+    """Add the formatting of all styles below an element, in the form of empty text runs."""
     for style in root.iter():
         if local_name(style) == "style":
             parent = styles.get(attribute(style, "parent-style-name"), _PLAIN)
@@ -122,7 +126,7 @@ def _read_column(sheet: _Sheet, element: Element) -> None:
 
 
 def _read_row(sheet: _Sheet, line: Element, styles: Mapping[str, TextRun]) -> None:
-    """Read the displayed texts of a row."""
+    """Read the displayed texts of the cells in a row."""
     count = _repeated(line, _ROWS_REPEATED)
     column = 0
     last_column = -1
@@ -151,7 +155,7 @@ def _store(sheet: _Sheet, text: str, column: int, width: int, height: int) -> No
 
 
 def _shown(cell: Element, paragraphs: list[Element], styles: Mapping[str, TextRun]) -> str | None:
-    """Return a cell's text if it differs from the cell's value, otherwise None."""
+    """Return the displayed text of a cell, or None if it is equal to the value of the cell."""
     kind = cell.get(_VALUE_TYPE)
     style = styles.get(cell.get(_STYLE_NAME, ""), _PLAIN)
     is_typed = kind in _TYPED
@@ -161,7 +165,7 @@ def _shown(cell: Element, paragraphs: list[Element], styles: Mapping[str, TextRu
         if not is_typed and not any(_has_marks(line) for line in lines):
             return None
         text = "\n".join(joined_runs(line) for line in lines)
-    elif is_typed:  # most cells
+    elif is_typed:  # this applies to most cells
         text = first.text or ""
     else:
         return None
@@ -178,7 +182,7 @@ def _has_marks(runs: Iterable[TextRun]) -> bool:
 
 
 def _runs(element: Element, form: TextRun, styles: Mapping[str, TextRun]) -> Iterator[TextRun]:
-    """Yield the runs of a paragraph, or of a part of a paragraph."""
+    """Yield the text runs of a paragraph or a part of it."""
     if element.text:
         yield form._replace(text=element.text)
     for child in element:

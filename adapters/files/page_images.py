@@ -1,4 +1,4 @@
-"""Render a PDF page as an image, with a node's span highlighted."""
+"""Render the pages of a PDF as images in which the text of a node is highlighted."""
 
 from __future__ import annotations
 
@@ -15,38 +15,40 @@ from ...nodegraph.node import Node
 from ...nodegraph.workers.process_workers import WorkerProcess
 from .office_xml import parser
 
-_WIDTH = 1_200  # pixels
+_WIDTH = 1_200  # width of the image in pixels
 
 _MAX_HEIGHT = 12_000
 
 _MAX_PIXELS = 4_000_000
 
-# The maximum of each color under a highlight, so that text stays readable.
+# The maximum value of each color component under a highlight, so that the text stays readable.
 _HIGHLIGHT = np.array([255, 228, 92], dtype=np.uint8)
 
-_PADDING = 0.002  # share of the page's height, added around a highlight
+_PADDING = 0.002  # padding around a highlight, relative to the height of the page
 
 _Rectangle = tuple[float, float, float, float]
 
 
 def page_image(node: Node, page: int | None = None, span: tuple[int, int] | None = None) -> bytes:
-    """Return a PDF page as a PNG, with a node's text highlighted.
+    """Render a PDF page as a PNG image in which the text of a node is highlighted.
 
-    A separate process renders the page. The file must not have changed since it was read.
-    Otherwise, the highlights could be wrong.
-
-    Use it to show the position of a result or a quotation (``answer.quotes[0].spans[0]``).
+    Use it to show where a result or a quotation (``answer.quotes[0].spans[0]``) is located. The
+    page is rendered in a separate process. The file must be unchanged since it was read, because
+    otherwise the highlights could be wrong.
 
     Args:
-        node: The node. A whole document has no highlight.
-        page: The page number, starting at 1. Defaults to the node's first page.
-        span: The span (start, end) to highlight in the node's document. Defaults to the node's
-            span.
+        node: The node. If it is a whole document, nothing is highlighted.
+        page: The page number, starting at 1. Defaults to the first page of the node.
+        span: The start and end offsets of the text to highlight, in the document of the node.
+            Defaults to the text of the node.
+
+    Returns:
+        The bytes of the PNG image.
 
     Raises:
-        ValueError: If the node has no graph, or the span is outside of its document.
-        LookupError: If the page does not exist, or the document has no file.
-        ReadError: If the file was removed or changed, is not a PDF, or can't be rendered, or if
+        ValueError: If the node does not belong to a graph, or the span is outside the document.
+        LookupError: If the page does not exist, or the document was not read from a file.
+        ReadError: If the file was removed or changed, is not a PDF, or cannot be rendered, or if
             pypdfium2 is not installed.
     """
     graph: Any = node.graph
@@ -70,7 +72,7 @@ def page_image(node: Node, page: int | None = None, span: tuple[int, int] | None
 
     def started() -> WorkerProcess:
         process = WorkerProcess(render_page, seconds=10, memory_bytes=512 * 2**20)
-        finalize(graph, process.close)  # if the graph is never closed
+        finalize(graph, process.close)  # in case the graph is never closed
         return process
 
     try:
@@ -81,7 +83,7 @@ def page_image(node: Node, page: int | None = None, span: tuple[int, int] | None
 
 
 def _passage(document: Node, span: tuple[int, int]) -> Node:
-    """Return a node that contains only the span of a document."""
+    """Return a node that contains only the given span of a document."""
     start, end = span
     if not 0 <= start < end <= len(document.text):
         raise ValueError(
@@ -91,10 +93,11 @@ def _passage(document: Node, span: tuple[int, int]) -> Node:
 
 
 def render_page(task: tuple[str, int, Sequence[_Rectangle]]) -> bytes:
-    """Return a PDF page as a PNG.
+    """Render a PDF page as a PNG image.
 
     Args:
-        task: The path, the page number, starting at 1, and the rectangles to highlight.
+        task: The path of the file, the page number (starting at 1), and the rectangles to
+            highlight.
 
     Raises:
         ValueError: If the visible area of the page is empty.

@@ -1,4 +1,4 @@
-"""Read PDF files: text in reading order, pages, headings, and pages without text."""
+"""Read PDF files, including their reading order, pages and headings."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from .pdf_tables import with_tables
 with parser("pypdfium2"):
     from pypdfium2 import PdfDocument, PdfiumError, raw
 
-_MAX_GARBAGE = 0.25  # maximum share of meaningless characters in a readable page
+_MAX_GARBAGE = 0.25  # maximum share of meaningless characters on a page that counts as readable
 
 _UNREAD = "pages without readable text, which ReadOptions(ocr=...) may read"
 
@@ -55,16 +55,16 @@ _close_annotation = direct(raw.FPDFPage_CloseAnnot)
 def read_pdf(source: SourceFile) -> Document:
     """Read a PDF file, with page breaks between its pages.
 
-    Headings come from the outline of the file. Without an outline, lines with large letters are
-    headings. ``ReadOptions.ocr`` reads pages that contain images but no text, and pages with
-    meaningless text (from fonts without a Unicode mapping). Without OCR, these pages are listed in
-    ``unread_pages``.
+    Headings are taken from the outline of the file. If there is no outline, lines with a larger
+    font size become headings. ``ReadOptions.ocr`` is applied to pages that contain images but no
+    text, and to pages whose text is meaningless because their fonts have no Unicode mapping.
+    Without OCR, these pages are listed in the metadata field ``unread_pages``.
 
     Raises:
         ReadError: If the file is damaged or encrypted, or no page contains text.
     """
     try:
-        # Reading from bytes is faster than reading parts of a file.
+        # PDFium reads faster from memory than from a file.
         with closing(PdfDocument(source.path.read_bytes())) as pdf:
             return _document(pdf, source)
     except PdfiumError as error:
@@ -111,7 +111,7 @@ def _document(pdf: Any, source: SourceFile) -> Document:
 
 
 def _scanned_lines(page: Any, source: SourceFile, number: int) -> Lines:
-    """Return the lines that OCR finds on a page. Pages without lines are noted."""
+    """Recognize the lines of a page with OCR. If no lines are found, a note is recorded."""
     lines: Lines = ()
     if source.ocr:
         lines = lines_of_text(source.ocr(_png(page)), number - 1)
@@ -136,12 +136,14 @@ _DEVICE_AT = addresses(_DEVICE)
 
 
 def _projection(page: Any) -> Sequence[float]:
-    """Return the projection of a page onto the displayed page, which is cropped and rotated.
+    """Return the transformation from PDF coordinates to the displayed page.
 
-    The coordinates of the upper left corner are 0. A point has 1,000 times the units of ``SCALE``.
+    The displayed page may be cropped and rotated. Its upper left corner has the coordinates (0, 0),
+    and one point corresponds to 1,000 units of ``SCALE``.
 
     Returns:
-        The origin (x and y), and the changes per point to the right and per point upwards.
+        The origin (x and y), and the changes of the coordinates per point to the right and per
+        point upwards.
     """
     size = 1000 * SCALE
     handle = address(page.raw)
@@ -153,11 +155,11 @@ def _projection(page: Any) -> Sequence[float]:
     return x0, y0, (x1 - x0) / 100, (y1 - y0) / 100, (x2 - x0) / 100, (y2 - y0) / 100
 
 
-_FARTHEST = 2**31 - 1  # the largest number in a layout
+_FARTHEST = 2**31 - 1  # the largest number that a layout can contain
 
 
 def _layout(placed: Any, projections: Sequence[Sequence[float]]) -> Any:
-    """Return an array whose rows are the fields of the ``TextBox`` of each line and cell."""
+    """Return an array in which each row contains the ``TextBox`` fields of one line or cell."""
     starts, ends, pages, left, bottom, right, top, is_line = placed
     x0, y0, a, b, c, d = np.reshape(projections, (-1, 6))[pages.astype(int)].T
     xs = x0 + a * left + c * top, x0 + a * right + c * bottom
@@ -170,7 +172,7 @@ def _layout(placed: Any, projections: Sequence[Sequence[float]]) -> Any:
 
 
 def page_with_fields(pdf: Any, number: int) -> Any:
-    """Return a page by its number, starting at 1, including the contents of form fields."""
+    """Return a page, including the contents of its form fields. The first page has the number 1."""
     if pdf.get_formtype():
         pdf.init_forms()
         pdf[number - 1].flatten()
@@ -178,7 +180,7 @@ def page_with_fields(pdf: Any, number: int) -> Any:
 
 
 def _outline(pdf: Any) -> Iterator[tuple[int, int, str]]:
-    """Yield the entries of the outline: page (from 0), level (from 1 to 6) and title."""
+    """Yield the page (starting at 0), level (1 to 6) and title of each outline entry."""
     for bookmark in pdf.get_toc(max_depth=6):
         target = bookmark.get_dest()
         if not target:
@@ -192,7 +194,7 @@ def _outline(pdf: Any) -> Iterator[tuple[int, int, str]]:
 def _lines_of_page(
     page: Any, source: SourceFile, number: int, *, has_outline: bool
 ) -> Lines | None:
-    """Return the lines of a page, or None if the page has no meaningful text."""
+    """Return the lines of a page, or None if the page does not contain meaningful text."""
     upright = _upright_text(page)
     ruler = Ruler(upright.textpage)
     text = with_ligatures_in_order(ruler, upright.text)
@@ -216,19 +218,19 @@ def _lines_of_page(
         return displayed
     level = _without_turned_lines(displayed, turned, source, number)
     with_rows = with_tables(objects, ruler, level)
-    if hidden:  # spaces stand for hidden characters
+    if hidden:  # hidden characters were replaced with spaces
         with_rows = [line._replace(text=" ".join(line.text.split())) for line in with_rows]
     return with_parts_joined(with_rows)
 
 
 def _lines_without_text(page: Any) -> Lines | None:
-    """Return no lines, or None if the page has pictures, which may contain text."""
+    """Return an empty list, or None if the page contains pictures that may contain text."""
     images = page.get_objects([raw.FPDF_PAGEOBJ_IMAGE], max_depth=3)
     return () if next(images, None) is None else None
 
 
 class _PageText(NamedTuple):
-    """The text of a page, and the angle of its letters before the page was rotated."""
+    """The text of a page, and the angle by which its letters were rotated."""
 
     textpage: Any
     text: str
@@ -236,21 +238,21 @@ class _PageText(NamedTuple):
 
 
 def _upright_text(page: Any) -> _PageText:
-    """Return the text of a page. If most letters are turned, the page is rotated first."""
+    """Return the text of a page. If most of its letters are rotated, the page is rotated first."""
     textpage = page.get_textpage()
     text = _text(textpage)
     handle = address(textpage.raw)
     angles = [_char_angle(handle, index) for index in _samples(text)]
     angle = round(degrees(sorted(angles)[len(angles) // 2])) if angles else 0
     if angle in (90, 180, 270) and not page.get_rotation():
-        page.set_rotation(360 - angle)  # otherwise, each letter may become a line
+        page.set_rotation(360 - angle)  # otherwise, each letter could be read as a separate line
         textpage = page.get_textpage()
         text = _text(textpage)
     return _PageText(textpage, text, angle)
 
 
 def _is_meaningless(ruler: Ruler, text: str) -> bool:
-    """Return whether too many characters of a page are unreadable."""
+    """Return whether a page contains too many unreadable characters."""
     unmapped = [_has_map_error(ruler.handle, index) for index in _samples(text)]
     share_unmapped = unmapped.count(1) / max(1, len(unmapped))
     return max(garbage_share(text), share_unmapped) > _MAX_GARBAGE
@@ -259,11 +261,11 @@ def _is_meaningless(ruler: Ruler, text: str) -> bool:
 def _without_turned_lines(
     lines: list[TextLine], turned: Sequence[TextLine], source: SourceFile, number: int
 ) -> list[TextLine]:
-    """Return the lines except for those turned relative to the page, which are noted."""
+    """Remove lines that are rotated relative to the page, and record a note about them."""
     if not turned:
         return lines
     is_vertical = 2 * sum(line.turn != 0 for line in lines) > len(lines)
-    if is_vertical:  # an old Chinese book
+    if is_vertical:  # such pages occur in old Chinese books
         return lines
     starts = {line.start for line in lines}
     left_out = [line for line in turned if line.start in starts]
@@ -279,20 +281,20 @@ def _note_hidden(passages: Sequence[str], source: SourceFile, number: int) -> No
         source.note(HIDDEN_TEXT, f"page {number}: {passages[0][:40]}", len(passages))
 
 
-_MIN_SIZE = 2.0  # points; smaller letters can't be read
+_MIN_SIZE = 2.0  # in points; smaller letters cannot be read
 
 
 def _displayed_lines(
     page: Any, textpage: Any, lines: list[TextLine], source: SourceFile
 ) -> list[TextLine]:
-    """Return the lines except for those beyond the page's edges and those with tiny letters."""
+    """Remove lines that are outside the visible page or too small to read."""
     edges = page.get_bbox()
     left, bottom, right, top = edges
     lost: list[TextLine] = []
     for line in lines:
         is_inside = left <= line.x0 < right and bottom <= line.baseline <= top
         if is_inside and line.size >= _MIN_SIZE and not line.turn:
-            continue  # nearly all lines
+            continue  # this applies to nearly all lines
         if line.is_placed and (_is_outside(line, edges) or _is_tiny(textpage, line)):
             lost.append(line)
     if not lost:
@@ -303,7 +305,7 @@ def _displayed_lines(
 
 
 def _is_outside(line: TextLine, edges: Sequence[float]) -> bool:
-    """Return whether a line is beyond the edges of a page (left, bottom, right and top)."""
+    """Return whether a line is outside the edges of a page (left, bottom, right, top)."""
     x0, y0, x1, y1 = line.rectangle
     left, bottom, right, top = edges
     is_beside = x1 < left or x0 > right
@@ -311,7 +313,7 @@ def _is_outside(line: TextLine, edges: Sequence[float]) -> bool:
 
 
 def _is_tiny(textpage: Any, line: TextLine) -> bool:
-    """Return whether a line's letters and font size are too small to be read."""
+    """Return whether the letters and the font size of a line are too small to read."""
     if line.size >= _MIN_SIZE:
         return False
     boxes = (textpage.get_charbox(line.start + at) for at in range(min(20, len(line.text))))
@@ -319,10 +321,10 @@ def _is_tiny(textpage: Any, line: TextLine) -> bool:
 
 
 def _text(textpage: Any) -> str:
-    """Return the text of a page, with one character per PDFium index."""
+    """Return the text of a page, with exactly one character for each PDFium index."""
     text = normalized(textpage.get_text_range())
     count = textpage.count_chars()
-    if len(text) != count:  # PDFium omits characters without a code
+    if len(text) != count:  # PDFium omits characters that have no code
         handle = address(textpage.raw)
         codes = [_unicode(handle, index) for index in range(count)]
         units = "".join(chr(code) for code in codes).translate(_CONTROLS)
@@ -332,11 +334,11 @@ def _text(textpage: Any) -> str:
 
 
 _CONTROLS = {0: "\ufffd", 2: HYPHEN}
-"""The codes of unreadable characters and of hyphens at line ends."""
+"""The codes of unreadable characters and of hyphens at the ends of lines."""
 
 
 def _note_left_out(page: Any, objects: PageObjects, source: SourceFile, number: int) -> None:
-    """Record notes on the pictures and the comments of a page."""
+    """Record notes about pictures and comments on a page."""
     handle = address(page.raw)
     for index in range(_count_annotations(handle)):
         annotation = _annotation(handle, index)
@@ -349,7 +351,7 @@ def _note_left_out(page: Any, objects: PageObjects, source: SourceFile, number: 
 
 
 def _samples(text: str) -> range:
-    """Return the indexes of 12 characters on a page."""
+    """Return the indexes of 12 characters that are distributed over a page."""
     return range(0, len(text), len(text) // 12 + 1)
 
 

@@ -1,4 +1,4 @@
-"""Fast calls of PDFium for a page's characters and objects."""
+"""Fast access to the characters and objects of a PDF page through PDFium."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ with parser("pypdfium2"):
 
 _FRACTIONS = (c_float, c_double)
 
-_RESULTS = (None, c_int, c_uint, *_FRACTIONS)  # other results are pointers
+_RESULTS = (None, c_int, c_uint, *_FRACTIONS)  # results of other types are pointers
 
 
 def direct(function: Any) -> Any:
-    """Return a PDFium function that takes addresses instead of pointer objects.
+    """Return a version of a PDFium function that takes addresses instead of pointer objects.
 
-    Whole numbers are passed like addresses, because ctypes converts ``c_void_p`` faster than
-    ``c_int``. PDFium reads the lower half of such a number.
+    Integers are passed as addresses as well, because ctypes converts ``c_void_p`` faster than
+    ``c_int``. PDFium uses only the lower half of such a value.
     """
     result = function.restype if function.restype in _RESULTS else c_void_p
     parameters = [kind if kind in _FRACTIONS else c_void_p for kind in function.argtypes]
@@ -38,12 +38,12 @@ def direct(function: Any) -> Any:
 
 
 def address(handle: Any) -> int:
-    """Return the address of a pointer or a function, or 0 for a null pointer."""
+    """Return the address of a pointer or function, or 0 for a null pointer."""
     return cast(handle, c_void_p).value or 0
 
 
 def addresses(numbers: Any) -> list[int]:
-    """Return the addresses of an array's numbers."""
+    """Return the addresses of all numbers in an array."""
     first = addressof(numbers)
     step = sizeof(numbers) // len(numbers)
     return list(range(first, first + sizeof(numbers), step))
@@ -59,7 +59,7 @@ _EDGES_AT = addresses(_EDGES)
 
 
 def bounds(item: int) -> Rectangle:
-    """Return an object's rectangle in its page or form. An unknown rectangle is empty."""
+    """Return the bounding box of an object on its page or form. If it is unknown, it is empty."""
     if not _bounds(item, *_EDGES_AT):
         return 0, 0, 0, 0
     return _EDGES[0], _EDGES[1], _EDGES[2], _EDGES[3]
@@ -73,16 +73,19 @@ _MODES_AT = addresses(_MODES)
 
 
 def draw_mode(path: int) -> tuple[bool, bool]:
-    """Return whether a path is filled, and whether it is stroked. Other paths only clip."""
+    """Return whether a path is filled and whether it is stroked.
+
+    A path that is neither filled nor stroked is only used for clipping.
+    """
     _draw_mode(path, *_MODES_AT)
     return _MODES[0] > 0, _MODES[1] > 0
 
 
 class PageObjects(NamedTuple):
-    """The addresses and kinds of a page's objects, in drawing order.
+    """The addresses and types of all objects on a page, in drawing order.
 
-    The texts are also listed separately, with their rendering modes. The rectangles of the paths
-    are listed by address.
+    Text objects are also listed separately with their rendering modes, and the bounding boxes of
+    paths are listed by address.
     """
 
     addresses: list[int]
@@ -103,7 +106,7 @@ _NO_TEXT = raw.FPDF_TEXTRENDERMODE_UNKNOWN
 
 
 def page_objects(page: Any) -> PageObjects:
-    """Return the objects of a page."""
+    """Return the objects that a page contains."""
     handle = address(page.raw)
     items = [_object(handle, at) for at in range(_count_objects(handle))]
     kinds: list[int] = []

@@ -1,4 +1,4 @@
-"""Find text that is not displayed on a PDF page: invisible, covered or without contrast."""
+"""Find text that is not visible on a PDF page because it is transparent, covered or camouflaged."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ _clip_segment = direct(raw.FPDFClipPath_GetPathSegment)
 _text_object = direct(raw.FPDFText_GetTextObject)
 
 Color = tuple[int, int, int, int]
-"""Red, green, blue and opacity, from 0 to 255."""
+"""The red, green, blue and opacity components of a color, from 0 to 255."""
 
 _PAPER: Color = (255, 255, 255, 255)
 
-_NEAR = 16  # smaller differences between color components are not visible
+_NEAR = 16  # differences between color components up to this value are not visible
 
-_FAINT = 13  # an opacity of 5 %
+_FAINT = 13  # objects with a lower opacity (below 5 %) are not visible
 
 _OPAQUE = 250
 
-_MIN_BOX = 3.0  # points; a smaller path is a line
+_MIN_BOX = 3.0  # in points; a thinner path is a line
 
-_MAX_DEPTH = 5  # maximum depth of forms within forms
+_MAX_DEPTH = 5  # maximum nesting depth of forms
 
-_SCAN = 0.5  # minimum share of a scanned page that its picture covers
+_SCAN = 0.5  # minimum share of a scanned page that is covered by pictures
 
 _TEXT = raw.FPDF_PAGEOBJ_TEXT
 
@@ -68,11 +68,11 @@ _FILLED = (raw.FPDF_TEXTRENDERMODE_FILL, raw.FPDF_TEXTRENDERMODE_FILL_CLIP)
 
 
 def hidden_objects(page: Any, objects: PageObjects) -> set[int]:
-    """Return the addresses of the text objects that are not displayed on a page.
+    """Return the addresses of the text objects that are not visible on a page.
 
-    These are texts in rendering mode 3, texts in the color of their background, transparent texts,
-    and texts under an opaque rectangle. Texts in mode 3 under a picture are kept, since scanned
-    pages contain them.
+    These are texts in the invisible rendering mode (mode 3), texts in the color of their
+    background, transparent texts, and texts that are covered by an opaque rectangle. Texts in mode
+    3 that lie on a picture are not included, because scanned pages with OCR contain them.
     """
     if not _may_hide(objects):
         return set()
@@ -97,7 +97,8 @@ def hidden_objects(page: Any, objects: PageObjects) -> set[int]:
 def _may_hide(objects: PageObjects) -> bool:
     """Return whether a page contains invisible or white text, filled areas, or forms.
 
-    Most pages contain none of these. Such a page costs only one PDFium call per text.
+    This is a fast check: most pages contain none of these, and it needs only one PDFium call for
+    each text.
     """
     if _FORM in objects.kinds:
         return True
@@ -111,7 +112,7 @@ def _may_hide(objects: PageObjects) -> bool:
 
 
 def _may_be_unseen(color: Color | None) -> bool:
-    """Return whether a color is unknown, transparent or close to the color of paper."""
+    """Return whether a color is unknown, transparent or similar to white."""
     return color is None or color[3] < _FAINT or _is_near(color, _PAPER)
 
 
@@ -122,9 +123,10 @@ def _is_wide(box: Rectangle) -> bool:
 
 
 class _Drawn(NamedTuple):
-    """An object on a page: its address, its kind, and its bounds if they are known.
+    """An object on a page, with its address, its type and, if known, its bounding box.
 
-    An object in a form has the form's matrix. ``is_opaque`` is whether its form is opaque.
+    For objects in a form, ``matrix`` is the transformation of the form. ``is_opaque`` tells whether
+    the form is opaque.
     """
 
     address: int
@@ -134,7 +136,7 @@ class _Drawn(NamedTuple):
     is_opaque: bool = True
 
     def box(self) -> Rectangle:
-        """Return the bounds of the object on the page."""
+        """Return the bounding box of the object on the page."""
         box = self.bounds or bounds(self.address)
         if not self.matrix or not any(box):
             return box
@@ -147,7 +149,7 @@ class _Drawn(NamedTuple):
 
 
 def _drawn(objects: PageObjects) -> Iterator[_Drawn]:
-    """Yield the objects of a page, including those in forms, in drawing order."""
+    """Yield the objects of a page in drawing order, including the contents of forms."""
     for item, kind in zip(objects.addresses, objects.kinds, strict=True):
         if kind == _FORM:
             yield from _drawn_by_form(item, _IDENTITY, 1, is_opaque=True)
@@ -175,7 +177,7 @@ def _drawn_by_form(
 
 
 def _product(first: Sequence[float], second: Sequence[float]) -> Sequence[float]:
-    """Return the matrix that applies the first matrix, then the second."""
+    """Return the matrix that applies the first transformation and then the second."""
     a, b, c, d, e, f = first
     g, h, i, j, k, m = second
     return (
@@ -194,14 +196,17 @@ _COLOR_AT = addresses(_COLOR)
 
 
 def _color(item: int) -> Color | None:
-    """Return the fill color of an object, or None if it is a pattern."""
+    """Return the fill color of an object, or None if the object is filled with a pattern."""
     if not _fill(item, *_COLOR_AT):
         return None
     return _COLOR[0], _COLOR[1], _COLOR[2], _COLOR[3]
 
 
 def _colors(items: Sequence[int]) -> set[Color | None]:
-    """Return the fill colors of objects. This is faster than calling ``_color``."""
+    """Return the set of fill colors of objects.
+
+    This is faster than calling ``_color`` repeatedly.
+    """
     colors: set[Color | None] = set()
     for item in items:
         is_known = _fill(item, *_COLOR_AT)
@@ -210,7 +215,7 @@ def _colors(items: Sequence[int]) -> set[Color | None]:
 
 
 def _is_near(first: Color, second: Color) -> bool:
-    """Return whether two colors look alike."""
+    """Return whether two colors cannot be distinguished."""
     red, green, blue, _ = first
     other_red, other_green, other_blue, _ = second
     difference = max(abs(red - other_red), abs(green - other_green), abs(blue - other_blue))
@@ -218,9 +223,9 @@ def _is_near(first: Color, second: Color) -> bool:
 
 
 class _Text(NamedTuple):
-    """A text object: its place in the drawing order, its rendering mode and its color.
+    """A text object, with its position in the drawing order, its rendering mode and its color.
 
-    The color is None if it is a pattern, or if the letters are not filled.
+    The color is None if the text is filled with a pattern or not filled at all.
     """
 
     at: int
@@ -236,14 +241,14 @@ def _text(at: int, drawn: _Drawn) -> _Text:
 
 
 class _Area:
-    """A painted area, which may be a background or may cover a text.
+    """A painted area, which may be the background of a text or may cover it.
 
     Args:
-        at: Its place in the drawing order.
+        at: The position in the drawing order.
         drawn: The object.
-        box: Its bounds.
-        color: Its color. None if the color is unknown, as in pictures, shadings, patterns and
-            transparent areas.
+        box: The bounding box.
+        color: The color, or None if the color is unknown, as it is for pictures, shadings, patterns
+            and transparent areas.
     """
 
     def __init__(self, at: int, drawn: _Drawn, box: Rectangle, color: Color | None = None) -> None:
@@ -254,12 +259,12 @@ class _Area:
 
     @cached_property
     def is_opaque_rectangle(self) -> bool:
-        """Whether the area hides everything below it."""
+        """Whether the area completely hides everything below it."""
         return self.color is not None and _is_rectangle(self.drawn.address)
 
 
 def _area_of_path(at: int, drawn: _Drawn) -> Sequence[_Area]:
-    """Return the area that a path paints. Thin lines and clips paint none."""
+    """Return the area that a path paints. Thin lines and clipping paths do not paint any area."""
     box = drawn.box()
     if not _is_wide(box):
         left, bottom, right, top = box
@@ -272,7 +277,7 @@ def _area_of_path(at: int, drawn: _Drawn) -> Sequence[_Area]:
 
 
 def _opaque_color(drawn: _Drawn) -> Color | None:
-    """Return the color of a filled path, or None if it is transparent or a pattern."""
+    """Return the color of a filled path, or None if the path is transparent or has a pattern."""
     color = _color(drawn.address)
     if color is None or color[3] < _OPAQUE:
         return None
@@ -286,7 +291,7 @@ _WIDTH_AT = addresses(_WIDTH)
 
 
 def _thick_line(at: int, drawn: _Drawn, box: Rectangle) -> Sequence[_Area]:
-    """Return the area of a line that is as thick as a box, with an unknown color."""
+    """Return the area of a line that is as thick as a box. Its color is unknown."""
     _stroke_width(drawn.address, *_WIDTH_AT)
     width = _WIDTH[0]
     if width < _MIN_BOX:
@@ -321,7 +326,7 @@ def _point(segment: int) -> tuple[float, float]:
 
 
 def _is_scan(page: Any, areas: Sequence[_Area]) -> bool:
-    """Return whether pictures cover a page."""
+    """Return whether most of a page is covered by pictures."""
     covered = 0.0
     for area in areas:
         if area.drawn.kind == _IMAGE:
@@ -332,7 +337,10 @@ def _is_scan(page: Any, areas: Sequence[_Area]) -> bool:
 
 
 def _suspects(texts: Sequence[_Text], areas: Sequence[_Area]) -> list[_Text]:
-    """Return the texts that may be hidden: invisible, below an area, or in the color of an area."""
+    """Return the texts that may be hidden.
+
+    These texts are invisible, lie below an area, or have the same color as an area.
+    """
     backgrounds = {area.color for area in areas if area.color} | {_PAPER}
     unclear: set[Color | None] = set()
     for color in {text.color for text in texts if text.color}:
@@ -346,18 +354,18 @@ def _suspects(texts: Sequence[_Text], areas: Sequence[_Area]) -> list[_Text]:
 
 
 class _Seen(NamedTuple):
-    """A text, its bounds, and the areas around its center, in drawing order."""
+    """A text with its bounding box and the areas that contain its center, in drawing order."""
 
     text: _Text
     box: Rectangle
     around: Sequence[_Area]
 
 
-_MAX_PAIRS = 100_000  # number of pairs of texts and areas that are compared in one step
+_MAX_PAIRS = 100_000  # maximum number of pairs of texts and areas that are compared in one step
 
 
 def _with_surroundings(texts: Sequence[_Text], areas: Sequence[_Area]) -> Iterator[_Seen]:
-    """Yield texts with the areas around their centers, to within one point."""
+    """Yield each text together with the areas that contain its center (within one point)."""
     outer = np.reshape([area.box for area in areas], (-1, 4)).T
     step = 1 + _MAX_PAIRS // max(1, len(areas))
     for start in range(0, len(texts), step):
@@ -372,7 +380,10 @@ def _with_surroundings(texts: Sequence[_Text], areas: Sequence[_Area]) -> Iterat
 
 
 def _are_around(outer: Any, inner: Any) -> Any:
-    """Return which outer boxes contain the centers of inner boxes, to within one point."""
+    """Return a boolean array that tells which outer boxes contain the centers of which inner boxes.
+
+    The comparison has a tolerance of one point.
+    """
     left, bottom, right, top = outer
     x0, y0, x1, y1 = inner
     x = (x0 + x1) / 2
@@ -382,7 +393,7 @@ def _are_around(outer: Any, inner: Any) -> Any:
 
 
 def _is_hidden(seen: _Seen, *, is_scan: bool) -> bool:
-    """Return whether a text is not displayed."""
+    """Return whether a text is not visible."""
     text, box, around = seen
     if text.mode == _INVISIBLE:
         pictures = [area for area in around if area.drawn.kind == _IMAGE]
@@ -403,7 +414,7 @@ def _covers(area: _Area, box: Rectangle) -> bool:
 
 
 def _is_lost(seen: _Seen, color: Color) -> bool:
-    """Return whether a text has the color of its background."""
+    """Return whether a text has the same color as its background."""
     for area in reversed(seen.around):
         if area.at > seen.text.at or not _has_center(area.box, seen.box):
             continue
@@ -422,7 +433,7 @@ def _has_center(outer: Rectangle, inner: Rectangle) -> bool:
 
 
 def _surrounds(outer: Rectangle, inner: Rectangle) -> bool:
-    """Return whether a box contains the middle of another box's letters, to within one point."""
+    """Return whether a box contains the middle of the letters in another box (within one point)."""
     left, bottom, right, top = outer
     margin = 0.2 * (inner[3] - inner[1])
     is_wide = left - 1 <= inner[0] and inner[2] <= right + 1
@@ -430,7 +441,7 @@ def _surrounds(outer: Rectangle, inner: Rectangle) -> bool:
 
 
 def _clip_box(drawn: _Drawn) -> Rectangle | None:
-    """Return the bounds of the paths that clip an object, or None if it is not clipped."""
+    """Return the bounding box of the clipping paths of an object, or None if it is not clipped."""
     clip = _clip_path(drawn.address)
     boxes: list[Rectangle] = []
     for path in range(_count_clips(clip) if clip else 0):
@@ -452,12 +463,12 @@ _PRINTED = re.compile(r"\S+(?: \S+)*")
 
 
 def blanked(textpage: Any, text: str, hidden: set[int]) -> tuple[str, list[str]]:
-    """Replace the characters of hidden objects with spaces.
+    """Replace the characters of hidden text objects with spaces.
 
     Args:
-        textpage: PDFium's text page.
-        text: The text of this page, with one character per index.
-        hidden: The addresses of the hidden objects.
+        textpage: The text page of PDFium.
+        text: The text of the page, with one character for each index.
+        hidden: The addresses of the hidden text objects.
 
     Returns:
         The remaining text, and the hidden passages.
@@ -476,9 +487,9 @@ def blanked(textpage: Any, text: str, hidden: set[int]) -> tuple[str, list[str]]
 
 
 def _hidden_indexes(handle: int, text: str, hidden: set[int]) -> Iterator[int]:
-    """Yield the indexes of the hidden characters, except for white space.
+    """Yield the indexes of hidden characters, excluding white space.
 
-    If a word begins and ends in the same object, this object contains all of its characters.
+    If the first and the last character of a word belong to the same object, all its characters do.
     """
     for word in _WORD.finditer(text):
         start, end = word.span()

@@ -17,7 +17,7 @@ import numpy as np
 from ...nodegraph.readers.text import PAGE_BREAK, markdown_table
 from .markup import RAISED, raised_as_text
 
-HYPHEN = "\ufffe"  # PDFium's replacement for a hyphen and a line break
+HYPHEN = "\ufffe"  # the character with which PDFium replaces a hyphen and a line break
 
 _UNSPACED = "\u2e80-\u9fff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\u3000-\u303f\U00020000-\U0003ffff"
 
@@ -27,11 +27,11 @@ _FIRST_UNSPACED = "\u2e80"
 
 _MEANINGLESS = re.compile("[^\t-\r -\udfff\uf900-\ufffc\ufffe-\U000effff]")
 
-# Hyphens, radicals and compatibility forms, which some fonts use for the usual characters, and
-# characters with two units in UTF-16.
+# Special hyphens, radicals and compatibility forms that some fonts use instead of the usual
+# characters, and characters that consist of two UTF-16 units.
 _VARIANTS = re.compile("[\u00ad\u2010\u2011\u2e80-\u2fdf\uf900-\ufaff\U00010000-\U0010ffff]")
 
-_FILLER = "\ufdd1"  # the second unit of a character that has two in UTF-16
+_FILLER = "\ufdd1"  # stands for the second unit of a character with two UTF-16 units
 
 _SENTENCE_END = re.compile(r"[.!?。！？…:：；;][\"'”’」』）)\]]*$")
 
@@ -45,31 +45,35 @@ _BULLET = re.compile(f"[{_BULLETS}][ \u00a0]?")
 
 _LIGATURE = re.compile(f"[\ufb00-\ufb06]|{_FILLER}")
 
-# One class of characters is faster than alternatives.
+# A single character class is faster than several alternatives.
 _SPECIAL = re.compile(f"[{_BULLETS}\ufb00-\ufb06{_FILLER}{''.join(map(chr, RAISED.values()))}]")
 
-# Lines that start a new block: captions, numbered headings, and lines with only a number.
+# Captions, numbered headings, and lines that consist of a number start a new block.
 _NEW_START = re.compile(r"(?i:fig(?:ure|\.)|tab(?:le|\.))\s*\d|\d[\d.]*(?:\s+[^a-z]|\s*\Z)")
 
-# The dots between an entry and its page number in a table of contents.
+# In a table of contents, these are the dots between an entry and its page number.
 _LEADER = re.compile(r"\s*(?:(?:\. ?){5,}|…{3,})\s*")
 
 _USUAL_PITCH = 1.2
 
 Rectangle = tuple[float, float, float, float]
-"""Left, bottom, right and top of a rectangle on a page, in points. ``y`` grows upwards."""
+"""The left, bottom, right and top edges of a rectangle on a page, in points.
+
+The y coordinates increase upwards.
+"""
 
 TableRow = Sequence[tuple[str, Rectangle]]
-"""The texts and rectangles of a row's cells."""
+"""The cells of a table row, as pairs of text and rectangle."""
 
 
 class TextLine(NamedTuple):
-    """A line with its position and size in points. If they are unknown, they are 0.
+    """A line of text with its position and its font size in points, or 0 if they are unknown.
 
-    ``start`` is the index of the line's first character. ``baseline`` grows upwards. A table is
-    represented by one line with rows but no text. A line that is rotated downwards (``turn`` 1) or
-    upwards (-1) has the position of a rotated page. Only lines that may be numbered headings are
-    examined for bold letters. ``page`` is the index of the page.
+    ``start`` is the index of the first character of the line, and ``page`` is the index of the
+    page. ``baseline`` increases upwards. A table is represented by a single line with ``rows`` and
+    without text. Lines that run downwards have ``turn`` 1, lines that run upwards have ``turn`` -1,
+    and both have the position that they would have on a rotated page. ``is_bold`` is determined
+    only for lines that may be numbered headings.
     """
 
     text: str
@@ -105,14 +109,15 @@ Lines = Sequence[TextLine]
 
 
 def lines_of_text(text: str, page: int = 0) -> list[TextLine]:
-    """Return the lines of a text without positions."""
+    """Split a text into lines whose positions are unknown."""
     return [TextLine(line.strip(), page=page) for line in text.splitlines() if line.strip()]
 
 
 def normalized(text: str) -> str:
-    """Replace variants with usual characters. The result has one character per UTF-16 unit.
+    """Replace variants of characters with the usual characters.
 
-    PDFium counts these units. A character with two units is followed by a filler.
+    The result contains one character for each UTF-16 unit, because PDFium counts these units. A
+    character with two units is followed by a filler character.
 
     Example:
         >>> normalized("\u2f00\u4e2a \ufb01 C\u2010172 \U0001d465")
@@ -132,9 +137,9 @@ def normalized(text: str) -> str:
 
 
 def garbage_share(text: str) -> float:
-    """Return the share of meaningless characters in a text: replacement and private characters.
+    """Return the share of replacement characters and private-use characters in a text.
 
-    In a long text, about a thousand characters are sampled.
+    In a long text, only about a thousand characters are sampled.
 
     Example:
         >>> garbage_share("ab\ue001\ufffd"), garbage_share("")
@@ -146,12 +151,13 @@ def garbage_share(text: str) -> float:
 
 
 def with_parts_joined(lines: Lines) -> Lines:
-    """Join the parts of lines that PDFium has split at superscripts and subscripts."""
+    """Join the parts of lines that PDFium split at superscripts and subscripts."""
     result: list[TextLine] = []
     above = 0.0
     size = 0.0
     for line in lines:
-        is_near = abs(above - line.baseline) < max(size, line.size)  # most lines are not near
+        # most consecutive lines have different heights
+        is_near = abs(above - line.baseline) < max(size, line.size)
         if is_near and result and _is_part(result[-1], line):
             line = _joined_part(result.pop(), line)
         result.append(line)
@@ -161,15 +167,16 @@ def with_parts_joined(lines: Lines) -> Lines:
 
 
 def _is_part(first: TextLine, line: TextLine) -> bool:
-    """Return whether a line continues the line before it at nearly the same height.
+    """Return whether a line continues the previous line at nearly the same height.
 
-    An index below an exponent begins left of the exponent's end.
+    A subscript below a superscript starts to the left of the superscript's end.
     """
     if not (first.is_placed and line.is_placed):
         return False
     size = max(first.size, line.size)
     smaller = min(first.size, line.size)
-    farthest = 0.6 if smaller > 0.6 * size else 0.85  # a superscript of a superscript is higher
+    # a superscript of another superscript is higher
+    farthest = 0.6 if smaller > 0.6 * size else 0.85
     gap = line.x0 - first.x1
     if abs(first.baseline - line.baseline) >= farthest * size or gap > 0.9 * size:
         return False
@@ -178,11 +185,11 @@ def _is_part(first: TextLine, line: TextLine) -> bool:
     return smaller < _SCRIPT_SIZE * size and first.x0 + 0.3 * size < line.x0
 
 
-_SCRIPT_SIZE = 0.85  # a superscript or a subscript has smaller letters
+_SCRIPT_SIZE = 0.85  # maximum relative size of the letters of superscripts and subscripts
 
 
 def _joined_part(first: TextLine, line: TextLine) -> TextLine:
-    """Join a line and its next part. The larger letters determine the line's height."""
+    """Join a line with its next part. The part with the larger letters determines the height."""
     rise = line.baseline - first.baseline
     gap = line.x0 - first.x1
     text = line.text
@@ -191,7 +198,7 @@ def _joined_part(first: TextLine, line: TextLine) -> TextLine:
     if is_raised and (number := _POWER.match(text)):
         text = number[0].translate(RAISED) + text[number.end() :]
     elif is_script and gap < -0.3 * first.size and rise < 0 and text[0].isalnum():
-        text = f"_{text}"  # an index below an exponent
+        text = f"_{text}"  # this is a subscript below a superscript
     has_space = not is_raised and gap > 0.15 * first.size
     text = joined([first.text, text]) if has_space else first.text + text
     larger = first if first.size >= line.size else line
@@ -209,7 +216,7 @@ _PAGE_NUMBER = re.compile(
     r"[\W_]*(?:page|p\.|seite|第)?\s*\d{1,5}\s*(?:(?:of|von|/|共)\s*\d{1,5})?\s*[页頁]?[\W_]*", re.I
 )
 
-_MAX_HEADER = 400  # maximum number of characters in a header with a page number
+_MAX_HEADER = 400  # maximum number of characters in a header that contains a page number
 
 
 def _is_page_number(text: str) -> bool:
@@ -223,23 +230,24 @@ _NUMBER = re.compile(r"(?<!\d)\d{1,5}(?!\d)")
 _OUTER_NUMBER = re.compile(r"^\d{1,5}\s|\s\d{1,5}$")
 
 _Margins = Mapping[int, Sequence[tuple[int, str]]]
-"""The pages (from 0) and texts of possible headers and footers, by rounded height."""
+"""The page indexes and texts of possible headers and footers, by rounded height on the page."""
 
 
 def _height(line: TextLine) -> int:
-    """Return the rounded height of a line on its page. Equal headers have equal heights."""
+    """Return the rounded height of a line on its page, which is the same for repeated headers."""
     return round(line.baseline / 4)
 
 
 def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lines]:
-    """Remove page numbers, and headers and footers except for their first occurrence.
+    """Remove page numbers, and all but the first occurrence of page headers and footers.
 
-    If the first page contains a header elsewhere, such as a title, no occurrence is kept.
+    If the text of a header also appears elsewhere on the first page, for example as a title, all of
+    its occurrences are removed.
 
-    A header or footer is separated from the text. It is at the same height on more than half of all
-    pages, or of all left or all right pages, and on at least three pages if there are three. Its
-    text is constant, contains a page number, or consists of headings of the text. Page numbers that
-    stand alone may be at different heights.
+    A header or footer is separated from the body text. It appears at the same height on more than
+    half of all pages, or on more than half of the left or right pages, and on at least three pages
+    if the document is long enough. Its text is constant, contains a page number, or consists of
+    headings of the document. Page numbers that stand alone may be at different heights.
     """
     margins: dict[int, list[tuple[int, str]]] = {}
     found: dict[tuple[int, str], list[int]] = {}
@@ -256,7 +264,7 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
 
 
 class _RunningHeads:
-    """The page numbers, headers and footers of a document.
+    """The page numbers, page headers and footers of a document.
 
     Args:
         pages: The lines of the pages.
@@ -282,7 +290,10 @@ class _RunningHeads:
             self._body_size = max(sizes, key=sizes.__getitem__, default=0.0)
 
     def without(self, lines: Lines, page: int) -> Iterator[TextLine]:
-        """Yield the lines of a page without headers. A first header is kept, in the text's size."""
+        """Yield the lines of a page without headers and footers.
+
+        The first occurrence of a header is kept, but in the font size of the body text.
+        """
         for line in lines:
             height = _height(line)
             if height not in self._margins:
@@ -310,7 +321,7 @@ class _RunningHeads:
 
 
 def _running_titles(pages: Sequence[Lines], margins: _Margins) -> dict[int, set[str]]:
-    """Return the headers that consist of one or two headings of the text, by height."""
+    """Return the headers that consist of one or two headings of the document, by height."""
     likely: dict[int, set[str]] = {}
     for height, on in margins.items():
         if _is_on_most([page for page, _ in on], len(pages)):
@@ -340,13 +351,14 @@ def _unspaced(text: str) -> str:
 
 
 _ANYWHERE = -10_000
-"""Replaces the height of page numbers, which may be at several heights."""
+"""A value that replaces the height of page numbers, because they may be at different heights."""
 
 
 def _counted(text: str, page: int) -> Iterator[tuple[int, str]]:
-    """Yield the numbers in a header that may count pages. They stand alone or at its edges.
+    """Yield the numbers in a header that may be page numbers.
 
-    Each number is yielded as its distance from the page's index, which starts at 0.
+    Such a number stands alone or at the start or end of the text. The difference between the number
+    and the page index, which starts at 0, is yielded.
     """
     if len(text) > _MAX_HEADER:
         return
@@ -356,11 +368,11 @@ def _counted(text: str, page: int) -> Iterator[tuple[int, str]]:
 
 
 def _keys(text: str, page: int) -> Iterator[str]:
-    """Yield a header's text, and a variant for each number that may count pages.
+    """Yield the text of a header, and a variant for each number in it that may be a page number.
 
-    The number is replaced by its distance from the page's index, which starts at 0. ``Invoice
-    1001`` and ``Question 1`` don't count pages. Therefore, the line must contain another number, or
-    more than three words (or five Chinese characters).
+    In each variant, the number is replaced by its difference from the page index, which starts at
+    0. Numbers in lines such as ``Invoice 1001`` and ``Question 1`` are not page numbers. Therefore,
+    the line must contain a second number, or more than three words (or five Chinese characters).
     """
     yield text
     if len(text) > _MAX_HEADER:
@@ -373,12 +385,13 @@ def _keys(text: str, page: int) -> Iterator[str]:
         for number in numbers:
             before = text[: number.start()]
             after = text[number.end() :]
-            beside = before + "\0" + after if before and after else ""  # else a chapter's title
+            # otherwise, the text is the title of a chapter
+            beside = before + "\0" + after if before and after else ""
             yield f"{beside}\0{int(number[0]) - page}"
 
 
 def _is_on_most(numbers: Sequence[int], count: int) -> bool:
-    """Return whether a list of page numbers contains most pages, or most left or right pages."""
+    """Return whether a list of page indexes contains most pages, or most left or right pages."""
     on = set(numbers)
     is_one_side = len({number % 2 for number in on}) == 1
     least = max(2, min(3, (count + 1) // 2))
@@ -388,9 +401,10 @@ def _is_on_most(numbers: Sequence[int], count: int) -> bool:
 
 
 def _margin_lines(lines: Lines, pitch: float) -> Iterator[TextLine]:
-    """Yield possible headers and footers among the two highest and two lowest lines of a page.
+    """Yield the lines of a page that may be headers or footers.
 
-    Candidates are numbers, and lines above or below a gap larger than the line pitch.
+    Only the two highest and the two lowest lines are considered. They must be page numbers, or be
+    separated from the text by a gap that is larger than the line spacing.
     """
     placed = sorted((x for x in lines if x.is_placed), key=attrgetter("baseline"))
     body = median(line.size for line in placed) if placed else 0.0
@@ -405,9 +419,9 @@ def _margin_lines(lines: Lines, pitch: float) -> Iterator[TextLine]:
 
 
 def _line_pitch(pages: Sequence[Lines]) -> float:
-    """Return the most frequent distance between lines, relative to the size of letters.
+    """Return the most frequent line spacing, relative to the font size.
 
-    If the file has many pages, some pages are sampled.
+    In documents with many pages, only some pages are sampled.
     """
     counts: Counter[float] = Counter()
     for lines in pages[:: len(pages) // 8 + 1]:
@@ -419,24 +433,26 @@ def _line_pitch(pages: Sequence[Lines]) -> float:
 
 
 _Part = tuple[str, int, float, float, float, float, bool]
-"""A text with its page (-1 if it has no place), its rectangle, and whether it is one line."""
+"""A text with its page (-1 if it has no position), its rectangle, and whether it is a single line.
+"""
 
 
 def pages_as_text(
     pages: Sequence[Lines], outline: Iterable[tuple[int, int, str]]
 ) -> tuple[str, Any]:
-    """Return the text of pages as paragraphs and Markdown headings, with the places of its parts.
+    """Convert pages to paragraphs and Markdown headings, and return the positions of all parts.
 
     A paragraph continues in the next column or on the next page if its last line is full and does
-    not end a sentence. Pages are separated by one page break.
+    not end with the end of a sentence. Pages are separated by page breaks.
 
     Args:
         pages: The lines of each page.
-        outline: The outline of the file: the page (from 0), level (from 1) and title of each entry.
+        outline: The entries of the outline, each with its page (starting at 0), level (starting at
+            1) and title.
 
     Returns:
-        The text, and an array with a column for each line or cell: start, end, page, left, bottom,
-        right, top, and whether it is one line.
+        The text, and an array with one column for each line or table cell. Its rows are the start,
+        end, page, left, bottom, right, top, and whether the part is a single line.
     """
     pitch = _line_pitch(pages)
     lines = list(chain(*_without_running_heads(pages, pitch)))
@@ -466,7 +482,7 @@ def _unplaced(text: str) -> _Part:
 
 
 def _block_parts(lines: Lines, level: int) -> Iterator[_Part]:
-    """Yield the parts of a block's text with their places."""
+    """Yield the parts of the text of a block, with their positions."""
     if lines[0].rows:
         yield from _table_parts(lines)
         return
@@ -483,9 +499,9 @@ def _block_parts(lines: Lines, level: int) -> Iterator[_Part]:
 
 
 def _table_parts(tables: Lines) -> Iterator[_Part]:
-    """Yield the rows of a table and of its continuations, with the places of the cells.
+    """Yield the cells of a table and its continuations on later pages, with their positions.
 
-    If the header is repeated on other pages, it is left out.
+    Repeated table headers on later pages are left out.
     """
     head = [text for text, _ in tables[0].rows[0]]
     rows = [(tables[0].page, tables[0].rows[0])]
@@ -512,9 +528,10 @@ def _has_leader(text: str) -> bool:
 
 
 def as_markdown(text: str, *, bullets: bool = True) -> str:
-    """Replace ligatures with letters, raised digits with powers and note marks, and bullets.
+    """Convert ligatures, bullets and superscript digits in a line to Markdown or plain text.
 
-    In a table of contents, rows of dots are shortened to four dots, which don't end a sentence.
+    In a table of contents, the dots before a page number are shortened to four dots, which do not
+    look like the end of a sentence.
 
     Example:
         >>> as_markdown("1.2 Tea . . . . . . . . . 12")
@@ -529,13 +546,13 @@ def as_markdown(text: str, *, bullets: bool = True) -> str:
 
 
 def joined(texts: Sequence[str]) -> str:
-    """Join lines. In scripts that use spaces, add a space between words."""
+    """Join lines. In writing systems that use spaces, a space is inserted between words."""
     with_breaks = [_with_break(text, following) for text, following in pairwise(texts)]
     return "".join([*with_breaks, texts[-1]])
 
 
 def _with_break(text: str, following: str) -> str:
-    """Return a line followed by the separator before the next line."""
+    """Return a line followed by the separator that belongs between this line and the next one."""
     end = text[-1]
     if end == "-" and text[-2:-1].isalpha():
         return text[:-1] + HYPHEN
@@ -544,17 +561,17 @@ def _with_break(text: str, following: str) -> str:
 
 
 _Headings = dict[int, tuple[int, int]]
-"""The level and the number of lines of each heading, by its first line."""
+"""The level and the number of lines of each heading, by the index of its first line."""
 
 
 def _blocks(
     lines: Lines, headings: _Headings, is_below: Sequence[bool], edges: Sequence[float]
 ) -> Iterator[tuple[int, int, int]]:
-    """Yield the headings, paragraphs and tables.
+    """Divide lines into headings, paragraphs and tables.
 
     Yields:
-        The first line, the end, and the level, which is 0 for a paragraph or a table and 1 or more
-        for a heading.
+        The index of the first line, the end index, and the level. The level is 0 for paragraphs and
+        tables, and 1 or more for headings.
     """
     at = 0
     while at < len(lines):
@@ -582,14 +599,14 @@ def _blocks(
 
 
 def _continues_below(first: TextLine, line: TextLine, following: TextLine, edge: float) -> bool:
-    """Return whether the next line below continues the block that begins with ``first``."""
+    """Return whether the next line below continues the block that starts with ``first``."""
     return _is_full(line, following, edge) and not _begins_item(first, line, following)
 
 
 def _begins_item(first: TextLine, line: TextLine, following: TextLine) -> bool:
-    """Return whether a line begins an item.
+    """Return whether a line starts a new list item.
 
-    In a paragraph, a dash or an ordinal number (``7. Januar``) may be within a sentence.
+    Inside a paragraph, a dash or an ordinal number (``7. Januar``) may be part of a sentence.
     """
     if not _ITEM.match(following.text):
         return False
@@ -600,9 +617,10 @@ def _begins_item(first: TextLine, line: TextLine, following: TextLine) -> bool:
 
 
 def _columns(lines: Lines, pitch: float) -> tuple[list[bool], list[float]]:
-    """Return whether each line is close below the previous line, and the right edges of columns.
+    """Return whether each line directly follows the line above it, and the right edges of columns.
 
-    A close line has letters of the same size. There is one right edge for each line.
+    Such a line is close to the previous line and has the same font size. The list of right edges
+    contains one value for each line.
     """
     if not lines:
         return [], []
@@ -626,15 +644,15 @@ def _columns(lines: Lines, pitch: float) -> tuple[list[bool], list[float]]:
 
 
 def _is_full(line: TextLine, following: TextLine, edge: float) -> bool:
-    """Return whether a line had no room for the next line's first word."""
+    """Return whether the first word of the next line would not have fit on a line."""
     text, _, x0, x1, _, size, *_ = line
     if x1 <= x0 or size <= 0:
         return True
-    advance = (x1 - x0) / len(text)  # average width of a character
+    advance = (x1 - x0) / len(text)  # the average width of a character
     following_advance = (following.x1 - following.x0) / len(following.text)
     if advance > 1.3 * size or following_advance > 1.3 * size or _has_leader(text):
-        return False  # a table row with gaps, or an entry in a table of contents
-    if x1 + advance + 0.3 * size >= edge:  # no word fits
+        return False  # this is a table row with gaps, or an entry in a table of contents
+    if x1 + advance + 0.3 * size >= edge:  # there is no space for another word
         return True
     end = following.text.find(" ")
     is_unspaced = following.text >= _FIRST_UNSPACED and _CJK.match(following.text)
@@ -651,7 +669,7 @@ def _is_full(line: TextLine, following: TextLine, edge: float) -> bool:
 
 
 def _continues_elsewhere(line: TextLine, following: TextLine, edge: float) -> bool:
-    """Return whether a line continues a block in the next column or on the next page."""
+    """Return whether the next line continues a block in the next column or on the next page."""
     is_next_page = following.page > line.page
     if line.rows and following.rows:
         return is_next_page and _have_same_columns(line.rows[0], following.rows[0])
@@ -661,7 +679,7 @@ def _continues_elsewhere(line: TextLine, following: TextLine, edge: float) -> bo
     if not is_next_page:
         if not (line.is_placed and following.is_placed):
             return True
-        if following.baseline <= line.baseline:  # not at the top of another column
+        if following.baseline <= line.baseline:  # the next line is not at the top of another column
             return False
     if abs(line.size - following.size) > line.size / 10 or not _is_full(line, following, edge):
         return False
@@ -674,7 +692,7 @@ def _continues_elsewhere(line: TextLine, following: TextLine, edge: float) -> bo
 
 
 def _have_same_columns(row: TableRow, other: TableRow) -> bool:
-    """Return whether two rows begin at the same position and have the same number of cells."""
+    """Return whether two table rows start at the same position and have equally many cells."""
     _, (left, *_) = row[0]
     _, (other_left, *_) = other[0]
     is_aligned = abs(left - other_left) <= 3
@@ -684,7 +702,10 @@ def _have_same_columns(row: TableRow, other: TableRow) -> bool:
 def _headings(
     lines: Lines, is_below: Sequence[bool], outline: Iterable[tuple[int, int, str]]
 ) -> _Headings:
-    """Find the headings using the file's outline, or otherwise their sizes and numbers."""
+    """Find the headings.
+
+    Without an outline, they are recognized by their font sizes and numbers.
+    """
     titles: dict[int, dict[str, int]] = {}
     for page, depth, title in outline:
         if squeezed := _squeezed(title):
@@ -708,7 +729,7 @@ def _may_be_title(text: str) -> bool:
     return has_letters and len(text) <= 150
 
 
-# The number of a heading without spaces. The outline may omit the number.
+# The number of a heading, without spaces. The outline may not contain this number.
 _TITLE_NUMBER = re.compile(
     r"(?:(?:chapter|appendix|part|section)?(?:\d+|[a-z])(?:\.\d+)*[.:]?"
     r"|第[\d〇一二三四五六七八九十百]+[章节節回部篇編编卷条條])?"
@@ -716,7 +737,10 @@ _TITLE_NUMBER = re.compile(
 
 
 def _headings_by_title(lines: Lines, titles: Mapping[int, Mapping[str, int]]) -> _Headings:
-    """Return the headings that are titles in the outline. They have up to three lines."""
+    """Return the headings that match titles in the outline.
+
+    A heading may have up to three lines.
+    """
     found: _Headings = {}
     ends: dict[int, set[str]] = {}
     for page, of_page in titles.items():
@@ -736,7 +760,7 @@ def _headings_by_title(lines: Lines, titles: Mapping[int, Mapping[str, int]]) ->
 
 
 def _heading_height(lines: Lines, at: int) -> int:
-    """Return how many lines a heading has, up to three, judging by their size."""
+    """Return the number of lines of a heading, up to three, according to their font sizes."""
     first = lines[at]
     for count, line in enumerate(lines[at + 1 : at + 3], 1):
         is_near = 0 < first.baseline - line.baseline < 2 * first.size * count
@@ -745,20 +769,20 @@ def _heading_height(lines: Lines, at: int) -> int:
     return min(3, len(lines) - at)
 
 
-# "1 Tea", "1.2. Tea", "1茶"; "1. Tea" may be an item.
+# Examples are "1 Tea", "1.2. Tea" and "1茶". However, "1. Tea" may be a list item.
 HEADING_NUMBER = re.compile(
     rf"(\d{{1,2}}(?:\.\d{{1,2}}){{0,3}})(\.?)(?:\s+(?=[^\W\d_]{{2}}|[{_UNSPACED}])|(?=[{_UNSPACED}]))"
 )
 
-_NO_TITLE = re.compile(r"\d\Z|[\\{}=]")  # it belongs to a table of contents, or to code
+_NO_TITLE = re.compile(r"\d\Z|[\\{}=]")  # such a line belongs to a table of contents or to code
 
 
 def _numbered_headings(
     lines: Lines, is_below: Sequence[bool], levels: Mapping[float, int]
 ) -> _Headings:
-    """Return the numbered headings, if the file has at least three.
+    """Return the numbered headings if the file contains at least three of them.
 
-    Numbered headings have bold letters or space above them. Their numbers are consecutive (1, 1.1,
+    Numbered headings are bold or have space above them. Their numbers must be consecutive (1, 1.1,
     1.2, 2), but single numbers may be missing.
     """
     found = [
@@ -781,7 +805,10 @@ def _numbered_headings(
 
 
 def _is_next(number: tuple[int, ...], last: tuple[int, ...]) -> bool:
-    """Return whether a number may follow another one, with at most one heading between."""
+    """Return whether a heading number may follow another number.
+
+    One number may be missing between.
+    """
     *common, end = number
     depth = len(common)
     is_near = depth < len(last) and 0 < end - last[depth] < 3
@@ -791,7 +818,7 @@ def _is_next(number: tuple[int, ...], last: tuple[int, ...]) -> bool:
 def _heading_number(
     lines: Lines, at: int, is_below: Sequence[bool], levels: Mapping[float, int]
 ) -> tuple[int, ...]:
-    """Return the number of a line that may be a heading, or an empty tuple for other lines."""
+    """Return the number of a line that may be a heading. For other lines, return an empty tuple."""
     line = lines[at]
     match = HEADING_NUMBER.match(line.text)
     if not match or len(line.text) > 80 or _NO_TITLE.search(line.text):
@@ -806,7 +833,7 @@ def _heading_number(
     return () if is_text or _SENTENCE_END.search(line.text) else number
 
 
-@lru_cache(maxsize=256)  # each line is compared with several titles
+@lru_cache(maxsize=256)  # the cache is useful because each line is compared with several titles
 def _squeezed(text: str) -> str:
     text = "".join(text.split())
     if not text.isascii():
@@ -819,7 +846,7 @@ def _rounded(size: float) -> float:
 
 
 def _sizes(lines: Iterable[TextLine]) -> Counter[float]:
-    """Return the number of characters by rounded size. An unknown size is 0."""
+    """Count the characters of each rounded font size. The size 0 means that the size is unknown."""
     by_size: dict[float, int] = {}
     for line in lines:
         by_size[line.size] = by_size.get(line.size, 0) + len(line.text)
@@ -830,7 +857,7 @@ def _sizes(lines: Iterable[TextLine]) -> Counter[float]:
 
 
 def _levels_by_size(lines: Lines) -> dict[float, int]:
-    """Return the heading levels of those rounded sizes that are rare and larger than the text."""
+    """Return the heading levels of font sizes that are rare and larger than the body text."""
     characters = _sizes(lines)
     rare = characters.total() * 0.15
     body = max(characters, key=characters.__getitem__, default=0.0)
@@ -839,9 +866,9 @@ def _levels_by_size(lines: Lines) -> dict[float, int]:
 
 
 def _sizes_of_authors(lines: Lines, levels: Mapping[float, int]) -> set[float]:
-    """Return the sizes that occur only between the title and the text, such as in author names.
+    """Return the font sizes that only occur between the title and the text, as in author names.
 
-    After these lines, the file must contain headings of a different size.
+    This requires that the text after these lines contains headings of a different size.
     """
     body_start = next(
         (at for at, line in enumerate(lines) if line.size and _rounded(line.size) not in levels),
@@ -852,7 +879,8 @@ def _sizes_of_authors(lines: Lines, levels: Mapping[float, int]) -> set[float]:
     title = max(levels)
     sizes = {line.size for line in lines[body_start:]}
     later = {_rounded(size) for size in sizes} & levels.keys()
-    last = _rounded(lines[max(0, body_start - 1)].size)  # it may be the heading of the text
+    # this line may be the first heading of the text
+    last = _rounded(lines[max(0, body_start - 1)].size)
     above = {_rounded(line.size) for line in lines[:body_start] if line.size}
     return above - later - {title, last} if later or last != title else set()
 
@@ -867,9 +895,12 @@ _LONGEST_WORD = 60
 
 
 def _hyphens_resolved(text: str) -> tuple[str, list[int]]:
-    """Join words split at line ends, according to their other occurrences.
+    """Join words that were hyphenated at the ends of lines.
 
-    Also return the offsets of removed hyphens.
+    Whether the hyphen is removed depends on other occurrences of the words in the text.
+
+    Returns:
+        The text, and the offsets of removed hyphens.
     """
     if HYPHEN not in text:
         return text, []
@@ -893,10 +924,10 @@ def _found(match: re.Match[str] | None) -> str:
 
 
 def _words(text: str) -> set[str]:
-    """Return the words of a text, except for words that are split at line ends.
+    """Return the words of a text, except for words that are hyphenated at the end of a line.
 
-    The parts of hyphenated words count as words: "low-cost" and "high-dose" show that "low-dose"
-    has a hyphen.
+    The parts of compounds such as "low-cost" and "high-dose" are included, because they show that a
+    word such as "low-dose" is written with a hyphen.
     """
     found = set(text.split())
     plain = {word for word in found if word.isalnum()}
@@ -909,7 +940,7 @@ def _words(text: str) -> set[str]:
 
 
 def _is_joined(before: str, following: str, words: set[str]) -> bool:
-    """Return whether two parts form one word without a hyphen, judging by the text's words."""
+    """Return whether two parts form a word without a hyphen, according to the words of the text."""
     parts = before, following.casefold()
     is_word = before[-1:].isalpha() and following[:1].isalpha()
     if not is_word or "-".join(parts) in words:

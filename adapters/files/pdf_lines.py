@@ -1,4 +1,4 @@
-"""Measure the lines of a PDF page."""
+"""Measure the positions and font sizes of the lines on a PDF page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .pdf_layout import HEADING_NUMBER, TextLine
 with parser("pypdfium2"):
     from pypdfium2 import raw
 
-_LINE = re.compile(r"\S(?:[^\r\n\ufffe]*\S)?")  # a hyphen ends a line
+_LINE = re.compile(r"\S(?:[^\r\n\ufffe]*\S)?")  # a hyphen ends the line
 
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 
@@ -31,11 +31,11 @@ _font_weight = direct(raw.FPDFText_GetFontWeight)
 
 
 class Ruler:
-    """The measurements of a page's characters. The buffers are reused for each character."""
+    """Measures the characters of a page. Its buffers are reused for each character."""
 
     def __init__(self, textpage: Any) -> None:
         self.handle = address(textpage.raw)
-        self._textpage = textpage  # keeps the handle valid
+        self._textpage = textpage  # this reference keeps the handle valid
         self._loose = raw.FS_RECTF()
         self._matrix = raw.FS_MATRIX()
         self._origin = (c_double * 2)()
@@ -46,28 +46,28 @@ class Ruler:
         self._at_edges = addresses(self._edges)
 
     def point(self, index: int) -> tuple[float, float]:
-        """Return the origin of a character."""
+        """Return the coordinates of a character's origin."""
         _origin(self.handle, index, *self._at_origin)
         return self._origin[0], self._origin[1]
 
     def rise(self, index: int, beside: int) -> float:
-        """Return how far a character's ink rises above the origin of another character."""
+        """Return how far the bottom of a character lies above the origin of another character."""
         _origin(self.handle, beside, *self._at_origin)
         _box(self.handle, index, *self._at_edges)
         return self._edges[2] - self._origin[1]
 
     def height(self, index: int) -> float:
-        """Return the height of a character's ink."""
+        """Return the height of the visible shape of a character."""
         _box(self.handle, index, *self._at_edges)
         return self._edges[3] - self._edges[2]
 
     def loose_box(self, index: int) -> Any:
-        """Return a character's font box. It is valid until the next call."""
+        """Return the font box of a character. The result is only valid until the next call."""
         _loose_box(self.handle, index, self._at_loose)
         return self._loose
 
     def letter(self, index: int) -> tuple[float, bool]:
-        """Return the size of a character in points, and whether its line rises or falls."""
+        """Return the font size of a character in points, and whether its line is rotated."""
         size = abs(_font_size(self.handle, index))
         if not _matrix(self.handle, index, self._at_matrix):
             return size, False
@@ -77,7 +77,7 @@ class Ruler:
 
 
 def with_ligatures_in_order(ruler: Ruler, text: str) -> str:
-    """Restore the order of letters in Arabic ligatures, which PDFium reverses."""
+    """Correct the order of letters in Arabic ligatures, which PDFium returns in reverse order."""
     if "\u0644" not in text:
         return text
 
@@ -89,11 +89,15 @@ def with_ligatures_in_order(ruler: Ruler, text: str) -> str:
     return _ALEF_LAM.sub(in_order, text)
 
 
-_MAX_SLOPE = 0.1  # radians
+_MAX_SLOPE = 0.1  # maximum slope of a horizontal line, in radians
 
 
 class Measured(NamedTuple):
-    """The position of a line. As in TextLine, ``turn`` is 1 for downwards and -1 for upwards."""
+    """The measured position of a line.
+
+    ``turn`` is 1 for lines that run downwards and -1 for lines that run upwards, as in
+    ``TextLine``.
+    """
 
     x0: float
     right: float
@@ -101,11 +105,11 @@ class Measured(NamedTuple):
     turn: int = 0
 
     def rotated(self, quarter_turns: int, end: float) -> Measured:
-        """Return the position on a rotated page.
+        """Return the position of the line on a rotated page.
 
         Args:
-            quarter_turns: 1 if the line runs downwards, -1 if it runs upwards.
-            end: The height at which the line ends.
+            quarter_turns: 1 if the line runs downwards, or -1 if it runs upwards.
+            end: The y coordinate at which the line ends.
         """
         return Measured(
             x0=-quarter_turns * self.baseline,
@@ -118,13 +122,13 @@ class Measured(NamedTuple):
 def lines_of_page(
     ruler: Ruler, text: str, page: int, *, has_outline: bool
 ) -> tuple[list[TextLine], list[TextLine]]:
-    """Return the lines of a page with positions, measured at each line's first and last characters.
+    """Return the lines of a page with their positions, measured at their first and last characters.
 
-    Downward and upward lines have the positions of a rotated page. The positions of right-to-left
-    lines are unknown.
+    Lines that run downwards or upwards have the positions that they would have on a rotated page.
+    The positions of right-to-left lines are unknown.
 
     Returns:
-        All lines, and the lines that are turned relative to the page, such as stamps and
+        All lines, and those of them that are rotated relative to the page, such as stamps and
         watermarks.
     """
     lines: list[TextLine] = []
@@ -138,7 +142,7 @@ def lines_of_page(
         last = ruler.loose_box(stop - 1)
         measured = Measured(x, last.right, y)
         descent = y - last.bottom
-        if not 0 <= descent <= 0.5 * size:  # not the usual descent
+        if not 0 <= descent <= 0.5 * size:  # the descent is unusual
             if at := _parting(ruler, text, start, stop, size):
                 first_stop = start + len(text[start:at].rstrip())
                 pending += [(at, stop), (start, first_stop)]
@@ -159,9 +163,9 @@ def _turned(measured: Measured, last: Any, *, is_turned: bool) -> Measured:
     """Return the position of a line that may run downwards or upwards.
 
     Args:
-        measured: The position of the line if it were level.
-        last: The box of its last character.
-        is_turned: Whether its letters are turned.
+        measured: The position that was measured as if the line were horizontal.
+        last: The box of the last character.
+        is_turned: Whether the letters are rotated.
     """
     width = abs(last.left - measured.x0)
     if measured.baseline - last.top > width:
@@ -172,10 +176,10 @@ def _turned(measured: Measured, last: Any, *, is_turned: bool) -> Measured:
 
 
 def _widened(ruler: Ruler, text: str, start: int, stop: int, measured: Measured) -> Measured:
-    """Return the position of a line whose last character is displayed before its first one.
+    """Return the position of a line whose last character is displayed to the left of the first one.
 
-    A page number may be displayed before the text that precedes it. Right-to-left lines keep
-    their unknown position.
+    This happens if a page number is displayed before the text that precedes it in the file. The
+    positions of right-to-left lines remain unknown.
     """
     if _RIGHT_TO_LEFT.search(text, start, stop):
         return measured
@@ -192,7 +196,7 @@ _BOLD = re.compile("bold|black|heavy|cmbx|cmb10|-bd|demi", re.I)
 
 
 def _is_bold_number(ruler: Ruler, start: int, line: str) -> bool:
-    """Return whether a line begins with a heading number in bold type."""
+    """Return whether a line starts with a bold heading number."""
     may_be_heading = line[0].isdigit() and HEADING_NUMBER.match(line)
     return bool(may_be_heading) and _is_bold(ruler.handle, start)
 
@@ -205,15 +209,15 @@ def _is_bold(handle: int, index: int) -> bool:
     return bool(is_named) or _font_weight(handle, index) >= 600
 
 
-# Including "2,030" or "12,13". A digit after a space is not raised.
+# This also matches "2,030" and "12,13". A digit after a space is never a superscript.
 _NUMBERS = re.compile("[0-9](?:[0-9,–-]*[0-9]|(?<! [0-9]))")
 
 
 def _with_raised_digits(ruler: Ruler, text: str) -> str:
-    """Replace digits that are raised above the character next to them with their raised forms.
+    """Replace digits that are displayed as superscripts with superscript characters.
 
-    Raised digits are smaller characters at a higher position, or the font's glyphs for
-    superscripts.
+    Such digits are either smaller and higher than the character next to them, or the font has
+    special glyphs for them.
     """
     for match in _NUMBERS.finditer(text):
         start, end = match.span()
@@ -232,21 +236,26 @@ def _with_raised_digits(ruler: Ruler, text: str) -> str:
 
 
 def _may_be_raised(ruler: Ruler, text: str, start: int, end: int) -> bool:
-    """Return whether the digits are neither the upper part of a fraction nor in a turned line."""
+    """Return whether digits may be superscripts.
+
+    This is not the case in the numerator of a fraction and in rotated lines.
+    """
     _, is_turned = ruler.letter(start)
     is_fraction = text[end : end + 1] == "\u2044"
     return not is_fraction and not is_turned
 
 
 def _first_raised(ruler: Ruler, text: str, start: int, end: int, beside: int) -> int:
-    """Return the start of the raised characters at the end of a number.
+    """Return the index of the first superscript character at the end of a number.
+
+    If there are no superscript characters, return the end of the number.
 
     Args:
         ruler: The measurements of the page.
         text: The text of the page.
         start: The start of the number.
         end: The end of the number.
-        beside: The index of a character next to the number, which is not raised.
+        beside: The index of a neighboring character that is not a superscript.
     """
     while end > start:
         character = text[end - 1]
@@ -257,7 +266,7 @@ def _first_raised(ruler: Ruler, text: str, start: int, end: int, beside: int) ->
         if character.isdigit():
             is_small = 0.8 * size > 1.4 * ruler.height(end - 1)
             is_raised = is_small and 0.18 * size < rise < 0.8 * size
-        else:  # a sign is in the middle of a line
+        else:  # signs are placed at mid-height
             is_raised = character == "," or rise > 0.42 * size
         if not is_raised:
             break
@@ -266,11 +275,11 @@ def _first_raised(ruler: Ruler, text: str, start: int, end: int, beside: int) ->
 
 
 def _parting(ruler: Ruler, text: str, start: int, stop: int, size: float) -> int:
-    """Return the index at which a line must be split, or 0 if it stays whole.
+    """Return the index at which a line must be split, or 0 if it should not be split.
 
-    PDFium merges several lines if a later line contains a superscript, even from the foot of a
-    column to the head of the next column. Such a line ends at a different height than it starts,
-    and turns back before its end.
+    If a line contains a superscript, PDFium may merge it with previous lines, even across columns.
+    Such a merged line ends at a different height from where it started, and goes back to the left
+    before its end.
     """
     x0, first = ruler.point(start)
     _, last = ruler.point(stop - 1)

@@ -1,4 +1,4 @@
-"""Find the ruled tables on a PDF page, whose cells are between drawn lines."""
+"""Find tables on a PDF page whose cells are separated by drawn lines."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from .pdf_lines import Ruler
 with parser("pypdfium2"):
     from pypdfium2 import raw
 
-_NEAR = 3.0  # distance in points below which two rules count as one
+_NEAR = 3.0  # two rules that are closer than this, in points, count as one
 
-_MIN_WIDTH = 30.0  # points; rules of fractions and underscores are shorter than a table
+_MIN_WIDTH = 30.0  # in points; fraction bars and underscores are shorter than the rules of tables
 
-_MIN_RULES = 3  # of a table without vertical rules: above and below the header, and at the end
+_MIN_RULES = 3  # a table without vertical rules has rules above and below its header and at its end
 
-_MAX_RULES = 300  # maximum number of rules per direction; drawings have more
+_MAX_RULES = 300  # maximum number of rules per direction, which drawings exceed
 
-_MAX_CELL = 30  # mean number of characters in a cell between gaps; columns of prose have more
+# maximum mean number of characters per cell between gaps, which columns of prose exceed
+_MAX_CELL = 30
 
 _WORD = re.compile(r"\S+")
 
@@ -36,11 +37,12 @@ _count_segments = direct(raw.FPDFPath_CountSegments)
 
 
 def with_tables(objects: PageObjects, ruler: Ruler, lines: Lines) -> Lines:
-    """Replace the lines of each ruled table with one line that contains its rows.
+    """Replace the lines of each table with drawn rules by a single line that contains its rows.
 
-    A table has at least two rows and two columns between drawn lines, or at least three rules of
-    equal width with columns between gaps. Each text in a table is included once. If a line of text
-    crosses the table's border, the lines are unchanged.
+    A table has at least two rows and two columns that are separated by drawn lines. Alternatively,
+    it has at least three horizontal rules of equal width, and its columns are separated by gaps.
+    Each text in a table is included exactly once. If a line of text crosses the border of a table,
+    the table is ignored.
     """
     horizontal, vertical = _rules(objects)
     may_be_ruled = horizontal and vertical
@@ -69,13 +71,16 @@ def with_tables(objects: PageObjects, ruler: Ruler, lines: Lines) -> Lines:
 
 
 _Word = tuple[float, float, int]
-"""A word's left and right edges, and its start in the line."""
+"""The left and right edges of a word, and its start index in the line."""
 
 _Words = Callable[[TextLine], Sequence[_Word]]
 
 
 class _Rule(NamedTuple):
-    """A straight line, given by its position across its direction, its start and its end."""
+    """A straight horizontal or vertical line.
+
+    It is described by its position on the other axis, its start and its end.
+    """
 
     at: float
     start: float
@@ -90,7 +95,11 @@ class _Rule(NamedTuple):
 
 
 class _Grid(NamedTuple):
-    """Connected rules, with the starts of columns (from left to right) and rows (downwards)."""
+    """Connected rules that form a grid.
+
+    ``columns`` contains the starts of the columns from left to right, and ``rows`` the starts of
+    the rows from top to bottom.
+    """
 
     horizontal: Sequence[_Rule]
     vertical: Sequence[_Rule]
@@ -99,9 +108,9 @@ class _Grid(NamedTuple):
 
 
 def _rules(objects: PageObjects) -> tuple[list[_Rule], list[_Rule]]:
-    """Return the straight horizontal and vertical lines among the paths of a page.
+    """Return the straight horizontal and vertical lines that are drawn on a page.
 
-    A path is a line, or a frame of four lines.
+    A path counts if it is a line or a frame that consists of four lines.
     """
     horizontal: list[_Rule] = []
     vertical: list[_Rule] = []
@@ -120,7 +129,7 @@ def _rules(objects: PageObjects) -> tuple[list[_Rule], list[_Rule]]:
 
 
 def _is_frame(path: int) -> bool:
-    """Return whether a path consists of four lines."""
+    """Return whether a path is a stroked frame that consists of four lines."""
     if _count_segments(path) not in (4, 5):
         return False
     _, is_stroked = draw_mode(path)
@@ -128,7 +137,7 @@ def _is_frame(path: int) -> bool:
 
 
 def _merged(rules: Sequence[_Rule]) -> list[_Rule]:
-    """Merge rules that touch or overlap on one line."""
+    """Merge rules on the same line that touch or overlap."""
     positions = _distinct(rule.at for rule in rules)
     aligned = (
         _Rule(positions[bisect_right(positions, at) - 1], start, end) for at, start, end in rules
@@ -144,7 +153,7 @@ def _merged(rules: Sequence[_Rule]) -> list[_Rule]:
 
 
 def _grids(horizontal: Sequence[_Rule], vertical: Sequence[_Rule]) -> Iterator[_Grid]:
-    """Yield groups of connected rules with at least two rows and two columns."""
+    """Yield groups of connected rules that form at least two rows and two columns."""
     most = max(len(horizontal), len(vertical))
     if not vertical or most > _MAX_RULES:
         return
@@ -152,7 +161,7 @@ def _grids(horizontal: Sequence[_Rule], vertical: Sequence[_Rule]) -> Iterator[_
     while waiting[0]:
         groups: list[list[_Rule]] = [[waiting[0].pop(0)], []]
         queue = [(0, groups[0][0])]
-        for direction, rule in queue:  # the loop also processes added rules
+        for direction, rule in queue:  # the loop also processes rules that are added to the queue
             other = 1 - direction
             touching = [one for one in waiting[other] if rule.crosses(one)]
             waiting[other] = [one for one in waiting[other] if one not in touching]
@@ -166,7 +175,7 @@ def _grids(horizontal: Sequence[_Rule], vertical: Sequence[_Rule]) -> Iterator[_
 
 
 def _positions(rules: Sequence[_Rule], across: Sequence[_Rule]) -> list[float]:
-    """Return the positions of rules, and the outermost ends of the crossing rules."""
+    """Return the positions of rules and of the outermost ends of the rules that cross them."""
     positions = [rule.at for rule in rules]
     if across:
         positions += (min(rule.start for rule in across), max(rule.end for rule in across))
@@ -174,7 +183,7 @@ def _positions(rules: Sequence[_Rule], across: Sequence[_Rule]) -> list[float]:
 
 
 def _distinct(positions: Iterable[float]) -> list[float]:
-    """Return sorted positions, except for those that are close to the previous one."""
+    """Return sorted positions, omitting those that are close to the previous position."""
     distinct: list[float] = []
     for at in sorted(positions):
         if not distinct or at - distinct[-1] > _NEAR:
@@ -185,15 +194,18 @@ def _distinct(positions: Iterable[float]) -> list[float]:
 def _open_grids(
     horizontal: Sequence[_Rule], vertical: Sequence[_Rule], lines: Lines, words: _Words
 ) -> Iterator[_Grid]:
-    """Yield tables without vertical rules: with rules above, below the header, and at the end."""
+    """Yield tables without vertical rules.
+
+    They have horizontal rules above and below the header and at the end.
+    """
     by_ends: dict[tuple[int, int], list[_Rule]] = {}
-    for rule in reversed(horizontal):  # from the top of the page
+    for rule in reversed(horizontal):  # this goes from the top of the page to the bottom
         is_wide = rule.end - rule.start > _MIN_WIDTH
         if is_wide and not any(rule.crosses(other) for other in vertical):
             by_ends.setdefault((round(rule.start / 4), round(rule.end / 4)), []).append(rule)
     placed = [line for line in lines if line.is_placed]
     for rules in by_ends.values():
-        if len(rules) < _MIN_RULES:  # saves the measurement of all words
+        if len(rules) < _MIN_RULES:  # this avoids measuring all words
             continue
         bands = [
             _within(placed, rule.start, rule.end, below.at, rule.at)
@@ -208,14 +220,17 @@ def _open_grids(
 
 
 def _open_grid(rules: Sequence[_Rule], bands: Sequence[Lines], words: _Words) -> Iterator[_Grid]:
-    """Yield the table between rules, which go from top to bottom, unless its columns are prose."""
+    """Yield the table between the given rules, unless its columns contain prose.
+
+    The rules must be sorted from top to bottom.
+    """
     top, left, right = rules[0]
     bottom = rules[-1].at
     inside = [*chain(*bands)]
     body = sorted(chain(*bands[1:]), key=lambda line: -line.baseline)
     gaps = _gaps(inside, words)
     gaps_of_body = _gaps(body, words)
-    if len(gaps) != len(gaps_of_body):  # a header cell spans columns
+    if len(gaps) != len(gaps_of_body):  # a cell of the header spans several columns
         gaps = gaps_of_body
     columns = [left, *gaps, right]
     rows = [top, rules[1].at]
@@ -232,7 +247,7 @@ def _open_grid(rules: Sequence[_Rule], bands: Sequence[Lines], words: _Words) ->
 
 
 def _gaps(lines: Lines, words: _Words) -> list[float]:
-    """Return the centers of the gaps that all lines have between words."""
+    """Return the centers of the gaps between words that all lines have in common."""
     gaps: list[float] = []
     edge = inf
     width = 0.6 * lines[len(lines) // 2].size if lines else 0
@@ -246,7 +261,7 @@ def _gaps(lines: Lines, words: _Words) -> list[float]:
 
 
 def _within(lines: Lines, left: float, right: float, bottom: float, top: float) -> list[TextLine]:
-    """Return the lines whose baselines are at least partly in a rectangle."""
+    """Return the lines whose baselines lie at least partly inside a rectangle."""
     return [
         line
         for line in lines
@@ -255,7 +270,7 @@ def _within(lines: Lines, left: float, right: float, bottom: float, top: float) 
 
 
 def _lines_inside(grid: _Grid, lines: Lines) -> list[TextLine]:
-    """Return the lines inside a grid, or an empty list if a line crosses the border."""
+    """Return the lines inside a grid, or an empty list if a line crosses its border."""
     left = grid.columns[0] - _NEAR
     right = grid.columns[-1] + _NEAR
     inside = _within(lines, left, right, grid.rows[-1], grid.rows[0])
@@ -264,7 +279,7 @@ def _lines_inside(grid: _Grid, lines: Lines) -> list[TextLine]:
 
 
 _CellLines = Sequence[tuple[float, str]]
-"""The baselines and texts of a cell's lines."""
+"""The baselines and texts of the lines in a cell."""
 
 
 def _rows(grid: _Grid, lines: Lines, words: _Words) -> list[TableRow]:
@@ -279,7 +294,7 @@ def _rows(grid: _Grid, lines: Lines, words: _Words) -> list[TableRow]:
     rows: list[TableRow] = []
     for number, below in pairwise([*sorted(texts), -1]):
         cells = [texts[number].get(column, []) for column in columns]
-        # A header and a body, or a body without rules between its rows.
+        # These cells belong to a header and a body, or to a body without rules between its rows.
         count = _count_rows([cell for cell in cells if cell]) if len(grid.rows) <= 3 else 1
         top = grid.rows[number]
         height = (top - grid.rows[below]) / count
@@ -301,7 +316,10 @@ def _row(
 
 
 def _count_rows(cells: Sequence[_CellLines]) -> int:
-    """Return the number of rows between two rules: 1 if the cells' lines differ in height."""
+    """Return the number of table rows between two rules.
+
+    This is 1 if the lines of the cells are at different heights.
+    """
     has_equal_lengths = len({len(cell) for cell in cells}) == 1
     if len(cells) < 2 or not has_equal_lengths:
         return 1
@@ -312,9 +330,9 @@ def _count_rows(cells: Sequence[_CellLines]) -> int:
 
 
 def _parts(line: TextLine, grid: _Grid, words: _Words) -> Iterator[tuple[tuple[int, int], str]]:
-    """Yield the cells (row, column) that a line crosses, with the text in each cell.
+    """Yield the cells that a line crosses, as pairs of row and column, and the text in each cell.
 
-    For merged cells, yield the upper left cell.
+    For merged cells, the upper left cell is yielded.
     """
     parts: list[tuple[tuple[int, int], int]] = []
     for left, _, start in words(line):
@@ -336,7 +354,7 @@ def _parts(line: TextLine, grid: _Grid, words: _Words) -> Iterator[tuple[tuple[i
 
 
 def _is_ruled(rules: Sequence[_Rule], at: float, position: float) -> bool:
-    """Return whether one of these sorted rules crosses a position."""
+    """Return whether one of the sorted rules crosses the given position."""
     first = bisect_left(rules, (at - _NEAR,))
     end = bisect_right(rules, (at + _NEAR, inf))
     return any(x.start - _NEAR <= position <= x.end + _NEAR for x in rules[first:end])

@@ -1,4 +1,4 @@
-"""Rewrite rich text so that the library reads scripts, struck text, labels and running heads."""
+"""Rewrite RTF files so that the anydoc library reads scripts, strikethrough text and headers."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from ...nodegraph.readers.source_files import SourceFile
 from .hidden_text import without_hidden_rich_text
 
 HEAD_MARK = "\ue030"
-"""The first character of each slide and of each running head in rich text."""
+"""The character that marks the start of each slide, and of each page header or footer in RTF."""
 
-_NUMBER = r"(?=(?:\\[a-z]+-?\d*){0,9}\s\d)"  # after the other properties of its text
+_NUMBER = r"(?=(?:\\[a-z]+-?\d*){0,9}\s\d)"  # this may follow other formatting properties
 
 _DELETED = r"(?<!\\)\{(?:\\(?!deleted)[a-z]+-?\d*\s?)*\\deleted\b(?:[^{}\\]|\\(?!deleted0).)*\}"
 
 _RTF_MARKS = (
-    (r"\\i(?![a-z])", r"\\shad"),  # an effect that has no influence on the text
+    (r"\\i(?![a-z])", r"\\shad"),  # this effect does not change the text
     (r"\\striked?1?(?![a-z\d])", r"\\strike\\i"),
     (r"\\striked?0", r"\\strike0\\i0"),
     (r"\\super(?![a-z])", r"\\strike"),
@@ -27,7 +27,7 @@ _RTF_MARKS = (
     (r"\{\\listtext(?![a-z])(?:\\pard|\\plain|\s)*([^{}]*)\}", r"{\\u57397?\1\\u57398?}"),
     (r"\{\\(header|footer)[lrf]?(?![a-z])", rf"{{\\footnote\\u{ord(HEAD_MARK)}?\1 "),
 )
-"""Patterns in rich text and their replacements, for scripts, item labels and running heads."""
+"""Patterns in RTF files and their replacements, for scripts, list labels, headers and footers."""
 
 
 _RTF_LEFT_OUT = {
@@ -43,14 +43,17 @@ _RTF_BRACE = re.compile(r"\\.|([{}])", re.S)
 
 
 def rewritten_rich_text(source: SourceFile) -> bytes:
-    """Return rich text that the library can read. Note what is left out."""
+    """Return an RTF file in a form that the anydoc library can read.
+
+    Notes are recorded about everything that is left out.
+    """
     data = source.path.read_bytes().decode("latin-1")
     depth = 0
     for brace in _RTF_BRACE.findall(data.rstrip("\0\r\n ")):
         depth += (brace == "{") - (brace == "}")
         if depth < 0:
             break
-    if depth and "\\bin" not in data:  # binary pictures may contain braces
+    if depth and "\\bin" not in data:  # binary data of pictures may contain braces
         source.note("unbalanced groups, so that text may be missing", "", abs(depth))
     data = without_hidden_rich_text(data, source)
     for kind, pattern in _RTF_LEFT_OUT.items():

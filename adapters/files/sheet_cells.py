@@ -1,4 +1,4 @@
-"""Read how the cells of an XLSX file are displayed, including number formats and struck text."""
+"""Read the displayed texts of cells in XLSX files, including number formats and strikethrough."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from .number_formats import BUILT_IN, GENERAL, shown_number, shown_text
 from .office_xml import integer, local_name, named, texts, xml_part
 
 Position = tuple[int, int]
-"""The row and the column of a cell, starting at 0."""
+"""The row and column index of a cell, both starting at 0."""
 
 
 class CellStyle(NamedTuple):
-    """How cells with a certain style are displayed."""
+    """The formatting of all cells that have a certain style."""
 
     code: str = GENERAL
     is_struck: bool = False
 
     def marked(self, text: str) -> str:
-        """Return displayed text, with marks if the style strikes it through."""
+        """Return a displayed text, marked in Markdown if the style strikes it through."""
         if self.is_struck and "~~" not in text:
             return struck(text)
         return text
@@ -41,9 +41,9 @@ class SheetCells:
 
     Attributes:
         texts: The displayed texts of cells.
-        styles: The styles of cells that contain text.
-        strings: The texts of strings with scripts or struck runs. The keys are the same texts
-            without marks.
+        styles: The styles of cells that contain strings.
+        strings: The texts of strings that contain superscripts, subscripts or strikethrough text,
+            by the same text without marks.
     """
 
     texts: dict[Position, str] = field(default_factory=dict)
@@ -60,12 +60,12 @@ class SheetCells:
 
 
 class Workbook(NamedTuple):
-    """The parts of an XLSX file that all its sheets share.
+    """The parts of an XLSX file that are shared by all of its sheets.
 
     Attributes:
-        styles: The styles by number. Cells without a number have the first style.
-        strings: The strings with scripts or struck runs, by number.
-        starts_1904: Whether the days are counted from 1904.
+        styles: The styles by number. Cells without a style number have the first style.
+        strings: The strings that contain superscripts, subscripts or strikethrough text, by number.
+        starts_1904: Whether days are counted from 1904.
     """
 
     styles: Mapping[bytes, CellStyle]
@@ -74,7 +74,7 @@ class Workbook(NamedTuple):
 
 
 def read_workbook(archive: zipfile.ZipFile) -> Workbook:
-    """Read the styles and the marked strings of a workbook."""
+    """Read the styles of a workbook, and its strings with special formatting."""
     properties = next(named(xml_part(archive, "xl/workbook.xml"), "workbookPr"), None)
     starts_1904 = properties is not None and is_on(properties.get("date1904"))
     styles = {b"%d" % number: style for number, style in enumerate(_styles(archive))}
@@ -83,7 +83,7 @@ def read_workbook(archive: zipfile.ZipFile) -> Workbook:
 
 
 def is_on(value: str | None) -> bool:
-    """Return whether an XML attribute is true. A missing attribute is false."""
+    """Return whether a boolean XML attribute is true. A missing attribute is false."""
     return value in ("1", "true", "on")
 
 
@@ -113,7 +113,7 @@ def _is_struck(properties: Any) -> bool:
 
 
 def _shared_strings(archive: zipfile.ZipFile) -> dict[bytes, str]:
-    """Return the strings with scripts or struck runs, by number."""
+    """Return the strings that contain superscripts, subscripts or strikethrough text, by number."""
     name = "xl/sharedStrings.xml"
     if name not in archive.namelist():
         return {}
@@ -135,7 +135,7 @@ def _has_marks(string: Any) -> bool:
 
 
 def _marked(string: Any) -> str:
-    """Return a string that consists of several runs, with scripts and struck runs as text."""
+    """Convert a string that consists of several runs to plain text with Markdown marks."""
     runs: list[TextRun] = []
     for part in string:
         height = next(named(part, "vertAlign"), part).get("val")
@@ -154,7 +154,7 @@ _CELL = re.compile(
     (?P<content><(?:v|is)\b[^<>]*>(?P<value>[^<]*))?""",
     re.X,
 )
-"""A cell with its attributes in the usual order, or with different attributes."""
+"""A cell. If its attributes appear in the usual order, they are captured separately."""
 
 _ATTRIBUTE = re.compile(rb"\b(r|s|t|ht|hidden|min|max|width)\s*=\s*[\"']([^\"']*)[\"']")
 
@@ -162,7 +162,7 @@ _COLUMN = re.compile(rb"<col\b[^<>]*>")
 
 
 def sheet_xml(archive: zipfile.ZipFile, name: str) -> bytes:
-    """Return the XML of a sheet, without the prefix of element names."""
+    """Return the XML of a sheet in which element names have no namespace prefix."""
     data = archive.read(name)
     prefix = re.search(rb"<(\w+:)worksheet\b", data[:_START])
     if prefix is None:
@@ -170,19 +170,19 @@ def sheet_xml(archive: zipfile.ZipFile, name: str) -> bytes:
     return data.replace(b"<" + prefix[1], b"<").replace(b"</" + prefix[1], b"</")
 
 
-_START = 2_000  # number of bytes within which the first element begins
+_START = 2_000  # number of bytes in which the first element must start
 
 
 def read_cells(data: bytes, name: str, workbook: Workbook, source: SourceFile) -> SheetCells:
-    """Read the cells of a sheet that are not displayed as their values.
+    """Read the cells of a sheet whose displayed text differs from their value.
 
-    Hidden rows and columns are noted.
+    Notes are recorded for hidden rows and columns.
 
     Args:
-        data: The XML of the sheet, without a prefix.
+        data: The XML of the sheet, without namespace prefixes.
         name: The name of the sheet.
         workbook: The styles and strings of the workbook.
-        source: The file, which records the notes.
+        source: The file, in which notes are recorded.
     """
     cells = SheetCells(strings=_sheet_strings(data))
     hidden_rows: list[int] = []
@@ -192,7 +192,7 @@ def read_cells(data: bytes, name: str, workbook: Workbook, source: SourceFile) -
         for column, style, kind, value in _filled_cells(data, row):
             form = workbook.styles.get(style, PLAIN)
             if form is PLAIN and len(value) < _MANY_DIGITS and not workbook.strings:
-                continue  # for most cells, the library's value is sufficient
+                continue  # for most cells, the value that the library returns is sufficient
             _read_cell(cells, (row.number, column), form, kind, value, workbook)
         last_column = max(last_column, column)
         if row.is_hidden and column >= 0:
@@ -204,7 +204,7 @@ def read_cells(data: bytes, name: str, workbook: Workbook, source: SourceFile) -
 
 
 def note_hidden(source: SourceFile, name: str, rows: Sequence[int], columns: Sequence[int]) -> None:
-    """Note the hidden rows and columns of the sheet with this name."""
+    """Record notes about the hidden rows and columns of a sheet."""
     if rows:
         source.note("hidden rows read", f"{name}, row {rows[0] + 1}", len(rows))
     if columns:
@@ -212,7 +212,7 @@ def note_hidden(source: SourceFile, name: str, rows: Sequence[int], columns: Seq
         source.note("hidden columns read", place, len(columns))
 
 
-_MANY_DIGITS = 15  # with fewer digits, the library reads numbers exactly
+_MANY_DIGITS = 15  # numbers with fewer digits are read exactly by the library
 
 
 def _read_cell(
@@ -223,7 +223,10 @@ def _read_cell(
     value: bytes,
     workbook: Workbook,
 ) -> None:
-    """Store the displayed text of a cell, or the cell's style if it contains a string."""
+    """Store the displayed text of a cell.
+
+    If the cell contains a string, store its style instead.
+    """
     text: str | None = None
     if kind in (b"", b"n"):
         is_exact = len(value) < _MANY_DIGITS or not value.isdigit()
@@ -240,7 +243,7 @@ def _read_cell(
 
 
 class _SheetRow(NamedTuple):
-    """A row: its number, starting at 0, and the place of its cells in the XML."""
+    """A row, with its index (starting at 0) and the position of its cells in the XML."""
 
     number: int
     is_hidden: bool
@@ -260,7 +263,7 @@ def _rows(data: bytes) -> Iterator[_SheetRow]:
 
 
 def _filled_cells(data: bytes, row: _SheetRow) -> Iterator[tuple[int, bytes, bytes, bytes]]:
-    """Yield the cells of a row that have a value: column, style, kind and value."""
+    """Yield the column, style, type and value of each cell in a row that has a value."""
     column = -1
     for letters, style, kind, others, content, value in _CELL.findall(data, row.start, row.end):
         if others not in _NO_ATTRIBUTES:
@@ -277,7 +280,10 @@ _NO_ATTRIBUTES = (b"", b"/", b" ", b" /")
 
 
 def _sheet_strings(data: bytes) -> dict[str, str]:
-    """Return the marked texts of the strings stored in the sheet itself, by their plain texts."""
+    """Return the strings with special formatting that are stored in the sheet itself.
+
+    The keys are the same texts without marks.
+    """
     if not _may_have_marks(data):
         return {}
     root = ElementTree.fromstring(data)
@@ -286,13 +292,13 @@ def _sheet_strings(data: bytes) -> dict[str, str]:
 
 
 def _attributes(text: bytes) -> dict[str, str]:
-    """Return the attributes of a row, column or cell."""
+    """Parse the attributes of a row, column or cell."""
     found = _ATTRIBUTE.findall(text)
     return {name.decode(): value.decode("utf-8", "replace") for name, value in found}
 
 
 def _is_hidden(attributes: Mapping[str, str], size: str) -> bool:
-    """Return whether a row or column is hidden or has no size."""
+    """Return whether a row or column is hidden, or has a width or height of zero."""
     is_flat = re.fullmatch(r"0(?:\.0*)?", attributes.get(size, "")) is not None
     return is_flat or is_on(attributes.get("hidden"))
 
@@ -311,7 +317,7 @@ _MAX_COLUMNS = 16_384
 
 @lru_cache(maxsize=2_000)
 def _column(letters: bytes) -> int:
-    """Return the number of a column, starting at 0, from its letters."""
+    """Convert the letters of a column to its index, which starts at 0."""
     number = 0
     for letter in letters.upper():
         number = number * 26 + letter - ord("A") + 1
@@ -319,7 +325,7 @@ def _column(letters: bytes) -> int:
 
 
 def column_letters(number: int) -> str:
-    """Return the letters of a column. The first column is 0.
+    """Convert the index of a column to letters. The index of the first column is 0.
 
     Example:
         >>> column_letters(0), column_letters(27)

@@ -1,4 +1,4 @@
-"""Read spreadsheets."""
+"""Read spreadsheets as Markdown."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ from .sheet_cells import SheetCells, read_cells, read_workbook, sheet_xml
 
 
 def read_spreadsheet(source: SourceFile) -> Document:
-    """Read a workbook. A sheet becomes a page with a heading, a Markdown table and charts."""
+    """Read a workbook.
+
+    Each sheet becomes a page with a heading, a Markdown table and its charts.
+    """
     with parser("python_calamine"):
         from python_calamine import CalamineWorkbook, PasswordError, SheetVisibleEnum
     parts = _Parts()
@@ -62,7 +65,7 @@ def read_spreadsheet(source: SourceFile) -> Document:
 
 
 def _page(sheet: Any, name: str, parts: _Parts, source: SourceFile) -> str:
-    """Return a sheet as Markdown."""
+    """Convert a sheet to Markdown."""
     values = sheet.to_python(skip_empty_area=True)
     start = sheet.start or (0, 0)
     shown = parts.cells.get(name, SheetCells())
@@ -78,12 +81,12 @@ def _page(sheet: Any, name: str, parts: _Parts, source: SourceFile) -> str:
 
 @dataclass(slots=True)
 class _Parts:
-    """The parts of a workbook that the library does not read.
+    """The parts of a workbook that the calamine library does not read.
 
     Attributes:
-        cells: The displayed texts of cells by sheet.
-        drawn: The charts, text boxes, headers and footers by sheet.
-        merged: The first and the last cell (row, column) of merged cells, by OpenDocument sheet.
+        cells: The displayed texts of cells, by sheet.
+        drawn: The charts, text boxes, headers and footers, by sheet.
+        merged: The first and last cell (row, column) of each merged cell, by OpenDocument sheet.
     """
 
     cells: dict[str, SheetCells] = field(default_factory=dict)
@@ -92,7 +95,10 @@ class _Parts:
 
 
 def _show(rows: list[list[Any]], cells: SheetCells, first_row: int, first_column: int) -> int:
-    """Replace values with what is displayed. Return the number of values that are not displayed."""
+    """Replace the values of cells with their displayed texts.
+
+    Return the number of values that are not displayed.
+    """
     hidden = 0
     texts = cells.texts
     for row, values in enumerate(rows, start=first_row):
@@ -123,13 +129,18 @@ _OLD_RECORDS = {
     _ERRORS: rb"\x06\0.{8}\x02\0[\0-\x2b]\0{3}\xff\xff|\x05\x02\x08\0.{6}[\0-\x2b]\x01",
     "superscript and subscript fonts not read": rb"1\0.\0.{6}(?:\x90\x01|\xbc\x02)[\x01\x02]\0",
 }
-"""Records of Excel 97 to 2003 that the library does not read."""
+"""Patterns of records in Excel 97 to 2003 files that the library does not read."""
 
-_OLD_SHEET = b"\x09\x08\x10\0\0\x06\x10\0"  # the start of a sheet
+_OLD_SHEET = b"\x09\x08\x10\0\0\x06\x10\0"  # the record at the start of a sheet
 
 
 def _note_unread(source: SourceFile, names: Sequence[str]) -> None:
-    """Note what is not read in an Excel 97 to 2003 workbook whose sheets have these names."""
+    """Record notes about everything that is not read from an Excel 97 to 2003 workbook.
+
+    Args:
+        source: The workbook.
+        names: The names of its sheets.
+    """
     data = source.path.read_bytes()
     source.note(_FORMATS, "the workbook")
     for kind, record in _OLD_RECORDS.items():
@@ -155,7 +166,7 @@ def _read_parts(archive: zipfile.ZipFile, source: SourceFile, parts: _Parts) -> 
             parts.drawn[name] = [block.replace("|", "\\|") for block in blocks]
 
 
-# The XML is parsed only if it contains one of these, since a large sheet takes up much memory.
+# The XML is parsed only if it contains one of these, because a large sheet needs much memory.
 _OPEN_FEATURES = (b"-spanned", b":annotation", b"draw:object", b"draw:image", b'"error"')
 
 
@@ -193,7 +204,10 @@ def _merged_cells(table: Element) -> Iterator[tuple[tuple[int, int], tuple[int, 
 def _repeat_merged(
     rows: list[list[Any]], ranges: Iterable[Any], first_row: int, first_column: int
 ) -> None:
-    """Repeat the values of merged cells, except for titles that span the whole width."""
+    """Copy the values of merged cells to all cells that they span.
+
+    Titles that span the whole width of the table are not repeated.
+    """
     for (top, left), (bottom, right) in ranges:
         top -= first_row
         left -= first_column
@@ -220,7 +234,13 @@ _WITHOUT_VALUE = re.compile(rb"(?:</f>|<f[^>]*/>)(?:<v\s*/>|<v></v>)?</c>")
 
 
 def _note_values(data: bytes, name: str, source: SourceFile) -> None:
-    """Note the missing values of a sheet, given its XML and name."""
+    """Record notes about the values that are missing from a sheet.
+
+    Args:
+        data: The XML of the sheet.
+        name: The name of the sheet.
+        source: The file, in which notes are recorded.
+    """
     if empty := len(_WITHOUT_VALUE.findall(data)):
         source.note("formulas without a stored value", name, empty)
     if errors := len(_ERROR.findall(data)):
@@ -228,7 +248,14 @@ def _note_values(data: bytes, name: str, source: SourceFile) -> None:
 
 
 def _drawn(archive: zipfile.ZipFile, part: str, name: str, source: SourceFile) -> Iterator[str]:
-    """Yield the charts and text boxes of a sheet, given its part and name."""
+    """Yield the charts and text boxes of a sheet.
+
+    Args:
+        archive: The archive of the workbook.
+        part: The name of the XML part of the sheet.
+        name: The name of the sheet.
+        source: The file, in which notes are recorded.
+    """
     for relation in relations(archive, part).values():
         if relation.kind not in ("comments", "drawing"):
             continue
@@ -242,7 +269,7 @@ def _drawn(archive: zipfile.ZipFile, part: str, name: str, source: SourceFile) -
 
 
 def _heads(data: bytes) -> list[str]:
-    """Return the headers and footers of a sheet."""
+    """Return the page headers and footers of a sheet."""
     heads: list[tuple[str, str]] = []
     for edge, printed in _PRINTED.findall(data):
         text = unescape(printed.decode("utf-8", "replace"))
@@ -251,7 +278,10 @@ def _heads(data: bytes) -> list[str]:
 
 
 def _displayed(value: object) -> object:
-    """Return the displayed value. Show whole numbers, dates without midnight, and TRUE or FALSE."""
+    """Convert a value to the text that is displayed by default.
+
+    Whole numbers have no decimals, dates at midnight have no time, and booleans are TRUE or FALSE.
+    """
     if isinstance(value, bool):
         return str(value).upper()
     if isinstance(value, float):

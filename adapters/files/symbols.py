@@ -1,4 +1,4 @@
-"""Find the functions, classes and methods in programs using syntax trees."""
+"""Find functions, classes and methods in source code with tree-sitter."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...nodegraph.search_text import MAX_HEADING
 
 
 def _by_word(words: Mapping[str, str]) -> dict[str, str]:
-    """Return a mapping from each word to the name of its list."""
+    """Invert a mapping from names to lists of words, so that each word maps to its name."""
     by_word: dict[str, str] = {}
     for name, listed in words.items():
         by_word.update(dict.fromkeys(listed.split(), name))
@@ -37,7 +37,7 @@ _LANGUAGES = _by_word(
         "bash": ".sh .bash",
     }
 )
-"""The programming languages, by suffix."""
+"""The programming language of each file suffix."""
 
 _KINDS = _by_word(
     {
@@ -56,17 +56,20 @@ _KINDS = _by_word(
         "macro": "macro_definition",
     }
 )
-"""The kinds of symbols, by the grammars' node types."""
+"""The kind of symbol for each node type of the grammars."""
 
 _WITH_METHODS = frozenset("class struct enum interface implementation".split())
 
 
 @lru_cache(maxsize=64)
 def symbols_in(text: str, file_name: str) -> tuple[Symbol, ...]:
-    """Return the symbols of a program in order. Outer symbols precede inner symbols.
+    """Return the functions, classes and methods of a program in the order of the text.
+
+    Outer symbols come before the symbols that they contain.
 
     Raises:
-        ImportError: If the grammar is not installed. The message names the required extra.
+        ImportError: If the grammar of the language is not installed. The message names the required
+            extra.
 
     Example:
         >>> [(s.name, s.kind) for s in symbols_in("class A:\\n  def f(self): ...", "a.py")]
@@ -95,7 +98,7 @@ def _character_offsets(data: bytes, limits: Iterable[int]) -> dict[int, int]:
 
 
 _GRAMMARS = {"tsx": "tree_sitter_typescript"}
-"""The modules of grammars that contain several languages, by language."""
+"""The grammar modules that contain more than one language, by language."""
 
 
 @cache
@@ -115,7 +118,10 @@ def _parser(language: str) -> Any:
 
 
 class _Scope(NamedTuple):
-    """The symbol around a node: its qualified name, and whether its functions are methods."""
+    """The symbol that encloses a node.
+
+    It consists of the qualified name and whether functions inside the symbol are methods.
+    """
 
     name: str = ""
     has_methods: bool = False
@@ -130,7 +136,7 @@ def _walk(root: Any) -> Iterator[Symbol]:
             if kind == "function" and scope.has_methods:
                 kind = "method"
             full = f"{scope.name}.{name}" if scope.name else name
-            full = full[-MAX_HEADING:]  # each inner symbol contains a copy
+            full = full[-MAX_HEADING:]  # each inner symbol contains a copy of this name
             outer = node
             while outer.parent is not None and _wraps(outer.parent):
                 outer = outer.parent
@@ -145,18 +151,18 @@ _WRAPPERS = frozenset(
 
 
 def _wraps(node: Any) -> bool:
-    """Return whether a node only adds a decorator or a keyword to its child."""
+    """Return whether a node only adds a decorator or a keyword to a definition."""
     is_declaration = node.type in ("lexical_declaration", "type_declaration")
     return node.type in _WRAPPERS or (is_declaration and node.named_child_count == 1)
 
 
 def _symbol(node: Any) -> tuple[str, str]:
-    """Return the kind and the name of a node's definition. If there is none, both are empty."""
+    """Return the kind and the name of the symbol that a node defines, or two empty strings."""
     kind = _KINDS.get(node.type, "")
     if not kind or not node.is_named:
         return "", ""
     if node.type.endswith("_specifier") and node.child_by_field_name("body") is None:
-        return "", ""  # a mention of a type
+        return "", ""  # this only mentions a type
     name = _name_node(node)
     if name is None or name.text is None:
         return kind, ""
@@ -164,7 +170,7 @@ def _symbol(node: Any) -> tuple[str, str]:
 
 
 def _name_node(node: Any) -> Any:
-    """Return the node with the name of a definition, or None if the definition has no name."""
+    """Return the node that contains the name of a definition, or None if it has no name."""
     if node.type in ("arrow_function", "function_expression"):
         parent = node.parent
         if parent is None or parent.type != "variable_declarator":
@@ -177,6 +183,6 @@ def _name_node(node: Any) -> Any:
         return name
     declarator = node.child_by_field_name("declarator")
     while declarator is not None:
-        name = declarator  # "parse" in "*parse(const char *)"
+        name = declarator  # for example, "parse" in "*parse(const char *)"
         declarator = declarator.child_by_field_name("declarator")
     return name
