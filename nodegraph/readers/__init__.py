@@ -1,1 +1,1 @@
-"""Readers: convert files to documents."""
+"""File readers, which convert files to documents."""

@@ -1,4 +1,4 @@
-"""Decode the bytes of texts, web pages, tables, mail and books."""
+"""Detect the character encoding of text files, web pages, tables, emails and books."""
 
 from __future__ import annotations
 
@@ -27,20 +27,21 @@ _ESCAPES = (
     (b"\x1b$)C", "iso2022_kr"),
 )
 
-_MIN_UTF_16 = 8  # characters of a text in UTF-16 without a mark
+_MIN_UTF_16 = 8  # minimum number of characters in UTF-16 text without a byte order mark
 
-_NOT_IN_TEXTS = {"Cc", "Cn", "Co", "Cs"}  # controls, unassigned, private, surrogates
+# control characters, unassigned and private characters, and surrogates
+_NOT_IN_TEXTS = {"Cc", "Cn", "Co", "Cs"}
 
 _META_LABEL = re.compile(rb"""<meta[^>]{0,200}?\bcharset\s*=\s*["']?\s*([\w.:-]+)""", re.I)
 
 
 def is_text(head: bytes) -> bool:
-    """Return whether the first bytes of a file are text."""
+    """Return whether the first bytes of a file look like text."""
     return b"\0" not in head or head.startswith(tuple(mark for mark, _ in BYTE_ORDER_MARKS))
 
 
 def codec_of(label: str) -> str | None:
-    """Return the codec that browsers use for a declared label, or None if the label is unknown.
+    """Return the Python codec for an encoding label, as interpreted by web browsers, or None.
 
     Example:
         >>> [codec_of(label) for label in ("ISO-8859-1", "x-sjis", "ks_c_5601-1987", "none")]
@@ -50,28 +51,29 @@ def codec_of(label: str) -> str | None:
 
     try:
         name = codecs.lookup(label.strip()).name
-    except (LookupError, ValueError):  # ValueError: a null character
+    except (LookupError, ValueError):  # The label contains a null character.
         name = ""
     known = webencodings.lookup(label) or webencodings.lookup(name.replace("_", "-"))
-    if known and known.name not in ("replacement", "x-user-defined"):  # unknown to Python
+    # The codec is unknown to Python.
+    if known and known.name not in ("replacement", "x-user-defined"):
         name = known.codec_info.name
     if name == "gbk":
-        return "gb18030"  # a superset
+        return "gb18030"  # a superset of the declared encoding
     return name or None
 
 
 def decoded(source: SourceFile, *, is_html: bool = False) -> str:
-    """Return the text of a file.
+    """Decode the content of a file and return the text.
 
     Raises:
-        ReadError: If the file is not text.
+        ReadError: If the file does not contain text.
     """
     data = source.path.read_bytes()
     return decode(data, source, label_in(data, is_html=is_html))
 
 
 def label_in(data: bytes, *, is_html: bool = True) -> str:
-    """Return the encoding that an XML file or a web page declares, or an empty string."""
+    """Return the encoding declared in an XML file or web page, or an empty string."""
     match = _XML_LABEL.match(data)
     if match is None and is_html:
         match = _META_LABEL.search(data[:4000])
@@ -79,30 +81,34 @@ def label_in(data: bytes, *, is_html: bool = True) -> str:
         return ""
     label = match[1].decode("ascii", "replace")
     codec = codec_of(label) or ""
-    if codec.startswith("utf-16"):  # the declaration was readable, so the text is not UTF-16
+    # The declaration is readable as ASCII, so the text cannot be UTF-16.
+    if codec.startswith("utf-16"):
         return "utf-8"
     return label
 
 
 def decode(data: bytes, source: SourceFile, label: str = "", place: str = "") -> str:
-    r"""Decode the bytes of a file or of a part of it. Line ends become ``\n``.
+    r"""Decode the bytes of a file or of a part of it. Line breaks are converted to ``\n``.
 
-    The encoding comes from the first of these that is available: a byte order mark, the declared
-    label, escape sequences (ISO-2022) or UTF-16 without a mark, valid UTF-8, ``options.encoding``,
-    detection. A few invalid bytes are replaced and noted.
+    The encoding is determined by the first of the following that applies: a byte order mark, the
+    declared label, escape sequences (ISO-2022), the byte pattern of UTF-16, valid UTF-8,
+    ``options.encoding``, and detection. If only a few bytes are invalid, they are replaced, and the
+    replacement is reported.
 
     Args:
-        data: The bytes.
-        source: The file. It records the encoding.
-        label: The declared encoding.
-        place: The part of the file to name in notes. If it is empty, notes give the line.
+        data: The bytes to decode.
+        source: The file, in which the encoding is recorded.
+        label: The declared encoding, or an empty string.
+        place: The name of the part of the file, for the report. If it is empty, the line number is
+            reported.
 
     Raises:
-        ReadError: If the bytes are not text.
+        ReadError: If the bytes do not represent text.
     """
     text, encoding = _decoded(data, source, label)
     controls = len(data) - len(data.translate(None, _CONTROL))
-    if encoding.startswith(("utf-16", "utf-32", "iso2022")):  # these encodings use control bytes
+    # Texts in these encodings contain control bytes.
+    if encoding.startswith(("utf-16", "utf-32", "iso2022")):
         controls = len(text) - len(text.translate(dict.fromkeys(_CONTROL)))
     if controls > len(text) // 1000 + ("\0" not in text):
         raise ReadError(
@@ -121,10 +127,10 @@ def decode(data: bytes, source: SourceFile, label: str = "", place: str = "") ->
 
 
 def _decoded(data: bytes, source: SourceFile, label: str) -> tuple[str, str]:
-    """Return the decoded text and its encoding.
+    """Decode bytes, and return the text and its encoding.
 
     Raises:
-        ReadError: If no encoding fits.
+        ReadError: If no encoding is suitable.
     """
     given = source.options.encoding
     mark = next((name for bom, name in BYTE_ORDER_MARKS if data.startswith(bom)), "")
@@ -148,16 +154,17 @@ def _decoded(data: bytes, source: SourceFile, label: str) -> tuple[str, str]:
 
 
 def _escaped(data: bytes) -> str:
-    """Return the encoding of ASCII bytes with escape sequences, or an empty string."""
+    """Return the encoding of ASCII text that contains escape sequences, or an empty string."""
     if not data.isascii():
         return ""
     return next((name for escape, name in _ESCAPES if escape in data), "")
 
 
 def _unmarked_utf_16(data: bytes) -> str:
-    """Return the byte order of UTF-16 without a mark, or an empty string for other bytes.
+    """Detect UTF-16 without a byte order mark, and return its byte order or an empty string.
 
-    A text has fewer different high bytes than low bytes, since its letters belong to few alphabets.
+    In UTF-16, the high bytes have fewer different values than the low bytes, since the letters of a
+    text belong to few alphabets.
     """
     if b"\0" not in data or len(data) % 2:
         return ""
@@ -178,13 +185,13 @@ def _is_utf_16(data: bytes, name: str) -> bool:
 def _declared_encodings(
     mark: str, declared: str, evident: str, given: str | None
 ) -> list[tuple[str, str]]:
-    """Return the encodings to try before detection, with the treatment of errors.
+    """Return the encodings to try before detection, each with a mode for decoding errors.
 
     Args:
-        mark: The encoding of the byte order mark, or an empty string.
-        declared: The encoding that the text declares, or an empty string.
-        evident: The encoding that escape sequences or byte pairs show, or an empty string.
-        given: The user's encoding.
+        mark: The encoding indicated by a byte order mark, or an empty string.
+        declared: The encoding declared in the text, or an empty string.
+        evident: The encoding indicated by escape sequences or byte pairs, or an empty string.
+        given: The encoding set by the user, or None.
     """
     of_mark = [(mark, "strict"), (mark, "replace")]
     if mark and (not given or mark == "utf-8-sig"):
@@ -197,8 +204,8 @@ def _declared_encodings(
 def _undecodable(
     data: bytes, source: SourceFile, encoding: str, error: UnicodeDecodeError
 ) -> ReadError:
-    """Return an error for bytes that do not fit an encoding. It suggests encodings that fit."""
-    offset = error.start + len(data) - len(error.object)  # without the byte order mark
+    """Create an error for bytes that are invalid in an encoding. It suggests suitable encodings."""
+    offset = error.start + len(data) - len(error.object)  # The byte order mark is left out.
     path = source.path
     fitting: list[str] = []
     if b"\0" not in data:
@@ -217,10 +224,10 @@ def _undecodable(
 
 
 def _text(data: bytes, name: str, errors: str = "strict") -> str | None:
-    """Decode the bytes. Return None if too many of them are invalid."""
+    """Decode bytes, or return None if too many of them are invalid."""
     try:
         text = data.decode(name, errors)
-    except (UnicodeError, LookupError):  # LookupError: a label such as "hex"
+    except (UnicodeError, LookupError):  # The label is, for example, "hex".
         return None
     if errors == "strict":
         return text
@@ -234,18 +241,18 @@ def _text(data: bytes, name: str, errors: str = "strict") -> str | None:
     return text
 
 
-_FEW = 30  # bytes above 127; fewer are not enough for reliable detection
+_FEW = 30  # minimum number of bytes above 127 for reliable detection
 
 
 def detected(data: bytes, usual: str = "") -> str | None:
-    """Detect the encoding of bytes that are not UTF-8. Return None for binary data.
+    """Detect the encoding of text that is not UTF-8. Return None for binary data.
 
-    The encodings are ranked by the frequencies of letters and characters in 40 languages.
+    The encodings are ranked by the letter frequencies of 40 languages.
 
     Args:
-        data: The bytes.
-        usual: The usual encoding of the folder. It is preferred if another encoding fits only
-            slightly better.
+        data: The bytes of the text.
+        usual: The most common encoding of other files in the folder. It is preferred unless another
+            encoding fits much better.
 
     Example:
         >>> detected("绿茶和红茶".encode("gb18030")), detected(bytes(range(256)))
@@ -260,15 +267,15 @@ def detected(data: bytes, usual: str = "") -> str | None:
     return next((name for name in _fitting(data, usual) if _is_plausible(data, name)), None)
 
 
-_SHORT = 40  # bytes
+_SHORT = 40  # number of bytes
 
-_MIN_LETTERS = 4  # bytes above 127 that are needed to recognize a short text
+_MIN_LETTERS = 4  # minimum number of bytes above 127 to recognize a short text
 
-_MAX_LETTERS = 100  # different bytes above 127 in a text with one byte per character
+_MAX_LETTERS = 100  # maximum number of different bytes above 127 in a single-byte encoding
 
 
 def _is_plausible(data: bytes, name: str) -> bool:
-    """Return whether the bytes decode to assigned characters from an alphabet of plausible size."""
+    """Return whether bytes decode to assigned characters from a plausible number of alphabets."""
     text = _text(data, name)
     if text is None:
         return False
@@ -281,15 +288,18 @@ def _is_plausible(data: bytes, name: str) -> bool:
 
 
 def _is_assigned(character: str) -> bool:
-    """Return whether a character is assigned, and not a control character beyond ASCII."""
+    """Return whether a character is assigned in Unicode and is not a control character.
+
+    Control characters in ASCII are accepted.
+    """
     return unicodedata.category(character) != "Cn" and not "\x80" <= character <= "\x9f"
 
 
-_SAMPLE = 20_000  # bytes that are compared with the languages
+_SAMPLE = 20_000  # number of bytes that are compared with the languages
 
 
 def _fitting(data: bytes, usual: str) -> list[str]:
-    """Return the encodings that fit the bytes of a text, the most probable first."""
+    """Return the encodings that are plausible for a text, the most probable first."""
     from .letters import ranked
 
     first = next((at for at, byte in enumerate(data) if byte > 127), 0)

@@ -1,4 +1,4 @@
-"""Scan a folder for files to read."""
+"""Scan a folder for files that can be read as documents."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from .source_files import INDEX_FOLDER, WITHOUT_READER, ReadOptions, first_of
 
 logger = logging.getLogger(__name__)
 
-_MAX_IGNORE_FILE = 1_000_000  # bytes
+_MAX_IGNORE_FILE = 1_000_000  # number of bytes
 
 
 @dataclass
 class FolderScan:
-    """The files of a folder.
+    """The result of scanning a folder.
 
     Attributes:
-        root: The folder, or a single file.
-        files: The files to read, by document id.
-        unsupported: Paths of files without a reader.
-        errors: The errors of files that cannot be read, by document id, such as links to missing
-            files.
-        passed_over: Number of skipped entries by rule: ``"hidden"``, ``"ignored"``, ``"installed
-            packages"``, ``"links"``, ``"not regular files"``, ``"unreadable"``. A folder counts as
-            one entry.
+        root: The folder that was scanned, or a single file.
+        files: The paths of the files to read, keyed by document id.
+        unsupported: The paths of files whose type is not supported.
+        errors: The errors of files that cannot be read, such as links to missing files, keyed by
+            document id.
+        passed_over: The number of skipped entries for each reason: ``"hidden"``, ``"ignored"``,
+            ``"installed packages"``, ``"links"``, ``"not regular files"`` or ``"unreadable"``. A
+            folder counts as one entry.
     """
 
     root: Path
@@ -42,7 +42,7 @@ class FolderScan:
     passed_over: Counter[str] = field(default_factory=Counter)
 
     def below(self, path: Path) -> dict[str, Path]:
-        """Return the files inside a folder or equal to a path, by document id."""
+        """Return the files at or below a path, keyed by document id."""
         if path in self._ids:
             return {self._ids[path]: path}
         return {i: file for file, i in self._ids.items() if file.is_relative_to(path)}
@@ -52,14 +52,17 @@ class FolderScan:
         return {file.absolute(): i for i, file in self.files.items()}
 
     def add(self, file_id: str, file: Path) -> None:
-        """Add a file that no rule skips."""
+        """Add a file that must not be skipped.
+
+        If its type is not supported, it is only recorded.
+        """
         if format_by_name(file) or registered_reader(file) or _has_format(file):
             self.files[file_id] = file
         else:
             self.unsupported.append(str(file))
 
     def add_broken_link(self, file_id: str, link: Path) -> None:
-        """Add a symbolic link to a missing file."""
+        """Record a symbolic link whose target is missing."""
         self.files[file_id] = link
         self.errors[file_id] = ReadError(
             f"{link} is a symbolic link to a missing file; restore the file or delete the link",
@@ -67,7 +70,10 @@ class FolderScan:
         )
 
     def unsupported_error(self) -> UnsupportedFilesError | None:
-        """Return an error that counts the files without a reader by suffix, with examples."""
+        """Create an error that counts the files of unsupported types by suffix.
+
+        Return None if there are none.
+        """
         skipped = self.unsupported
         if not skipped:
             return None
@@ -84,15 +90,16 @@ class FolderScan:
 
 
 def scan_files(source: str | Path, options: ReadOptions | None = None) -> FolderScan:
-    """Find the files of a source, sorted by document id.
+    """Find all files in a folder that can be read, sorted by document id.
 
-    The id of a file is the folder's name and the path below the folder (``docs/guide/intro.md``),
-    or the last two parts of its path if the source is a file. Ids do not change if the folder
-    moves. Hidden entries, installed packages, symbolic links and entries that match
-    ``.gitignore`` or ``.nodekinignore`` are skipped and counted.
+    The id of a file consists of the folder's name and the path inside the folder
+    (``docs/guide/intro.md``). If the source is a single file, its id consists of the last two parts
+    of its path. The ids stay the same if the folder is moved. Hidden entries, installed packages,
+    symbolic links and entries that match ``.gitignore`` or ``.nodekinignore`` are skipped and
+    counted.
 
     Raises:
-        ReadError: If the source is missing.
+        ReadError: If the source does not exist.
     """
     options = options or ReadOptions()
     path = Path(source).expanduser()
@@ -107,7 +114,7 @@ def scan_files(source: str | Path, options: ReadOptions | None = None) -> Folder
     scan = FolderScan(full)
     is_ignored = _ignore_rules(path, options.ignore_files)
     folders = [path]
-    while folders:  # not os.walk, which before Python 3.12 fails in deep folders
+    while folders:  # os.walk is not used, because it fails in deep folders before Python 3.12.
         folder = folders.pop()
         above = f"{full.name}/{folder.relative_to(path).as_posix()}/".replace("/./", "/")
         folders += _scan_folder(scan, folder, above, options, is_ignored)
@@ -119,7 +126,10 @@ def scan_files(source: str | Path, options: ReadOptions | None = None) -> Folder
 def _scan_folder(
     scan: FolderScan, folder: Path, above: str, options: ReadOptions, is_ignored: IsIgnored
 ) -> list[Path]:
-    """Add the files of a folder, with ids that begin with ``above``. Return its subfolders."""
+    """Add the files in a folder to a scan, and return its subfolders.
+
+    The ids of the files begin with ``above``.
+    """
     folders: list[Path] = []
     for name, is_folder in _entries(folder).items():
         if name == INDEX_FOLDER:
@@ -139,7 +149,7 @@ def _scan_folder(
 
 
 def _entries(folder: Path) -> dict[str, bool]:
-    """Return the names in a folder, and whether each is a folder."""
+    """Return the names of the entries in a folder, and whether each of them is a folder."""
     try:
         with os.scandir(folder) as entries:
             return {entry.name: _is_folder(entry) for entry in entries}
@@ -149,10 +159,10 @@ def _entries(folder: Path) -> dict[str, bool]:
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
-    """Return whether an entry is a folder, or a link to a folder."""
+    """Return whether an entry is a folder or a link to a folder."""
     try:
         return entry.is_dir()
-    except OSError:  # a link to itself
+    except OSError:  # The link points to itself.
         return False
 
 
@@ -160,27 +170,30 @@ def _has_format(file: Path) -> bool:
     """Return whether the content of a file has a known format."""
     try:
         return format_of(file) is not None
-    except ReadError:  # raised again by the reader, with the remedy
+    except ReadError:  # The reader raises this error again, with advice on how to fix it.
         return True
     except OSError:
         return False
 
 
 IsIgnored = Callable[[Path, bool], bool]
-"""A function from a path, and whether it is a folder, to whether it is ignored."""
+"""A function that takes a path and whether it is a folder, and returns whether it is ignored."""
 
 
 def _rule(path: Path, is_folder: bool, options: ReadOptions, is_ignored: IsIgnored) -> str:
-    """Return the rule that skips an entry, or an empty string. Never raises an error."""
+    """Return the reason for skipping an entry, or an empty string.
+
+    This function never raises errors.
+    """
     try:
         return _skip_reason(path, is_folder, options, is_ignored)
-    except OSError as error:  # the path is too long
+    except OSError as error:  # The path is too long.
         logger.warning("can't read an entry of %s: %s", path.parent, error.strerror)
         return "unreadable"
 
 
 def _skip_reason(path: Path, is_folder: bool, options: ReadOptions, is_ignored: IsIgnored) -> str:
-    """Return the rule that skips an entry, or an empty string."""
+    """Return the reason for skipping an entry, or an empty string if it must be read."""
     if path.name.startswith(".") and not options.hidden:
         return "hidden"
     if is_folder and path.name in options.skip_folders:
@@ -191,13 +204,13 @@ def _skip_reason(path: Path, is_folder: bool, options: ReadOptions, is_ignored: 
         return "links"
     if is_folder or path.is_file():
         return ""
-    return "not regular files"  # a pipe would block
+    return "not regular files"  # Reading from a pipe would block.
 
 
 def _ignore_rules(root: Path, names: Sequence[str]) -> IsIgnored:
-    """Return a function that applies the ignore files of a folder and of its subfolders.
+    """Return a function that applies the ignore files in a folder and its subfolders.
 
-    The last matching rule decides.
+    If several rules match, the last one is used.
     """
 
     @cache
@@ -220,7 +233,7 @@ def _ignore_rules(root: Path, names: Sequence[str]) -> IsIgnored:
 
 
 def _ignore_file(file: Path) -> str:
-    """Return the text of an ignore file. If it cannot be used, a warning is logged."""
+    """Return the content of an ignore file. If it cannot be read, log a warning."""
     try:
         with file.open("rb") as stream:
             content = stream.read(_MAX_IGNORE_FILE + 1)

@@ -1,9 +1,9 @@
-"""File formats and readers.
+"""Definitions of file formats, and the registry of file readers.
 
-A registered reader for the file's name has priority over the format. Formats are recognized by the
-content of a file, and plain text formats by the file's name. This module contains plain text, JSON
-and CSV. Other formats, such as those in `adapters/files/`, are entry points of the group
-``nodekin.readers``.
+If a reader is registered for the name of a file, it is used instead of the built-in format. Binary
+formats are recognized by the content of a file, and text formats by its name. This module defines
+the formats plain text, JSON and CSV. Other formats, such as those in `adapters/files/`, are entry
+points in the group ``nodekin.readers``.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ _FILE_FIELDS = frozenset(
     "source file_path file_name file_type file_size file_directory filename total_pages "
     "creation_date last_modified_date last_accessed_date last_modified".split()
 )
-"""Metadata fields of loaders that are replaced by the attributes of the file."""
+"""Metadata fields that loaders set and that are replaced by the attributes of the file."""
 
 
 Reader = Callable[[Path], "Iterable[Document] | Document | str"]
-"""A function from a path to a text, a document, or documents with ids unique in the file."""
+"""A function that takes a path and returns a text, a document, or documents with unique ids."""
 
 
 def as_reader(reader: object) -> Reader:
-    """Convert a reader of any supported kind to a function that can be pickled if the reader can.
+    """Convert any supported reader to a function. It can be pickled if the reader can be pickled.
 
     Raises:
         TypeError: If the reader is not supported.
@@ -60,11 +60,11 @@ _instance: Callable[[Any], Any] = cache(lambda reader: reader())
 
 
 def _read(reader: Any, path: Path) -> Any:
-    if hasattr(reader, "load_data"):  # LlamaIndex
+    if hasattr(reader, "load_data"):  # a LlamaIndex reader
         if inspect.isclass(reader):
             reader = _instance(reader)
         return _documents(reader.load_data(path))
-    # A class of LangChain takes a text.
+    # A LangChain class takes a string.
     read = reader(str(path)) if hasattr(reader, "load") else reader(path)
     if hasattr(read, "load"):  # a LangChain loader
         return _documents(read.load())
@@ -75,7 +75,7 @@ def _read(reader: Any, path: Path) -> Any:
 
 
 def _documents(read: Iterable[Any]) -> Document | list[Document]:
-    """Return the documents of a loader. If there are several, their ids are numbers."""
+    """Return the documents of a loader. If there are several, they are numbered."""
     documents: list[Document] = []
     for number, item in enumerate(read, start=1):
         document = as_document(item)
@@ -88,7 +88,7 @@ def _documents(read: Iterable[Any]) -> Document | list[Document]:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A function, class or method of a program: its qualified name, its kind and its span."""
+    """A function, class or method in source code, with its qualified name, kind and offsets."""
 
     name: str
     kind: str
@@ -98,22 +98,23 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class FileFormat:
-    """A file format.
+    """A file format and the function that reads files in this format.
 
     Attributes:
-        name: The name in messages.
-        suffixes: The suffixes of file names.
-        read: Reads a file.
-        isolated: Whether files are read in another process, because the parser may crash or hang.
-        binary: Whether files are binary, and recognized by their first bytes.
-        has_lines: Whether the document's text is the text of the file, so that line numbers are
-            valid.
+        name: The name of the format in messages.
+        suffixes: The suffixes of file names in this format.
+        read: A function that reads a file.
+        isolated: Whether files are read in a separate process, because the parser may crash or
+            hang.
+        binary: Whether files are binary and are recognized by their first bytes.
+        has_lines: Whether the text of the document equals the text of the file, so that line
+            numbers are valid.
         recognizes: A function that takes a path and the first bytes, and returns whether the file
-            has this format, whatever its name is. It may raise a ``ReadError``. If None, the format
-            is recognized by name.
-        symbols: A function that takes a text and its file name, and returns the symbols of the
-            program in order, outer symbols first. It may raise an ``ImportError``. If None, there
-            are no symbols.
+            has this format, regardless of its name. It may raise a ``ReadError``. If None, the
+            format is recognized by the name of the file.
+        symbols: A function that takes the text of a program and its file name, and returns the
+            functions and classes in order, outer symbols first. It may raise an ``ImportError``. If
+            None, the format has no symbols.
     """
 
     name: str
@@ -126,14 +127,15 @@ class FileFormat:
     symbols: Callable[[str, str], Sequence[Symbol]] | None = None
 
     def pickled(self) -> bytes | None:
-        """Return empty bytes if another process reads the files, None if this process does."""
+        """Return empty bytes if files are read in a separate process, or None if they are not."""
         return b"" if self.isolated else None
 
     def records(self, source: SourceFile) -> Records:
-        """Read a file.
+        """Read a file and return its documents.
 
         Raises:
-            ReadError: If the file is damaged, or has more than 500 bytes and no text.
+            ReadError: If the file is damaged, or if it has more than 500 bytes but contains no
+                text.
         """
         try:
             records = source.records(self.read(source))
@@ -143,7 +145,7 @@ class FileFormat:
             raise
         except Exception as error:
             if isinstance(error, OSError) and error.filename:
-                raise  # an error of the file system, not of the parser
+                raise  # This is an error of the file system, not of the parser.
             reason = " ".join(str(error).split())[:300]
             what = f"it is a damaged {self.name} ({type(error).__name__}: {reason})"
             raise source.damaged(what) from error
@@ -171,7 +173,7 @@ _TEXT_NAMES = frozenset(
     security thanks todo vagrantfile version
     """.split()
 )
-"""Names of text files without a suffix, in lower case."""
+"""Names of text files that usually have no suffix, in lowercase."""
 
 TEXT = FileFormat("text", tuple(_TEXT.split()), read_text, False, False, has_lines=True)
 
@@ -190,13 +192,13 @@ _FORMATS = (
 
 @cache
 def _plugins() -> tuple[Sequence[FileFormat], Sequence[RegisteredReader]]:
-    """Return the formats and readers that installed packages provide."""
+    """Return the formats and readers that are provided by installed packages."""
     formats: list[FileFormat] = []
     readers: list[RegisteredReader] = []
     for name, entry in plugins(READERS).items():
         try:
             value = entry.load()
-        except Exception as error:  # errors of the reader's module
+        except Exception as error:  # an error in the module of the reader
             missing = error.name if isinstance(error, ModuleNotFoundError) else None
             if not missing or not f"{entry.module}.".startswith(f"{missing}."):
                 logger.warning(
@@ -226,7 +228,7 @@ def _by_suffix() -> Mapping[str, FileFormat]:
 
 
 def how_to_read_more() -> str:
-    """Return how to install more formats, or an empty string if all are installed."""
+    """Return advice on how to install more formats, or an empty string if all are installed."""
     formats, _ = _plugins()
     if formats:
         return ""
@@ -234,7 +236,7 @@ def how_to_read_more() -> str:
 
 
 def format_by_name(name: str | Path) -> FileFormat | None:
-    """Return the format for a file name, by its suffix or by names such as ``README``.
+    """Return the format for the name of a file, or None if it is unknown.
 
     Example:
         >>> [format.name for format in map(format_by_name, ("a.TXT", "docs/Makefile")) if format]
@@ -252,20 +254,21 @@ def format_by_name(name: str | Path) -> FileFormat | None:
 
 
 def has_lines(file_name: str) -> bool:
-    """Return whether a document's text is the text of its file, so that line numbers are valid.
+    """Return whether documents in this format contain the unchanged text of the file.
 
     Example:
         >>> has_lines("tea.md"), has_lines("tea.csv")
         (True, False)
     """
     suffix = os.path.splitext(file_name)[1].lower()
-    built_in = (entry for entry in _FORMATS if suffix in entry.suffixes)  # loads no packages
+    # This does not import any packages.
+    built_in = (entry for entry in _FORMATS if suffix in entry.suffixes)
     file_format = next(built_in, None) or format_by_name(file_name)
     return file_format is None or file_format.has_lines
 
 
 def symbol_finder(file_name: str) -> Callable[[str, str], Sequence[Symbol]] | None:
-    """Return the function that finds symbols in files of this name, or None."""
+    """Return the function that finds the symbols in files with this name, or None."""
     file_format = format_by_name(file_name)
     if file_format is None:
         return None
@@ -278,17 +281,18 @@ _NOT_TO_READ = frozenset(
     credentials netrc htpasswd id_rsa id_dsa id_ecdsa id_ed25519
     """.split()
 )
-"""Suffixes and names of keys, and of text files for programs only."""
+"""The suffixes and names of key files, and of text files that are not written for people."""
 
 _KEY = re.compile(rb"^-----BEGIN |PRIVATE KEY-----|PuTTY-User-Key-File|AGE-SECRET-KEY-", re.M)
 
-_MAX_UNKNOWN = 2_000_000  # bytes of a file with an unsupported suffix
+_MAX_UNKNOWN = 2_000_000  # number of bytes to check in a file with an unsupported suffix
 
 
 def _reads_as_text(path: Path) -> bool:
-    """Return whether a file with an unsupported suffix is UTF-8 text but not a key."""
+    """Return whether a file with an unknown suffix contains UTF-8 text and is not a key file."""
     names = {path.suffix.lower(), path.name.lower()}
-    is_plugins = path.suffix.lower()[1:] in plugins(READERS)  # of a reader that can't be loaded
+    # The file belongs to a reader that cannot be loaded.
+    is_plugins = path.suffix.lower()[1:] in plugins(READERS)
     if is_plugins or names & _NOT_TO_READ or path.stat().st_size > _MAX_UNKNOWN:
         return False
     data = path.read_bytes()
@@ -303,18 +307,18 @@ def _reads_as_text(path: Path) -> bool:
     return all(c >= " " or c in "\t\n\r\f\x1b" for c in text)
 
 
-_HEAD = 2048  # bytes that show the format
+_HEAD = 2048  # number of bytes from which the format is recognized
 
 
 def format_of(path: Path) -> FileFormat | None:
-    """Return the format of a file, or None if it is unknown.
+    """Determine the format of a file. Return None if it is unknown.
 
-    The first bytes are checked before the name. The name determines the format of a text. If the
-    name is unknown, UTF-8 text is plain text.
+    Binary formats are recognized by the first bytes of the file. For text files, the name
+    determines the format. UTF-8 text in a file with an unknown name is treated as plain text.
 
     Raises:
-        ReadError: If the file is empty, or does not have the format of its suffix.
-        OSError: If the file can't be opened.
+        ReadError: If the file is empty, or if its content does not match its suffix.
+        OSError: If the file cannot be opened.
     """
     by_name = format_by_name(path)
     with path.open("rb") as file:
@@ -327,7 +331,7 @@ def format_of(path: Path) -> FileFormat | None:
             return TEXT
         return None
     if len(head) < _HEAD and not head.strip():
-        if by_name.symbols:  # __init__.py may be empty
+        if by_name.symbols:  # __init__.py may be empty.
             return by_name
         raise ReadError(f"{path} is empty", "empty", skippable=True)
     if not by_name.binary:
@@ -341,12 +345,12 @@ def format_of(path: Path) -> FileFormat | None:
 
 @dataclass(slots=True)
 class RegisteredReader:
-    """A reader that the program or a package has registered.
+    """A file reader that was registered by the program or by an installed package.
 
     Attributes:
-        pattern: The pattern of file names.
-        read: Reads a file.
-        isolated: Whether the reader runs in another process. If None, it does if possible.
+        pattern: The pattern for the names of files.
+        read: A function that reads a file.
+        isolated: Whether the reader runs in a separate process. If None, it does so if possible.
     """
 
     pattern: str
@@ -354,20 +358,20 @@ class RegisteredReader:
     isolated: bool | None = None
 
     def records(self, source: SourceFile) -> Records:
-        """Read a file."""
+        """Read a file and return its documents."""
         return source.records(self.read(source.path))
 
     def pickled(self) -> bytes | None:
-        """Return the pickled reader for another process, or None if it runs in this process.
+        """Return the pickled reader for a separate process, or None if it runs in this process.
 
         Raises:
-            TypeError: If the reader can't be pickled, but ``isolated`` is True.
+            TypeError: If the reader cannot be pickled although ``isolated`` is True.
         """
         if self.isolated is False:
             return None
         try:
             data = pickle.dumps(self.read)
-        except Exception as error:  # the reader's methods may raise anything
+        except Exception as error:  # The methods of the reader may raise any error.
             reason = f"{type(error).__name__}: {error}"
         else:
             if b"__main__" not in data:
@@ -378,7 +382,7 @@ class RegisteredReader:
                 f"the reader of {self.pattern!r} cannot run in another process: {reason}; put "
                 "its function or class into a module, or register it with isolated=False"
             )
-        self.isolated = False  # the warning is logged once
+        self.isolated = False  # The warning is logged only once.
         logger.warning(
             "the reader of %r runs in this process, without limits of time and memory, because it "
             "can't be sent to another process (%s). Put its function or class into a module, or "
@@ -393,23 +397,28 @@ _READERS: dict[str, RegisteredReader] = {}
 
 
 def register_reader(pattern: str, reader: object, *, isolated: bool | None = None) -> None:
-    """Register a reader by file name. It replaces other readers for the same files.
+    """Register a reader for files whose names match a pattern.
 
-    The last registered reader has priority. Its errors become ``ReadError`` with the path. A reader
-    that can be pickled, such as a module's function, runs in another process with the limits of
-    ``ReadOptions``. Any other reader (a lambda, an object of the main program, an object with a
-    lock) runs in this process without limits, and a warning is logged once.
+    Other readers for the same files are replaced.
+
+    If several patterns match, the reader that was registered last is used. Errors in the reader are
+    converted to ``ReadError`` with the path of the file. A reader that can be pickled, such as a
+    function defined in a module, runs in a separate process with the limits set in ``ReadOptions``.
+    Any other reader (for example a lambda, or an object that is defined in the main program or
+    contains a lock) runs in this process without limits, and a warning is logged once.
 
     Args:
-        pattern: A suffix, a pattern or a file name, such as ``".msg"`` or ``"mail-*.txt"``.
-        reader: A function from a path to a text or documents, a LangChain loader (the class, or a
-            function that returns a loader), or a LlamaIndex reader (the class or an instance).
-        isolated: If True, an error is raised if the reader can't run in another process. If False,
-            it runs in this process, for example because it keeps state. Defaults to another process
-            if possible.
+        pattern: A suffix, a wildcard pattern or a file name, such as ``".msg"`` or
+            ``"mail-*.txt"``.
+        reader: A function that takes a path and returns a text or documents, a LangChain loader
+            (the class, or a function that returns a loader), or a LlamaIndex reader (the class or
+            an instance).
+        isolated: Whether the reader runs in a separate process. If True, an error is raised if this
+            is impossible. If False, it runs in this process, for example because it keeps state. If
+            None, it runs in a separate process if possible.
 
     Raises:
-        ValueError: If the pattern has no dot and no wildcard.
+        ValueError: If the pattern contains neither a dot nor a wildcard.
         TypeError: If the reader is not supported.
 
     Example:
@@ -420,18 +429,21 @@ def register_reader(pattern: str, reader: object, *, isolated: bool | None = Non
     name = pattern.lower()
     if name.startswith("."):
         name = f"*{name}"
-    _READERS.pop(name, None)  # the last registered reader comes first
+    _READERS.pop(name, None)  # The reader that was registered last comes first.
     _READERS[name] = RegisteredReader(name, as_reader(reader), isolated)
 
 
 def registered_reader(path: str | Path) -> RegisteredReader | None:
-    """Return the last registered reader for a file name. Readers of packages come last."""
+    """Return the reader for a file name, or None if no registered pattern matches.
+
+    Readers that were registered last take precedence, and readers of installed packages come last.
+    """
     name = os.path.basename(path).lower()
     readers = (*reversed(_READERS.values()), *_plugins()[1])
     return next((reader for reader in readers if fnmatchcase(name, reader.pattern)), None)
 
 
 def supported_suffixes() -> list[str]:
-    """Return the suffixes of all formats and registered readers, sorted."""
+    """Return the sorted suffixes of all supported formats and registered readers."""
     patterns = (reader.pattern for reader in (*_READERS.values(), *_plugins()[1]))
     return sorted({*_by_suffix(), *(each[1:] for each in patterns if each.startswith("*."))})

@@ -1,4 +1,4 @@
-"""Read the metadata at the beginning of Markdown files: YAML between ---, or TOML between +++."""
+"""Read the front matter of Markdown files, which is YAML between --- or TOML between +++."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from ..splitters.headings import front_matter_of
 from .source_files import SourceFile
 
 SUFFIXES = frozenset({".md", ".markdown", ".mdx", ".mdown", ".mkd", ".qmd", ".rmd"})
-"""Suffixes of Markdown files, in lower case."""
+"""The suffixes of Markdown files, in lowercase."""
 
-_MAX_SIZE = 20_000  # characters of a block
+_MAX_SIZE = 20_000  # maximum number of characters in front matter
 
 _MAX_FIELDS = 100
 
-_MAX_ALIASES = 20  # in YAML, since each alias may copy values
+_MAX_ALIASES = 20  # maximum number of aliases in YAML, since each alias may copy values
 
-# Fields that describe the file or a place in it.
+# Fields that describe the file or a position in it.
 _RESERVED = frozenset(
     "file_name file_path file_type file_size creation_date last_modified_date last_accessed_date "
     "encoding read_notes page page_unit heading headings level table_head".split()
@@ -27,10 +27,11 @@ _RESERVED = frozenset(
 
 
 def front_matter(source: SourceFile, text: str) -> dict[str, Any]:
-    """Return the fields at the beginning of a Markdown text. Nested fields get dotted names.
+    """Return the front matter of a Markdown text as a dictionary. Nested fields have dotted names.
 
-    Dates become ISO strings: ``date: 2024-05-01`` sets the field ``date`` to ``"2024-05-01"``.
-    Blocks that are too large or invalid are noted and remain text.
+    Dates are converted to ISO strings: ``date: 2024-05-01`` sets the field ``date`` to
+    ``"2024-05-01"``. If the front matter is invalid or too large, this is reported, and it remains
+    part of the text.
     """
     block = front_matter_of(text)
     if block is None or not block["body"].strip():
@@ -41,7 +42,7 @@ def front_matter(source: SourceFile, text: str) -> dict[str, Any]:
         return {}
     try:
         value = parse(block["body"])
-    except Exception as error:  # the parser raises errors of many types for invalid values
+    except Exception as error:  # The parser raises errors of many types for invalid values.
         place = getattr(getattr(error, "problem_mark", None), "line", -1) + 2
         source.note(f"front matter that is not {kind}, read as text only", f"line {place}")
         return {}
@@ -72,7 +73,7 @@ _PARSERS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "---": ("YAML", _yaml),
     "+++": ("TOML", _toml),
 }
-"""The languages and the parsers of front matter, by its first line."""
+"""The format and the parser of front matter, keyed by its first line."""
 
 
 def _metadata(source: SourceFile, value: Mapping[Any, Any]) -> dict[str, Any]:
@@ -92,7 +93,7 @@ def _metadata(source: SourceFile, value: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _fields(value: Mapping[Any, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the fields of a mapping with dotted names."""
+    """Yield the fields of a nested mapping with dotted names."""
     for key, inner in value.items():
         name = f"{above}{key}"
         if isinstance(inner, Mapping) and inner:
@@ -102,7 +103,7 @@ def _fields(value: Mapping[Any, Any], above: str = "") -> Iterator[tuple[str, An
 
 
 def _plain(value: Any) -> Any:
-    """Return a value in the form that JSON supports."""
+    """Convert a value to a type that JSON supports."""
     if isinstance(value, date | datetime | time):
         return value.isoformat()
     if isinstance(value, list | tuple | set):
@@ -111,4 +112,4 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(inner) for key, inner in value.items()}
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    return str(value)  # such as bytes
+    return str(value)  # for example bytes

@@ -1,4 +1,4 @@
-"""The patterns of ignore files, read as git reads them."""
+"""Match paths against the patterns in ignore files such as ``.gitignore``, as git does."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ _NAMED_CLASS = re.compile(r"\[:([^]]*):\]")
 
 
 class _InvalidPatternError(ValueError):
-    """A pattern that matches nothing, such as an open bracket."""
+    """Raised for a pattern that cannot match anything, for example because of an open bracket."""
 
 
 class _PatternToken(NamedTuple):
-    """A part of a pattern: a star, a slash, or one character.
+    """A token of a pattern, which is a star, a slash, a character or a character class.
 
     Attributes:
-        literal: The character, a star or a slash. It is empty for a character class.
-        regex: The regular expression of a character class, or of an escaped character.
+        literal: The character, star or slash. It is empty for a character class.
+        regex: The regular expression for a character class or an escaped character.
     """
 
     literal: str = ""
@@ -47,7 +47,7 @@ class _PatternToken(NamedTuple):
 
 
 class _FixedPart:
-    """The characters between two stars. The length of a match is fixed."""
+    """The part of a pattern between two stars, which matches a fixed number of characters."""
 
     def __init__(self, tokens: Sequence[_PatternToken]) -> None:
         self.width = len(tokens)
@@ -58,13 +58,13 @@ class _FixedPart:
             self._regex = re.compile("".join(parts), re.DOTALL)
 
     def is_at(self, name: str, start: int) -> bool:
-        """Return whether the characters are at a position in a name."""
+        """Return whether this part matches at a position in a name."""
         if self._regex is None:
             return name.startswith(self._text, start)
         return self._regex.match(name, start) is not None
 
     def end_after(self, name: str, start: int) -> int:
-        """Return the end of the first match from a position, or -1 if there is no match."""
+        """Return the end of the first match at or after a position, or -1 if it does not match."""
         if self._regex is None:
             found = name.find(self._text, start)
             return found + self.width if found >= 0 else -1
@@ -73,10 +73,10 @@ class _FixedPart:
 
 
 class _PathSegment:
-    """The part of a pattern between two slashes.
+    """The part of a pattern between two slashes, which matches a single name in a path.
 
-    The first match of each fixed part is enough, since the star after it may match anything. The
-    time is therefore linear in the number of stars.
+    For each fixed part between stars, it is sufficient to find the first match, since the following
+    star can match anything. The running time is therefore linear in the number of stars.
     """
 
     def __init__(self, tokens: Sequence[_PatternToken]) -> None:
@@ -94,7 +94,7 @@ class _PathSegment:
             self._last = _FixedPart(chunks[-1])
 
     def matches(self, name: str) -> bool:
-        """Return whether a name matches."""
+        """Return whether the segment matches a name."""
         if len(name) < self._width or not self._first.is_at(name, 0):
             return False
         if self._last is None:
@@ -109,17 +109,17 @@ class _PathSegment:
 
 
 _Segments = Sequence[_PathSegment | None]
-"""The segments of a pattern; None for ``**``, which matches any number of folders."""
+"""The segments of a pattern. None represents ``**``, which matches any number of folders."""
 
 
 @dataclass(frozen=True)
 class _IgnoreRule:
-    """One line of an ignore file.
+    """A rule that was parsed from one line of an ignore file.
 
     Attributes:
-        pattern: The pattern without its negation and without a slash at the end.
-        is_negated: Whether matching paths are not ignored.
-        only_folders: Whether only folders match.
+        pattern: The pattern without the negation mark and the slash at the end.
+        is_negated: Whether the pattern is negated, so that matching paths are included again.
+        only_folders: Whether the rule applies only to folders.
     """
 
     pattern: str
@@ -134,7 +134,7 @@ class _IgnoreRule:
             return []
 
     def matches(self, parts: Sequence[str], is_folder: bool) -> bool:
-        """Return whether a path below the folder of the ignore file matches."""
+        """Return whether the rule matches a path relative to the folder of the ignore file."""
         if self.only_folders and not is_folder:
             return False
         segments = self._segments
@@ -144,13 +144,13 @@ class _IgnoreRule:
 
 
 class IgnoreRules:
-    """The patterns of one ignore file. The last pattern that matches a path decides.
+    """The patterns in an ignore file. If several patterns match a path, the last one is used.
 
-    The time per match is bounded for all patterns, since an ignore file may come from a stranger.
-    See https://git-scm.com/docs/gitignore.
+    The running time of a match is limited for all patterns, since an ignore file may come from an
+    untrusted source. For the format, see https://git-scm.com/docs/gitignore.
 
     Args:
-        text: The content of the file.
+        text: The content of the ignore file.
 
     Example:
         >>> rules = IgnoreRules("*.log\\n!keep.log\\nbuild/\\n")
@@ -166,11 +166,11 @@ class IgnoreRules:
         self._rules = [rule for rule in reversed(rules) if rule is not None]
 
     def verdict(self, parts: Sequence[str], is_folder: bool) -> bool | None:
-        """Return whether a path is ignored, or None if no pattern matches.
+        """Return whether a path is ignored, or None if no pattern matches it.
 
         Args:
-            parts: The names of the folders below the folder of the file, and of the entry.
-            is_folder: Whether the entry is a folder.
+            parts: The parts of the path, relative to the folder of the ignore file.
+            is_folder: Whether the path is a folder.
         """
         for rule in self._rules:
             if rule.matches(parts, is_folder):
@@ -179,7 +179,7 @@ class IgnoreRules:
 
 
 def _rule(line: str) -> _IgnoreRule | None:
-    """Parse a line. Return None for comments and empty lines."""
+    """Parse a line of an ignore file. Return None for comments and empty lines."""
     line = _without_end(line)
     if not line or line.startswith("#"):
         return None
@@ -189,7 +189,7 @@ def _rule(line: str) -> _IgnoreRule | None:
 
 
 def _without_end(line: str) -> str:
-    """Remove spaces from the end, except for an escaped space."""
+    """Remove spaces from the end of a line, except for an escaped space."""
     stripped = line.rstrip(" ")
     backslashes = len(stripped) - len(stripped.rstrip("\\"))
     is_escaped = backslashes % 2 == 1
@@ -199,9 +199,9 @@ def _without_end(line: str) -> str:
 
 
 def _match(segments: _Segments, parts: Sequence[str]) -> bool:
-    """Return whether the names of a path match segments.
+    """Return whether the segments of a pattern match the parts of a path.
 
-    As in a segment, the first match after ``**`` is enough.
+    As inside a segment, it is sufficient to find the first match after each ``**``.
     """
     fixed = sum(segment is not None for segment in segments)
     if fixed > len(parts):
@@ -209,7 +209,7 @@ def _match(segments: _Segments, parts: Sequence[str]) -> bool:
     at = 0
     part = 0
     after_stars = -1  # the segment after the last **
-    retried = 0  # the part at which this segment was tried
+    retried = 0  # the part of the path at which this segment was last tried
     while part < len(parts):
         segment = segments[at] if at < len(segments) else None
         if at < len(segments) and segment is None:
@@ -229,10 +229,10 @@ def _match(segments: _Segments, parts: Sequence[str]) -> bool:
 
 
 def _segments(pattern: str) -> _Segments:
-    """Split a pattern.
+    """Split a pattern into its segments.
 
     Raises:
-        _InvalidPatternError: If the pattern matches nothing.
+        _InvalidPatternError: If the pattern cannot match anything.
     """
     parts: list[list[_PatternToken]] = [[]]
     for token in _tokens(pattern):
@@ -252,16 +252,17 @@ def _segments(pattern: str) -> _Segments:
             segments.append(None)
         else:
             segments.append(_PathSegment(tokens))
-    if segments[-1] is None:  # files inside the folder, but not the folder
+    # The pattern matches files inside the folder, but not the folder itself.
+    if segments[-1] is None:
         segments.append(_PathSegment([_PatternToken(_STAR)]))
     return segments
 
 
 def _tokens(pattern: str) -> list[_PatternToken]:
-    """Split a pattern into characters.
+    """Split a pattern into tokens.
 
     Raises:
-        _InvalidPatternError: If a bracket is open, or nothing follows a backslash.
+        _InvalidPatternError: If a bracket is not closed, or if the pattern ends with a backslash.
     """
     tokens: list[_PatternToken] = []
     at = 0
@@ -287,14 +288,14 @@ def _tokens(pattern: str) -> list[_PatternToken]:
 
 
 def _bracket(pattern: str, at: int) -> tuple[str, int]:
-    """Return the regular expression of a character class, and its end.
+    """Convert a character class to a regular expression, and return it with the end position.
 
     Args:
-        pattern: The pattern.
+        pattern: The whole pattern.
         at: The position after the opening bracket.
 
     Raises:
-        _InvalidPatternError: If the bracket is open or its class is unknown.
+        _InvalidPatternError: If the bracket is not closed, or if it names an unknown class.
     """
     is_negated = pattern[at : at + 1] in ("!", "^")
     at += is_negated
@@ -319,7 +320,7 @@ def _bracket(pattern: str, at: int) -> tuple[str, int]:
 
 
 def _member(pattern: str, at: int) -> tuple[str, int]:
-    """Return a character of a class, and the position after it."""
+    """Return one character of a character class and the position after it."""
     at += pattern[at : at + 1] == "\\"
     if at >= len(pattern):
         raise _InvalidPatternError

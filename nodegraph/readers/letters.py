@@ -1,11 +1,11 @@
-"""Rank encodings by the probability of the text that they yield.
+"""Rank character encodings by the probability of the decoded text.
 
-``letters.npz`` contains the frequencies of characters and letter pairs in 40 languages. They derive
-from lingua (https://github.com/pemistahl/lingua-py, Apache License 2.0). The file is written by
-``benchmarks/train_encodings.py`` and evaluated by ``benchmarks/encodings.py``.
+The file ``letters.npz`` contains the frequencies of characters and letter pairs in 40 languages,
+which were derived from lingua (https://github.com/pemistahl/lingua-py, Apache License 2.0). It is
+created by ``benchmarks/train_encodings.py`` and evaluated by ``benchmarks/encodings.py``.
 
-The cost of an encoding is the negative logarithm of the probability of its text in the most
-probable language.
+The cost of an encoding is the negative logarithm of the probability of the decoded text in the
+language that fits best.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ ALPHABETS = {
     "mac-cyrillic": _CYRILLIC,
     "mac-roman": _WESTERN,
 }
-"""The encodings with one byte per character, and the languages that are written in them."""
+"""The single-byte encodings, and the languages that are written in each of them."""
 
 CHARACTERS = {
     "gb18030": "zh",
@@ -72,31 +72,32 @@ CHARACTERS = {
     "euc_jp": "ja",
     "cp949": "ko",
 }
-"""The encodings with several bytes per character."""
+"""The multi-byte encodings, and the language that is written in each of them."""
 
 _JAPANESE = ("cp932", "euc_jp")
 _RARE = frozenset("cp737 cp775 cp857 cp862 euc_jp iso8859-15 mac-cyrillic mac-roman".split())
 
-_STEP = 8  # as in the training script
-_SIGN = 5.0  # the cost of quotation marks, dashes and other common signs
-_OTHER = 12.0  # the cost of a letter that the language does not have
-_ODD_CASE = 4.0  # a capital after a small letter
-_SIGN_IN_WORD = 2.0  # a sign next to a letter
-_MIXED_WORD = 6.0  # a Latin letter next to a letter of a different alphabet
-_UNKNOWN = 16.0  # a character that the language does not have
+_STEP = 8  # the same value as in the training script
+_SIGN = 5.0  # cost of quotation marks, dashes and other common symbols
+_OTHER = 12.0  # cost of a letter that does not occur in the language
+_ODD_CASE = 4.0  # cost of an uppercase letter after a lowercase letter
+_SIGN_IN_WORD = 2.0  # cost of a symbol next to a letter
+_MIXED_WORD = 6.0  # cost of a Latin letter next to a letter of a different alphabet
+_UNKNOWN = 16.0  # cost of a character that does not occur in the language
 _WITHOUT_KANA = 4.0
 _RARE_CODEC = 4.0
-_USUAL = 4.0  # the advantage of the usual encoding of the folder
+_USUAL = 4.0  # bonus for the most common encoding of the folder
 _IMPOSSIBLE = 1e9
 _SIGNS = frozenset("“”‘’‚„«»–—…•·§©®°€£¿¡№、。，！？：；（）「」『』《》〈〉【】・ー～％\u3000\xa0")
 
 
 def ranked(sample: bytes, usual: str = "") -> list[str]:
-    """Return the encodings that yield a probable text, the most probable first.
+    """Return the encodings for which a text is plausible, the most probable first.
 
     Args:
-        sample: The first kilobytes of the text. Its last character may be incomplete.
-        usual: The usual encoding of the folder, which is preferred among similar encodings.
+        sample: The first kilobytes of the text. The last character may be incomplete.
+        usual: The most common encoding of other files in the folder. It is preferred to similar
+            encodings.
     """
     pairs = _Pairs.of(sample)
     costs = {codec: pairs.cost(codec) for codec in ALPHABETS}
@@ -111,7 +112,7 @@ def ranked(sample: bytes, usual: str = "") -> list[str]:
 
 
 class _Pairs(NamedTuple):
-    """The distinct byte pairs of a text, and how often each occurs."""
+    """The distinct byte pairs in a text, and the number of times each pair occurs."""
 
     first: Places
     second: Places
@@ -127,7 +128,7 @@ class _Pairs(NamedTuple):
         return cls(found // 256, found % 256, counts[found].astype(np.float32))
 
     def cost(self, codec: str) -> float:
-        """Return the cost of the text in the most probable language of an encoding."""
+        """Return the cost of the text in an encoding, for the language that fits best."""
         page = _page(codec)
         if page.is_invalid[self.second].any():
             return _IMPOSSIBLE
@@ -139,7 +140,7 @@ class _Pairs(NamedTuple):
         return cost + float((self._costs(codec) @ self.counts).min())
 
     def _costs(self, codec: str) -> Costs:
-        """Return the costs of the pairs, one row per language of the encoding."""
+        """Return the costs of the byte pairs, with one row for each language of the encoding."""
         letters = _letters_of(codec)
         costs = _pair_costs()[
             letters.languages[:, None],
@@ -147,7 +148,8 @@ class _Pairs(NamedTuple):
             letters.places[:, self.second],
         ]
         costs = costs + letters.extra[:, self.second]
-        # ASCII pairs cost 0 in Chinese or Russian. Here, they distinguish similar languages.
+        # In Chinese or Russian, pairs of ASCII characters cost nothing. Here, they help to
+        # distinguish similar languages.
         is_ascii = (self.first < 128) & (self.second < 128)
         if ALPHABETS[codec][0] in _LATIN:
             costs[:, is_ascii] -= _ascii_costs()[self.first[is_ascii], self.second[is_ascii]]
@@ -176,13 +178,16 @@ def _alphabets() -> dict[str, str]:
 
 @cache
 def _languages() -> list[str]:
-    """Return the languages with an alphabet."""
+    """Return the languages that are written with an alphabet."""
     return sorted(set().union(*ALPHABETS.values()))
 
 
 @cache
 def _pair_costs() -> Costs:
-    """Return the costs of letter pairs, by language. Letter 0 is any other character."""
+    """Return the costs of letter pairs for each language.
+
+    Letter 0 represents all other characters.
+    """
     import numpy as np
 
     tables = [_arrays()[name] for name in _languages()]
@@ -194,7 +199,7 @@ def _pair_costs() -> Costs:
 
 
 class _Page(NamedTuple):
-    """The meaning of the 256 bytes in an encoding."""
+    """The characters that the 256 byte values represent in a single-byte encoding."""
 
     text: str
     is_invalid: Flags
@@ -220,23 +225,26 @@ def _page(codec: str) -> _Page:
 
 
 def _is_sign(character: str) -> bool:
-    """Return whether a character is a sign beyond ASCII that does not occur inside words."""
+    """Return whether a character is a symbol beyond ASCII that does not occur inside words."""
     if character.isascii() or character.isalpha() or character == "’":
         return False
     return not unicodedata.category(character).startswith("M")
 
 
 class _Letters(NamedTuple):
-    """The letters in the languages of an encoding: one row per language, one column per byte."""
+    """The letters in each language of an encoding, with one row per language.
+
+    There is one column for each of the 256 byte values.
+    """
 
     languages: Places
-    """The tables of the languages."""
+    """The indexes of the languages in the table of frequencies."""
 
     places: Places
-    """The row of the letter in the table of its language, or 0 for letters of other languages."""
+    """The row of each letter in the table of its language, or 0 for letters of other languages."""
 
     extra: Costs
-    """The cost beyond the cost of a pair."""
+    """An additional cost for each byte, which is added to the cost of a pair."""
 
 
 @cache
@@ -252,13 +260,13 @@ def _letters_of(codec: str) -> _Letters:
 
 
 def _places(language: str, text: str) -> list[int]:
-    """Return each character's row in the table of a language, or 0 if it is not a letter there."""
+    """Return the row of each character in the table of a language, or 0 if it is not a letter."""
     place = {letter: at for at, letter in enumerate(_alphabets()[language], 1)}
     return [place.get(character.lower(), 0) for character in text]
 
 
 def _sign_cost(character: str, other: float = _OTHER) -> float:
-    """Return the cost of a character that is not a letter of the language."""
+    """Return the cost of a character that is not a letter in the language."""
     if character.isascii():
         return 0
     return _SIGN if character in _SIGNS else other
@@ -266,7 +274,7 @@ def _sign_cost(character: str, other: float = _OTHER) -> float:
 
 @cache
 def _ascii_costs() -> Costs:
-    """Return the mean costs of ASCII pairs in languages with Latin letters."""
+    """Return the average costs of pairs of ASCII characters in languages with Latin letters."""
     import numpy as np
 
     text = "".join([chr(byte) for byte in range(128)])
@@ -286,7 +294,7 @@ def _character_costs(language: str) -> dict[str, float]:
 
 
 def _cost_of_characters(sample: bytes, codec: str) -> float:
-    """Return the cost of a text with several bytes per character."""
+    """Return the cost of a text in a multi-byte encoding."""
     try:
         text = codecs.getincrementaldecoder(codec)().decode(sample)
     except UnicodeDecodeError:

@@ -1,4 +1,7 @@
-"""Read files: texts in this process, other formats in limited processes."""
+"""Read files.
+
+Text files are read in this process, other formats in processes with resource limits.
+"""
 
 from __future__ import annotations
 
@@ -29,19 +32,20 @@ from .formats import (
 from .source_files import WITHOUT_READER, Ocr, ReadOptions, Records, SourceFile, records_of
 
 AnyReader = RegisteredReader | FileFormat
-"""The reader of a file: a user's or that of the format."""
+"""A registered reader or a built-in file format."""
 
 
 def read_files(
     files: Mapping[str, Path], options: ReadOptions
 ) -> Iterator[tuple[str, Records | ReadError]]:
-    """Read files, and yield their ids with their records or errors.
+    """Read files, and yield the id of each file with its documents or its error.
 
-    Files that other processes parse come last, as soon as they are ready. If the iterator is
-    closed, the remaining files are canceled.
+    Files that are parsed in separate processes are yielded last, in the order in which they are
+    finished. If the iterator is closed, parsing of the remaining files is canceled.
     """
     unisolated: dict[str, AnyReader] = {}
-    isolated: dict[str, bytes] = {}  # pickled registered readers; otherwise empty
+    # The bytes are a pickled registered reader, or empty for a built-in format.
+    isolated: dict[str, bytes] = {}
     for file_id, path in files.items():
         try:
             reader = _reader(path, options)
@@ -64,10 +68,10 @@ def read_files(
 
 
 class _Parsers:
-    """Processes with limited time and memory that parse files.
+    """A pool of processes that parse files with limits on time and memory.
 
     Args:
-        options: The options for reading.
+        options: The options for reading files.
         num_files: The number of files to parse.
     """
 
@@ -85,9 +89,9 @@ class _Parsers:
             self._free.put(process)
 
     def parse(self, path: Path, pickled: bytes) -> Future[Records | ReadError]:
-        """Start to parse a file with a pickled reader.
+        """Start parsing a file with a pickled reader, and return a future for the result.
 
-        If ``pickled`` is empty, the reader for the file's format is used.
+        If ``pickled`` is empty, the file is parsed as a built-in format.
         """
         return self._pool.submit(self._parsed, path, pickled)
 
@@ -107,7 +111,7 @@ class _Parsers:
                 "ReadOptions(memory_bytes=...)",
                 "crashing their parser",
             )
-        except Exception as error:  # an invalid reply
+        except Exception as error:  # The reply is invalid.
             return ReadError(f"can't read {path}: {error}")
         finally:
             self._free.put(process)
@@ -118,11 +122,11 @@ class _Parsers:
         return records
 
     def close(self) -> None:
-        """Cancel the remaining files and end the processes."""
+        """Cancel the remaining files and stop the processes."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._end_processes()
         self._pool.shutdown()
-        self._end_processes()  # a call that was starting may have started a process
+        self._end_processes()  # A call that was just starting may have started a new process.
 
     def _end_processes(self) -> None:
         for process in self._processes:
@@ -130,8 +134,9 @@ class _Parsers:
 
 
 def _cores() -> int:
-    """Return the number of cores that this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)  # not on macOS and Windows
+    """Return the number of CPU cores that this process may use."""
+    # This function is missing on macOS and Windows.
+    affinity = getattr(os, "sched_getaffinity", None)
     if affinity is None:
         return os.cpu_count() or 1
     return len(affinity(0))
@@ -140,10 +145,10 @@ def _cores() -> int:
 def _read_here(
     files: Mapping[str, Path], readers: Mapping[str, AnyReader], options: ReadOptions
 ) -> Iterator[tuple[str, Records | ReadError]]:
-    """Read files in this process.
+    """Read files in the current process.
 
-    If the encoding of a file is a guess, the file is read again with the usual encoding of its
-    folder.
+    If the encoding of a file could only be guessed, the file is read again, and the most common
+    encoding in its folder is preferred.
     """
     usual: defaultdict[Path, Counter[str]] = defaultdict(Counter)
     guessed: dict[str, Records | ReadError] = {}
@@ -173,10 +178,10 @@ def _read(reader: AnyReader, source: SourceFile) -> Records | ReadError:
 
 
 def _reader(path: Path, options: ReadOptions) -> AnyReader:
-    """Return the reader of a file.
+    """Return the reader for a file.
 
     Raises:
-        ReadError: If the file has no reader.
+        ReadError: If the type of the file is not supported.
     """
     try:
         options.check_size(path, path.stat().st_size)
@@ -195,12 +200,12 @@ def _reader(path: Path, options: ReadOptions) -> AnyReader:
 
 
 def _read_error(path: Path, error: BaseException, options: ReadOptions) -> ReadError:
-    """Return the error of a reader as a ``ReadError`` with the path."""
+    """Convert an exception that a reader raised to a ``ReadError`` with the path of the file."""
     if isinstance(error, ReadError):
         return error
     kind = "damaged"
     reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-    if not isinstance(error, Exception):  # a panic of a parser in Rust
+    if not isinstance(error, Exception):  # a panic in a parser written in Rust
         reason = f"its parser crashed, so it may be damaged ({reason})"
     elif isinstance(error, MemoryError):
         kind = "too large for the memory limit"
@@ -214,7 +219,7 @@ def _read_error(path: Path, error: BaseException, options: ReadOptions) -> ReadE
 
 
 def _recognize(ocr: Ocr, image: bytes) -> str:
-    """Return the text of a page that is given as a PNG image."""
+    """Call an OCR function for a page, which is given as a PNG image, and return the text."""
     from PIL import Image
 
     with Image.open(io.BytesIO(image)) as picture:
@@ -222,36 +227,38 @@ def _recognize(ocr: Ocr, image: bytes) -> str:
 
 
 def parse_file(options: ReadOptions, has_ocr: bool, file: tuple[str, bytes]) -> list[Any]:
-    """Return the records or the error of a file as plain data. This runs in another process.
+    """Parse a file in a separate process, and return its documents or its error as plain data.
 
     Args:
-        options: The options for reading.
-        has_ocr: Whether the caller has an OCR function.
-        file: The path, and the pickled registered reader, which is empty for the format's reader.
+        options: The options for reading files.
+        has_ocr: Whether the calling process has an OCR function.
+        file: The path of the file and the pickled registered reader. The latter is empty if the
+            file has a built-in format.
     """
     path = Path(file[0])
     try:
         records = _parsed_records(path, file[1], options, has_ocr)
         try:
             return ["read", encode(records)]
-        except TypeError as error:  # metadata of an unsupported class
+        except TypeError as error:  # The metadata contains an object of an unsupported class.
             remedy = "or register its reader with isolated=False"
             raise ReadError(f"can't read {path}: {error}; {remedy}") from error
-    except BaseException as error:  # some parsers' errors do not derive from Exception
+    except BaseException as error:  # The errors of some parsers do not derive from Exception.
         read_error = _read_error(path, error, options)
         return ["error", str(read_error), read_error.kind, read_error.skippable]
 
 
 def _parsed_records(path: Path, pickled: bytes, options: ReadOptions, has_ocr: bool) -> Records:
-    """Return the records of a file.
+    """Read a file and return its documents.
 
     Raises:
-        ReadError: If the file has no reader, or its registered reader cannot be loaded.
+        ReadError: If the type of the file is not supported, or if its registered reader cannot be
+            loaded.
     """
     if pickled:
         try:
             read: Reader = _unpickled(pickled)
-        except Exception as error:  # errors of a module that the reader imports
+        except Exception as error:  # an error in a module that the reader imports
             raise ReadError(
                 f"can't read {path}: the reader could not be loaded in a process: "
                 f"{type(error).__name__}: {error}; register the reader with isolated=False"
@@ -265,10 +272,10 @@ def _parsed_records(path: Path, pickled: bytes, options: ReadOptions, has_ocr: b
 
 
 def _recognized_by_caller(path: Path, image: bytes) -> str:
-    """Return the text of a page of a file, from the OCR function of the calling process."""
+    """Send the image of a page to the calling process for OCR, and return the text."""
     try:
         return str(ask_caller(image))
-    except Exception as error:  # errors of the user's function
+    except Exception as error:  # an error in the user's function
         raise ReadError(f"can't read {path}: ocr failed on a page: {error}") from error
 
 

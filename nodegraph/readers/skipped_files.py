@@ -1,4 +1,4 @@
-"""Describe skipped files in a sentence: their number, kinds and remedies."""
+"""Summarize skipped files in one sentence, with their number, their kinds and how to read them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ..errors import NEEDS_EXTRA, Failure, ReadError, UnsupportedFilesError
 from ..node import ROOT
 from .source_files import WITHOUT_READER, counted, first_of
 
-_NAMED = 3  # names of files of one kind
+_NAMED = 3  # maximum number of file names listed for each kind
 
-_KINDS = 8  # suffixes of one kind
+_KINDS = 8  # maximum number of suffixes listed for each kind
 
 REMEDIES = {
     "broken link": "restore the linked file, or delete the link",
@@ -21,11 +21,11 @@ REMEDIES = {
     "too large": "raise max_bytes or max_unpacked_bytes of ReadOptions",
     WITHOUT_READER: "add a reader with register_reader, or convert them",
 }
-"""Remedies in Python by the start of a kind."""
+"""Advice on how to read skipped files, keyed by the beginning of their kind."""
 
 
 def describe_skipped(failures: Iterable[Failure], remedies: Mapping[str, str] = REMEDIES) -> str:
-    """Return the number, the kinds and the remedies of skipped files.
+    """Summarize skipped files: their number, their kinds and how to read them.
 
     The result is empty if no file was skipped.
 
@@ -33,7 +33,7 @@ def describe_skipped(failures: Iterable[Failure], remedies: Mapping[str, str] = 
 
     Args:
         failures: The failures, as in ``NodeGraph.failures``.
-        remedies: The remedies, by the beginning of the kind.
+        remedies: Advice on how to read the files, keyed by the beginning of their kind.
 
     Example:
         >>> error = ReadError("no parser", 'in need of pip install "nodekin[files]"')
@@ -64,7 +64,7 @@ def describe_skipped(failures: Iterable[Failure], remedies: Mapping[str, str] = 
 
 
 def _clause(kind: str, counts: Counter[str], names: list[str], remedies: Mapping[str, str]) -> str:
-    """Return the number, the names and the remedy of the files of a kind."""
+    """Describe skipped files of one kind, with their number, their names and how to read them."""
     number = counts.total()
     listed = first_of([f"{count:,} {suffix}" for suffix, count in counts.most_common()], _KINDS)
     if kind.startswith(NEEDS_EXTRA):
@@ -74,7 +74,7 @@ def _clause(kind: str, counts: Counter[str], names: list[str], remedies: Mapping
         listed = first_of(names, _NAMED)
     remedy = next((text for start, text in remedies.items() if kind.startswith(start)), "")
     if kind == WITHOUT_READER:
-        from .formats import how_to_read_more  # imports all readers
+        from .formats import how_to_read_more  # This module imports all readers.
 
         remedy = f"{how_to_read_more()}{remedy}".removesuffix("; ")
     clause = f"{counted(kind, number)} ({listed})"

@@ -1,4 +1,4 @@
-"""Files to read: options, records and reports."""
+"""Classes for reading files: options, source files and reports."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ..locations import Layout, pack_layout
 from ..search_text import SearchText
 
 Ocr = Callable[[Any], str]
-"""Takes the image of a page (``PIL.Image.Image``), returns its text."""
+"""A function that takes the image of a page (``PIL.Image.Image``) and returns its text."""
 
-INDEX_FOLDER = ".nodekin"  # the command line's index, which is never read
+INDEX_FOLDER = ".nodekin"  # The command line stores its index in this folder, which is never read.
 
 INSTALLED = ("node_modules", "bower_components", "site-packages", "__pycache__")
-"""Folders of installed packages and compiled files."""
+"""Names of folders that contain installed packages or compiled files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,24 +29,26 @@ class ReadOptions:
     """Options for reading files and folders.
 
     Args:
-        strict: Whether every file of a folder that cannot be read raises an error, including empty
-            files and files without a reader.
+        strict: Whether to raise an error for every file in a folder that cannot be read, including
+            empty files and files of unsupported types.
         encoding: The encoding of text files that are not UTF-8, such as ``"gb18030"``. If None, the
-            encoding is detected.
-        ocr: A function from an image (``PIL.Image.Image``) to its text, such as
-            ``pytesseract.image_to_string``. It is called for PDF pages without usable text, in this
-            process and from several threads.
-        ignore_files: Names of files that contain patterns of ignored paths, in git's format.
-        skip_folders: Names of folders to skip at any depth. Defaults to folders of installed
-            packages.
-        hidden: Whether to read files and folders with a leading dot.
-        max_bytes: Maximum size of a file, in bytes.
-        max_unpacked_bytes: Maximum size of the parts of a packed file (DOCX, EPUB, ...), in bytes.
-        seconds: Maximum processor time of a parser per file, in seconds (not on Windows). The
-            elapsed time may be at most twelve times as long.
-        memory_bytes: Maximum memory of a parser, in bytes (not on Windows).
-        num_workers: Number of files that are parsed concurrently, each in its own process. Defaults
-            to the number of cores.
+            encoding is detected automatically.
+        ocr: A function that takes an image (``PIL.Image.Image``) and returns its text, such as
+            ``pytesseract.image_to_string``. It is called for PDF pages without usable text, from
+            several threads of this process.
+        ignore_files: The names of files that contain patterns for paths to ignore, in the format of
+            ``.gitignore``.
+        skip_folders: The names of folders to skip at any depth. Defaults to folders that contain
+            installed packages.
+        hidden: Whether to read files and folders whose names start with a dot.
+        max_bytes: The maximum size of a file in bytes.
+        max_unpacked_bytes: The maximum uncompressed size of a compressed file (DOCX, EPUB, ...) in
+            bytes.
+        seconds: The maximum CPU time for parsing a file in seconds (not enforced on Windows). The
+            elapsed time is limited to twelve times this value.
+        memory_bytes: The maximum memory of a parser in bytes (not enforced on Windows).
+        num_workers: The number of files that are parsed concurrently, each in a separate process.
+            Defaults to the number of CPU cores.
 
     Raises:
         ValueError: If a number is out of range, or the encoding is unknown.
@@ -106,10 +108,10 @@ class ReadOptions:
                 ) from error
 
     def check_size(self, path: Path, size: int) -> None:
-        """Raise an error if a file is too large.
+        """Check that a file is not too large.
 
         Raises:
-            ReadError: If the size in bytes is above ``max_bytes``.
+            ReadError: If the size in bytes exceeds ``max_bytes``.
         """
         if size > self.max_bytes:
             raise ReadError(
@@ -121,18 +123,18 @@ class ReadOptions:
 
 
 MESSAGES_WITHOUT_TEXT = "messages without text"
-"""The kind of the notes on messages that consist of their headers."""
+"""The kind of note for email messages that consist only of headers."""
 
-_SMALL = 500  # bytes; a smaller file may have no text
+_SMALL = 500  # number of bytes; a smaller file may contain no text
 
 WITHOUT_READER = "without a reader"
-"""The kind of files that have no reader."""
+"""The kind of skipped files whose type is not supported."""
 
 _NOUNS = ("link", "PDF", "document", "file", "EPUB", "spreadsheet")
 
 
 def counted(kind: str, number: int) -> str:
-    """Return the number of files of a kind.
+    """Describe a number of files of one kind, in the singular or plural.
 
     Example:
         >>> counted("encrypted PDF", 2), counted("damaged", 2)
@@ -143,7 +145,7 @@ def counted(kind: str, number: int) -> str:
 
 
 def first_of(items: Sequence[str], count: int) -> str:
-    """Return the first items as text, followed by dots if there are more items."""
+    """Join the first few items to a text, followed by dots if there are more items."""
     if len(items) <= count:
         return ", ".join(items)
     return ", ".join([*items[:count], "..."])
@@ -151,19 +153,21 @@ def first_of(items: Sequence[str], count: int) -> str:
 
 @dataclass(slots=True)
 class ReadReport:
-    """A report on the last reading of files.
+    """A report on the files that were read by the last ``add`` or ``refresh``.
 
     Attributes:
-        read: Number of files that were read.
-        unchanged: Number of unchanged files. They were not read again.
-        skipped: The errors of unreadable files, by path.
-        notes: What readers left out or changed, such as pages without text, invalid bytes and
-            pictures. For each path, the kinds are listed with a count and the first place.
-        note_kinds: Number of files by kind of note, such as ``"pictures left out"``.
-        encodings: Number of texts by encoding, except UTF-8.
-        passed_over: Number of skipped files and folders by rule: ``"hidden"``, ``"ignored"``,
-            ``"installed packages"``, ``"links"``, ``"not regular files"``, ``"unreadable"``.
-        unsupported: Paths of files without a reader.
+        read: The number of files that were read.
+        unchanged: The number of unchanged files, which were not read again.
+        skipped: The errors of files that could not be read, keyed by path.
+        notes: Content that was left out or changed, such as pictures, invalid bytes and pages
+            without text. For each path, the kinds of content are listed with their number and the
+            first position.
+        note_kinds: The number of files for each kind of note, such as ``"pictures left out"``.
+        encodings: The number of texts for each encoding except UTF-8.
+        passed_over: The number of skipped files and folders for each reason: ``"hidden"``,
+            ``"ignored"``, ``"installed packages"``, ``"links"``, ``"not regular files"`` or
+            ``"unreadable"``.
+        unsupported: The paths of files whose type is not supported.
 
     Example:
         >>> report = ReadReport(read=1204)
@@ -183,7 +187,7 @@ class ReadReport:
     unsupported: list[str] = field(default_factory=list)
 
     def include(self, other: ReadReport) -> None:
-        """Add another report."""
+        """Add the numbers and entries of another report to this report."""
         self.read += other.read
         self.unchanged += other.unchanged
         self.unsupported += other.unsupported
@@ -191,7 +195,7 @@ class ReadReport:
             getattr(self, name).update(getattr(other, name))
 
     def note(self, path: Path, documents: Sequence[Document]) -> None:
-        """Record the encoding and the notes of a file."""
+        """Record the encoding and the notes of a file that was read."""
         names = {str(document.metadata.get("encoding", "")) for document in documents}
         self.encodings.update(names - {""})
         for document in documents:
@@ -220,16 +224,16 @@ class ReadReport:
 
 
 def _listed(counts: Counter[str]) -> str:
-    """Return numbers with their names, the largest first."""
+    """Return counts with their names as a text, largest first."""
     return ", ".join([f"{count:,} {name}" for name, count in counts.most_common()])
 
 
 Records = list[list[Any]]
-"""The documents of a file: text, metadata, id in the file, row of the search text, layout."""
+"""The documents in a file, as lists of text, metadata, id in the file, search text and layout."""
 
 
 def records_of(read: str | Document | Iterable[Document]) -> Records:
-    """Convert the result of a reader to records."""
+    """Convert the return value of a reader to records."""
     if isinstance(read, str):
         return [[_without_surrogates(read), {}, "", None, None]]
     if isinstance(read, Document):
@@ -245,18 +249,19 @@ def _record(document: Document, record_id: str) -> list[Any]:
 
 
 def _without_surrogates(text: str) -> str:
-    """Replace lone surrogates, which JSON can't contain."""
+    """Replace unpaired surrogates, which cannot be stored as JSON."""
     return text.encode("utf-8", "replace").decode()
 
 
 def documents_of(path: Path, file_id: str, records: Records) -> list[Document]:
-    """Return the documents of a file, with the file's attributes in their metadata.
+    """Create the documents of a file, and add the attributes of the file to their metadata.
 
-    ``file_name``, ``file_path``, ``file_type`` (a MIME type), ``file_size`` (bytes),
-    ``creation_date``, ``last_modified_date``, ``last_accessed_date`` (``YYYY-MM-DD``, UTC).
+    The fields are ``file_name``, ``file_path``, ``file_type`` (a MIME type), ``file_size`` (in
+    bytes), ``creation_date``, ``last_modified_date`` and ``last_accessed_date`` (``YYYY-MM-DD`` in
+    UTC).
 
     Raises:
-        ReadError: If the file is missing.
+        ReadError: If the file does not exist.
     """
     try:
         stat = path.stat()
@@ -289,12 +294,13 @@ def documents_of(path: Path, file_id: str, records: Records) -> list[Document]:
 
 
 def file_id_of(document_id: str, file_path: str) -> str:
-    """Return the id of a document's file, without the id of a record in the file.
+    """Return the id of the file from which a document was read.
 
     Args:
-        document_id: The document's id.
-        file_path: The ``file_path`` in the document's metadata, or an empty string if there is no
-            file.
+        document_id: The id of the document. If a file contains several documents, their ids consist
+            of the file's id, a number sign and a further id.
+        file_path: The value of ``file_path`` in the document's metadata, or an empty string if it
+            was not read from a file.
 
     Example:
         >>> file_id_of("docs/teas.jsonl#7", "/home/docs/teas.jsonl")
@@ -313,19 +319,21 @@ def file_id_of(document_id: str, file_path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file to read.
+    """A file that is being read, with the options for reading it.
 
     Attributes:
-        path: The file.
-        options: The options for reading.
-        ocr: A function from the PNG of a page to its text. If None, there is no OCR.
-        usual_encoding: The usual encoding of the folder. It is preferred if the detection is
-            uncertain.
-        encodings: The encodings of the file's texts, except UTF-8. They are set by the decoder.
-        guesses: The encodings that were detected from only a few bytes. They are set by the
+        path: The path of the file.
+        options: The options for reading files.
+        ocr: A function that takes the PNG image of a page and returns its text. If None, OCR is not
+            available.
+        usual_encoding: The most common encoding of other files in the folder. It is preferred if
+            the detection is uncertain.
+        encodings: The encodings of the texts in the file except UTF-8, which are set by the
             decoder.
-        notes: The count and the first place of the parts that the reader left out or changed, by
-            kind.
+        guesses: The encodings that were detected from only a few bytes, which are set by the
+            decoder.
+        notes: Content that the reader left out or changed. For each kind of content, the number of
+            parts and the position of the first part are recorded.
     """
 
     path: Path
@@ -337,18 +345,18 @@ class SourceFile:
     notes: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     def note(self, kind: str, place: str = "", count: int = 1) -> None:
-        """Note parts of the file that the reader leaves out or changes.
+        """Record content of the file that the reader leaves out or changes.
 
         Args:
-            kind: The kind of parts, in the plural, such as "pictures left out".
-            place: The place of the first part.
+            kind: The kind of content in the plural, such as "pictures left out".
+            place: The position of the first part.
             count: The number of parts.
         """
         before, first = self.notes.get(kind, (0, place))
         self.notes[kind] = (before + count, first)
 
     def records(self, read: str | Document | Iterable[Document]) -> Records:
-        """Return the records of a reader's result, with the encoding and the notes."""
+        """Convert a reader's return value to records that contain the encoding and the notes."""
         records = records_of(read)
         if self.encodings:
             for record in records:
@@ -361,10 +369,10 @@ class SourceFile:
         return records
 
     def check_text(self, records: Records) -> None:
-        """Raise an error if a file has no text, although it is not small.
+        """Check that a file contains text, unless it is very small.
 
         Raises:
-            ReadError: If the file has more than 500 bytes and no text.
+            ReadError: If the file has more than 500 bytes but contains no text.
         """
         has_text = any(record[0].strip() for record in records)
         if has_text or MESSAGES_WITHOUT_TEXT in self.notes:
@@ -385,17 +393,20 @@ class SourceFile:
         metadata: Mapping[str, Any] | None = None,
         layout: Layout | None = None,
     ) -> Document:
-        """Return the content of the file as one document. The caller of the reader sets the id."""
-        # With an id, the text is not hashed.
+        """Create a document with the content of the file.
+
+        The id is set by the caller of the reader.
+        """
+        # If an id is given, the text does not have to be hashed.
         packed = None if layout is None else pack_layout(layout)
         return Document(text, metadata, id=self.path.name, layout=packed)
 
     def damaged(self, what: object) -> ReadError:
-        """Return the error for a damaged file."""
+        """Create the error for a damaged file."""
         return ReadError(f"can't read {self.path}: {what}")
 
     def encrypted(self, what: str) -> ReadError:
-        """Return the error for a file with a password."""
+        """Create the error for a file that is protected with a password."""
         return ReadError(
             f"{self.path} is encrypted: save it without a password, or leave it out",
             f"encrypted {what}",

@@ -1,4 +1,4 @@
-"""Read text files, JSON and CSV."""
+"""Read text, JSON and CSV files."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .front_matter import SUFFIXES, front_matter
 from .source_files import SourceFile
 
 PAGE_BREAK = "\f"
-"""The separator of pages, slides, sheets, notebook cells and chapters."""
+"""The separator between pages, slides, sheets, notebook cells and chapters."""
 
 
 def join_pages(pages: Iterable[str]) -> str:
-    """Join pages with page breaks.
+    """Join the texts of pages with page breaks between them.
 
     Example:
         >>> join_pages(["One.", "", "Three."])
@@ -31,7 +31,7 @@ def join_pages(pages: Iterable[str]) -> str:
 
 
 def markdown_table(rows: Iterable[Iterable[object]]) -> str:
-    """Return rows as a Markdown table. The first row is the header.
+    """Format rows as a Markdown table. The first row is used as the header.
 
     Example:
         >>> print(markdown_table([["a", "b"], [1, "x|y"]]))
@@ -55,7 +55,7 @@ _BREAKS = re.compile(r"\s*[\r\n\f\v]+\s*")
 
 
 def _cells(row: Iterable[object]) -> list[str]:
-    """Return values as the cells of a Markdown table."""
+    """Format values as the cells of a Markdown table."""
     cells: list[str] = []
     for value in row:
         text = "" if value is None else str(value)
@@ -66,10 +66,10 @@ def _cells(row: Iterable[object]) -> list[str]:
 
 
 def read_text(source: SourceFile) -> Document:
-    """Read a text file. The fields at the beginning of Markdown become metadata.
+    """Read a text file. The front matter of Markdown files is stored as metadata.
 
     Raises:
-        ReadError: If the file is not text.
+        ReadError: If the file does not contain text.
     """
     text = decoded(source)
     if source.path.suffix.lower() in SUFFIXES:
@@ -77,23 +77,25 @@ def read_text(source: SourceFile) -> Document:
     return source.document(text)
 
 
-_LONGEST_FIELD = 200  # characters of a string that is stored as metadata
+_LONGEST_FIELD = 200  # maximum number of characters in a string that is stored as metadata
 
-_MAX_FIELDS = 100  # fields of a JSON file that are stored as metadata
+_MAX_FIELDS = 100  # maximum number of fields in a JSON file that are stored as metadata
 
 
 def read_json_lines(source: SourceFile) -> list[Document]:
-    """Read one document per line: an object with ``text``, ``content`` or ``page_content``.
+    """Read a JSON Lines file, in which each line is an object and becomes a document.
 
-    The id is the file's id with ``id`` or the line number. Other fields become metadata and follow
-    the text as lines ``a.b: value``. ``{"a": {"b": 1}}`` becomes the field ``a.b``. The fields of
-    ``metadata`` and lists of more than 50 numbers become metadata only. If an object has no such
-    text field, its text consists of all its fields, and strings of more than 200 characters are not
-    stored as metadata. A value that is not an object is stored as JSON. Blank lines are skipped.
-    Lines that are not JSON are skipped and noted.
+    The text is in the field ``text``, ``content`` or ``page_content``. The document's id consists
+    of the file's id and the field ``id`` or the line number. All other fields are stored as
+    metadata, and are also appended to the text as lines of the form ``a.b: value``. A nested object
+    such as ``{"a": {"b": 1}}`` is stored as the field ``a.b``. The fields inside ``metadata``, and
+    lists of more than 50 numbers, are stored as metadata only. If an object has none of the text
+    fields, its text consists of all its fields, and strings with more than 200 characters are not
+    stored as metadata. If a line is not an object, its JSON is used as the text. Blank lines are
+    skipped. Lines that are not valid JSON are skipped and reported.
 
     Raises:
-        ReadError: If no line is JSON.
+        ReadError: If no line is valid JSON.
     """
     documents: dict[str, Document] = {}
     problem = ""
@@ -102,7 +104,8 @@ def read_json_lines(source: SourceFile) -> list[Document]:
             continue
         try:
             document = _from_record(json.loads(line), number)
-        except (ValueError, RecursionError) as error:  # RecursionError: deep nesting
+        # RecursionError is raised if the nesting is too deep.
+        except (ValueError, RecursionError) as error:
             problem = problem or f"line {number} is not JSON: {error}"
             source.note("lines that are not JSON, left out", f"line {number}")
             continue
@@ -139,17 +142,17 @@ def _from_record(record: Any, number: int) -> Document:
     return Document(text, metadata, id=str(record_id))
 
 
-_LONGEST_VECTOR = 50  # maximum length of a list of numbers in a text
+_LONGEST_VECTOR = 50  # maximum number of elements in a list of numbers that is included in the text
 
 
 def _is_vector(value: Any) -> bool:
-    """Return whether a value is an embedding."""
+    """Return whether a JSON value is an embedding."""
     is_long = isinstance(value, list) and len(value) > _LONGEST_VECTOR
     return is_long and all(isinstance(number, int | float) for number in value)
 
 
 def _values(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the values of JSON with their dotted names: scalars, and lists without objects.
+    """Yield the scalars, and the lists without objects, in a JSON value with their dotted names.
 
     Example:
         >>> list(_values({"a": {"b": 1}, "c": [{"d": 2}, {"d": 3}], "e": [4, 5]}))
@@ -166,7 +169,7 @@ def _values(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _lines(value: Any) -> str:
-    """Return a JSON value as lines ``a.b: value``. Empty values are left out."""
+    """Format a JSON value as lines of the form ``a.b: value``. Empty values are left out."""
     lines = []
     for name, inner in _values(value):
         if inner in (None, "", [], {}):
@@ -180,14 +183,17 @@ def _lines(value: Any) -> str:
 
 
 def _scalar(value: Any) -> str:
-    """Return text unchanged, and any other value as JSON."""
+    """Return a string unchanged, and format any other value as JSON."""
     if isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False)
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    """Return a JSON value as metadata with dotted names. A repeated name gets a list of values."""
+    """Convert a JSON value to metadata with dotted names.
+
+    If a name is repeated, its values are listed.
+    """
     values: dict[str, list[Any]] = {}
     for name, inner in _values(value):
         values.setdefault(name, []).append(inner)
@@ -196,14 +202,15 @@ def _fields(value: Any) -> dict[str, Any]:
 
 
 def _short(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields with short values."""
+    """Return only the fields with short values."""
     return {name: value for name, value in fields.items() if len(str(value)) <= _LONGEST_FIELD}
 
 
 def read_json(source: SourceFile) -> Document:
-    """Read a JSON file as lines ``a.b: value``. The fields of a small file also become metadata.
+    """Convert a JSON file to lines of the form ``a.b: value``.
 
-    JSON with comments is read as plain text.
+    If the file is small, its fields are also stored as metadata. JSON with comments is read as
+    plain text.
     """
     text = decoded(source)
     try:
@@ -219,22 +226,24 @@ def read_json(source: SourceFile) -> Document:
 
 
 def _is_cut_off(error: json.JSONDecodeError) -> bool:
-    """Return whether JSON ends before its last string, list or object does."""
+    """Return whether JSON was truncated, so that its last string, list or object is not closed."""
     is_at_end = error.pos >= len(error.doc.rstrip()) - 1
     return is_at_end or error.msg.startswith("Unterminated string")
 
 
-_DELIMITERS = "\t;|,"  # on ties, the first wins, since commas also occur in numbers and text
+# If several delimiters are equally good, the first is used, since commas also occur in numbers and
+# texts.
+_DELIMITERS = "\t;|,"
 
 
 def read_csv(source: SourceFile) -> Document:
-    """Read a CSV file as a Markdown table, with the lines above and below the table as text.
+    """Convert a CSV file to a Markdown table. Lines above and below the table are kept as text.
 
-    The delimiter (comma, semicolon, tab or bar) is the one that gives most rows the same number of
-    cells. A first line such as ``sep=;`` sets the delimiter.
+    The delimiter can be a comma, a semicolon, a tab or a vertical bar. The delimiter for which most
+    rows have the same number of cells is used, unless the first line sets it, as in ``sep=;``.
     """
     text = decoded(source)
-    if "\0" in text:  # Python 3.10 cannot read NUL
+    if "\0" in text:  # Python 3.10 cannot read NUL characters.
         source.note("NUL characters left out", count=text.count("\0"))
         text = text.replace("\0", "")
     first, _, rest = text.partition("\n")
@@ -255,12 +264,12 @@ def read_csv(source: SourceFile) -> Document:
 
 
 def _line(row: Iterable[str]) -> str:
-    """Return a row outside the table as text."""
+    """Format a row outside the table as text."""
     return " ".join([cell for cell in _cells(row) if cell])
 
 
 def _table_span(rows: Sequence[Sequence[str]]) -> tuple[int, int]:
-    """Return the first row of the table, and the first row below the table."""
+    """Return the index of the first row of the table, and of the first row after the table."""
     width = _usual_width(rows)
     start = 0
     end = len(rows)
@@ -273,13 +282,16 @@ def _table_span(rows: Sequence[Sequence[str]]) -> tuple[int, int]:
 
 
 def _csv_rows(text: str, delimiter: str, source: SourceFile | None = None) -> list[list[str]]:
-    """Return the cells. In a line with an unclosed quote, quotes are ordinary characters."""
+    """Parse CSV and return the rows.
+
+    In a line with an unclosed quote, quotes are treated as text.
+    """
     import csv
 
     csv.field_size_limit(10_000_000)
     lines = io.StringIO(text).readlines()
     rows: list[list[str]] = []
-    at = 0  # the first line that is not in the rows yet
+    at = 0  # index of the first line that has not been parsed yet
     while at < len(lines):
         start = at
         reader = csv.reader(islice(lines, at, None), delimiter=delimiter, strict=True)
@@ -300,13 +312,16 @@ def _csv_rows(text: str, delimiter: str, source: SourceFile | None = None) -> li
 
 
 def _usual_width(rows: Iterable[Sequence[str]]) -> int:
-    """Return the most frequent number of cells. On ties, return the largest."""
+    """Return the most frequent number of cells in a row. In case of a tie, return the largest."""
     widths = Counter([len(row) for row in rows])
     return max(widths, key=lambda width: (widths[width], width), default=0)
 
 
 def _share_of_equal_rows(rows: Sequence[Sequence[str]]) -> float:
-    """Return the share of rows with the most frequent number of cells, or 0 if that number is 1."""
+    """Return the proportion of rows with the most frequent number of cells.
+
+    The result is 0 if most rows consist of a single cell.
+    """
     rows = [row for row in rows if row]
     width = _usual_width(rows)
     if width < 2:
@@ -315,7 +330,7 @@ def _share_of_equal_rows(rows: Sequence[Sequence[str]]) -> float:
 
 
 def _is_outside(row: Sequence[str], width: int, *, above: bool = False) -> bool:
-    """Return whether a row of a few cells is a title above a table or a remark below it."""
+    """Return whether a row with few cells is a title above the table or a remark below it."""
     filled = sum(bool(cell.strip()) for cell in row)
     if len(row) < width:
         return filled <= width / 2

@@ -1,1 +1,1 @@
-"""Transforms that split texts into sentences, chunks or sections, with their positions."""
+"""Transforms that split texts into sentences, chunks or sections, and record their positions."""

@@ -1,4 +1,4 @@
-"""Decide whether a full stop ends a sentence, or an abbreviation, an initial or an ordinal."""
+"""Determine whether a full stop ends a sentence or belongs to an abbreviation or ordinal number."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from pathlib import Path
 from ..lazy_names import lazy_pattern
 from .chunking import UNSPACED
 
-# Points and signs of Hebrew, Arabic and Indian scripts. ``\w`` does not match them.
+# Combining marks of Hebrew, Arabic and Indian scripts, which ``\w`` does not match.
 _SIGNS = "\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0980-\u0dff"
 
-# The last word, in reversed text.
+# Matches the last word of a text that is reversed.
 _LAST_WORD = lazy_pattern(rf"\n?(['׳]?(?:[^\W{UNSPACED}]+|[{_SIGNS}.\-/]+)*)")
 
 _FIRST_WORD = re.compile(r"[\s\"'“‘„«»([（「『]*([^\W\d_]+)(?!\w|(?<=\b\w)\.)")
 
 _OPENERS = " \t\n\r\"'“‘„([（「『"
 
-_WINDOW = 24  # characters before a full stop that are considered
+_WINDOW = 24  # number of characters before a full stop that are considered
 
-_HINT_WINDOW = 100  # characters around a full stop that indicate the language
+_HINT_WINDOW = 100  # number of characters around a full stop from which the language is guessed
 
-# Languages that write ordinals with a full stop: Turkish, Hungarian, Czech and German. In Czech and
-# German, a capital letter follows only in the names of rulers.
+# Words of languages that write ordinal numbers with a full stop: Turkish, Hungarian, Czech and
+# German. In Czech and German, a capital letter follows an ordinal number only in the names of
+# rulers.
 _WITH_ORDINALS = re.compile("[ığşİŞĞőűŐŰ]")
 
 _WITH_RULERS = re.compile(
@@ -38,10 +39,10 @@ _ROMAN = re.compile(r"(?=.)X{0,3}(?:IX|IV|V?I{0,3})")
 
 _LETTERS = re.compile(r"(?:[^\W\d_]\.-?)*[^\W\d_]")
 
-# A capital and consonants: Дж. А. Гобсон, Вл. Соловьёв.
+# A capital letter and consonants: Дж. А. Гобсон, Вл. Соловьёв.
 _CYRILLIC_INITIAL = re.compile("(?:[А-Я][.]-?)*[А-Я][бвгджзклмнпрстфхцчшщ]{1,2}")
 
-# One syllable, or the name of a Latin letter: एम, ಎಸ್.
+# A single syllable, or the name of a Latin letter: एम, ಎಸ್.
 _SYLLABLE = re.compile(
     r"(?:[\u0904-\u0914\u0985-\u0994\u0a05-\u0a14\u0a85-\u0a94\u0b05-\u0b14\u0b85-\u0b94"
     r"\u0c05-\u0c14\u0c85-\u0c94\u0d05-\u0d14])?[^\W\d_]?[\u0900-\u0903\u093a-\u094f\u0981-\u0983"
@@ -52,7 +53,7 @@ _SYLLABLE = re.compile(
 
 _INDIC = re.compile("[\u0900-\u0dff]")
 
-# Short words that end sentences of Hindi, Marathi and Gujarati.
+# Short words that end sentences in Hindi, Marathi and Gujarati.
 _INDIC_ENDS = frozenset("है हैं था थी थे हो हूं हूँ दी ली की ही भी जी ने गए एक आप अब और छे છે હતી".split())
 
 # The names of Latin letters in Arabic and Hindi.
@@ -63,9 +64,9 @@ _LETTER_NAMES = frozenset(
     "डब्ल्यू एक्स वाई ज़ेड".split()
 )
 
-_UNCASED_LETTER = re.compile("(?:[א-ת]|[ء-ي]ـ?)['׳]?")  # of Hebrew and Arabic
+_UNCASED_LETTER = re.compile("(?:[א-ת]|[ء-ي]ـ?)['׳]?")  # a letter of Hebrew or Arabic
 
-# Russian: и т. д., до н. э.
+# Russian abbreviations: и т. д., до н. э.
 _FINAL_LETTERS = re.compile(r"(?:\bт\. ?[дп]|\bн\. ?[эе])\Z")
 
 _AFTER_NUMBER = re.compile(r"(?:[0-9٠-٩]|\b[IVX]+|[0-9]-?[а-яё]{1,2})[ \xa0\u202f]?\Z")
@@ -104,18 +105,18 @@ _STARTERS = _TABLE["starters"]
 
 
 def letter_after(text: str, end: int) -> str:
-    """Return the first character after white space and opening quotation marks."""
+    """Return the first character after whitespace and opening quotation marks."""
     return text[end : end + 40].lstrip(_OPENERS)[:1]
 
 
 @dataclass(frozen=True)
 class FullStop:
-    """A full stop before white space.
+    """A full stop that is followed by whitespace.
 
     Attributes:
-        text: The text.
-        start: The position of the full stop.
-        end: The position after the full stop and closing marks.
+        text: The whole text.
+        start: The position of the full stop in the text.
+        end: The position after the full stop and any closing quotation marks and brackets.
     """
 
     text: str
@@ -154,7 +155,7 @@ class FullStop:
 
     @property
     def starts_sentence(self) -> bool:
-        """Whether a capitalized word follows that often begins sentences."""
+        """True if the next word is capitalized and is a word that often begins sentences."""
         match = _FIRST_WORD.match(self.text, self.end)
         if match is None or match[1][0].islower():
             return False
@@ -162,16 +163,20 @@ class FullStop:
 
     @cached_property
     def _before(self) -> str:
-        """The text before the word."""
+        """The text before the last word."""
         end = self.start - len(self.word)
         return self.text[max(0, end - _WINDOW) : end]
 
     def _is_ordinal(self) -> bool:
-        """Return whether a number is an ordinal, or the number of a section or list item."""
+        """Return whether the number before the full stop is an ordinal number.
+
+        The number of a section or list item also counts as an ordinal number.
+        """
         before = self._before.rstrip(" \t")
         if before[-1:] in (_LINE_STARTS if "." in self.word else _STARTS):
             return self._starts_after(before)
-        if self.word.isalpha() and len(self.word) == 1:  # an initial rather than a numeral
+        # The letter is an initial rather than a Roman numeral.
+        if self.word.isalpha() and len(self.word) == 1:
             return True
         match = _FIRST_WORD.match(self.text, self.end)
         following = match[1].lower() if match else ""
@@ -189,7 +194,7 @@ class FullStop:
         return hints.search(around) is not None
 
     def _starts_after(self, before: str) -> bool:
-        """Return whether the word starts a sentence. A number such as 4 in "Kap. 4." does not."""
+        """Return whether the word starts a sentence, unlike the number 4 in "Kap. 4."."""
         if before[-1:] != ".":
             return True
         end = self.start - len(self.word) - len(self._before) + len(before)
@@ -197,14 +202,14 @@ class FullStop:
         return previous.word.isdigit() or previous.ends_sentence()
 
     def _is_initial(self) -> bool:
-        """Return whether the word is the initial of a name, or a short abbreviation."""
+        """Return whether the word before the full stop is an initial or a short abbreviation."""
         word = self.word
-        if word in ("r", "w") and self._follows_number:  # Polish: 1990 r.
+        if word in ("r", "w") and self._follows_number:  # Polish, as in "1990 r."
             return False
         if word.isascii():
             return _LETTERS.fullmatch(word) is not None
         if _CYRILLIC_INITIAL.fullmatch(word):
-            return not self._follows_number  # 50 Гц
+            return not self._follows_number  # Russian units, as in "50 Гц"
         if _INDIC.match(word):
             return self._is_indic_initial()
         if word in _LETTER_NAMES or _UNCASED_LETTER.fullmatch(word):
@@ -221,18 +226,18 @@ class FullStop:
 
     @property
     def _is_spelled(self) -> bool:
-        """Whether the word is the last letter of a spelled-out name, such as BBC in Arabic."""
+        """True if the word is the last letter of a spelled-out name, such as BBC in Arabic."""
         return any(name in _LETTER_NAMES for name in self._before.split()[-1:])
 
     def _is_indic_initial(self) -> bool:
         is_syllable = len(self.word) <= 6 and _SYLLABLE.fullmatch(self.word)
         if not is_syllable and self.word not in _LETTER_NAMES:
             return False
-        if "।" in self.text:  # sentences end with a danda
+        if "।" in self.text:  # In this text, sentences end with a danda.
             return True
         return self.word not in _INDIC_ENDS
 
 
 def _is_abbreviated(letters: str) -> bool:
-    """Return whether lower-case letters are an abbreviation: Cyrillic letters, or Czech č."""
+    """Return whether a lowercase word ends with a Cyrillic letter or č, like an abbreviation."""
     return letters[-1] in "čšžř" or "\u0400" <= letters[-1] <= "\u052f"

@@ -1,4 +1,4 @@
-"""Split texts into pieces of a maximum size, and pack pieces into overlapping chunks."""
+"""Split texts into pieces of a maximum size, and combine the pieces to overlapping chunks."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 Span = tuple[int, int]
-"""Start and end (exclusive) in characters."""
+"""The start and the end (exclusive) of a part of a text, in characters."""
 
 Length = Callable[[str], int]
-"""Returns the length of a text: tokens, characters or another unit."""
+"""A function that returns the length of a text in tokens, characters or another unit."""
 
 Measure = Callable[[int, int], int]
-"""Returns the length of a span of one text."""
+"""A function that returns the length of a part of a text, given its start and end."""
 
 CLAUSES = re.compile(r"[，、；：,;:—]+[”’」』）)\]】]*\s*|\n+")
 
@@ -32,11 +32,12 @@ WORDS = re.compile(r"\s+")
 
 
 def check_sizes(chunk_size: int, chunk_overlap: int, length: object) -> None:
-    """Check the sizes and the length function of a splitter.
+    """Validate the chunk size, the overlap and the length function of a splitter.
 
     Raises:
-        TypeError: If a size is not an integer, or the length is not a function.
-        ValueError: If the size is below 1, or the overlap is negative or not below the size.
+        TypeError: If a size is not an integer, or if the length is not a function.
+        ValueError: If the size is less than 1, or if the overlap is negative or not less than the
+            size.
     """
     if not callable(length):
         raise TypeError(f"length must be a function from a text to its length, got {length!r:.80}")
@@ -53,7 +54,7 @@ def _is_list_of_texts(value: object) -> bool:
 
 
 def strip_span(text: str, span: Span) -> Span:
-    """Strip white space from both ends of a span."""
+    """Shrink a span so that it does not start or end with whitespace."""
     start, end = span
     padded = text[start:end]
     content = padded.strip()
@@ -62,7 +63,7 @@ def strip_span(text: str, span: Span) -> Span:
 
 
 def cut_at(text: str, span: Span, separator: re.Pattern[str]) -> list[Span]:
-    """Split a span after each match of a separator, without gaps."""
+    """Split a span after each match of a separator. The parts cover the whole span."""
     parts: list[Span] = []
     start = span[0]
     for match in separator.finditer(text, *span):
@@ -75,7 +76,7 @@ def cut_at(text: str, span: Span, separator: re.Pattern[str]) -> list[Span]:
 def cut_to_fit(
     text: str, span: Span, size: int, measure: Measure, separators: Sequence[re.Pattern[str]]
 ) -> list[Span]:
-    """Split a span that is too long at the first matching separator, or else anywhere."""
+    """Split a span that is too long at the strongest separator in it, or else anywhere."""
     if measure(*span) <= size:
         return [span]
     for level, separator in enumerate(separators):
@@ -90,7 +91,7 @@ def cut_to_fit(
 
 
 def _cut_anywhere(span: Span, size: int, measure: Measure) -> list[Span]:
-    """Split a span into the longest parts that fit."""
+    """Split a span at arbitrary positions into the longest parts that fit the size."""
     parts: list[Span] = []
     start, end = span
     count = 1
@@ -102,7 +103,10 @@ def _cut_anywhere(span: Span, size: int, measure: Measure) -> list[Span]:
 
 
 def _prefix_length(start: int, end: int, size: int, measure: Measure, guess: int) -> int:
-    """Return the number of characters that fit, but at least 1. The measure must be monotonic."""
+    """Return the number of characters that fit the size, which is at least 1.
+
+    The measure must not decrease if characters are added.
+    """
 
     def length_of(count: int) -> int:
         return measure(start, start + count)
@@ -120,9 +124,9 @@ def _prefix_length(start: int, end: int, size: int, measure: Measure, guess: int
 
 
 def pack(text: str, parts: Sequence[Span], size: int, overlap: int, measure: Measure) -> list[Span]:
-    """Join adjacent parts into chunks of at most ``size``, without surrounding white space.
+    """Join adjacent parts to chunks of at most ``size``, without whitespace at the ends.
 
-    Each chunk repeats whole parts from the end of the previous chunk, whose total length is at most
+    Each chunk repeats whole parts from the end of the previous chunk, up to a total length of
     ``overlap``, and contains at least one new part. The limit applies to the text of the chunk,
     which may be longer than the sum of its parts.
     """
@@ -132,9 +136,9 @@ def pack(text: str, parts: Sequence[Span], size: int, overlap: int, measure: Mea
 
 
 class _Packer:
-    """Packs parts into chunks.
+    """Joins adjacent parts of a text to overlapping chunks.
 
-    A chunk is given by its first part and the part after its last part.
+    A chunk is represented by the indexes of its first part and of the part after its last part.
     """
 
     def __init__(self, parts: Sequence[Span], size: int, overlap: int, measure: Measure) -> None:
@@ -145,7 +149,7 @@ class _Packer:
         self._lengths = [measure(*part) for part in parts]
 
     def chunks(self) -> list[Span]:
-        """Return the chunks in order."""
+        """Return all chunks in text order."""
         chunks: list[Span] = []
         first = 0
         after = 0
@@ -157,7 +161,7 @@ class _Packer:
         return chunks
 
     def _last(self, first: int, least: int) -> int:
-        """Return the end of the largest chunk that fits, but at least ``least``."""
+        """Return the end of the largest chunk that fits the size, which is at least ``least``."""
         after = least
         total = sum(self._lengths[first:after])
         while after < len(self._parts) and total + self._lengths[after] <= self._size:
@@ -170,7 +174,7 @@ class _Packer:
         )
 
     def _first(self, first: int, after: int) -> int:
-        """Return the first part that the next chunk repeats."""
+        """Return the index of the first part that the next chunk repeats."""
         total = sum(self._lengths[first:after])
         while first < after and not self._may_repeat(first, after, total):
             total -= self._lengths[first]
@@ -178,7 +182,7 @@ class _Packer:
         return first
 
     def _may_repeat(self, first: int, after: int, total: int) -> bool:
-        """Return whether parts fit into the overlap, and with the next part into a chunk."""
+        """Return whether parts fit into the overlap, and fit into a chunk with the next part."""
         if total > self._overlap or total + self._lengths[after] > self._size:
             return False
         if self._joined(first, after) > self._overlap:
@@ -186,17 +190,17 @@ class _Packer:
         return self._joined(first, after + 1) <= self._size
 
     def _joined(self, first: int, after: int) -> int:
-        """Return the length of the text from the first part to the last part."""
+        """Return the length of the text from the first to the last part of a chunk."""
         return self._measure(self._parts[first][0], self._parts[after - 1][1])
 
 
 def locate(parts: Sequence[str], text: str) -> list[Span | None]:
-    """Find each part in the text, in order. The span of a part that is not in the text is None.
+    """Find the positions of parts in a text. The result is None for parts that do not occur in it.
 
-    The search for a part begins at the end of the previous part, then at its start (chunks may
-    overlap), then at the start of the text (a transform may change the order). Spans are exact:
-    ``text[start:end] == part``. All searches for missing parts together are limited to a few scans
-    of the text.
+    Each part is searched for after the end of the previous part, then after its start (because
+    chunks may overlap), and finally from the start of the text (because a transform may change the
+    order). The spans are exact: ``text[start:end] == part``. The total work for parts that do not
+    occur is limited to a few scans of the text.
 
     Example:
         >>> locate(["a b", "b c", "new"], "a b c")
@@ -231,9 +235,10 @@ def _has_letters(text: str) -> bool:
     return any(character.isalnum() for character in text)
 
 
-# Scripts without spaces, as a character class of a regular expression.
+# Scripts without spaces between words, as a character class of a regular expression.
 ALPHABETS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
-"""The alphabets without spaces as part of a character class: Thai, Lao, Myanmar, Khmer."""
+"""Alphabets that are written without spaces between words (Thai, Lao, Myanmar and Khmer), as part
+of a character class."""
 
 IDEOGRAPHS = (
     "\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff"  # iteration marks, kana
@@ -241,11 +246,11 @@ IDEOGRAPHS = (
     "\uac00-\ud7af"  # hangul syllables
     "\U00020000-\U0003ffff"  # Han, extensions
 )
-"""The characters of Chinese, Japanese and Korean as part of a character class."""
+"""Chinese, Japanese and Korean characters, as part of a character class."""
 
 UNSPACED = ALPHABETS + IDEOGRAPHS
 
-# A run of characters that are one token each, or a token of any other kind.
+# Matches a sequence of characters that are one token each, or a token of any other kind.
 _TOKENS = lazy_pattern(rf"([{UNSPACED}]+)|[^\W\d_{UNSPACED}]{{1,6}}|\d{{1,3}}|[^\w\s]|_+")
 
 _KIND = lazy_pattern(rf"([{UNSPACED}])|([^\W\d_])|(\d)|([^\w\s])|(_)")
@@ -254,22 +259,24 @@ _SPACE = 0
 
 _UNKNOWN = 255
 
-_LENGTHS = (1, 1, 6, 3, 1, 1 << 30)  # maximum length of a token by kind
+_LENGTHS = (1, 1, 6, 3, 1, 1 << 30)  # maximum length of a token of each kind
 
-_BLOCK = 1 << 16  # characters
+_BLOCK = 1 << 16  # number of characters
 
-_COUNTED_DIRECTLY = 2_000  # characters; counting spans of shorter texts needs no array
+# maximum number of characters; counting the tokens of shorter texts needs no array
+_COUNTED_DIRECTLY = 2_000
 
 
 def count_tokens(text: str) -> int:
-    """Estimate the number of tokens of a text.
+    """Estimate the number of tokens in a text.
 
-    Each character of a script without spaces, each piece of a word or number, and each punctuation
-    mark counts as a token. Tokenizers differ from the estimate by about 20 %. If the exact number
-    matters, use the model's tokenizer as the ``length`` of a splitter.
+    The following count as one token: each character of a script without spaces between words, each
+    piece of a word or number, and each punctuation mark. The estimate differs from actual
+    tokenizers by about 20 %. If the exact number matters, pass the tokenizer of the model as the
+    ``length`` of a splitter.
 
     Args:
-        text: The text.
+        text: The text to measure.
 
     Returns:
         The number of tokens, which is 0 for an empty text.
@@ -278,17 +285,20 @@ def count_tokens(text: str) -> int:
         >>> count_tokens("长江有多长？6300 kilometers")
         10
     """
-    runs = _TOKENS.findall(text)  # empty for tokens of other kinds
+    runs = _TOKENS.findall(text)  # The group is empty for tokens of other kinds.
     return len("".join(runs)) + runs.count("")
 
 
 def tokens_before(text: str) -> npt.NDArray[np.int32]:
-    """Return the number of tokens before each position of a text, and the total at the end."""
+    """Return an array with the number of tokens before each position in a text.
+
+    The last element is the total number of tokens.
+    """
     import numpy as np
 
     counts = np.zeros(len(text) + 1, np.int32)
     lengths = np.array(_LENGTHS, np.int32)
-    kind = start = 0  # kind and start of the current run of characters
+    kind = start = 0  # kind and start of the current sequence of characters
     for at in range(0, len(text), _BLOCK):
         kinds = _kinds_of(text[at : at + _BLOCK])
         places = np.arange(at, at + len(kinds), dtype=np.int32)
@@ -304,7 +314,10 @@ def tokens_before(text: str) -> npt.NDArray[np.int32]:
 
 @cache
 def _kinds_by_code() -> npt.NDArray[np.uint8]:
-    """Return the array of character kinds by code. It is filled when a character is first used."""
+    """Return an array of the kinds of characters, indexed by Unicode code point.
+
+    An entry is computed when the character is first used.
+    """
     import numpy as np
 
     return np.full(sys.maxunicode + 1, _UNKNOWN, np.uint8)
@@ -323,7 +336,10 @@ def _kinds_of(text: str) -> npt.NDArray[np.uint8]:
 
 
 def measured(text: str, length: Length) -> Measure:
-    """Return a function that measures spans of a text. Tokens of long texts are counted once."""
+    """Return a function that measures parts of a text.
+
+    For long texts, tokens are counted only once.
+    """
     if length is not count_tokens or len(text) < _COUNTED_DIRECTLY:
         return lambda start, end: length(text[start:end])
     counts = tokens_before(text)
@@ -340,7 +356,7 @@ def measured(text: str, length: Length) -> Measure:
 
 
 def shorten(text: str, tokens: int) -> str:
-    """Truncate a text to a number of tokens, at the end of a word."""
+    """Truncate a text to a maximum number of tokens. The text is truncated at the end of a word."""
     if len(text) <= tokens:
         return text
     end = int(tokens_before(text).searchsorted(tokens, "right")) - 1
@@ -365,24 +381,25 @@ SEPARATORS = (
 
 @dataclass(frozen=True, slots=True)
 class RecursiveSplitter:
-    """A splitter that splits at blank lines, then at line breaks, sentences, clauses and words.
+    """Splits texts at blank lines, and if necessary at line breaks, sentences, clauses and words.
 
-    Use it if paragraphs and sections matter more than chunks of equal size: a part is split at a
-    weaker separator only if it is too long. Separators stay at the end of their part. White space
-    around chunks is removed.
+    Use this splitter if keeping paragraphs and sections together is more important than chunks of
+    equal size, since a part is split at a weaker separator only if it is too long. Separators are
+    kept at the end of each part. Whitespace at the start and end of chunks is removed.
 
     Args:
-        chunk_size: Maximum length of a chunk, in units of ``length``.
-        chunk_overlap: Maximum length of the whole parts that a chunk repeats from the end of the
-            previous chunk. Chunks made by different separators do not overlap.
-        separators: Regular expressions, strongest first. The default suits Chinese, English and
-            mixed text. A text without a match is split anywhere.
-        length: A function from a text to its length. Defaults to an estimate of tokens
-            (``count_tokens``). Use ``len`` for characters.
+        chunk_size: The maximum length of a chunk, in units of ``length``.
+        chunk_overlap: The maximum total length of the parts that a chunk repeats from the end of
+            the previous chunk. Chunks that were split by different separators do not overlap.
+        separators: Regular expressions for the separators, strongest first. The default is suitable
+            for Chinese, English and mixed texts. If no separator matches, the text is split at any
+            position.
+        length: A function that returns the length of a text. Defaults to an estimate of the number
+            of tokens (``count_tokens``). Use ``len`` to count characters.
 
     Raises:
-        ValueError: If a size is out of range, or a separator is not a regular expression or
-            matches the empty text.
+        ValueError: If a size is out of range, or if a separator is not a valid regular expression
+            or matches an empty string.
 
     Example:
         >>> RecursiveSplitter(chunk_size=5, chunk_overlap=0)("一二三。四五六。\\n七八九。")
@@ -414,11 +431,11 @@ class RecursiveSplitter:
                 )
 
     def __call__(self, text: str) -> list[str]:
-        """Return the chunks of a text."""
+        """Split a text and return the chunks."""
         return [text[start:end] for start, end in self.spans(text)]
 
     def spans(self, text: str) -> list[Span]:
-        """Return the start and end of each chunk, in characters."""
+        """Split a text and return the start and end of each chunk, in characters."""
         patterns = [re.compile(separator) for separator in self.separators]
         measure = measured(text, self.length)
         spans = self._split(text, (0, len(text)), patterns, measure)

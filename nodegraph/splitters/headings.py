@@ -1,4 +1,4 @@
-"""Find headings in several markup languages, and split Markdown at headings."""
+"""Find headings in texts with different markup languages, and split Markdown at headings."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..search_text import MAX_HEADING
 from .chunking import Length, RecursiveSplitter, check_sizes, count_tokens, strip_span
 
 Heading = tuple[int, int, str]
-"""The start of a heading, its level from 1, and its text."""
+"""The start of a heading, its level (starting at 1) and its text."""
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 
-# YAML between lines of hyphens (it begins with a field), or TOML between lines of plus signs.
+# YAML between lines of hyphens, which must begin with a field, or TOML between lines of plus signs.
 _FRONT_MATTER = re.compile(
     r"(?:---(?=\s+(?:#.*\n\s*)*[^\s:#-][^:\n]*:\s)|\+\+\+)[ \t]*\r?\n(?P<body>(?:.*\n)*?)"
     r"(?:---|\+\+\+|\.\.\.)[ \t]*(?:\r?\n|\Z)"
@@ -52,13 +52,13 @@ TABLE = re.compile(
     r"^[ \t]*\|.*\|[ \t]*\n[ \t]*\|(?:[ \t]*:?-{3,}:?[ \t]*\|)+[ \t]*(?:\n\f?[ \t]*\|.*\|[ \t]*)*",
     re.M,
 )
-"""A Markdown table, possibly across page breaks."""
+"""A pattern for Markdown tables, which may continue after a page break."""
 
 _BAR = re.compile(r"(?<!\\)\|")
 
 
 def columns_of(head: str) -> list[str]:
-    """Return the cells of the first line of a table.
+    """Return the cells in the first line of a Markdown table.
 
     Example:
         >>> columns_of("| Tea | Cup |")
@@ -69,13 +69,14 @@ def columns_of(head: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and the text up to the next heading.
+    """A section of a text, which consists of a heading and the text up to the next heading.
 
     Attributes:
-        start: The start in characters.
-        end: The end in characters, exclusive.
-        level: The level of the heading, from 1. It is 0 before the first heading.
-        path: The headings from the top level to this heading.
+        start: The start of the section, in characters.
+        end: The end of the section (exclusive), in characters.
+        level: The level of the heading, starting at 1. It is 0 for the text before the first
+            heading.
+        path: The headings from the top level down to this heading.
     """
 
     start: int
@@ -85,13 +86,13 @@ class Section:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """The metadata of the node: ``heading``, ``headings``, ``level``."""
+        """The metadata for the node of this section: ``heading``, ``headings`` and ``level``."""
         heading = self.path[-1] if self.path else ""
         return {"heading": heading, "headings": list(self.path), "level": self.level}
 
 
 def sections_of(text: str, headings: Iterable[Heading]) -> Iterator[Section]:
-    """Yield the possibly empty section before the first heading, then a section per heading."""
+    """Yield the text before the first heading, which may be empty, and then all other sections."""
     starts = [(0, 0, ""), *headings]
     ends = [*(start for start, _, _ in starts[1:]), len(text)]
     path: list[tuple[int, str]] = []
@@ -103,7 +104,10 @@ def sections_of(text: str, headings: Iterable[Heading]) -> Iterator[Section]:
 
 
 def front_matter_of(text: str) -> re.Match[str] | None:
-    """Return the fields at the beginning of a Markdown text, in the group ``body``."""
+    """Return a match for the front matter of a Markdown text.
+
+    Its group ``body`` contains the fields.
+    """
     return _FRONT_MATTER.match(text)
 
 
@@ -114,14 +118,14 @@ def _lines(text: str, at: int = 0) -> Iterator[tuple[int, str]]:
 
 
 def markdown_headings(text: str, max_level: int = 6) -> Iterator[Heading]:
-    """Yield the start, level and text of each heading outside fenced code.
+    """Yield the start, level and text of each Markdown heading outside of fenced code blocks.
 
-    A line of more than ``MAX_HEADING`` characters is text.
+    Lines with more than ``MAX_HEADING`` characters are not treated as headings.
     """
     front = front_matter_of(text)
     fence = ""
     title_at = 0
-    title = ""  # the previous line, if an underline may make it a heading
+    title = ""  # the previous line, which becomes a heading if it is underlined
     for at, line in _lines(text, front.end() if front else 0):
         line = line.rstrip()
         mark = line.lstrip(" ")[:1]
@@ -149,9 +153,9 @@ _UNDERLINE_LEVELS = {"=": 1, "-": 2}
 
 
 def _unclosed(title: str) -> str:
-    """Return the text of a heading without number signs at its end: ``Tea ##``."""
+    """Remove the number signs at the end of a heading such as ``Tea ##``."""
     shorter = title.rstrip("#")
-    if shorter[-1:].strip():  # C#
+    if shorter[-1:].strip():  # The number sign belongs to a word such as C#.
         return title
     return shorter.rstrip()
 
@@ -162,7 +166,7 @@ def _closes(line: str, fence: str) -> bool:
 
 
 def rst_headings(text: str) -> Iterator[Heading]:
-    r"""Yield the headings of reStructuredText, with a line below or with lines above and below.
+    r"""Yield the headings in reStructuredText, which are underlined or have lines above and below.
 
     Example:
         >>> list(rst_headings("Tea\n===\n\nGreen\n-----\ntext"))
@@ -191,7 +195,7 @@ def rst_headings(text: str) -> Iterator[Heading]:
 def _marked_headings(
     text: str, heading: re.Pattern[str], fence: re.Pattern[str] | None = None
 ) -> Iterator[Heading]:
-    r"""Yield the lines outside code blocks that begin with a mark. Its length is the level.
+    r"""Yield headings that begin with a mark, whose length is the level. Code blocks are skipped.
 
     Example:
         >>> text = "= Tea\n\n----\n== no\n----\n== Green"
@@ -210,7 +214,7 @@ def _marked_headings(
 
 
 def latex_headings(text: str) -> Iterator[Heading]:
-    r"""Yield the headings of LaTeX: parts, chapters, sections.
+    r"""Yield the headings in LaTeX source: parts, chapters and sections.
 
     Example:
         >>> list(latex_headings("\\section{Tea}\n% \\section{no}\n\\subsection*{The {\\em green}}"))
@@ -224,7 +228,7 @@ def latex_headings(text: str) -> Iterator[Heading]:
 
 
 def toml_headings(text: str) -> Iterator[Heading]:
-    r"""Yield the tables of TOML and the sections of INI files.
+    r"""Yield the names of tables in TOML files, and of sections in INI files, as headings.
 
     Example:
         >>> list(toml_headings("[tea]\na = 1\n[tea.green]\nb = 2"))
@@ -261,7 +265,7 @@ PROGRAMS = (
     ".sh .bash .kt .kts .swift .scala .lua .r .pl .pm .sql .css .scss .vue .dart .ex .exs .hs .jl "
     ".m .mm .zig .proto .graphql .tf"
 ).split()
-"""Suffixes of programs."""
+"""The suffixes of source code files."""
 
 _WITHOUT = frozenset(
     ".csv .tsv .log .json .yaml .yml .xml .conf .properties .srt .vtt .po".split()
@@ -269,9 +273,10 @@ _WITHOUT = frozenset(
 
 
 def headings_in(text: str, file_name: str = "") -> Iterator[Heading]:
-    r"""Yield the headings of a text, in the markup of the file name or in Markdown.
+    r"""Yield the headings in a text.
 
-    A line of more than ``MAX_HEADING`` characters counts as text, since each node below a heading
+    The markup language is determined by the file name, and is Markdown by default. Lines with more
+    than ``MAX_HEADING`` characters are not treated as headings, since each node below a heading
     contains a copy of it.
 
     Example:
@@ -288,21 +293,22 @@ def headings_in(text: str, file_name: str = "") -> Iterator[Heading]:
 
 @dataclass(frozen=True, slots=True)
 class MarkdownSplitter:
-    """A splitter of Markdown into sections, one node per heading.
+    """Splits Markdown into sections, and returns one node per heading.
 
-    The metadata fields are ``heading`` (of the section), ``headings`` (from the top level to the
-    section) and ``level`` (1 to 6, or 0 before the first heading). Number signs in fenced code are
-    not headings.
+    The nodes have the metadata fields ``heading`` (the heading of the section), ``headings`` (all
+    headings from the top level down to the section) and ``level`` (1 to 6, or 0 before the first
+    heading). Number signs in fenced code blocks are not treated as headings.
 
     Args:
-        max_level: Headings below this level do not start a section.
-        chunk_size: Maximum length of a node. Longer sections are split by ``RecursiveSplitter``.
-            If None, sections of any length stay whole.
-        chunk_overlap: The overlap of nodes within a section.
-        length: A function from a text to its length. Defaults to an estimate of tokens.
+        max_level: The lowest level of headings that start a new section.
+        chunk_size: The maximum length of a node. Longer sections are split by
+            ``RecursiveSplitter``. If None, sections are never split.
+        chunk_overlap: The overlap between nodes of the same section.
+        length: A function that returns the length of a text. Defaults to an estimate of the number
+            of tokens.
 
     Raises:
-        ValueError: If the level is not from 1 to 6, or a size is out of range.
+        ValueError: If the level is not between 1 and 6, or if a size is out of range.
 
     Example:
         >>> for node in MarkdownSplitter()("# Tea\\nA drink.\\n## Green\\nUnfermented."):
@@ -334,7 +340,7 @@ class MarkdownSplitter:
         return RecursiveSplitter(self.chunk_size, self.chunk_overlap, length=self.length)
 
     def __call__(self, text: str) -> list[Node]:
-        """Return the sections of a text."""
+        """Split a Markdown text and return its sections."""
         inner = self._inner()
         nodes = []
         for section in sections_of(text, markdown_headings(text, self.max_level)):

@@ -33,40 +33,44 @@ _UNDERLINED = re.compile(r"[^\n]+\n([*=~^\"+#-])\1{2,}\s*")
 
 _ATX_HEADING = re.compile(r" {0,3}#{1,6}(?![^ \t\n])[^\n]*")
 
-_MAX_HEAD = 300  # characters of the first row of a table, or of its introduction
+# maximum number of characters in the first row of a table, or in the introduction to a table
+_MAX_HEAD = 300
 
 _TWO_LINES = re.compile(r"[^\n]*\n[^\n]*")
 
 
 Part: TypeAlias = tuple[int, int, dict[str, Any]]
-"""The start and end of a part of a text, in characters, and its own metadata."""
+"""The start and end of a part of a text, in characters, and the metadata of this part."""
 
 
 @dataclass(frozen=True, slots=True)
 class PassageSplitter:
-    """A splitter into passages of about 250 tokens that can be understood on their own.
+    """Splits texts into passages of about 250 tokens that can be understood on their own.
 
-    Paragraphs are packed up to ``chunk_size``. Related blocks stay together up to one and a half
-    times that size: a section with its heading, a whole text, a code block, list or table with
-    its introduction (a paragraph that ends with a colon, or a short paragraph above a table),
-    items of a list, and indented blocks. Small adjacent sections are joined. Larger blocks are
-    split at blank lines, lines and sentences, in this order. With the default no passage exceeds
-    480 tokens, which fits embedding models with a window of 512.
+    Adjacent paragraphs are joined to passages of up to ``chunk_size``. Related blocks are kept
+    together up to one and a half times this size: a whole text, a section and its heading, a code
+    block, list or table and its introduction (a paragraph that ends with a colon, or a short
+    paragraph above a table), the items of a list, and indented blocks. Small adjacent sections are
+    joined. Larger blocks are split at blank lines, line breaks or sentences, in this order. With
+    the default size, no passage exceeds 480 tokens, so it fits embedding models with a window of
+    512 tokens.
 
-    Give passages to a model, and search smaller nodes below them (``split_sentences``). The
-    metadata field ``headings`` lists the headings above the whole passage, which are searched with
-    the text. ``page`` is the first page. If the passage continues a table, ``table_head`` is the
-    table's first row, which is searched and passed to models. The markup of headings depends on the
-    file name of the document.
+    Passages are intended as the context for a language model. For the search itself, derive smaller
+    nodes from them, for example with ``split_sentences``. The metadata field ``headings`` lists the
+    headings that apply to the whole passage, which are searched together with the text. The field
+    ``page`` is the first page of the passage. If a passage continues a table, the field
+    ``table_head`` contains the first row of the table, which is searched and passed to models. The
+    markup language of the headings is determined by the file name of the document.
 
     Args:
-        chunk_size: Maximum length of packed parts, in units of ``length``. Related blocks may be
-            one and a half times as long.
+        chunk_size: The maximum length of joined paragraphs, in units of ``length``. Related blocks
+            may be one and a half times as long.
         headings: Whether to recognize headings such as ``# Tea``.
-        length: A function from a text to its length. Defaults to an estimate of tokens.
+        length: A function that returns the length of a text. Defaults to an estimate of the number
+            of tokens.
 
     Raises:
-        ValueError: If the size is below 1.
+        ValueError: If the size is less than 1.
 
     Example:
         >>> text = "# Tea\\n\\nSteps:\\n\\n1. Boil water.\\n\\n2. Go.\\n\\n# Milk\\n\\nIt is white."
@@ -80,14 +84,14 @@ class PassageSplitter:
     headings: bool = True
     length: Length = count_tokens
     trans_node: ClassVar[bool] = True
-    rules: ClassVar[int] = 4  # a new number rebuilds all passages
+    rules: ClassVar[int] = 4  # All passages are rebuilt if this number changes.
 
     def __post_init__(self) -> None:
         check_sizes(self.chunk_size, 0, self.length)
         check_bool(self.headings, "headings")
 
     def __call__(self, text: str | Node) -> list[Node]:
-        """Return the passages of a text or a document, in order."""
+        """Split a text or a document, and return its passages in text order."""
         if isinstance(text, str):
             parts = self.parts(text)
         else:
@@ -100,11 +104,11 @@ class PassageSplitter:
         ]
 
     def parts(self, text: str, name: str = "", has_pages: bool = False) -> list[Part]:
-        """Return the passages of a text, in order.
+        """Split a text, and return the offsets and the metadata of its passages.
 
         Args:
-            text: The text.
-            name: The document's file name, which determines the markup of headings.
+            text: The text to split.
+            name: The file name of the document, which determines the markup language of headings.
             has_pages: Whether the text is a whole document with pages.
         """
         headings = headings_in(text, name) if self.headings else ()
@@ -125,7 +129,7 @@ class PassageSplitter:
 
 
 def _table_head(text: str, tables: Sequence[Span], at: int) -> str:
-    """Return the first row of the table at a position, or an empty string if there is no table."""
+    """Return the first row of the table at a position, or an empty string if there is none."""
     start = next((start for start, end in tables if start < at < end), None)
     if start is None:
         return ""
@@ -139,7 +143,7 @@ def _shared(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def _body(text: str, section: Section) -> int:
-    """Return the start of a section's text, after its heading."""
+    """Return the start of a section's text after its heading."""
     if not section.level:
         return section.start
     heading = _ATX_HEADING.match(text, section.start) or _TWO_LINES.match(text, section.start)
@@ -156,11 +160,11 @@ class _Cutter:
     measure: Measure
 
     def is_below_limit(self, start: int, end: int) -> bool:
-        """Return whether related parts are short enough for one passage."""
+        """Return whether a block of related parts is short enough to be kept as one passage."""
         return self.measure(start, end) <= self.size * 3 // 2
 
     def subtree(self, sections: Sequence[Section]) -> list[Section]:
-        """Return the passages of a section and its subsections."""
+        """Return the passages of a section, including its subsections."""
         top = sections[0]
         start, end = strip_span(self.text, (top.start, sections[-1].end))
         if start == end:
@@ -173,7 +177,7 @@ class _Cutter:
         for children in _children(sections[1:]):
             branches.append(self.subtree(children))
         passages, *others = (branch for branch in branches if branch)
-        is_whole = len(passages) == 1  # whether the last passage is a whole section
+        is_whole = len(passages) == 1  # True if the last passage is a whole section
         is_heading = top.level > 0 and not self.text[_body(self.text, top) : top.end].strip()
         for first, *rest in others:
             last = passages[-1]
@@ -190,13 +194,13 @@ class _Cutter:
     def _may_join(
         self, last: Section, following: Section, is_heading: bool, are_whole: bool
     ) -> bool:
-        """Return whether a passage is joined to the last passage.
+        """Return whether two adjacent passages should be joined.
 
         Args:
-            last: The last passage.
-            following: The passage after it.
-            is_heading: Whether the last passage is a heading without text.
-            are_whole: Whether both passages are whole sections. Small sections are joined.
+            last: The first of the two passages.
+            following: The second of the two passages.
+            is_heading: Whether the first passage is a heading without text.
+            are_whole: Whether both passages are whole sections, which are joined if they are small.
         """
         if is_heading and self.is_below_limit(last.start, following.end):
             return True
@@ -208,7 +212,7 @@ class _Cutter:
         return self.measure(last.start, following.end) <= self.size
 
     def _section_passages(self, section: Section) -> list[Section]:
-        """Return the passages of a section with its heading, but without its subsections."""
+        """Return the passages of a section including its heading, but without its subsections."""
         start, end = strip_span(self.text, (section.start, section.end))
         if start == end:
             return []
@@ -225,7 +229,10 @@ class _Cutter:
         return [Section(*span, 0, section.path) for span in spans]
 
     def _units(self, blocks: Sequence[Span], bonds: Sequence[int], strength: int = 1) -> list[Span]:
-        """Group blocks. Groups are split at the weakest bonds until they are small enough."""
+        """Group related blocks.
+
+        Groups that are too long are split where the blocks are least related.
+        """
         units: list[Span] = []
         first = 0
         for after in range(1, len(blocks) + 1):
@@ -245,7 +252,7 @@ class _Cutter:
         return units
 
     def _forced(self, blocks: Sequence[Span]) -> list[Span]:
-        """Split blocks that are too long. Their introduction stays with the first part."""
+        """Split blocks that are too long. An introduction is kept together with the first part."""
         units: list[Span] = []
         for start, end in blocks:
             parts = [(start, end)]
@@ -267,7 +274,7 @@ def _children(sections: Sequence[Section]) -> Iterator[Sequence[Section]]:
 
 
 def _blocks(text: str, section: Section) -> Iterator[Span]:
-    """Yield the heading, the paragraphs and the fenced blocks of a section."""
+    """Yield the heading, the paragraphs and the fenced code blocks of a section."""
     start = at = _body(text, section)
     if start > section.start:
         yield strip_span(text, (section.start, start))
@@ -291,7 +298,7 @@ def _blocks(text: str, section: Section) -> Iterator[Span]:
 
 
 def _closes(line: str, mark: str, fence: str) -> bool:
-    """Return whether a line with a mark ends the code block that a fence began."""
+    """Return whether a line ends the code block that began with the given fence."""
     return mark.startswith(fence) and not line.strip(" \t\r\n`~")
 
 
@@ -303,7 +310,7 @@ _STRONGEST = 3
 
 
 def _bond(text: str, block: Span, following: Span, section: Section) -> int:
-    """Return the strength of the bond between two adjacent blocks, from 0 to 3."""
+    """Return how closely two adjacent blocks are related, from 0 (unrelated) to 3."""
     start, end = block
     next_start, _ = following
     is_heading = start < _body(text, section) or _UNDERLINED.fullmatch(text, start, end)

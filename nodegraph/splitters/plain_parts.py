@@ -1,4 +1,4 @@
-"""nodekin's own splitters as functions on plain data, which other processes can call."""
+"""Versions of the built-in splitters that can run in other processes, since they use plain data."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ PlainText: TypeAlias = tuple[str, str, bool]
 
 
 PlainSplitter: TypeAlias = Callable[[PlainText], list[Part]]
-"""A function from a text to its parts. It can be pickled."""
+"""A function that can be pickled and returns the parts of a text."""
 
 
 def plain_text(node: Node) -> PlainText:
-    """Return the parts of a node that nodekin's splitters use."""
+    """Return the values that the built-in splitters need from a node."""
     metadata = node.metadata
     has_pages = node.parent_id is None and "page_unit" in metadata
     return node.text, file_name_of(metadata) or "", has_pages
 
 
 def split_all(splitter: PlainSplitter, texts: Sequence[PlainText]) -> list[list[Part] | None]:
-    """Return the parts of each text, or None if the splitter raises an error for it."""
+    """Split several texts. The result for a text is None if the splitter raises an error."""
     return [_parts_or_none(splitter, text) for text in texts]
 
 
 def plain_splitter(transform: object) -> PlainSplitter | None:
-    """Return a function that splits as a transform does and can be pickled.
+    """Return a function that splits texts like a transform, but can be pickled.
 
-    Return None if the transform is not nodekin's own, or if a user has set its length function.
+    Return None if the transform is not a built-in splitter, or if it uses a custom length function.
     """
     if transform is split_sentences:
         return partial(_parts, sentence_spans)
@@ -67,5 +67,5 @@ def _parts(spans_of: Callable[[str], list[Span]], text: PlainText) -> list[Part]
 def _parts_or_none(splitter: PlainSplitter, text: PlainText) -> list[Part] | None:
     try:
         return splitter(text)
-    except Exception:  # the process of the graph calls the transform again, and reports the error
+    except Exception:  # The main process calls the transform again and reports the error.
         return None

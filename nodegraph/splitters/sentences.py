@@ -1,4 +1,4 @@
-"""Split texts into sentences, paragraphs and chunks of sentences."""
+"""Split texts into sentences, paragraphs and chunks of whole sentences."""
 
 from __future__ import annotations
 
@@ -26,15 +26,17 @@ from .chunking import (
 
 _CLOSERS = "\"'”’»›」』）)\\]】》〉}｣〟〞＂＇＞］｝〕〗"
 
-# Chinese, Japanese, Arabic, Urdu, Hindi, Tibetan, Burmese, Khmer, Amharic, Armenian
+# End marks of Chinese, Japanese, Arabic, Urdu, Hindi, Tibetan, Burmese, Khmer, Amharic and
+# Armenian.
 _SURE_ENDS = "。！？｡؟۔।॥།။។።։"
 
 _IS_UNSURE = frozenset(_SURE_ENDS).isdisjoint
 
-# „Ja.“ and »Ja.« end with the opening marks of other languages. « Oui. » has a no-break space.
+# In „Ja.“ and »Ja.«, the closing marks are opening marks in other languages. « Oui. » contains a
+# no-break space.
 _OTHER_CLOSER = r"(?:(?:(?<=[!?.])[“«]|[ \xa0\u202f]»)(?!\S))?"
 
-# Marks, including ". . .", with closing quotes and brackets and with references: "so.[1]".
+# End marks, including ". . .", with closing quotation marks, brackets and references: "so.[1]".
 _CANDIDATE = lazy_pattern(
     rf"(?P<mark>[{_SURE_ENDS}!?….]+(?:[ \xa0]+[.…]+(?=[\s.…]|\Z))*)"
     rf"(?P<closers>[{_CLOSERS}]*{_OTHER_CLOSER}(?:\[\d+\])*[{_SURE_ENDS}]*)|\n\s*"
@@ -50,7 +52,7 @@ _HEADING_BLOCK = re.compile(r"#{1,6}[ \t][^\n]{1,200}|[^\n]{1,200}\n(?:=+|-+)[ \
 
 _CONTENTS_ENTRY = re.compile(r"(?:[.…][ \xa0]?){4,}\d{1,5}\Z")
 
-# Thai and Lao have spaces between sentences, and full stops only in abbreviations.
+# Thai and Lao are written with spaces between sentences, and with full stops only in abbreviations.
 _THAI = "\u0e01-\u0eff"
 
 _THAI_ABBREVIATION = re.compile(rf"(?<![{_THAI}])[{_THAI}]{{1,5}}\.|[{_THAI}]\.[{_THAI}]")
@@ -61,26 +63,26 @@ _THAI_LETTER = re.compile(f"[{_THAI}]")
 
 _THAI_SENTENCE = 80  # minimum number of letters before a space that ends a sentence
 
-# A table rule or a line across the page, without words.
+# A separator of a table or a line across the page, without words.
 _RULE = re.compile(r"[\s|+:=*_~#-]{3,}").fullmatch
 
-# A quotation inside its sentence: 「…。」と言った, “…。”的说法.
+# A quotation inside a sentence: 「…。」と言った, “…。”的说法.
 _CONTINUES = re.compile("と|って|なんて|など|を|の(?![ちど])|が(?!、)|的")
 
 
 def sentence_spans(text: str) -> list[Span]:
-    """Return the start and end of each sentence, without surrounding white space.
+    """Return the start and end of each sentence, without whitespace at the ends.
 
-    A sentence includes its end mark and closing quotation marks and brackets. Blank lines end a
-    sentence. Single line breaks end a sentence next to Chinese, Japanese or Korean text, and before
-    list items and headings, but not in hard-wrapped English. Thai and Lao, which have no end marks,
-    are split at spaces into pieces of 80 letters or more.
+    A sentence includes its end mark and any closing quotation marks and brackets. A blank line ends
+    a sentence. A single line break ends a sentence if it is next to Chinese, Japanese or Korean
+    text, or before a list item or heading, but not in hard-wrapped English text. Thai and Lao
+    texts, which have no end marks, are split at spaces into pieces of at least 80 letters.
     """
     return [span for span in _spans_with_rules(text) if not _RULE(text, *span)]
 
 
 def _spans_with_rules(text: str) -> list[Span]:
-    """Return the spans of the sentences and of the lines without words between them."""
+    """Return the spans of all sentences, and of the lines between them that contain no words."""
     ends = _marked_ends(text)
     if not text.isascii() and _THAI_LETTER.search(text):
         ends = _with_thai_ends(text, ends)
@@ -88,7 +90,7 @@ def _spans_with_rules(text: str) -> list[Span]:
 
 
 def split_sentences(text: str) -> list[str]:
-    """Split a text into sentences. Use it as the transform of a node group.
+    """Split a text into sentences. This function can be used as the transform of a node group.
 
     Example:
         >>> split_sentences("他问：“你好吗？”我说很好。Dr. Who paid $3.50. OK!")
@@ -97,15 +99,17 @@ def split_sentences(text: str) -> list[str]:
     return [text[start:end] for start, end in sentence_spans(text)]
 
 
-vars(split_sentences).update(spans=sentence_spans, rules=3)  # a new number rebuilds sentences
+# Sentences are rebuilt if this number changes.
+vars(split_sentences).update(spans=sentence_spans, rules=3)
 
 
 def paragraph_spans(text: str) -> list[Span]:
-    """Return the start and end of each paragraph, without surrounding white space.
+    """Return the start and end of each paragraph, without whitespace at the ends.
 
-    A Markdown heading belongs to the paragraph below it. Blank lines separate paragraphs. Single
-    line breaks separate paragraphs next to Chinese, Japanese or Korean text. They also do so in
-    blocks with a line of more than 120 characters, which are not hard-wrapped.
+    Paragraphs are separated by blank lines, and a Markdown heading belongs to the paragraph below
+    it. A single line break also separates paragraphs if it is next to Chinese, Japanese or Korean
+    text, or if the block contains a line with more than 120 characters, because such a block is not
+    hard-wrapped.
     """
     spans: list[Span] = []
     is_open = False
@@ -119,12 +123,12 @@ def paragraph_spans(text: str) -> list[Span]:
 
 
 def block_spans(text: str) -> list[Span]:
-    """Return the start and end of each paragraph. A heading is a paragraph."""
+    """Return the start and end of each paragraph. A heading counts as a separate paragraph."""
     return list(_stripped(text, _paragraph_ends(text)))
 
 
 def split_paragraphs(text: str) -> list[str]:
-    """Split a text into paragraphs. Use it as the transform of a node group.
+    """Split a text into paragraphs. This function can be used as the transform of a node group.
 
     Example:
         >>> split_paragraphs("One line,\\nwrapped.\\n\\n第一段。\\n第二段。")
@@ -146,7 +150,7 @@ def _stripped(text: str, ends: Iterable[int]) -> Iterable[Span]:
 
 
 def _with_thai_ends(text: str, ends: Iterable[int]) -> Iterable[int]:
-    """Yield the ends of sentences, including those at spaces in longer Thai or Lao passages."""
+    """Yield the ends of sentences, including spaces that end sentences in Thai or Lao text."""
     start = 0
     for end in (*ends, len(text)):
         if _THAI_LETTER.search(text, start, end):
@@ -156,7 +160,7 @@ def _with_thai_ends(text: str, ends: Iterable[int]) -> Iterable[int]:
 
 
 def _thai_ends(text: str, start: int, end: int) -> Iterable[int]:
-    """Yield the spaces that end a sentence in a Thai or Lao passage."""
+    """Yield the positions of spaces that end a sentence in a Thai or Lao passage."""
     for space in _THAI_SPACE.finditer(text, start, end):
         sentence = text[start : space.start()]
         size = len(sentence)
@@ -174,14 +178,14 @@ def _marked_ends(text: str) -> Iterable[int]:
         start, end = match.span()
         following = text[end : end + 1]
         if not following:
-            return  # the end of the text
+            return  # This is the end of the text.
         if match["mark"] is None:
             if _breaks(text, start, end):
                 yield end
         elif match["closers"] and _CONTINUES.match(text, end):
             continue
         elif match["closers"] and following.isalnum() and not re.search("[。｡]", match[0]):
-            continue  # a quotation inside its sentence: “…？”他问
+            continue  # A quotation inside a sentence: “…？”他问
         elif following in "，、；：,;:":
             continue
         elif _ends(text, start, match["mark"], match["closers"], end):
@@ -196,14 +200,14 @@ def _ends(text: str, start: int, stop: str, closers: str, end: int) -> bool:
     open_end = following.isspace()
     is_dotted_line = stop[-1] in ".…" and len(stop) > 3
     if is_dotted_line and letter_after(text, end).isdigit():
-        return False  # a page number follows
+        return False  # A page number follows.
     if "…" in stop:
         return open_end
     may_abbreviate = stop == "." and not closers and not text.isascii()
     if may_abbreviate and _THAI_ABBREVIATION.search(text, max(0, start - 6), end + 1):
         return False
     if not open_end and (stop != "." or not _WIDE.match(following)):
-        return stop != "." and bool(_WIDE.match(before))  # Chinese with ASCII marks
+        return stop != "." and bool(_WIDE.match(before))  # Chinese text with ASCII punctuation
     if stop == ".":
         return FullStop(text, start, end).ends_sentence()
     if "." in stop or closers:
@@ -233,7 +237,10 @@ def _paragraph_ends(text: str) -> Iterable[int]:
 
 
 def _line_ends(block: str, at: int) -> Iterable[int]:
-    """Yield the line breaks that separate paragraphs in a block, which starts at ``at``."""
+    """Yield the positions of line breaks that separate paragraphs in a block.
+
+    The block starts at the offset ``at`` in the text.
+    """
     lines = block.split("\n")
     is_unwrapped = any(len(line) > 120 for line in lines)
     for line, upcoming in pairwise(lines):
@@ -246,22 +253,22 @@ def _line_ends(block: str, at: int) -> Iterable[int]:
 
 @dataclass(frozen=True, slots=True)
 class SentenceSplitter:
-    """A splitter into chunks of whole sentences.
+    """Splits texts into chunks of whole sentences.
 
-    Use it for running text. A sentence that is too long is split at clauses, then at words, then
-    anywhere. Chunks cover the whole text. Use ``split_sentences`` for one sentence per node, and
-    ``RecursiveSplitter`` to keep paragraphs together.
+    This splitter is suitable for continuous text. The chunks cover the whole text. A sentence that
+    is too long is split between clauses or words, or else at any position. To get one sentence per
+    node, use ``split_sentences``. To keep paragraphs together, use ``RecursiveSplitter``.
 
     Args:
-        chunk_size: Maximum length of a chunk, in units of ``length``.
-        chunk_overlap: Maximum length of the whole sentences that a chunk repeats from the end of
-            the previous chunk.
-        length: A function from a text to its length. Defaults to an estimate of tokens
-            (``count_tokens``). Use ``len`` for characters, or a tokenizer:
-            ``lambda text: len(tokenizer.encode(text))``.
+        chunk_size: The maximum length of a chunk, in units of ``length``.
+        chunk_overlap: The maximum total length of the sentences that a chunk repeats from the end
+            of the previous chunk.
+        length: A function that returns the length of a text. Defaults to an estimate of the number
+            of tokens (``count_tokens``). Use ``len`` to count characters, or the tokenizer of a
+            model: ``lambda text: len(tokenizer.encode(text))``.
 
     Raises:
-        ValueError: If the size is below 1, or the overlap is not below the size.
+        ValueError: If the size is less than 1, or if the overlap is not less than the size.
 
     Example:
         >>> SentenceSplitter(chunk_size=8, chunk_overlap=0)("茶是饮品。用叶子泡。Rivers run.")
@@ -271,17 +278,17 @@ class SentenceSplitter:
     chunk_size: int = 1024
     chunk_overlap: int = 100
     length: Length = count_tokens
-    rules: ClassVar[int] = 3  # a new number rebuilds all chunks
+    rules: ClassVar[int] = 3  # All chunks are rebuilt if this number changes.
 
     def __post_init__(self) -> None:
         check_sizes(self.chunk_size, self.chunk_overlap, self.length)
 
     def __call__(self, text: str) -> list[str]:
-        """Return the chunks of a text."""
+        """Split a text and return the chunks."""
         return [text[start:end] for start, end in self.spans(text)]
 
     def spans(self, text: str) -> list[Span]:
-        """Return the start and end of each chunk, in characters."""
+        """Split a text and return the start and end of each chunk, in characters."""
         measure = measured(text, self.length)
         parts: list[Span] = []
         for sentence in _spans_with_rules(text):

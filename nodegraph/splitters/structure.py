@@ -1,4 +1,4 @@
-"""The transforms of predefined groups: sections, pages, tables and symbols."""
+"""The transforms for the predefined groups of sections, pages, tables and symbols."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from .headings import TABLE, columns_of, headings_in, sections_of
 
 
 def split_sections(node: Node) -> list[Node]:
-    """Split a document into sections. A section is a heading with the text up to the next heading.
+    """Split a document into sections, each with a heading and the text up to the next heading.
 
-    The metadata fields are ``heading``, ``headings`` (the path from the top heading to this
-    heading), ``level`` (0 before the first heading), and ``page`` if the document has pages. The
-    markup of headings depends on the file name: Markdown (and formats that are converted to
-    Markdown), reStructuredText, AsciiDoc, LaTeX, Org, TOML and INI. Source code is one section.
+    The nodes have the metadata fields ``heading``, ``headings`` (all headings from the top level
+    down to this heading), ``level`` (0 before the first heading), and ``page`` if the document has
+    pages. The markup language is determined by the file name. Markdown (including formats that are
+    converted to Markdown), reStructuredText, AsciiDoc, LaTeX, Org, TOML and INI are supported.
+    Source code is returned as a single section.
     """
     text = node.text
     sections: list[Node] = []
@@ -34,8 +35,8 @@ def split_sections(node: Node) -> list[Node]:
 def split_pages(node: Node) -> Iterator[Node]:
     """Split a document at page breaks into pages, slides, sheets, cells or chapters.
 
-    The metadata field ``page`` counts from 1. A document without pages becomes one node without
-    ``page``. Blank pages are left out.
+    The metadata field ``page`` contains the page number, starting at 1. If a document has no pages,
+    a single node without this field is returned. Blank pages are left out.
     """
     text = node.text
     start = 0
@@ -49,10 +50,10 @@ def split_pages(node: Node) -> Iterator[Node]:
 
 
 def find_tables(node: Node) -> Iterator[Node]:
-    """Yield the Markdown tables of a document.
+    """Find the Markdown tables in a document and yield them as nodes.
 
-    The metadata fields are ``columns`` (the cells of the first row), ``rows`` (the number of rows
-    below it), ``headings``, and ``page`` if the document has pages.
+    The nodes have the metadata fields ``columns`` (the cells of the first row), ``rows`` (the
+    number of rows below it), ``headings``, and ``page`` if the document has pages.
     """
     sections = split_sections(node)
     for match in TABLE.finditer(node.text):
@@ -72,10 +73,10 @@ def find_tables(node: Node) -> Iterator[Node]:
 
 
 def find_symbols(node: Node) -> Iterator[Node]:
-    """Yield the functions, classes and methods of source code. Other texts have no symbols.
+    """Find the functions, classes and methods in source code and yield them as nodes.
 
-    The metadata fields are ``symbol``, such as ``Corpus.refresh``, and ``kind``, such as
-    ``"method"``.
+    The nodes have the metadata fields ``symbol``, such as ``Corpus.refresh``, and ``kind``, such as
+    ``"method"``. For other texts, no nodes are returned.
 
     Raises:
         ImportError: If the grammar of the language is not installed.
@@ -98,11 +99,15 @@ PREDEFINED_STRUCTURE: dict[str, Callable[[Node], Any]] = {
     "table": find_tables,
     "symbol": find_symbols,
 }
-"""The transforms of predefined groups, by group name. A user's group has priority."""
+"""The transforms of predefined groups, keyed by group name. A user-defined group with the same name
+takes precedence."""
 
 
 def _page_metadata(node: Node, offset: int) -> dict[str, int]:
-    """Return the page number at an offset of a document, or no field if it has no pages."""
+    """Return the page number at an offset in a document as metadata.
+
+    The dictionary is empty if the document has no pages.
+    """
     if "page_unit" not in node.metadata or node.parent_id is not None:
         return {}
     return {"page": node.text.count(PAGE_BREAK, 0, offset) + 1}

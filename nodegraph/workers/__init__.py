@@ -1,1 +1,1 @@
-"""Call functions in other processes, on this machine or wherever a pool starts them."""
+"""Run functions in separate processes."""

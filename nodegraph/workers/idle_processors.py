@@ -1,4 +1,4 @@
-"""Share the work of a long build with processes on the other processors of this machine."""
+"""Speed up long builds by distributing work to processes on the other CPU cores of this machine."""
 
 from __future__ import annotations
 
@@ -20,37 +20,38 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 WORTH_STARTING = 1_000_000
-"""The ``work_of`` texts from which starting processes pays. A process takes .2 s to start."""
+"""The minimum amount of work, as returned by ``work_of``, for which starting processes is
+worthwhile. A process takes about 0.2 s to start."""
 
-_BEYOND_ASCII = 3  # work per character; Chinese text has three times as many terms
+_BEYOND_ASCII = 3  # work per character; Chinese texts contain three times as many terms
 
-_MOST = 7  # processes
+_MOST = 7  # maximum number of processes
 
-_AHEAD = 3  # items that a process computes or that wait in it
+_AHEAD = 3  # number of items that are assigned to a process at the same time
 
-_MOST_WAITING = 32  # items without a result
+_MOST_WAITING = 32  # maximum number of items without a result
 
 _END = object()
 
-_IDLE_SECONDS = 10.0  # until the processes end
+_IDLE_SECONDS = 10.0  # time after which idle processes end
 
 _VARIABLE = "NODEKIN_PROCESSES"
 
-_CPU_LIMIT = "/sys/fs/cgroup/cpu.max"  # a container's limit, in microseconds per period
+_CPU_LIMIT = "/sys/fs/cgroup/cpu.max"  # the CPU limit of a container, in microseconds per period
 
 
 def work_of(texts: Iterable[str]) -> int:
-    """Return an estimate of the work to split or analyze texts, in ASCII characters."""
+    """Estimate the work for splitting or analyzing texts, as a number of ASCII characters."""
     return sum([len(text) if text.isascii() else _BEYOND_ASCII * len(text) for text in texts])
 
 
 def processors() -> int:
-    """Return the number of processors that a build may use, at least 1.
+    """Return the number of CPU cores that a build may use, which is at least 1.
 
-    The environment variable ``NODEKIN_PROCESSES`` sets a different number.
+    A different number can be set with the environment variable ``NODEKIN_PROCESSES``.
 
     Raises:
-        ValueError: If the variable is not a number.
+        ValueError: If the value of the variable is not a number.
     """
     given = os.environ.get(_VARIABLE, "")
     if given:
@@ -61,13 +62,13 @@ def processors() -> int:
             )
         return max(1, int(given))
     count = os.cpu_count() or 1
-    if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
+    if hasattr(os, "sched_getaffinity"):  # This function is missing on macOS and Windows.
         count = len(os.sched_getaffinity(0))
     try:
         with open(_CPU_LIMIT) as file:
             quota, period = file.read().split()
         count = min(count, int(quota) // int(period))
-    except (OSError, ValueError):  # there is no limit
+    except (OSError, ValueError):  # The container has no limit.
         pass
     return max(1, count)
 
@@ -75,21 +76,22 @@ def processors() -> int:
 def shared_map(
     function: Callable[[T], R], items: Iterable[T], is_worth: Callable[[T], bool]
 ) -> Iterator[R]:
-    """Yield the results of a function in the order of the items, computed on all processors.
+    """Apply a function to items on all CPU cores, and yield the results in the order of the items.
 
-    This process computes the first item, and the items for which no other process is free. It
-    computes all items if the machine has one processor, if it is a ``multiprocessing`` or forked
-    process, or if other processes cannot start.
+    The current process handles the first item, and all items for which no other process is free. It
+    handles all items if the machine has only one core, if it is a ``multiprocessing`` worker or a
+    forked process, or if other processes cannot be started.
 
     Args:
-        function: A function in nodekin, or a partial of such a function. The function and the items
-            can be pickled. The results are plain data: strings, bytes, numbers, lists or tuples.
-        items: The items, none of which is None.
-        is_worth: A function of the first item that returns whether the work is long enough to start
-            processes.
+        function: A function of nodekin, or a partial of such a function. The function and the items
+            must support pickling, and the results must be plain data: strings, bytes, numbers,
+            lists or tuples.
+        items: The items to process, which must not be None.
+        is_worth: A function that takes the first item and returns whether there is enough work to
+            start processes.
 
     Raises:
-        Exception: Any error of the function.
+        Exception: Any error that the function raises.
     """
     iterator = iter(items)
     first = next(iterator, None)
@@ -110,25 +112,25 @@ def shared_map(
 
 
 class _SharedWork:
-    """The work on some items, which this process shares with others.
+    """Distributes the work on a sequence of items between this process and other processes.
 
     Args:
         function: The function to call with each item.
-        workers: The other processes.
+        workers: The pool of other processes.
     """
 
     def __init__(self, function: Callable[[Any], Any], workers: Workers) -> None:
         self._function = function
         self._workers = workers
         self._lock = threading.Lock()
-        self._waiting: deque[_Result] = deque()  # in the order of the items
-        self._unsent: deque[_Result] = deque()  # not yet in work
+        self._waiting: deque[_Result] = deque()  # sorted in the order of the items
+        self._unsent: deque[_Result] = deque()  # items that no process is working on yet
 
     def results(self, items: Iterator[Any]) -> Iterator[Any]:
         """Yield the results in the order of the items.
 
-        This process reads items and uses results first. It computes a result only if it would
-        otherwise have to wait.
+        The main tasks of this process are to read items and to yield results. It computes a result
+        itself only if it would otherwise have to wait.
         """
         is_at_end = False
         while self._waiting or not is_at_end:
@@ -143,7 +145,7 @@ class _SharedWork:
                 yield self._value(self._waiting.popleft())
 
     def stop(self) -> None:
-        """Start no further work."""
+        """Stop sending further items to other processes."""
         with self._lock:
             self._unsent.clear()
 
@@ -154,7 +156,10 @@ class _SharedWork:
         self._send()
 
     def _send(self) -> None:
-        """Send items to free processes. A different thread calls this method after each result."""
+        """Send items to free processes.
+
+        After each result, this method is called in a different thread.
+        """
         while True:
             with self._lock:
                 if not self._unsent:
@@ -164,7 +169,8 @@ class _SharedWork:
                 if reply is None:
                     return
                 self._unsent.popleft()
-            # Not under the lock: if the result has arrived, the callback is called here.
+            # The lock is not held here: if the result has already arrived, the callback is called
+            # immediately in this thread.
             reply.add_done_callback(partial(self._receive, result))
 
     def _receive(self, result: _Result, reply: Future[Any]) -> None:
@@ -176,7 +182,10 @@ class _SharedWork:
         self._send()
 
     def _compute_one(self) -> bool:
-        """Compute the result of an item that no process has. Return whether there was one."""
+        """Compute the result for one item that no process is working on.
+
+        Return False if all items are taken.
+        """
         with self._lock:
             if not self._unsent:
                 return False
@@ -185,10 +194,10 @@ class _SharedWork:
         return True
 
     def _value(self, result: _Result) -> Any:
-        """Wait for a result.
+        """Wait for the result of an item and return it.
 
-        If the other process failed, the result is computed here, so that an error is raised with
-        its own type.
+        If the other process failed, the result is computed in this process, so that an error is
+        raised with its original type.
         """
         try:
             return result.future.result()
@@ -197,7 +206,7 @@ class _SharedWork:
 
 
 class _Result:
-    """The result for one item."""
+    """The result for one item, which may still be pending."""
 
     def __init__(self, item: Any) -> None:
         self.item = item
@@ -205,12 +214,13 @@ class _Result:
 
 
 class Workers:
-    """Processes that call nodekin's functions, for all builds of this process.
+    """A pool of processes that is shared by all builds in this process.
 
-    They start when they are needed. They end after ten idle seconds, or with this process.
+    The processes are started when they are needed. They end after being idle for ten seconds, or
+    together with this process.
 
     Args:
-        count: The number of processes.
+        count: The maximum number of processes.
     """
 
     def __init__(self, count: int) -> None:
@@ -222,23 +232,26 @@ class Workers:
 
     @property
     def num_running(self) -> int:
-        """The number of processes that are running now."""
+        """The number of processes that are currently running."""
         return sum([process.is_running for process in self._processes])
 
     def submit(self, function: Callable[[Any], Any], item: Any) -> Future[Any] | None:
-        """Call a function in a process. Return None if all processes are busy enough."""
+        """Call a function in one of the processes.
+
+        Return None if all processes have enough work.
+        """
         with self._lock:
             self._last_use = time.monotonic()
             try:
                 process = self._free_process()
                 return None if process is None else process.submit(function, item)
-            except OSError:  # the process cannot start, or has ended
+            except OSError:  # The process cannot start, or has ended.
                 return None
 
     def _free_process(self) -> QueueProcess | None:
         self._processes = [process for process in self._processes if process.is_running]
         if len(self._processes) < self._count:
-            from .queue_process import QueueProcess  # imports subprocess
+            from .queue_process import QueueProcess  # This module imports subprocess.
 
             self._processes.append(QueueProcess())
             return self._processes[-1]
@@ -246,7 +259,10 @@ class Workers:
         return process if process.num_waiting < _AHEAD else None
 
     def end_when_idle(self) -> None:
-        """End the processes after they have been idle for a while. They start again when needed."""
+        """Stop the processes after they have been idle for a while.
+
+        They are started again when needed.
+        """
         with self._lock:
             if self._timer is None:
                 self._timer = threading.Timer(_IDLE_SECONDS, self._end_if_idle)
@@ -261,7 +277,7 @@ class Workers:
             self.close()
 
     def close(self) -> None:
-        """End the processes."""
+        """Stop all processes."""
         with self._lock:
             for process in self._processes:
                 process.close()
@@ -276,7 +292,7 @@ _lock = threading.Lock()
 
 
 def running_workers() -> Workers | None:
-    """Return the workers of this process, or None if it cannot or should not have any."""
+    """Return the pool of worker processes, or None if this process should not start any."""
     global _workers
     can_start = sys.executable and not getattr(sys, "frozen", False)
     multiprocessing = sys.modules.get("multiprocessing.process")
@@ -292,10 +308,10 @@ def running_workers() -> Workers | None:
 
 
 def _after_fork_in_child() -> None:
-    """Leave the processes to the parent."""
+    """Mark this process as forked, since the worker processes belong to the parent process."""
     global _is_forked
     _is_forked = True
 
 
-if hasattr(os, "register_at_fork"):  # Windows has no fork
+if hasattr(os, "register_at_fork"):  # Windows does not support fork.
     os.register_at_fork(after_in_child=_after_fork_in_child)

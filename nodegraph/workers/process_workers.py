@@ -1,4 +1,4 @@
-"""A local process that calls one function within time and memory limits."""
+"""Run a function in a separate process with limits on time and memory."""
 
 from __future__ import annotations
 
@@ -17,25 +17,29 @@ _PROGRAM = f"from {__name__} import main; main()"
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
-_WAITING = 12  # elapsed time per processor time, on a busy machine
+_WAITING = 12  # maximum ratio of elapsed time to CPU time, for a busy machine
 
 
 @dataclass(eq=False)
 class WorkerProcess:
-    """A process for a function that may crash, hang, grow or read hostile data.
+    """Runs a function in a separate process, because it may crash, hang or process untrusted data.
 
-    The process starts with the first call, and runs until ``close``. If it crashes, the call is
-    repeated once in a new process. A call that takes too long is not repeated. Results are plain
-    data, so no code from the process is executed. Output of the function is discarded.
+    The process starts with the first call and runs until ``close`` is called. If it crashes, the
+    call is repeated once in a new process. A call that takes too long is not repeated. Results must
+    be plain data, so that no code from the process is executed. The output that the function prints
+    is discarded.
 
-    The process does not import the main program, so ``if __name__ == "__main__"`` is not needed.
+    Unlike with ``multiprocessing``, the main program is not imported, so ``if __name__ ==
+    "__main__"`` is not needed.
 
     Args:
-        function: A module's function with one argument, or any other callable that can be pickled.
-        seconds: Processor time per call (not on Windows). A call also ends after twelve times as
-            many seconds of elapsed time, which includes the start of the process.
-        memory_bytes: Memory of the process (not on Windows).
-        answer: A function that runs in this process if the called function uses ``ask_caller``.
+        function: A function with one argument that is defined in a module, or any other callable
+            that can be pickled.
+        seconds: The maximum CPU time per call (not enforced on Windows). The elapsed time,
+            including the start of the process, is limited to twelve times this value.
+        memory_bytes: The maximum memory of the process in bytes (not enforced on Windows).
+        answer: A function that is called in the current process if the function uses
+            ``ask_caller``.
     """
 
     function: Callable[[Any], Any]
@@ -46,12 +50,14 @@ class WorkerProcess:
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
     def call(self, argument: object) -> Any:
-        """Return the function's result. Threads wait for each other.
+        """Call the function in the process and return its result.
+
+        Calls from several threads are queued.
 
         Raises:
-            TimeoutError: If the call takes too long.
-            ChildProcessError: If the process ends before it replies.
-            RuntimeError: If the function raises.
+            TimeoutError: If the call exceeds the time limit.
+            ChildProcessError: If the process ends before it returns a result.
+            RuntimeError: If the function raises an error.
             TypeError: If the result is not plain data.
         """
         with self._lock:
@@ -65,16 +71,17 @@ class WorkerProcess:
                         kind, value = self._exchange(process, outcome_of(self.answer, value))
                     return result_of(kind, value)
                 except ChildProcessError:
-                    if is_last or self._process is not process:  # ended by ``close``
+                    # The process was stopped by ``close``.
+                    if is_last or self._process is not process:
                         raise
 
     @property
     def is_running(self) -> bool:
-        """Whether the process has started and has not ended."""
+        """True if the process has been started and has not ended."""
         return self._process is not None and self._process.poll() is None
 
     def close(self) -> None:
-        """End the process, even during a call. The next call starts a new process."""
+        """Stop the process, even during a call. The next call starts a new process."""
         process = self._process
         self._process = None
         if process is not None:
@@ -84,7 +91,7 @@ class WorkerProcess:
         return start_python(_PROGRAM, str(self.seconds), str(self.memory_bytes))
 
     def _exchange(self, process: subprocess.Popen[bytes], message: object) -> tuple[str, Any]:
-        """Send a message and return the reply."""
+        """Send a message to the process and return its reply."""
         timer = threading.Timer(_WAITING * self.seconds, process.kill)
         timer.daemon = True
         timer.start()
@@ -95,7 +102,7 @@ class WorkerProcess:
         except Exception as error:
             is_late = not timer.is_alive()
             end_process(process)
-            if isinstance(error, TypeError):  # the reply is more than plain data
+            if isinstance(error, TypeError):  # The reply does not consist of plain data.
                 raise
             status = process.returncode
             if is_late or status == -getattr(signal, "SIGPROF", 0):
@@ -108,14 +115,15 @@ class WorkerProcess:
 
 
 def start_python(program: str, *arguments: str) -> subprocess.Popen[bytes]:
-    """Start Python with pipes and this program's search path.
+    """Start a Python process with pipes for communication and the search path of this program.
 
-    The standard library comes first, and the path is set after the start, since a script's folder
-    may contain a file with the name of a standard module, such as encodings.py.
+    The search path is set after the process has started, and the standard library comes first,
+    because the folder of a script may contain a file with the name of a standard module, such as
+    encodings.py.
 
     Args:
-        program: The program.
-        arguments: Its arguments, from ``sys.argv[1]``.
+        program: The source code of the program.
+        arguments: The command-line arguments, which start at ``sys.argv[1]``.
     """
     folders = [folder or os.getcwd() for folder in sys.path]
     standard = os.path.dirname(os.__file__)
@@ -127,33 +135,40 @@ def start_python(program: str, *arguments: str) -> subprocess.Popen[bytes]:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env={**dict.fromkeys(_THREADS, "1"), **os.environ},
-        start_new_session=True,  # Ctrl-C interrupts only the program
+        start_new_session=True,  # Ctrl-C interrupts only the main program.
     )
 
 
 class PlainUnpickler(pickle.Unpickler):
-    """An unpickler for strings, numbers, lists and the like. It executes no code."""
+    """An unpickler that accepts only plain data such as strings, numbers and lists.
+
+    It does not execute any code from the pickled data.
+    """
 
     def find_class(self, module: str, name: str) -> Any:
-        """Raise TypeError, since plain data has no classes."""
+        """Reject every class by raising TypeError, since plain data does not contain classes."""
         raise TypeError(f"a process sent more than plain data: {module}.{name}")
 
 
 def end_process(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process, close its pipes, and wait for its end."""
+    """Kill a process, close its pipes, and wait until it has ended."""
     process.kill()
     with contextlib.suppress(OSError), process:
-        pass  # closes the pipes, and waits
+        pass  # This closes the pipes and waits.
 
 
 def send(stream: Any, message: object) -> None:
-    """Write a pickled message to a pipe."""
+    """Pickle a message and write it to a pipe."""
     pickle.dump(message, stream)
     stream.flush()
 
 
 def outcome_of(function: Any, argument: object) -> tuple[str, Any]:
-    """Call a function. Return ``"value"`` and its result, or ``"error"`` and a text."""
+    """Call a function, and return its result or its error in a form that can be sent to a process.
+
+    Returns:
+        ``"value"`` and the result, or ``"error"`` and a description of the error.
+    """
     try:
         return "value", function(argument)
     except Exception as error:
@@ -161,7 +176,7 @@ def outcome_of(function: Any, argument: object) -> tuple[str, Any]:
 
 
 def result_of(kind: str, value: Any) -> Any:
-    """Return the result that ``outcome_of`` recorded.
+    """Return the result of a call that was recorded with ``outcome_of``.
 
     Raises:
         RuntimeError: If the function raised an error.
@@ -171,16 +186,16 @@ def result_of(kind: str, value: Any) -> Any:
     return value
 
 
-# In the process
+# The following functions run in the worker process.
 
-_pipe: Any = None  # the requests, the replies, and the processor time per call
+_pipe: Any = None  # pipes for requests and replies, and the CPU time per call
 
 
 def ask_caller(question: object) -> Any:
-    """Ask the process that called the function, and return its answer.
+    """Send a question to the process that called the function, and return its answer.
 
     Raises:
-        RuntimeError: If the caller's ``answer`` raises.
+        RuntimeError: If the function ``answer`` in the calling process raises an error.
     """
     requests, replies, seconds = _pipe
     _end_after(0)
@@ -191,11 +206,12 @@ def ask_caller(question: object) -> Any:
 
 
 def main() -> None:
-    """Serve calls until the pipe is closed."""
+    """Process calls until the pipe is closed."""
     seconds = float(sys.argv[1])
     memory_bytes = int(float(sys.argv[2]))
     requests, replies = pipes()
-    with contextlib.suppress(ImportError, ValueError, OSError):  # not on Windows
+    # This module is missing on Windows.
+    with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 
         resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
@@ -213,9 +229,9 @@ def main() -> None:
 
 
 def pipes() -> tuple[BinaryIO, BinaryIO]:
-    """Return the pipes for requests and replies, in a process of ``start_python``.
+    """Return the pipes for requests and replies in a process that ``start_python`` started.
 
-    Text that the process prints is discarded.
+    Afterwards, everything that the process prints is discarded.
     """
     requests = os.fdopen(os.dup(0), "rb")
     replies = os.fdopen(os.dup(1), "wb")
@@ -225,6 +241,9 @@ def pipes() -> tuple[BinaryIO, BinaryIO]:
 
 
 def _end_after(seconds: float) -> None:
-    """End this process after some processor time, even outside Python. If 0, it never ends."""
-    if hasattr(signal, "setitimer"):  # not on Windows
+    """Terminate this process after some CPU time, even if it is not running Python code.
+
+    If ``seconds`` is 0, the process is not terminated.
+    """
+    if hasattr(signal, "setitimer"):  # This function is missing on Windows.
         signal.setitimer(signal.ITIMER_PROF, seconds)

@@ -1,4 +1,4 @@
-"""A local process that calls functions one after the other."""
+"""Run functions in a separate process, one after another."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ _PROGRAM = f"from {__name__} import main; main()"
 
 
 class QueueProcess:
-    """A process for nodekin's functions, without limits. It runs calls in the order of arrival.
+    """A separate process that runs functions in the order in which they are submitted.
 
-    Several calls can wait in the process, so that it need not wait for this process. Results are
-    plain data, so no code from the process is executed.
+    Time and memory are not limited. Several calls can be queued in the process, so that it does not
+    have to wait for the next call. Results must be plain data, so that no code from the process is
+    executed.
     """
 
     def __init__(self) -> None:
@@ -38,19 +39,19 @@ class QueueProcess:
 
     @property
     def is_running(self) -> bool:
-        """Whether the process has not ended."""
+        """True if the process has not ended."""
         return self._process.poll() is None
 
     @property
     def num_waiting(self) -> int:
-        """The number of calls that have no result yet."""
+        """The number of calls that have not returned a result yet."""
         return len(self._waiting)
 
     def submit(self, function: Callable[[Any], Any], argument: object) -> Future[Any]:
-        """Call a function after the earlier calls.
+        """Submit a call of a function, and return a future for its result.
 
-        The returned result raises ChildProcessError if the process ends first, and RuntimeError if
-        the function raises an error.
+        The future raises ChildProcessError if the process ends before the call is finished, and
+        RuntimeError if the function raises an error.
 
         Raises:
             OSError: If the process has ended.
@@ -60,12 +61,12 @@ class QueueProcess:
             self._waiting.append(future)
             try:
                 send(self._process.stdin, (function, argument))
-            except ValueError as error:  # the pipe was closed by ``close``
+            except ValueError as error:  # The pipe was closed by ``close``.
                 raise BrokenPipeError("the process has ended") from error
         return future
 
     def close(self) -> None:
-        """End the process."""
+        """Stop the process."""
         end_process(self._process)
 
     def _receive(self) -> None:
@@ -78,9 +79,9 @@ class QueueProcess:
                     future.set_result(result_of(kind, value))
                 except RuntimeError as error:
                     future.set_exception(error)
-        except Exception:  # the end of the pipe, or a reply that is not plain data
+        except Exception:  # The pipe has ended, or the reply is not plain data.
             self.close()
-            with self._lock:  # later calls find the closed pipe
+            with self._lock:  # Later calls will find the closed pipe.
                 waiting = [*self._waiting]
                 self._waiting.clear()
             for future in waiting:
@@ -88,7 +89,7 @@ class QueueProcess:
 
 
 def main() -> None:
-    """Serve calls until the pipe is closed."""
+    """Process calls until the pipe is closed."""
     requests, replies = pipes()
     waiting: SimpleQueue[tuple[Any, Any] | None] = SimpleQueue()
 
