@@ -1,4 +1,4 @@
-"""The group of commands: help, errors, and encodings."""
+"""The command line application, with its help, error handling and text encodings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .messages import (
     with_short_paths,
 )
 
-_MODULES = {  # the modules of the commands; --help imports none
+_MODULES = {  # the modules of the commands, which are not imported for --help
     "index": "index_command",
     "search": "search_command",
     "ask": "ask_command",
@@ -45,22 +45,22 @@ _NAMES_OF_COMMANDS = {
     "show": "cat get open read view",
     "status": "check doctor info stat stats",
 }
-"""Names that users of other programs know, by our commands."""
+"""For each command, the names of similar commands in other programs."""
 
 _OTHER_NAMES = {name: ours for ours, names in _NAMES_OF_COMMANDS.items() for name in names.split()}
 
 
 class App(click.Group):
-    """The group of commands. Each error is one line on stderr and an exit status."""
+    """A group of commands in which each error is printed as one line and sets the exit status."""
 
     context_class = HelpContext
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the commands."""
+        """Return the names of all commands."""
         return [*_MODULES, *sorted(plugins(COMMANDS))]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
-        """Import a command. The error for an unknown name contains the nearest names."""
+        """Import a command. If the name is unknown, the error message suggests similar commands."""
         if module := _MODULES.get(cmd_name):
             loaded = importlib.import_module(f".{module}", __package__)
             command: click.Command = getattr(loaded, f"{cmd_name}_command")
@@ -74,12 +74,18 @@ class App(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands of other packages. The help text lists the others in groups."""
+        """List the commands of other packages.
+
+        The help text already lists the built-in commands.
+        """
         if names := sorted(plugins(COMMANDS).keys() - {"serve", "mcp", "eval"}):
             formatter.write_text(f"Commands of other packages: {', '.join(names)}.")
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command. The reader of its output may end early, such as head."""
+        """Run a command.
+
+        If the reader of the output stops early, as head does, no error is raised.
+        """
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -91,7 +97,7 @@ class App(click.Group):
     def main(  # type: ignore[override]
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> None:
-        """Run with these arguments, or with the arguments of the process, and exit."""
+        """Run a command with the given arguments or the arguments of the process, and exit."""
         try:
             _open_streams()
             for stream in (sys.stdin, sys.stdout, sys.stderr):
@@ -106,7 +112,7 @@ class App(click.Group):
 
 
 def _nearest_commands(name: str, commands: Sequence[str]) -> str:
-    """Return the commands that an unknown name may mean, or all commands."""
+    """Return the commands that are similar to an unknown name, or all commands."""
     if meant := _OTHER_NAMES.get(name.lower()):
         return meant
     *first, last = difflib.get_close_matches(name, commands) or commands
@@ -157,7 +163,7 @@ def app(ctx: click.Context) -> None:
 
 
 def _open_streams() -> None:
-    """Replace closed input and error streams by empty ones.
+    """Replace closed input and error streams with empty ones.
 
     Raises:
         CommandError: If standard output is closed.
@@ -174,14 +180,18 @@ def _open_streams() -> None:
 
 
 def _accept_any_text(stream: Any) -> None:
-    """Use the encoding of a terminal, and UTF-8 elsewhere. Replace other characters."""
+    """Configure a stream so that any text can be printed.
+
+    The encoding is that of the terminal, or UTF-8 if the stream is not a terminal. Characters that
+    cannot be encoded are replaced.
+    """
     if hasattr(stream, "reconfigure"):
         keeps = stream.isatty() or "PYTHONIOENCODING" in os.environ
         stream.reconfigure(encoding=None if keeps else "utf-8", errors="replace")
 
 
 def _print_error(error: Exception) -> int:
-    """Print an error in one line, with a hint for wrong options. Return the exit status."""
+    """Print an error in one line, with a hint if options are wrong, and return the exit status."""
     shown = error if isinstance(error, click.ClickException) else as_command_error(error)
     name = "nodekin"
     hint = ""

@@ -1,4 +1,4 @@
-"""``nodekin ask``: answer a question with a language model, or a conversation."""
+"""The command ``nodekin ask``, which answers questions with a language model."""
 
 from __future__ import annotations
 
@@ -84,7 +84,10 @@ _QUIT = ("/quit", "/exit", "/q", "quit", "exit", "退出")
 
 
 def _questions(first: str, *, chat: bool, quiet: bool) -> Iterator[str]:
-    """Yield the first question, and in a conversation the questions of standard input."""
+    """Yield the first question.
+
+    In a conversation, further questions are read from standard input.
+    """
     if chat and not quiet:
         warn(message("chat starts"))
     if first:
@@ -112,7 +115,7 @@ def _lines() -> Iterator[str]:
 
 
 def _print_answer(streaming: AnswerStream, model: str, json: bool, quiet: bool) -> Answer:
-    """Print an answer while it arrives, and return the answer."""
+    """Print an answer while it is being generated, and return it."""
     waiting = Console(stderr=True, quiet=quiet, markup=False).status(f"waiting for {model}")
     is_empty = True
     with waiting, streaming as stream:
@@ -135,20 +138,23 @@ def _print_answer(streaming: AnswerStream, model: str, json: bool, quiet: bool) 
 
 
 def _width() -> int | None:
-    """Return the columns of a terminal. None for files and pipes, whose lines are not wrapped."""
+    """Return the width of the terminal in columns.
+
+    Return None if the output is a file or a pipe, because its lines are not wrapped.
+    """
     if not sys.stdout.isatty():
         return None
     return Console().width
 
 
 def wrapped(pieces: Iterable[str], width: int | None) -> Iterator[str]:
-    """Yield the pieces of a text with a line end instead of a space where a line is full.
+    """Wrap a text that arrives in pieces, by replacing spaces with line breaks.
 
-    Text without spaces, such as Chinese, is left to the terminal.
+    Text without spaces, such as Chinese, is not wrapped, because the terminal does this.
 
     Args:
-        pieces: The pieces of the text, which may end inside a word.
-        width: The columns of a line. If None, the pieces are unchanged.
+        pieces: The pieces of the text. A piece may end in the middle of a word.
+        width: The maximum number of columns in a line. If None, the text is not wrapped.
 
     Example:
         >>> "".join(wrapped(["Green tea is ste", "amed. It keeps."], 12)).split("\\n")
@@ -172,7 +178,7 @@ def wrapped(pieces: Iterable[str], width: int | None) -> Iterator[str]:
 
 
 def _placed(space: str, word: str, column: int, width: int) -> tuple[str, int]:
-    """Return a word after its space or line end, and the column after the word."""
+    """Return a word with a preceding space or line break, and the column at which the word ends."""
     length = cell_len(word)
     is_full = column + 1 + length > width
     if space == " " and word and is_full and length <= width:
@@ -186,7 +192,7 @@ def _placed(space: str, word: str, column: int, width: int) -> tuple[str, int]:
 
 
 def _in_options(note: str) -> str:
-    """Return a note on an answer with the names of options."""
+    """Replace the names of Python arguments in a note with the names of command line options."""
     found = re.fullmatch(r"no result reaches min_score=(.+); the best score is (.+)", note)
     if found is None:
         return note
@@ -194,7 +200,7 @@ def _in_options(note: str) -> str:
 
 
 def _record(answer: Answer, model: str) -> dict[str, Any]:
-    """Return an answer as JSON values."""
+    """Convert an answer to JSON-compatible values."""
     return {
         "question": answer.question,
         "searched": answer.searched,
@@ -219,7 +225,10 @@ def _record(answer: Answer, model: str) -> dict[str, Any]:
 
 
 def _source_rows(answer: Answer) -> Iterator[Text]:
-    """Yield rows of the cited sources (else all sources), and of the number of others."""
+    """Yield the rows that list the cited sources, and the number of sources that were not cited.
+
+    If no sources are cited, all sources are listed.
+    """
     shown = answer.cited or answer.sources
     query = answer.searched or answer.question
     if shown:

@@ -1,4 +1,4 @@
-"""``nodekin list``, ``show``, ``remove`` and ``status``: the documents of an index."""
+"""The commands ``nodekin list``, ``show``, ``remove`` and ``status``, which manage documents."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from .messages import (
 from .options import common_options, store_option
 from .output import containing_file, document_name, echo_json, node_record
 
-_NAMED = 2_000  # documents whose names are compared with an unknown name
+_NAMED = 2_000  # maximum number of documents whose names are compared with an unknown name
 
-_AROUND = 10  # lines before and after the requested line
+_AROUND = 10  # number of lines to print before and after the requested line
 
 
 @click.command("list")
@@ -48,7 +48,7 @@ def list_command(store: Path | None, json: bool, quiet: bool) -> int:
     The records of a file are one line.
     """
     records = []
-    files: dict[str, list[int]] = {}  # the lengths of the documents of a file
+    files: dict[str, list[int]] = {}  # the lengths of the documents in each file
     with workspace.open_graph(workspace.find_index(store), quiet=quiet) as graph:
         for document in CorpusView(graph, ROOT).documents():
             length = len(document.text)
@@ -100,12 +100,13 @@ def show_command(document: str, store: Path | None, json: bool, quiet: bool) -> 
 
 
 def _records_of(graph: NodeGraph, name: str) -> list[Node]:
-    """Return the records of a file, such as the lines of JSON lines, by its path or name."""
+    """Return the records of a file by its path or name, such as the lines of a JSON Lines file."""
     view = CorpusView(graph, ROOT)
     name = composed(name)
     path = Path(name).absolute().as_posix()
     ids = [composed(i) for i in graph.reader.document_ids() if "#" in i]
-    starts: set[str] = set()  # the ids up to each "#", since names of files may contain "#"
+    # the part of each id before each "#", because file names may contain "#" as well
+    starts: set[str] = set()
     for document_id in ids:
         starts.update(document_id[: sign.start()] for sign in re.finditer("#", document_id))
     for file in sorted(starts):
@@ -116,7 +117,7 @@ def _records_of(graph: NodeGraph, name: str) -> list[Node]:
 
 
 def _show_records(name: str, records: Sequence[Node], *, json: bool) -> None:
-    """Show the records of a file, each below its id."""
+    """Print the records of a file. Each record is preceded by its id."""
     if json:
         rows = [{"id": record.id, "text": record.text} for record in records]
         path = records[0].metadata.get("file_path")
@@ -127,7 +128,7 @@ def _show_records(name: str, records: Sequence[Node], *, json: bool) -> None:
 
 
 def _find_document(graph: NodeGraph, name: str) -> Node:
-    """Return the document with a path, an id, a title or a file name.
+    """Find a document by its path, id, title or file name.
 
     Raises:
         CommandError: If the name is unknown or ambiguous.
@@ -168,7 +169,7 @@ def remove_command(names: tuple[str, ...], store: Path | None, json: bool, quiet
 
 
 def _removable(graph: NodeGraph, name: str) -> Path | str:
-    """Return a file or folder, or the id of a document without a file."""
+    """Return the file or folder with a name, or the id of a document that has no file."""
     path = Path(name).absolute()
     documents = CorpusView(graph, ROOT).documents()
     files = (Path(str(file)) for node in documents if (file := node.metadata.get("file_path")))
@@ -209,7 +210,7 @@ def status_command(store: Path | None, check: bool, json: bool, quiet: bool) -> 
 
 
 def _check_file(file: Path) -> None:
-    """Check the file of a graph.
+    """Check whether the file of a graph is damaged.
 
     Raises:
         CommandError: If the file is damaged.
@@ -223,7 +224,7 @@ def _check_file(file: Path) -> None:
 
 
 def _facts(graph: NodeGraph, index: workspace.Workspace) -> dict[str, Any]:
-    """Return the places and the sizes of an index."""
+    """Return the locations and sizes of an index."""
     documents = list(CorpusView(graph, ROOT).documents())
     encodings = Counter(str(each.metadata.get("encoding", "utf-8")) for each in documents)
     return {
@@ -238,7 +239,7 @@ def _facts(graph: NodeGraph, index: workspace.Workspace) -> dict[str, Any]:
 
 
 def _problems(graph: NodeGraph, index: workspace.Workspace, problem: str) -> dict[str, Any]:
-    """Return what is missing in an index, and the notes on its documents."""
+    """Describe everything that is missing from an index, and the notes on its documents."""
     failed: list[str] = []
     unread: list[str] = []
     for failure in graph.failures:
@@ -257,7 +258,7 @@ def _problems(graph: NodeGraph, index: workspace.Workspace, problem: str) -> dic
 
 
 def _notes(graph: NodeGraph) -> list[str]:
-    """Return the notes on documents, after the paths of their files."""
+    """Return the notes on documents, each preceded by the path of the file."""
     notes = []
     for document in CorpusView(graph, ROOT).documents():
         path = document.metadata.get("file_path", document.id)
@@ -269,7 +270,7 @@ def _notes(graph: NodeGraph) -> list[str]:
 def _status_lines(
     facts: Mapping[str, Any], problems: Mapping[str, Any], reasons: Sequence[str]
 ) -> Iterator[str]:
-    """Yield the facts with their names, and a line for each problem."""
+    """Yield a line for each fact about an index and for each problem."""
     for name, value in facts.items():
         label = message(f"fact {name}")
         yield label + " " * (12 - cell_len(label)) + _in_words(name, value)

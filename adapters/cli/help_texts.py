@@ -1,4 +1,4 @@
-"""Help texts of commands in the language of the locale."""
+"""Print the help of commands in the language of the locale."""
 
 from __future__ import annotations
 
@@ -41,13 +41,14 @@ _METAVAR = re.compile("|".join(rf"\b{name}\b" for name in _METAVARS))
 
 
 class HelpFormatter(click.HelpFormatter):
-    """A formatter that translates the help of commands to Chinese in a Chinese locale.
+    """A help formatter that translates the help of commands if the locale is Chinese.
 
-    Texts without a translation, such as the help of other packages' commands, stay in English.
+    Texts that have no translation, such as the help of commands from other packages, are printed in
+    English.
     """
 
     def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
-        """Write how a command is called."""
+        """Write the usage line of a command."""
         if language() != "zh":
             super().write_usage(prog, args, prefix)
             return
@@ -61,7 +62,7 @@ class HelpFormatter(click.HelpFormatter):
         self.write(f"{_chinese(heading)}：\n")
 
     def write_text(self, text: str) -> None:
-        """Write the description of a command. Chinese lines are not wrapped."""
+        """Write the description of a command. Chinese lines are not wrapped again."""
         translated = _chinese(text)
         if language() != "zh" or translated == text:
             super().write_text(text)
@@ -91,14 +92,14 @@ class HelpFormatter(click.HelpFormatter):
 
 
 class HelpContext(click.Context):
-    """The context of a command, whose help is printed in the language of the locale."""
+    """A click context that prints help in the language of the locale."""
 
     formatter_class = HelpFormatter
 
 
 @functools.cache
 def _translations() -> dict[str, str]:
-    """Return the Chinese help texts by their English text, or by its first paragraph."""
+    """Return the Chinese help texts, by the English text or its first paragraph."""
     path = Path(__file__).with_name("chinese_help.json")
     texts: dict[str, str | list[str]] = json.loads(path.read_text(encoding="utf-8"))
     return {
@@ -108,13 +109,13 @@ def _translations() -> dict[str, str]:
 
 
 def _chinese(text: str) -> str:
-    """Return the Chinese form of a text, or the text itself if it has no translation."""
+    """Return the Chinese translation of a text, or the text itself if it has no translation."""
     first = " ".join(text.partition("\n\n")[0].split())
     return _translations().get(first) or in_chinese(text, "help")
 
 
 def _chinese_description(text: str) -> str:
-    """Return the description of an option in Chinese, with its default or range."""
+    """Return the Chinese description of an option, including its default value or range."""
     description, _, more = text.partition("  [")
     parts = [_chinese(description)]
     if more:
@@ -123,11 +124,11 @@ def _chinese_description(text: str) -> str:
     return "  ".join(part for part in parts if part)
 
 
-_WORD = re.compile(r"(?:[!-~]+|.)[，。；：、）”]*")  # punctuation marks do not begin a line
+_WORD = re.compile(r"(?:[!-~]+|.)[，。；：、）”]*")  # lines must not start with punctuation marks
 
 
 def _wrapped(text: str, width: int) -> Iterator[str]:
-    """Yield the lines of a Chinese text that are at most ``width`` columns wide."""
+    """Wrap a Chinese text into lines that are at most ``width`` columns wide."""
     line = ""
     for word in _WORD.findall(text):
         if line and cell_len(line + word) > width:
@@ -138,5 +139,5 @@ def _wrapped(text: str, width: int) -> Iterator[str]:
 
 
 def _with_chinese_metavars(text: str) -> str:
-    """Translate the placeholders in the names of options and arguments."""
+    """Translate the placeholders in the names of options and arguments to Chinese."""
     return _METAVAR.sub(lambda found: _METAVARS[found[0]], text)

@@ -1,4 +1,4 @@
-"""``nodekin index``: make an index of folders, or update it."""
+"""The command ``nodekin index``, which creates or updates the index of folders."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .options import common_options, folders_argument, store_option
 from .output import echo_json
 from .workspace import Workspace, open_graph
 
-_TIMED = 32  # sentences that are embedded to estimate the time
+_TIMED = 32  # number of sentences that are embedded to estimate the time
 
 
 @click.command("index")
@@ -74,7 +74,7 @@ def index_command(folders: tuple[Path, ...], json: bool, quiet: bool, **options:
 
 
 def _index_of(folders: Sequence[Path], options: Mapping[str, Any]) -> Workspace:
-    """Return the new, the named or the nearest index, with the settings of the options."""
+    """Return a new, a named or the nearest index, with the settings from the options."""
     store = options["store"]
     if not folders:
         index = workspace.find_index(store)
@@ -87,17 +87,17 @@ def _index_of(folders: Sequence[Path], options: Mapping[str, Any]) -> Workspace:
 
 
 class _Update:
-    """Updates of an index, each with its own graph.
+    """Updates an index, using a new graph object for each update.
 
     Args:
         index: The index.
-        model: The embedding model. None means no embeddings.
+        model: The embedding model. If None, nothing is embedded.
         strict: Whether to stop at the first file that cannot be read.
-        quiet: Whether to print errors only.
-        json: Whether to print the outcome as JSON.
+        quiet: Whether to print only errors.
+        json: Whether to print the result as JSON.
 
     Attributes:
-        sources: The files and folders of the index after the last update.
+        sources: The files and folders that the index contains after the last update.
     """
 
     def __init__(
@@ -111,13 +111,13 @@ class _Update:
         self.sources: Sequence[Path] = ()
 
     def run(self, named: Sequence[Path]) -> ExitStatus:
-        """Read changed and named files, build the index, and print the outcome."""
+        """Read changed files and named files, build the index, and print the result."""
         index = self._index
         with open_graph(index, quiet=self._quiet, model=self._model, strict=self._strict) as graph:
             known = {str(failure.error) for failure in graph.failures}
             started = replace(index, updated=time.time())
             refresh, read = _read(graph, index, named)
-            started.save()  # the next run continues an interrupted one
+            started.save()  # if this run is interrupted, the next run continues it
             graph.build("passage", "sentence", on_error="skip")
             if index.embed and not self._quiet:
                 _print_estimate(graph)
@@ -143,13 +143,13 @@ class _Update:
 
 
 def _read(graph: NodeGraph, index: Workspace, named: Sequence[Path]) -> tuple[Refresh, ReadReport]:
-    """Read changed files of the sources, and named files and folders.
+    """Read the changed files of an index, and files and folders that were named by the user.
 
-    A file that was removed from the index is read again if it is named.
+    A file that was removed from the index is only read again if it is named.
 
     Raises:
-        CommandError: If a named folder contains a source, or if the index of another person names
-            folders of the user, outside of the index's parent directory.
+        CommandError: If a named folder contains an indexed folder, or if the index was created by a
+            different person and refers to folders of this user outside its own parent directory.
     """
     sources = graph.sources
     parent = index.folder.resolve().parent
@@ -178,7 +178,7 @@ def _read(graph: NodeGraph, index: Workspace, named: Sequence[Path]) -> tuple[Re
 def _record(
     graph: NodeGraph, index: Workspace, refresh: Refresh, read: ReadReport
 ) -> dict[str, Any]:
-    """Return the outcome of an update as JSON values."""
+    """Convert the result of an update to JSON-compatible values."""
     sizes = {group.name: group.size for group in graph.groups.values() if group.built}
     changes = asdict(refresh)
     changes["changed"] = changes.pop("updated")
@@ -200,7 +200,7 @@ def _record(
 
 
 def _summary(record: Mapping[str, Any], folder: Path) -> str:
-    """Return the number of documents and changes in one line."""
+    """Describe the number of documents and changes in one line."""
     skipped = record["skipped"].values()
     unread = [kind for kind in skipped if kind == WITHOUT_READER or kind.startswith(NEEDS_EXTRA)]
     numbers = {name: len(record[name]) for name in ("added", "changed", "removed")}
@@ -212,7 +212,7 @@ def _summary(record: Mapping[str, Any], folder: Path) -> str:
 
 
 def _print_estimate(graph: NodeGraph) -> None:
-    """Print how long embedding takes, if many sentences have no embedding."""
+    """Print how long the embedding will take if there are many sentences without vectors."""
     missing = workspace.missing_vectors(graph)
     if missing <= MISSING:
         return
@@ -226,7 +226,9 @@ def _print_estimate(graph: NodeGraph) -> None:
 
 
 def changes(sources: Sequence[Path], index: Path) -> Iterator[object]:
-    """Yield after changes in the sources, except in the folder of the index.
+    """Wait for changes in the indexed files and folders, and yield after each of them.
+
+    Changes in the folder of the index itself are ignored.
 
     Raises:
         ImportError: If watchfiles is not installed.

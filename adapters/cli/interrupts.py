@@ -1,4 +1,4 @@
-"""Interrupts (Ctrl-C) before and after a command."""
+"""Handle interrupts (Ctrl-C) before and after a command runs."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import os
 import signal
 import threading
 
-_INTERRUPTED = 130  # ExitStatus.INTERRUPTED, whose module is not loaded yet
+_INTERRUPTED = 130  # equal to ExitStatus.INTERRUPTED, whose module has not been imported yet
 
 
 def end_on_interrupt() -> None:
-    """End the process immediately on an interrupt.
+    """Make an interrupt end the process immediately.
 
-    While modules load, a ``KeyboardInterrupt`` may be lost, or become an ``ImportError``. An
-    ignored interrupt stays ignored.
+    While modules are being imported, a ``KeyboardInterrupt`` may be lost or turned into an
+    ``ImportError``. If interrupts are ignored, they remain ignored.
     """
     _replace(signal.default_int_handler, _end)
 
 
 def raise_on_interrupt() -> None:
-    """Raise ``KeyboardInterrupt`` on an interrupt again, for commands with files to close."""
+    """Make interrupts raise ``KeyboardInterrupt`` again, so that commands can close their files."""
     _replace(_end, signal.default_int_handler)
 
 

@@ -1,4 +1,4 @@
-"""Lines in two languages, without control characters; errors with exit statuses."""
+"""Messages in two languages, printing without control characters, and errors with exit statuses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LINES = json.loads(Path(__file__).with_name("messages.json").read_text("utf-8")
 
 
 def message(name: str, **values: object) -> str:
-    """Return one of the most frequent lines, in the language of the locale.
+    """Return a frequently used message in the language of the locale.
 
     Example:
         >>> message("more sources", count=5)  # doctest: +SKIP
@@ -39,7 +39,7 @@ def language() -> str:
 
 
 def group_sizes(sizes: Mapping[str, int]) -> str:
-    """Return the numbers of nodes of groups.
+    """Describe the number of nodes in each group.
 
     Example:
         >>> group_sizes({"passage": 1, "sentence": 1200})  # doctest: +SKIP
@@ -47,7 +47,7 @@ def group_sizes(sizes: Mapping[str, int]) -> str:
     """
     parts = []
     for group, size in sizes.items():
-        if group.endswith(" entity"):  # of the index of links, which readers do not search
+        if group.endswith(" entity"):  # these groups belong to the link index and are not searched
             continue
         name = f"group {group}"
         parts.append(message(name, count=size) if name in _LINES else f"{size:,} {group}")
@@ -55,39 +55,39 @@ def group_sizes(sizes: Mapping[str, int]) -> str:
 
 
 def with_short_paths(text: str) -> str:
-    """Return a text with paths below the current folder, or with ``~`` for the home directory."""
+    """Shorten the paths in a text, relative to the current folder or the home directory (``~``)."""
     for folder, short in ((Path.cwd(), ""), (Path.home(), "~/")):
-        if folder.parent != folder:  # not the root of the file system
+        if folder.parent != folder:  # the folder is not the root of the file system
             start = re.escape(f"{folder}{os.sep}")
             text = re.sub(rf"(?<![\w./~-]){start}(?=\S)", short, text)
     return text
 
 
 def translated(text: str, kind: str = "message") -> str:
-    """Return a message of the packages in the language of the locale. See ``in_chinese``."""
+    """Translate a message to the language of the locale. See ``in_chinese``."""
     if language() == "zh":
         return in_chinese(text, kind)
     return text
 
 
 def warn(text: object) -> None:
-    """Print a line to stderr, in the language of the locale."""
+    """Print a line to stderr in the language of the locale."""
     line = printable(translated(" ".join(str(text).split())))
     click.echo(f"nodekin: {with_short_paths(line)}", err=True)
 
 
 _CONTROLS = {c: "\ufffd" for c in (*range(32), *range(127, 160)) if chr(c) not in "\n\t"}
 _CONTROLS[ord("\f")] = " "  # a page break
-# Characters that change the direction of writing can disguise a text.
+# Characters that change the writing direction can be used to disguise a text.
 _CONTROLS.update(dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd"))
 
-_MARKS = (0x061C, 0x200E, 0x200F, 0x2028, 0x2029)  # direction marks and line ends
+_MARKS = (0x061C, 0x200E, 0x200F, 0x2028, 0x2029)  # direction marks and line separators
 
 _ESCAPES = {code: f"\\u{code:04x}" for code in (*_CONTROLS, *_MARKS) if code > 31}
 
 
 def printable(text: str) -> str:
-    """Replace control characters, since terminals execute some of them.
+    """Replace control characters, because terminals execute some of them.
 
     Example:
         >>> printable("tea\\x1b[2J"), printable("one\\ftwo")
@@ -97,7 +97,7 @@ def printable(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    r"""Return JSON with control characters as escapes of the same meaning.
+    r"""Replace control characters in a JSON text with equivalent escape sequences.
 
     Example:
         >>> escaped('"\u202e"')
@@ -107,7 +107,7 @@ def escaped(text: str) -> str:
 
 
 class ExitStatus(IntEnum):
-    """The exit statuses of commands, see docs/quickstart.md."""
+    """The exit statuses of commands, which are described in docs/quickstart.md."""
 
     SUCCESS = 0
     NO_RESULTS = 1
@@ -121,7 +121,7 @@ class ExitStatus(IntEnum):
 
 
 class CommandError(click.ClickException):
-    """An error that ends a command with one sentence and an exit status."""
+    """An error that ends a command with a one-line message and an exit status."""
 
     def __init__(self, message: str, status: ExitStatus = ExitStatus.USAGE_ERROR) -> None:
         super().__init__(" ".join(message.split()))
@@ -129,9 +129,9 @@ class CommandError(click.ClickException):
 
 
 def as_command_error(error: Exception) -> CommandError:
-    """Convert an error of the package to a sentence and a status.
+    """Convert an error of this package to a one-line message with an exit status.
 
-    Other errors are bugs: their traceback is printed.
+    Other errors indicate bugs, so they are raised again with a traceback.
 
     Example:
         >>> as_command_error(ValueError("top_k must be 1 or more, got 0")).exit_code

@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Command line options that several commands share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ store_option = click.option(
 
 
 def _options(*options: Callable[[Any], Any]) -> Callable[[CommandT], CommandT]:
-    """Return a decorator that adds options to a command."""
+    """Return a decorator that adds several options to a command."""
 
     def add(command: CommandT) -> CommandT:
         for option in reversed(options):

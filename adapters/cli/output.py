@@ -1,4 +1,4 @@
-"""Print results for readers and as JSON."""
+"""Print search results as text or JSON."""
 
 from __future__ import annotations
 
@@ -25,27 +25,28 @@ from ...retrievers.excerpt import best_start
 from ...retrievers.results import Evidence, ScoredNode, other_places
 from .messages import escaped, printable, translated
 
-_ROWS = 5  # lines of a snippet
+_ROWS = 5  # maximum number of lines in a snippet
 
 _MATCH = "bold red"
 
 
 def print_rows(rows: Iterable[Text]) -> None:
-    """Print rows that are not wrapped."""
+    """Print rows of text without wrapping them."""
     out = Console()
     for row in rows:
-        with out.capture() as capture:  # otherwise, rich ends the process if the output is closed
+        # without capturing, rich would end the process if the output is closed
+        with out.capture() as capture:
             out.print(row, soft_wrap=True)
         sys.stdout.write(capture.get())
 
 
 def result_rows(results: Sequence[ScoredNode], query: str, *, explain: bool) -> Iterator[Text]:
-    """Yield the rows of results, best first.
+    """Yield the rows of text that describe results, best first.
 
     Args:
         results: The results.
-        query: The query, to highlight its words.
-        explain: Add how each result was found.
+        query: The query, whose words are highlighted.
+        explain: Whether to explain how each result was found.
     """
     for rank, result in enumerate(results, 1):
         number = ("\n" * (rank > 1) + f"{rank}. ", "bold")
@@ -57,9 +58,9 @@ def result_rows(results: Sequence[ScoredNode], query: str, *, explain: bool) -> 
 
 
 def snippet(result: ScoredNode, query: str) -> list[Text]:
-    """Return up to five rows that answer the query best.
+    """Return up to five rows of a result that are most relevant to the query.
 
-    Programs have consecutive lines with their numbers around the match.
+    For source code, consecutive lines around the match are returned, with their line numbers.
     """
     width = min(Console().width, 120) - 4
     suffix = Path(file_name_of(result.node.metadata) or "").suffix.lower()
@@ -92,10 +93,11 @@ def _program_rows(result: ScoredNode, query: str, width: int) -> list[Text]:
 
 
 def highlighted(text: str, query: str) -> Text:
-    """Return a text with highlighted words of a query.
+    """Highlight the words of a query in a text.
 
-    Words match by their stems. A single Chinese character matches only if it is single in the
-    query. Names match as written: E-105 for E105.
+    Words are compared by their stems. A Chinese character is highlighted only as a part of a longer
+    query term, unless it stands alone in the query. Different spellings of a name match, such as
+    E-105 and E105.
     """
     row = Text(text)
     analyze = TextAnalyzer().like(text)
@@ -113,9 +115,10 @@ def highlighted(text: str, query: str) -> Text:
 
 
 def place(node: Node, query: str = "") -> str:
-    """Return the document and the line of the query's words in a node: ``docs/tea.md:12``.
+    """Return the document and the line that contains the query, such as
+    ``docs/tea.md:12``.
 
-    For files with pages, the page and the heading.
+    For files with pages, the page and the heading are returned instead of the line.
     """
     file = file_name_of(node.metadata) or ""
     if node.start is not None and not has_lines(file):
@@ -125,16 +128,19 @@ def place(node: Node, query: str = "") -> str:
 
 
 def line_of(node: Node, offset: int = 0) -> int | None:
-    """Return the line of a position in a node, from 1. None means that the node has no position."""
+    """Return the line number of a position in a node, starting at 1.
+
+    Return None if the position of the node in its document is unknown.
+    """
     if node.start is None:
         return None
     return node.root.text.count("\n", 0, node.start + offset) + 1
 
 
 def document_name(node: Node) -> str:
-    """Return the path of a file below the current folder, or the document's id.
+    """Return the path of a document relative to the current folder, or the id of the document.
 
-    A record of a file has its own sign: ``docs/teas.jsonl#7``.
+    If a file contains several records, a record is named by its number: ``docs/teas.jsonl#7``.
     """
     document_id = node.document_id or node.id
     file_id = file_id_of(document_id, str(node.metadata.get("file_path", "")))
@@ -142,7 +148,7 @@ def document_name(node: Node) -> str:
 
 
 def containing_file(node: Node) -> str:
-    """Return the path of a document's file below the current folder, or the file's id."""
+    """Return the path of a document's file relative to the current folder, or the file's id."""
     path = str(node.metadata.get("file_path", ""))
     here = Path.cwd()
     if path and Path(path).absolute().is_relative_to(here):
@@ -151,7 +157,10 @@ def containing_file(node: Node) -> str:
 
 
 def echo_json(command: str, record: Mapping[str, Any]) -> None:
-    """Print the JSON of a command. Other types become texts, control characters escapes."""
+    """Print the output of a command as JSON.
+
+    Values of unsupported types are converted to strings, and control characters are escaped.
+    """
     record = {"format": 1, "command": command, **record}
     click.echo(escaped(json.dumps(record, ensure_ascii=False, indent=2, default=str)))
 
@@ -160,7 +169,7 @@ _MATCH_FIELDS = ("score", "similarity", "query", "embed_key", "share")
 
 
 def result_record(result: ScoredNode, **more: object) -> dict[str, Any]:
-    """Return a result as JSON values, after more values."""
+    """Convert a result to JSON-compatible values, starting with the additional values."""
     return {
         **more,
         "score": result.score,
@@ -173,7 +182,7 @@ def result_record(result: ScoredNode, **more: object) -> dict[str, Any]:
 
 
 def _match_record(match: Evidence) -> dict[str, Any]:
-    """Return a match of a result as JSON values."""
+    """Convert a match of a result to JSON-compatible values."""
     return {
         **node_record(match.node),
         **{name: getattr(match, name) for name in _MATCH_FIELDS},
@@ -182,6 +191,6 @@ def _match_record(match: Evidence) -> dict[str, Any]:
 
 
 def node_record(node: Node) -> dict[str, Any]:
-    """Return a node as JSON values, with its document and line."""
+    """Convert a node to JSON-compatible values, including its document and line number."""
     record = {name: getattr(node, name) for name in ("id", "group", "start", "end", "text")}
     return {**record, "document": node.document_id or None, "line": line_of(node)}

@@ -1,4 +1,4 @@
-"""``nodekin search``: find passages in an index or a folder."""
+"""The command ``nodekin search``, which finds passages in an index or a folder."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def search_command(
 
 
 def warn_nothing_found(graph: NodeGraph, query: str, filters: Filters) -> None:
-    """Print that nothing was found, and which documents and files were not searched."""
+    """Print that nothing was found, and list the documents and files that were not searched."""
     if not query:
         return warn(message("empty query"))
     size = graph.groups[ROOT].size
@@ -77,7 +77,7 @@ def warn_nothing_found(graph: NodeGraph, query: str, filters: Filters) -> None:
         condition = parse_filters(filters)
         searched = _documents_within(graph, condition)
         if not searched and _has_unknown_field(graph, condition):
-            return None  # the search has printed a warning
+            return None  # the search has already printed a warning
         if not searched:
             return warn(message("filter excludes all", count=size))
         said = message("nothing found in filtered", query=query, count=searched, all=size)
@@ -87,13 +87,13 @@ def warn_nothing_found(graph: NodeGraph, query: str, filters: Filters) -> None:
 
 
 def _documents_within(graph: NodeGraph, condition: Filter) -> int:
-    """Return the number of documents with passages that a filter accepts."""
+    """Count the documents that contain passages that match a filter."""
     passages = graph.nodes("passage")
     return len({node.document_id for node in passages if condition.matches(node)})
 
 
 def _has_unknown_field(graph: NodeGraph, condition: Filter) -> bool:
-    """Return whether a filter compares a metadata field that all passages lack."""
+    """Return whether a filter uses a metadata field that does not occur in any passage."""
     passages = graph.nodes("passage")
     for field in _compared_fields(condition):
         if all(field_value(node.metadata, field) is MISSING for node in passages):
@@ -102,7 +102,7 @@ def _has_unknown_field(graph: NodeGraph, condition: Filter) -> bool:
 
 
 def _compared_fields(filter: Filter) -> Iterator[str]:
-    """Yield the metadata fields whose values a filter compares."""
+    """Yield the names of the metadata fields that a filter uses."""
     if filter.join == "field" and filter.condition is not None and filter.condition.compares:
         yield filter.field
     for part in filter.parts:
@@ -110,7 +110,7 @@ def _compared_fields(filter: Filter) -> Iterator[str]:
 
 
 def as_text(query: str) -> str:
-    """Return a query as text. A dash reads standard input."""
+    """Return the text of a query. If the query is a dash, it is read from standard input."""
     if query == "-":
         query = sys.stdin.read()
     return query.encode("utf-8", "surrogateescape").decode("utf-8", "replace").strip()
@@ -120,10 +120,10 @@ def as_text(query: str) -> str:
 def open_search(
     *, quiet: bool, exact: bool = False, **options: Any
 ) -> Iterator[tuple[DefaultRetriever, Filters]]:
-    """Open an index, or folders in memory. Yield the default retriever and the filters.
+    """Open an index, or read folders into memory, and yield the default retriever and the filters.
 
     Raises:
-        CommandError: If the index is missing.
+        CommandError: If the index does not exist.
         ValueError: If a filter is invalid.
     """
     conditions = parse_conditions(options["filter"])
@@ -140,10 +140,10 @@ def open_search(
 
 
 def parse_conditions(conditions: Iterable[str]) -> Filters:
-    """Parse filters: FIELD=VALUE, or a filter as JSON.
+    """Parse filters that are given as FIELD=VALUE or as JSON.
 
-    All must hold, but the same field again allows another value. A value that looks like a number
-    or a truth value matches that value and the text.
+    All conditions must be true. However, several values for the same field are alternatives. If a
+    value looks like a number or a boolean, it matches both this value and the text.
 
     Raises:
         ValueError: If a condition is invalid.
@@ -173,7 +173,7 @@ def parse_conditions(conditions: Iterable[str]) -> Filters:
 
 
 def _from_json(condition: str) -> Mapping[str, Any]:
-    """Parse a filter as JSON.
+    """Parse a filter that is given as JSON.
 
     Raises:
         ValueError: If the text is not a JSON object.
@@ -192,7 +192,7 @@ _EXAMPLE = '{"year": {"gte": 1990}}'
 
 
 def _values(text: str) -> list[Any]:
-    """Return the possible values of a text, the most likely first."""
+    """Return the possible interpretations of a value, starting with the most likely one."""
     try:
         value = json.loads(text.lower())
     except (ValueError, RecursionError):

@@ -37,19 +37,19 @@ _SETTINGS: Mapping[str, Any] = {
     "ocr": bool,
     "updated": float | int,
 }
-"""The stored settings and their types."""
+"""The settings that are saved with an index, and their types."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """An index with its settings, or folders that are read into memory.
+    """An index with its settings, or a set of folders that are read into memory.
 
     Attributes:
-        folder: The folder of the index.
-        in_memory: The folders that are read into memory. If empty, the index is opened.
+        folder: The folder that contains the index.
+        in_memory: The folders to read into memory. If empty, the index in ``folder`` is opened.
         embed: The name of the embedding model. If empty, no model is used.
-        encoding: The encoding of files that are not UTF-8.
-        ocr: Whether to read scans.
+        encoding: The encoding of files that are not encoded as UTF-8.
+        ocr: Whether to recognize text in scanned pages.
         updated: The time of the last update, in seconds since 1970.
     """
 
@@ -62,16 +62,16 @@ class Workspace:
 
     @property
     def graph_file(self) -> Path:
-        """The file of the graph."""
+        """The path of the file that contains the graph."""
         return self.folder / "graph.sqlite"
 
     @property
     def exists(self) -> bool:
-        """Whether the folder has settings."""
+        """Whether the folder contains the settings of an index."""
         return (self.folder / _FILE).is_file()
 
     def save(self) -> None:
-        """Write the settings."""
+        """Save the settings of the index."""
         record = {"version": 1, **{name: getattr(self, name) for name in _SETTINGS}}
         new = self.folder / f"{_FILE}.{os.getpid()}.new"
         with _explaining(self.folder):
@@ -79,7 +79,7 @@ class Workspace:
             new.replace(self.folder / _FILE)
 
     def clear(self) -> None:
-        """Remove the files of the index, and no other files of the folder."""
+        """Delete the files of the index. Other files in the folder are not deleted."""
         for file in (self.folder / _FILE, *self.folder.glob(f"{self.graph_file.name}*")):
             with _explaining(self.folder):
                 file.unlink(missing_ok=True)
@@ -87,7 +87,7 @@ class Workspace:
 
 @contextmanager
 def _explaining(folder: Path) -> Iterator[None]:
-    """Explain the error of an index folder that this user cannot write to."""
+    """Explain errors that occur because the user cannot write to the folder of an index."""
     try:
         yield
     except PermissionError as error:
@@ -99,10 +99,10 @@ def _explaining(folder: Path) -> Iterator[None]:
 
 
 def load_index(folder: Path) -> Workspace:
-    """Return the index in a folder.
+    """Load the settings of the index in a folder.
 
     Raises:
-        CommandError: If the index is missing, damaged, or of another version.
+        CommandError: If the index does not exist, is damaged, or has a different version.
     """
     if not (folder / _FILE).exists():
         raise CommandError(message("no index here", folder=folder), ExitStatus.INDEX_ERROR)
@@ -113,7 +113,8 @@ def load_index(folder: Path) -> Workspace:
         for name, kinds in _SETTINGS.items():
             if not isinstance(record[name], kinds):
                 raise ValueError(f"{name} must be {kinds}, got {record[name]!r:.40}")
-        ReadOptions(encoding=record["encoding"] or None)  # an unknown encoding raises
+        # this raises an error if the encoding is unknown
+        ReadOptions(encoding=record["encoding"] or None)
         return Workspace(folder, **{name: record[name] for name in _SETTINGS})
     except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
         raise CommandError(
@@ -124,10 +125,12 @@ def load_index(folder: Path) -> Workspace:
 
 
 def find_index(store: Path | None, folders: Sequence[Path] = ()) -> Workspace:
-    """Return the named index, the nearest one in this folder and above, or folders in memory.
+    """Return the given index, the nearest index, or folders that will be read into memory.
+
+    The nearest index is searched for in the current folder and its parent folders.
 
     Raises:
-        CommandError: If the index is missing.
+        CommandError: If no index is found.
     """
     if folders:
         return Workspace(Path(), folders)
@@ -135,10 +138,10 @@ def find_index(store: Path | None, folders: Sequence[Path] = ()) -> Workspace:
 
 
 def _nearest_folder() -> Path:
-    """Return the folder of the nearest index inside the same repository or home directory.
+    """Find the folder of the nearest index inside the same repository or home directory.
 
     Raises:
-        CommandError: If the index is missing.
+        CommandError: If no index is found.
     """
     folders = [Path.cwd(), *Path.cwd().parents]
     home = Path("~").expanduser().resolve()
@@ -151,14 +154,15 @@ def _nearest_folder() -> Path:
 
 
 def check_model(index: Workspace, embed: str | None = None) -> None:
-    """Check that an index of another person does not load code with a model.
+    """Check that opening an index from a different person does not load a model with foreign code.
 
     Args:
         index: The index.
-        embed: The model that the user has named in this command.
+        embed: The name of the embedding model if the user gave one in this command.
 
     Raises:
-        CommandError: If the model is a folder inside the index's parent directory, and not named.
+        CommandError: If the model is a folder inside the parent directory of the index, and the
+            user did not name it.
     """
     kind, _, name = index.embed.partition(":")
     folder = Path(name).expanduser()
@@ -172,19 +176,20 @@ def check_model(index: Workspace, embed: str | None = None) -> None:
 
 
 def model_of(index: Workspace, embed: str | None = None) -> Any:
-    """Return the embedding model of an index, or None.
+    """Return the embedding model of an index, or None if the index has no model.
 
-    The address of a server is not stored in an index: otherwise an index of another person could
-    direct the user's key to any server.
+    The address of a model server is never stored in an index. Otherwise, an index from a different
+    person could send the user's API key to any server.
 
     Args:
         index: The index.
-        embed: The model that the user has named in this command.
+        embed: The name of the embedding model if the user gave one in this command.
 
     Raises:
-        CommandError: If the model is a folder inside the index's parent directory, and not named.
+        CommandError: If the model is a folder inside the parent directory of the index, and the
+            user did not name it.
         ImportError: If the package of the model is not installed.
-        ModelError: If the server is unknown.
+        ModelError: If the address of the server is unknown.
     """
     check_model(index, embed)
     if not index.embed:
@@ -196,11 +201,11 @@ def model_of(index: Workspace, embed: str | None = None) -> Any:
 def open_graph(
     index: Workspace, *, quiet: bool, model: Any = None, strict: bool = False
 ) -> Iterator[NodeGraph]:
-    """Open the graph of an index, or of folders in memory.
+    """Open the graph of an index, or read folders into a graph in memory.
 
     Raises:
-        CommandError: If no file in the folders can be read.
-        ImportError: If the index reads scans and the program tesseract is not installed.
+        CommandError: If none of the files in the folders can be read.
+        ImportError: If scanned pages are recognized, but Tesseract is not installed.
     """
     ocr = None
     if index.ocr:
@@ -233,7 +238,7 @@ def open_graph(
 
 
 def missing_vectors(graph: NodeGraph) -> int:
-    """Return the number of different passages and sentences without an embedding."""
+    """Count the different passages and sentences that have no vector."""
     nodes = chain(graph.nodes("passage"), graph.nodes("sentence"))
     digests = {digest(node.searched_text) for node in nodes}
     keys = graph.embeddings.embedders
@@ -241,7 +246,10 @@ def missing_vectors(graph: NodeGraph) -> int:
 
 
 def is_read_error(failure: Failure) -> bool:
-    """Return whether a document failed. Files without an installed reader are not failures."""
+    """Return whether reading a document failed.
+
+    Files for which no reader is installed are not counted as failures.
+    """
     return not (_needs_extra(failure) or isinstance(failure.error, UnsupportedFilesError))
 
 
@@ -250,26 +258,26 @@ def _needs_extra(failure: Failure) -> bool:
 
 
 _REMEDIES = {**REMEDIES, "scanned": "read with: nodekin index --ocr", WITHOUT_READER: ""}
-"""Remedies on the command line, by the start of a kind of skipped files."""
+"""Suggestions for skipped files on the command line, by the start of the reason."""
 
 
 def describe_skipped_files(graph: NodeGraph) -> str:
-    """Return the number, kinds and remedies of the skipped files.
+    """Describe how many files were skipped, why, and what to do about it.
 
-    The result is empty if no file was skipped.
+    The result is empty if no files were skipped.
     """
     return describe_skipped(graph.failures, _REMEDIES)
 
 
 def reason_of(failure: Failure) -> str:
-    """Return the error of a failure in one line, without remedies in Python."""
+    """Return the error message of a failure in one line, without suggestions for Python code."""
     reason = " ".join(str(failure.error).split())
     reason = reason.partition("; add one with register_reader")[0]
     return with_options(reason.partition(", or register a reader")[0])
 
 
 def with_options(text: str) -> str:
-    """Replace options of Python by options of the command line.
+    """Replace Python options in a text with the corresponding command line options.
 
     Example:
         >>> with_options("set its encoding: ReadOptions(encoding='big5')")
@@ -281,7 +289,10 @@ def with_options(text: str) -> str:
 
 
 def print_notes(read: ReadReport) -> None:
-    """Print the notes of a single file, or one line per kind of note, to stderr."""
+    """Print notes about files to stderr.
+
+    For a single file, all notes are printed. Otherwise, there is one line for each category.
+    """
     if len(read.notes) == 1:
         for note in read.notes.values():
             warn(with_options(note))
@@ -292,11 +303,13 @@ def print_notes(read: ReadReport) -> None:
 
 
 def print_failures(failures: Sequence[Failure], *, are_stored: bool) -> None:
-    """Print a line for each kind of failures to stderr: the first reason, and how many follow.
+    """Print a line to stderr for each category of failures.
+
+    The line contains the first failure and the number of further failures.
 
     Args:
         failures: The failures.
-        are_stored: Whether ``nodekin status`` lists all of them.
+        are_stored: Whether ``nodekin status`` lists all failures.
     """
     needing_extras = [failure for failure in failures if _needs_extra(failure)]
     if needing_extras:
@@ -316,7 +329,10 @@ def print_failures(failures: Sequence[Failure], *, are_stored: bool) -> None:
 
 
 def _kind_of(failure: Failure) -> str:
-    """Return the kind of a file's failure. It is empty for files without a reader and groups."""
+    """Return the category of a failure to read a file.
+
+    It is empty for files without a reader, and for failures of groups.
+    """
     error = failure.error
     if isinstance(error, UnsupportedFilesError) or failure.group != ROOT:
         return ""
@@ -324,10 +340,12 @@ def _kind_of(failure: Failure) -> str:
 
 
 class _ToStderr(logging.Handler):
-    """A handler that prints each warning once, except for warnings that commands print.
+    """A logging handler that prints each warning once.
+
+    Warnings that commands print themselves are ignored.
 
     Args:
-        level: The lowest printed level.
+        level: The minimum level of messages to print.
 
     Attributes:
         graph: The open graph, whose missing vectors are counted.
@@ -348,7 +366,7 @@ class _ToStderr(logging.Handler):
             warn(text)
 
     def _text_of(self, record: logging.LogRecord) -> str:
-        """Return a warning without remedies in Python."""
+        """Return the text of a warning without suggestions for Python code."""
         text = record.getMessage()
         if self.graph is not None and re.match(r"searches use words only: [\d,]+ vectors", text):
             return message("words only", count=missing_vectors(self.graph))
@@ -360,7 +378,7 @@ class _ToStderr(logging.Handler):
 
 @contextmanager
 def printed_warnings(*, quiet: bool) -> Iterator[_ToStderr]:
-    """Print the package's warnings, unless ``quiet``, while the context is open."""
+    """Print the warnings of this package inside a ``with`` block, unless ``quiet`` is True."""
     handler = _ToStderr(logging.CRITICAL if quiet else logging.WARNING)
     logger = logging.getLogger("nodekin")
     logger.addHandler(handler)

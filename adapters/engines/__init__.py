@@ -1,4 +1,4 @@
-"""PostgreSQL as the store of a graph."""
+"""Store a graph in PostgreSQL."""
 
 from ...nodegraph.lazy_names import attach_stub
 

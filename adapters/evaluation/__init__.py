@@ -1,1 +1,1 @@
-"""The command ``nodekin eval``."""
+"""The command ``nodekin eval``, which measures and compares retrievers."""

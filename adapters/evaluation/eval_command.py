@@ -90,7 +90,7 @@ def eval_command(retrievers: tuple[str, ...], quiet: bool, json: bool, **options
 
 
 def _limits(max_losses: Sequence[str]) -> dict[str, float]:
-    """Return the allowed losses by the names of metrics."""
+    """Parse the maximum losses that are allowed, by the name of the metric."""
     losses = _pairs(max_losses, "--max-loss", "recall@5=.02")
     return {name: float(loss) for name, loss in losses.items()}
 
@@ -106,11 +106,11 @@ def _measure(
     """Measure retrievers on the documents of a graph.
 
     Args:
-        sources: The retrievers by their displayed names, see ``load_retriever``.
-        graph: The documents.
-        dataset: The questions.
+        sources: The names of retrievers for ``load_retriever``, by their displayed names.
+        graph: The graph that contains the documents.
+        dataset: The questions and their correct answers.
         metrics: The metrics.
-        quiet: Whether to show no progress.
+        quiet: Whether to hide the progress.
     """
     opened = {name: load_retriever(source, graph) for name, source in sources.items()}
     return evaluate(
@@ -123,7 +123,10 @@ def _measure(
 
 
 def _questions(path: Path, fields: Mapping[str, str]) -> Dataset:
-    """Load the questions of a file. The error for a missing field names the option."""
+    """Load questions from a file.
+
+    If a field is missing, the error message names the option to set.
+    """
     try:
         return load_dataset(path, fields)
     except ValueError as error:
@@ -139,7 +142,7 @@ def _by_name(sources: Sequence[str]) -> dict[str, str]:
 
 
 def _searched_documents(graph: NodeGraph, retrievers: Iterable[object]) -> NodeGraph | None:
-    """Return the graph, or if it is empty, the first graph of a retriever."""
+    """Return the graph, or the first graph of a retriever if the given graph is empty."""
     if graph.groups["ROOT"].size:
         return graph
     searched = chain.from_iterable(graphs_of(retriever) for retriever in retrievers)
@@ -147,7 +150,7 @@ def _searched_documents(graph: NodeGraph, retrievers: Iterable[object]) -> NodeG
 
 
 def _write(result: Evaluation, gate: Gate | None, json: bool, options: Mapping[str, Any]) -> None:
-    """Print the figures, and write the files that the options name."""
+    """Print the results, and write the files that the options specify."""
     shown = result if gate is None else gate.evaluation
     if json:
         values = result.as_dict()
@@ -195,9 +198,10 @@ def _documents(
     store: Path | None,
     quiet: bool,
 ) -> Iterator[NodeGraph]:
-    """Open the graph of folders, of the questions' documents, or of an index.
+    """Open a graph that contains the documents to search.
 
-    The index is opened only for the default retriever or ``--store``.
+    These are the documents of the given folders, of the dataset, or of an index. The index is
+    opened only if the default retriever is measured or ``--store`` is given.
     """
     if docs or store or (_DEFAULT in sources.values() and not dataset.documents):
         index = find_index(store, docs)
@@ -213,10 +217,10 @@ def _documents(
 
 
 def _pairs(texts: Sequence[str], option: str, form: str) -> dict[str, str]:
-    """Return the names and values of ``NAME=VALUE``.
+    """Parse texts of the form ``NAME=VALUE`` into names and values.
 
     Raises:
-        CommandError: If a text has another form.
+        CommandError: If a text does not have this form.
     """
     for text in texts:
         if "=" not in text:
@@ -225,18 +229,18 @@ def _pairs(texts: Sequence[str], option: str, form: str) -> dict[str, str]:
 
 
 def load_retriever(name: str, graph: NodeGraph) -> Any:
-    """Return the retriever that ``module:name`` names, or the graph for ``"default"``.
+    """Import the retriever that ``module:name`` refers to, or return the graph for ``"default"``.
 
-    The object is a retriever of nodekin, LangChain or LlamaIndex, a function from a question to
-    texts, or a factory: a class or function without required arguments, or with the required
-    argument ``documents``.
+    The object may be a retriever of nodekin, LangChain or LlamaIndex, a function that takes a
+    question and returns texts, or a factory. A factory is a class or function that has no required
+    arguments except optionally ``documents``.
 
     Args:
-        name: The name of the object.
-        graph: The documents that are searched.
+        name: The module and the name of the object.
+        graph: The graph that contains the documents to search.
 
     Raises:
-        CommandError: If the object is missing, is not a retriever, or raises.
+        CommandError: If the object does not exist, is not a retriever, or raises an error.
     """
     if name == _DEFAULT:
         return graph
@@ -256,12 +260,12 @@ def load_retriever(name: str, graph: NodeGraph) -> Any:
                 raise ValueError("there are no documents: name a folder with --docs")
             source = source([Document(n.text, n.metadata, id=n.id) for n in nodes])
         return as_retriever(source, name)
-    except Exception as error:  # any error of the user's code
+    except Exception as error:  # the user's code may raise any error
         raise CommandError(f"{name}: {type(error).__name__}: {error}") from error
 
 
 def _required_arguments(factory: Callable[..., object]) -> list[str]:
-    """Return the names of the arguments without a default."""
+    """Return the names of all arguments that have no default value."""
     parameters = inspect.signature(factory).parameters.values()
     positional = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     return [p.name for p in positional if p.default is p.empty]

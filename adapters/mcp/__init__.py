@@ -1,4 +1,4 @@
-"""Serve documents to agents by the Model Context Protocol."""
+"""Serve documents to agents through the Model Context Protocol."""
 
 from ...nodegraph.lazy_names import attach_stub
 

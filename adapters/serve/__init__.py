@@ -1,4 +1,4 @@
-"""A web page for questions to a corpus and for its nodes."""
+"""A web page for asking questions about a corpus and browsing its documents."""
 
 from ...nodegraph.lazy_names import attach_stub
 

@@ -1,4 +1,4 @@
-"""The views of documents: the list, and the text or the PDF page around a passage."""
+"""Views that list documents, and that display the text or PDF page around a passage."""
 
 from __future__ import annotations
 
@@ -26,22 +26,21 @@ with extra("serve", "markupsafe"):
 
 _LISTED = 200  # maximum number of listed documents
 
-_REACH = 250_000  # characters before and after a passage
+_REACH = 250_000  # number of characters that are displayed before and after a passage
 
-_EXAMPLES = 2  # example questions
+_EXAMPLES = 2  # number of example questions
 
-_SCANNED = 20  # documents that are read for the examples
+_SCANNED = 20  # maximum number of documents that are read to find examples
 
 _AUTOMATIC_ID = re.compile(r"[0-9a-f]{24}")
 
 
 class DocumentPages:
-    """A read-only view of a graph for the page. It never builds a group.
+    """A read-only view of the documents in a graph, for the web page. It never builds a group.
 
     Args:
         graph: The node graph.
-        restriction: The required conditions of documents and nodes. Other documents and nodes are
-            invisible on the page.
+        restriction: A filter that documents and nodes must match to be visible on the page.
     """
 
     def __init__(self, graph: NodeGraph, restriction: Filters | None = None) -> None:
@@ -56,7 +55,7 @@ class DocumentPages:
         return self.graph.reader.document_ids()
 
     def topics(self) -> list[str]:
-        """Return the first headings of two documents, or their file names, for questions."""
+        """Return topics for example questions: the first headings or file names of documents."""
         ids = self.ids()
         headings = []
         names = []
@@ -70,9 +69,10 @@ class DocumentPages:
         return list(dict.fromkeys(topics))[:_EXAMPLES]
 
     def list_html(self, values: Mapping[str, str], page: Page) -> Markup:
-        """Return the first documents with ``like`` in their ids, and the skipped files.
+        """Return the list of documents whose ids contain ``like``, and the skipped files.
 
-        The records of a file are one line, unless ``like`` has a ``#``.
+        The records of a file are combined in one line, unless ``like`` contains a ``#``. Only the
+        first documents are listed.
         """
         like = values.get("like", "")
         wanted = composed(like.strip().casefold())
@@ -85,15 +85,18 @@ class DocumentPages:
         return page.html("documents", like, nodes, records, count, failures)
 
     def _failures(self) -> list[Failure]:
-        # Skipped files have no metadata that a restriction could check.
+        # Skipped files have no metadata to which a restriction could be applied.
         return [] if self._is_restricted else self.graph.failures
 
     def skipped_files(self) -> str:
-        """Return the number, kinds and remedies of visible skipped files, or an empty text."""
+        """Describe how many visible files were skipped, why, and what to do about it.
+
+        The result is empty if no files were skipped.
+        """
         return describe_skipped(self._failures())
 
     def ranks_by_file(self, results: Sequence[ScoredNode]) -> list[list[int]]:
-        """Return the positions of results. The records of a file are one list."""
+        """Group the positions of results by file, so that records of the same file are together."""
         ids = [path_of(result.node) for result in results]
         files = self._by_file(list(dict.fromkeys(ids)))
         records: dict[str, str] = {}
@@ -107,10 +110,10 @@ class DocumentPages:
         return list(ranks.values())
 
     def _by_file(self, ids: Sequence[str]) -> dict[str, list[str]]:
-        """Group the ids of documents by the ids of their files."""
+        """Group the ids of documents by the id of the file that contains them."""
         groups = _grouped(ids, [document_id.partition("#")[0] for document_id in ids])
         marked = {members[0]: name for name, members in groups.items() if members[0] != name}
-        # Names of files and folders may contain "#", too.
+        # The names of files and folders may contain "#" as well.
         mistaken = [
             groups[marked[node.id]]
             for node in self.graph.reader.nodes_by_id([*marked])
@@ -123,10 +126,10 @@ class DocumentPages:
         return _grouped(ids, [files.get(i, i.partition("#")[0]) for i in ids])
 
     def node(self, node_id: str) -> Node:
-        """Return a node if the node and its document are visible.
+        """Return a node if both the node and its document are visible.
 
         Raises:
-            LookupError: If the node is unknown or invisible.
+            LookupError: If the node is unknown or not visible.
         """
         node = self.graph.node(node_id)
         if not (self.view.allows(node) and self.view.allows(node.root)):
@@ -136,22 +139,23 @@ class DocumentPages:
         return node
 
     def picture(self, values: Mapping[str, str], page: Page) -> bytes:
-        """Return a PDF page as a PNG, with the node or another span of its document marked."""
+        """Return a PNG image of a PDF page in which the node or the given span is highlighted."""
         from ..files.page_images import page_image
 
         node = self.node(values.get("node", ""))
         return page_image(node, _number(values, "page"), _span(values))
 
     def passage_html(self, values: Mapping[str, str], page: Page) -> Markup:
-        """Return a node in the text of its document, or a page of a PDF.
+        """Return the text of a document in which a node is highlighted, or a page of a PDF.
 
         Args:
-            values: ``node``, the id of a node or document. Optional are ``start`` and ``end`` of a
-                span of the document to mark instead of the node, and the ``page`` of a PDF.
-            page: The templates.
+            values: The query parameters. ``node`` is the id of a node or document. The optional
+                ``start`` and ``end`` define a span of the document to highlight instead of the
+                node, and ``page`` is the page number in a PDF.
+            page: The page that contains the templates.
 
         Raises:
-            LookupError: If the node is unknown or invisible.
+            LookupError: If the node is unknown or not visible.
             ValueError: If a number is invalid.
         """
         node_id = values.get("node", "")
@@ -181,7 +185,10 @@ class DocumentPages:
 
 
 def _with_span(node: Node, span: tuple[int, int]) -> Node:
-    """Return a node with the text and the place of a span, if the node has a place."""
+    """Return a copy of a node with the text and the position of a span.
+
+    If the position of the node is unknown, the node itself is returned.
+    """
     if node.start is None:
         return node
     text = node.root.text
@@ -191,14 +198,14 @@ def _with_span(node: Node, span: tuple[int, int]) -> Node:
 
 
 def _page_count(root: Node) -> int:
-    """Return the number of pages of a PDF. 0 for other documents."""
+    """Return the number of pages of a PDF, or 0 for other documents."""
     if root.metadata.get("page_unit") != "page":
         return 0
     return int(root.metadata.get("page_count", 1))
 
 
 def _number(values: Mapping[str, str], name: str) -> int | None:
-    """Return a number of the query. None if it is missing."""
+    """Return the numeric value of a query parameter, or None if it is missing."""
     value = values.get(name)
     if value is None:
         return None
@@ -208,7 +215,7 @@ def _number(values: Mapping[str, str], name: str) -> int | None:
 
 
 def _span(values: Mapping[str, str]) -> tuple[int, int] | None:
-    """Return the requested span of a document. None means the span of the node."""
+    """Return the span of the document that was requested, or None to use the span of the node."""
     end = _number(values, "end")
     if end is None:
         return None
@@ -216,7 +223,10 @@ def _span(values: Mapping[str, str]) -> tuple[int, int] | None:
 
 
 def _text_html(page: Page, node: Node, is_document: bool) -> Markup:
-    """Return the text of a document with a marked node, or a text that is not in the document."""
+    """Return the text of a document in which a node is highlighted.
+
+    If the text of the node does not occur in the document, it is returned alone.
+    """
     text = node.root.text
     start = 0
     end = len(text)

@@ -1,4 +1,4 @@
-"""The HTML of the page, in English and Chinese, from templates that escape all values."""
+"""Create the HTML of the web page in English and Chinese from templates that escape all values."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ with extra("serve", "jinja2", "markupsafe"):
     from jinja2 import Environment, StrictUndefined, Template
     from markupsafe import Markup
 
-_TEXT = 2_400  # characters of a result
+_TEXT = 2_400  # maximum number of displayed characters in a result
 
 _CONTEXT = 200  # maximum number of characters before a match
 
-_REASONS = 3  # lines of "Why?"
+_REASONS = 3  # maximum number of reasons that are displayed for "Why?"
 
 
 def asset(name: str) -> bytes:
-    """Return a file of the page."""
+    """Return the contents of a static file of the page."""
     return files(__package__).joinpath(name).read_bytes()
 
 
@@ -53,10 +53,10 @@ def _template() -> Template:
 
 
 class Page:
-    """The templates and words of the page in a language.
+    """The templates and texts of the web page in one language.
 
     Args:
-        language: ``"en"`` or ``"zh"``.
+        language: The language, either ``"en"`` or ``"zh"``.
     """
 
     def __init__(self, language: str) -> None:
@@ -65,22 +65,22 @@ class Page:
         self._macros = _template().make_module({"page": self, "say": self.say})
 
     def say(self, key: str, **values: object) -> str:
-        """Return a text with its values."""
+        """Return the text with the given key, in which placeholders are replaced by values."""
         return self._words[key].format(**values)
 
     def told(self, message: object, kind: str = "message") -> str:
-        """Return a message of the packages in the language of the page. See ``in_chinese``."""
+        """Translate a message to the language of the page. See ``in_chinese``."""
         text = str(message)
         if self.language == "zh":
             return in_chinese(text, kind)
         return text
 
     def html(self, macro: str, *values: object) -> Markup:
-        """Return the HTML of a part of the page."""
+        """Render a template macro, which is a part of the page, as HTML."""
         return Markup(getattr(self._macros, macro)(*values))
 
     def reason(self, match: Evidence, node: Node) -> str:
-        """Return the description of a match of a result's node."""
+        """Explain why a node of a result matches the query."""
         group = self._words.get(f"group_{match.group}", match.group)
         parts = [f"{v.strategy}: {v.query} {v.note or ''}".strip() for v in match.variants]
         parts += [self.say("searched_for", query=match.query), self.say("matched", group=group)]
@@ -94,7 +94,7 @@ class Page:
         return _with_dots(parts)
 
     def place(self, node: Node) -> str:
-        """Return the place of a node in its document, without the name of the document."""
+        """Return the position of a node in its document, without the name of the document."""
         name = " ".join(name_of(node).split())
         place = node.place.removeprefix(name).removeprefix(", ")
         unit = re.match(r"(line|page|slide|chapter|sheet|cell)s? ([\d-]+)", place)
@@ -103,7 +103,10 @@ class Page:
         return self.say(f"unit_{unit[1]}", place=unit[0], numbers=unit[2]) + place[unit.end() :]
 
     def about(self, node: Node, place: str | None = None) -> str:
-        """Return the title, the folder and the place of a node, unless its name contains them."""
+        """Return the title, the folder and the position of a node.
+
+        Parts that the name of the node already contains are omitted.
+        """
         name = name_of(node)
         title = title_of(node)
         parts = []
@@ -116,12 +119,12 @@ class Page:
 
 
 def _with_dots(parts: Iterable[str]) -> str:
-    """Join the parts that are not empty."""
+    """Join the parts that are not empty with dots."""
     return " · ".join(part for part in parts if part)
 
 
 def node_url(view: str, node_id: str, span: Mapping[str, int] | None = None, page: int = 0) -> str:
-    """Return the address of a node, of a span of its document, or of a page of a PDF."""
+    """Return the URL of a node, of a span of its document, or of a page in a PDF."""
     values: dict[str, object] = {"node": node_id, **(span or {})}
     if page:
         values["page"] = page
@@ -132,12 +135,12 @@ def node_url(view: str, node_id: str, span: Mapping[str, int] | None = None, pag
 
 
 def hit_url(result: ScoredNode) -> str:
-    """Return the address of the best match of a result."""
+    """Return the URL of the best match of a result."""
     return node_url("document", result.node.id, _hit(result))
 
 
 def quote_url(answer: Answer, quote: CheckedQuote) -> str:
-    """Return the address of a quotation. Empty if it is in no source."""
+    """Return the URL of a quotation, or an empty string if it does not occur in any source."""
     nodes = {source.number: source.result.node for source in answer.sources}
     if quote.source is None:
         return ""
@@ -146,7 +149,7 @@ def quote_url(answer: Answer, quote: CheckedQuote) -> str:
 
 
 def main_evidence(result: ScoredNode) -> list[Evidence]:
-    """Return the evidence that explains most of a score: the best match of each kind."""
+    """Return the evidence that contributes most to a score: the best match of each kind."""
     best: dict[tuple[str, str, str | None], Evidence] = {}
     for match in result.evidence:
         kind = (match.group, match.similarity, match.embed_key)
@@ -162,19 +165,19 @@ def path_of(node: Node) -> str:
 
 
 def title_of(node: Node) -> str:
-    """Return the title of a document. Defaults to its id."""
+    """Return the title of a document, or its id if it has no title."""
     return source_title(node.metadata) or path_of(node)
 
 
 def name_of(node: Node) -> str:
-    """Return the file name of a node. Defaults to the title or the id of its document."""
+    """Return the file name of a node, or the title or id of its document if there is no file."""
     return file_name_of(node.metadata) or title_of(node)
 
 
 def _hit(result: ScoredNode) -> dict[str, int]:
     """Return the span of the best match.
 
-    The result is empty if the node of the result matched itself.
+    The result is empty if the node of the result is itself the match.
     """
     hit = result.best_match
     node = result.node
@@ -186,7 +189,10 @@ def _hit(result: ScoredNode) -> dict[str, int]:
 
 
 def result_text(result: ScoredNode) -> Markup:
-    """Return the text of a result around the best match, which is marked."""
+    """Return the text of a result as HTML, limited to the area around the best match.
+
+    The best match is highlighted.
+    """
     node = result.node
     text = node.text
     first = 0
@@ -214,11 +220,12 @@ def result_text(result: ScoredNode) -> Markup:
 
 
 def _display_start(text: str, hit: int) -> int:
-    """Return the first displayed position of a text, so that the match is in the first lines."""
+    """Return the position at which the displayed text starts, so that the match is near the top."""
     if hit <= _CONTEXT:
         return 0
     start = text.rfind("\n", 0, hit) + 1
-    while text.startswith("|", start) and hit - start < _TEXT:  # a row needs the table header
+    # a table row must be displayed with the header of the table
+    while text.startswith("|", start) and hit - start < _TEXT:
         above = text.rfind("\n", 0, start - 1) + 1
         if not text.startswith("|", above):
             return start
@@ -233,11 +240,13 @@ def _display_start(text: str, hit: int) -> int:
 
 
 def _display_end(text: str, first: int, hit_end: int) -> int:
-    """Return the end of the last line or sentence that is displayed, after the match if possible.
+    """Return the position at which the displayed text ends.
+
+    This is the end of a line or sentence, and after the match if possible.
 
     Args:
         text: The text.
-        first: The first displayed position.
+        first: The position at which the displayed text starts.
         hit_end: The end of the match.
     """
     limit = first + _TEXT
@@ -248,7 +257,8 @@ def _display_end(text: str, first: int, hit_end: int) -> int:
     if line_end > (least + limit) // 2:
         return line_end
     ends = [first + end for _, end in sentence_spans(text[first:limit])]
-    whole = [end for end in ends[:-1] if end >= least]  # the last sentence is cut by the limit
+    # the last sentence may be cut off by the limit
+    whole = [end for end in ends[:-1] if end >= least]
     whole.append(line_end)
     if least == hit_end:
         whole.append(hit_end)

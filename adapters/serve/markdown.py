@@ -1,4 +1,4 @@
-"""Conversion of untrusted Markdown to HTML, without links, images and raw HTML."""
+"""Convert untrusted Markdown to HTML without links, images and raw HTML."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ with extra("serve", "markdown_it", "markupsafe"):
     from markdown_it.token import Token
     from markupsafe import Markup
 
-_MAX_TEXT = 100_000  # characters; a longer text is displayed without markup
+_MAX_TEXT = 100_000  # maximum number of characters; longer texts are displayed without markup
 
-_MAX_MARKUP = 300  # characters of markup at either end of a match
+_MAX_MARKUP = 300  # maximum number of characters of markup at each end of a match
 
-# The delimiters of a match are noncharacters of Unicode, which are never part of a text.
+# The start and end of a match are marked with Unicode noncharacters, which do not occur in texts.
 _HIT_START = "\ufdd0"
 _HIT_END = "\ufdd1"
 
@@ -25,7 +25,7 @@ _FULL_MARKUP = ".md .markdown .mdx .html .htm .xhtml .docx .odt .pptx .epub .ipy
 
 _BLOCK_MARKUP = ".pdf .txt .text .xlsx .ods .csv .tsv .eml .msg .rtf".split()
 
-# Markup at the start and at the end of a match
+# Markdown syntax at the start and at the end of a match.
 _LEADING = re.compile(
     r"(?:\s|#{1,6}(?=[ \t])|[-+>](?=[ \t])|\d+[.)](?=[ \t])|`{3,}[^`\n]*\n|[-:| \t]+\n|[|*_~`])*"
 )
@@ -35,13 +35,13 @@ _CITATION = re.compile(r"[\[【［]([\d\s,，、;；\-–]+)[\]】］]")
 
 
 def markdown(text: str, sources: Collection[int] = (), *, has_inline: bool = True) -> Markup:
-    """Convert a Markdown text to HTML.
+    """Convert Markdown text to HTML.
 
     Args:
-        text: The text.
-        sources: The numbers of sources. Citations of these numbers become links to them.
-        has_inline: Whether to parse markup within lines. If False, only headings, lists, tables and
-            code blocks are parsed.
+        text: The Markdown text.
+        sources: The numbers of the available sources. Citations of these numbers become links.
+        has_inline: Whether to convert markup within lines. If False, only headings, lists, tables
+            and code blocks are converted.
 
     Example:
         >>> markdown("*Green* <tea> [1]", [1])
@@ -53,13 +53,13 @@ def markdown(text: str, sources: Collection[int] = (), *, has_inline: bool = Tru
 
 
 def marked_passage(before: str, hit: str, after: str, file_name: str) -> Markup:
-    """Convert a passage to HTML, with the match in ``mark`` elements.
+    """Convert a passage to HTML in which the match is surrounded by ``mark`` elements.
 
     Args:
         before: The text before the match.
-        hit: The match. If empty, nothing is marked.
+        hit: The match. If it is empty, nothing is marked.
         after: The text after the match.
-        file_name: The name of the file. Its suffix determines the parsed Markdown syntax.
+        file_name: The name of the file, whose suffix determines which Markdown syntax is converted.
     """
     text = before + hit + after
     suffix = _suffix(file_name)
@@ -82,13 +82,13 @@ def marked_passage(before: str, hit: str, after: str, file_name: str) -> Markup:
 
 
 def _suffix(file_name: str) -> str:
-    """Return the suffix of a file name with its dot. Defaults to ``.txt``."""
+    """Return the suffix of a file name, including the dot, or ``.txt`` if there is none."""
     _, dot, suffix = file_name.rpartition(".")
     return f".{suffix.lower()}" if dot else ".txt"
 
 
 def _without_markup(hit: str) -> tuple[int, int]:
-    """Return the start and the end of a match without the markup at its ends."""
+    """Return the start and the end of a match, excluding markup at its ends."""
     leading = _LEADING.match(hit, 0, _MAX_MARKUP)
     trailing = _TRAILING.search(hit, max(0, len(hit) - _MAX_MARKUP))
     start = leading.end() if leading else 0
@@ -97,7 +97,7 @@ def _without_markup(hit: str) -> tuple[int, int]:
 
 
 def _plain(before: str, hit: str, after: str) -> Markup:
-    """Return a passage without markup, with the match in a ``mark`` element."""
+    """Convert a passage to HTML without interpreting markup. The match is in a ``mark`` element."""
     mark = Markup("<mark>{}</mark>").format(hit) if hit else ""
     return Markup('<div class="plain">{}{}{}</div>').format(before, mark, after)
 
@@ -116,7 +116,7 @@ def _parser(has_inline: bool) -> MarkdownIt:
 
 
 def _rendered(text: str, sources: Collection[int], has_inline: bool) -> tuple[Markup, list[str]]:
-    """Return the HTML of a text, and the delimiters of a match in their order."""
+    """Return the HTML of a text, and the delimiters of matches in the order of the text."""
     parser = _parser(has_inline)
     tokens = parser.parse(text)
     for token in tokens:
@@ -127,7 +127,7 @@ def _rendered(text: str, sources: Collection[int], has_inline: bool) -> tuple[Ma
 
 
 def _simplify(token: Token) -> None:
-    """Lower the level of headings, and remove attributes that the policy of the page forbids."""
+    """Lower the level of headings, and remove attributes that the security policy forbids."""
     token.info = ""
     if token.type.startswith("heading"):
         token.tag = f"h{min(6, int(token.tag[1]) + 3)}"
@@ -136,7 +136,7 @@ def _simplify(token: Token) -> None:
 
 
 def _parts(parts: Sequence[str], sources: Collection[int], hits: list[str]) -> Iterator[str]:
-    """Yield tags and texts, with marks and citations in the texts. Texts have even positions."""
+    """Yield tags and texts, adding marks and citations to texts. Texts are at even positions."""
     in_code = False
     for at, part in enumerate(parts):
         if at % 2:

@@ -1,4 +1,4 @@
-"""The page as an ASGI application; ``serve(engine)`` serves a pipeline."""
+"""The web page as an ASGI application, and the function ``serve``, which runs it."""
 
 from __future__ import annotations
 
@@ -40,22 +40,23 @@ with extra("serve", "starlette", "markupsafe"):
 
 _logger = logging.getLogger("nodekin")
 
-_MAX_BODY = 1_000_000  # bytes of a request body
+_MAX_BODY = 1_000_000  # maximum size of a request body in bytes
 
-_MAX_LOGGED = 300  # characters of a logged error message
+_MAX_LOGGED = 300  # maximum number of characters of a logged error message
 
-_QUESTION = 20_000  # characters
+_QUESTION = 20_000  # maximum number of characters in a question
 
 _HISTORY = 20  # maximum number of earlier questions
 
-_PASSAGES = 6  # results of a page without a model
+_PASSAGES = 6  # number of results on a page without a language model
 
 _SECURITY = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'",
     "x-content-type-options": "nosniff",
-    "referrer-policy": "same-origin",  # with "no-referrer", forms send "Origin: null"
+    # with "no-referrer", browsers would send "Origin: null" for forms
+    "referrer-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
     "cache-control": "no-store",
@@ -67,32 +68,35 @@ _View = Callable[[Mapping[str, str], Page], Markup | bytes]
 
 
 def no_model(prompt: str) -> str:
-    """Raise an error: the placeholder model of a page without a language model.
+    """A placeholder for the language model of a page that has no language model.
 
     Raises:
-        ModelError: Always.
+        ModelError: In all cases.
     """
     raise ModelError("no language model; set OPENAI_MODEL")
 
 
 class PageApp:
-    """An ASGI application with a page for questions to a corpus and a list of its documents.
+    """An ASGI application that answers questions about a corpus and lists its documents.
 
-    The corpus is only read. Run the application with uvicorn or any other ASGI server.
+    The application never changes the corpus. It runs on uvicorn or any other ASGI server.
 
     Args:
-        source: A query engine, a graph, or a retriever, of this package or another framework.
-        llm: The language model, in any form that ``QueryEngine`` accepts. Ignored if ``source`` is
-            a query engine. If None, passages are shown.
+        source: A query engine, a graph or a retriever. Retrievers of other frameworks are
+            supported.
+        llm: A language model that ``QueryEngine`` accepts. It is ignored if ``source`` is a query
+            engine. If None, the page lists passages instead of answers.
         title: The displayed name of the corpus. Defaults to ``"nodekin"``.
-        host: The address of the server. Requests must name it in their ``Host`` header.
-        token: The required access token of requests. None means no token, for loopback only.
-        min_score: The minimum score of a result. An engine uses its own minimum score.
+        host: The address of the server, which must match the ``Host`` header of each request.
+        token: The access token that requests must contain. If None, no token is required, which is
+            allowed only for loopback addresses.
+        min_score: The minimum score of results. Query engines use their own minimum score instead.
 
     Raises:
         TypeError: If the source is not a retriever or a query engine, or the model is invalid.
-        ValueError: If ``host`` is not a loopback address and ``token`` is missing, the filters of
-            the retriever are a function, or ``min_score`` is out of the retriever's range.
+        ValueError: If ``host`` is not a loopback address and no ``token`` is given, if the filter
+            of the retriever is a function, or if ``min_score`` is outside the score range of the
+            retriever.
 
     Example:
         >>> from starlette.testclient import TestClient
@@ -128,7 +132,7 @@ class PageApp:
         self._app = AccessCheck(Starlette(routes=self._routes()), host, token, cookie=True)
 
     def _routes(self) -> list[Route]:
-        """Return the addresses of the views and of the page's files."""
+        """Return the routes of the views and of static files."""
         views: dict[str, _View] = {
             "": self._start,
             "search": self._search,
@@ -148,7 +152,10 @@ class PageApp:
         await self._app(scope, receive, send)
 
     async def _handle(self, name: str, view: _View | None, request: Request) -> Response:
-        """Answer a request by a view, or by an answer if the view is None. Show errors."""
+        """Handle a request with a view. If the view is None, answer a question.
+
+        If an error occurs, an error page is returned.
+        """
         page = _page(request)
         status = 200
         try:
@@ -167,7 +174,7 @@ class PageApp:
         return response
 
     def _opened(self, request: Request, page: Page, view: str) -> Markup:
-        """Return the start of a page, with a link to its other language."""
+        """Return the start of a page, including a link to the same page in the other language."""
         other = {**request.query_params, "lang": "en" if page.language == "zh" else "zh"}
         address = request.url.path if request.method == "GET" else "/"
         url = f"{address}?{urlencode(other, errors='replace')}"
@@ -189,12 +196,12 @@ class PageApp:
         if query is None:
             return form
         results = self.engine.retriever.retrieve(_question(query, "query"))
-        with self.graph.reader.reading():  # one snapshot for all places
+        with self.graph.reader.reading():  # all positions are read from the same snapshot
             files = self.pages.ranks_by_file(results)
             return form + page.html("results", results, files, self.pages.skipped_files())
 
     async def _ask(self, request: Request, page: Page) -> Response:
-        """Stream an answer as HTML. The model stops if the client disconnects."""
+        """Stream an answer as HTML. If the client disconnects, the language model is stopped."""
         values = await _posted(request)
         question = _question(values.get("question", ""), "question")
         turns = _history(values.get("history", "[]"))
@@ -223,16 +230,17 @@ async def answer_html(
     *,
     skipped: Callable[[], str] = str,
 ) -> AsyncGenerator[Markup, None]:
-    """Yield the HTML of an answer: the text of the model, then the formatted answer with sources.
+    """Yield the HTML of an answer: first the model output, then the formatted answer with sources.
 
-    Closing the generator stops the model.
+    Closing the generator stops the language model.
 
     Args:
-        engine: The query engine. With the model ``no_model``, only passages are returned.
+        engine: The query engine. If its model is ``no_model``, only passages are returned.
         question: The question.
-        turns: Earlier pairs of question and answer. A complete answer is appended.
-        page: The templates.
-        skipped: Returns the description of skipped files, which is shown without sources.
+        turns: The previous questions and answers. A complete answer is appended to this list.
+        page: The page that contains the templates.
+        skipped: A function that describes skipped files. The description is displayed if there are
+            no sources.
     """
     failure = ""
     try:
@@ -257,7 +265,10 @@ async def answer_html(
 
 
 def _passages(engine: QueryEngine, question: str) -> Answer:
-    """Return the results of a page without a model, or the answer of a foreign engine."""
+    """Return the results for a page without a language model.
+
+    If the query engine belongs to another framework, its answer is returned.
+    """
     results = cut_scores(engine.retriever.retrieve(question, top_k=_PASSAGES), engine.min_score)
     passages: Sequence[ScoredNode] = results
     text = ""
@@ -269,7 +280,7 @@ def _passages(engine: QueryEngine, question: str) -> Answer:
 
 
 def _model_name(engine: QueryEngine) -> str:
-    """Return the displayed name of the model. Empty if the page has no model."""
+    """Return the displayed name of the language model, or an empty string if there is no model."""
     model = engine.llm.model
     if model is no_model:
         return ""
@@ -281,7 +292,7 @@ def _encoded(*html: str) -> bytes:
 
 
 def _page(request: Request) -> Page:
-    """Return the words in the language that the visitor chose, or that the browser prefers."""
+    """Return the page in the language that the visitor chose or the browser prefers."""
     chosen = request.query_params.get("lang") or request.cookies.get("nodekin_language")
     if chosen in ("en", "zh"):
         return Page(chosen)
@@ -296,7 +307,10 @@ _STATUSES: Mapping[int, tuple[type[Exception], ...]] = {
     404: (LookupError,),
     400: (ValueError, TypeError, ImportError, OSError, ReadError, ClientDisconnect),
 }
-"""The status of errors that are caused by a request. Other errors are internal."""
+"""The HTTP status for each type of error that a request can cause.
+
+All other errors are internal server errors.
+"""
 
 
 def _status(error: Exception) -> int:
@@ -308,7 +322,7 @@ def _status(error: Exception) -> int:
 
 
 def _failed(what: str, error: Exception) -> tuple[str, int]:
-    """Log a failure. Return its message and the HTTP status."""
+    """Log a failure, and return its message and the HTTP status."""
     message = str(error)
     status = _status(error)
     if status == 500 or not message:
@@ -319,10 +333,10 @@ def _failed(what: str, error: Exception) -> tuple[str, int]:
 
 
 async def _posted(request: Request) -> dict[str, str]:
-    """Return the values of a form.
+    """Return the values of a submitted form.
 
     Raises:
-        ValueError: If the body is not a form or is too large.
+        ValueError: If the request body is not a form or is too large.
     """
     kind = request.headers.get("content-type", "").split(";")[0].strip()
     if kind != "application/x-www-form-urlencoded":
@@ -359,25 +373,28 @@ def serve(
     token: str | None = None,
     min_score: float | None = None,
 ) -> None:
-    """Serve the page for a retriever or a query engine until the program is interrupted.
+    """Serve a web page for a retriever or a query engine until the program is interrupted.
 
-    The address is printed to stderr, with the token if it is random.
+    The address is printed to stderr. If the token is random, it is part of the address.
 
     Args:
-        source: A query engine, a graph, or a retriever, of this package or another framework.
-        llm: The language model. Ignored if ``source`` is a query engine. If None, the page
-            shows passages.
+        source: A query engine, a graph or a retriever. Retrievers of other frameworks are
+            supported.
+        llm: The language model. It is ignored if ``source`` is a query engine. If None, the page
+            lists passages instead of answers.
         title: The displayed name of the corpus. Defaults to ``"nodekin"``.
-        host: The address to bind. ``token`` is required if it is not a loopback address.
-        port: The port. 0 means any free port.
-        token: The access token of the page. None means a random token on a loopback address.
-        min_score: The minimum score of a result. An engine uses its own minimum score.
+        host: The address to bind. If it is not a loopback address, ``token`` is required.
+        port: The port. If 0, any free port is used.
+        token: The access token of the page. If None, a random token is generated, which is allowed
+            only for loopback addresses.
+        min_score: The minimum score of results. Query engines use their own minimum score instead.
 
     Raises:
         OSError: If the port is in use, or the address does not belong to this machine.
         TypeError: If the source is not a retriever or a query engine, or the model is invalid.
-        ValueError: If ``host`` is not a loopback address and ``token`` is missing, the filters of
-            the retriever are a function, or ``min_score`` is out of the retriever's range.
+        ValueError: If ``host`` is not a loopback address and no ``token`` is given, if the filter
+            of the retriever is a function, or if ``min_score`` is outside the score range of the
+            retriever.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -394,7 +411,7 @@ def serve(
 
 
 def _graph_of(retriever: object) -> NodeGraph:
-    """Return the graph of a retriever or of its first inner retriever with a graph."""
+    """Return the graph of a retriever, or of the first inner retriever that has a graph."""
     for item in with_all_inner(retriever):
         for graph in (getattr(item, "graph", None), *getattr(item, "graphs", ())):
             if isinstance(graph, NodeGraph):

@@ -1,4 +1,4 @@
-"""The command ``nodekin serve``: the page for an index or folders."""
+"""The command ``nodekin serve``, which opens an index or folders as a web page."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The store that is a schema of a PostgreSQL database."""
+"""A graph store that uses a schema of a PostgreSQL database."""

@@ -1,4 +1,4 @@
-"""The address of a graph on a PostgreSQL server."""
+"""Parse the address of a graph on a PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _MAX_NAME_BYTES = 63  # PostgreSQL truncates longer names without an error
 
 @dataclass(frozen=True, slots=True)
 class PostgresAddress:
-    """A server, a database on the server, and the schema that contains a graph.
+    """The address of a graph: a server, a database, and a schema of the database.
 
     Attributes:
-        conninfo: The address for libpq, with the password.
-        schema: The schema.
+        conninfo: The connection string for libpq, including the password.
+        schema: The name of the schema.
         shown: The address without the password, for error messages.
-        vectors: The engine of vector searches: ``"pgvector"``, ``"memory"``, or ``"auto"`` for
-            pgvector if the database has it.
-        cache: A local folder for other indexes. Empty for none.
+        vectors: Where vectors are searched: ``"pgvector"``, ``"memory"``, or ``"auto"`` to use
+            pgvector if it is available.
+        cache: A local folder in which other indexes are saved. If empty, they are not saved.
     """
 
     conninfo: str
@@ -37,9 +37,9 @@ class PostgresAddress:
 
     @classmethod
     def parse(cls, address: str) -> PostgresAddress:
-        """Parse ``postgresql://user:password@host:port/database?schema=name``.
+        """Parse an address such as ``postgresql://user:password@host:port/database?schema=name``.
 
-        Parameters other than ``schema``, ``vectors`` and ``cache`` are libpq's.
+        All parameters except ``schema``, ``vectors`` and ``cache`` are passed to libpq.
 
         Raises:
             ValueError: If the address or a parameter is invalid.
@@ -63,20 +63,20 @@ class PostgresAddress:
 
     @property
     def quoted_schema(self) -> str:
-        """The schema as an SQL identifier."""
+        """The name of the schema as a quoted SQL identifier."""
         return '"' + self.schema.replace('"', '""') + '"'
 
     def lock(self, purpose: str) -> int:
-        """Return the number of the graph's advisory lock for a purpose."""
+        """Return the number of the graph's advisory lock with the given purpose."""
         digest = sha256(f"nodekin {purpose} {self.schema}".encode()).digest()
         return int.from_bytes(digest[:8], "big", signed=True)
 
 
 def _split(address: str) -> SplitResult:
-    """Split an address. A password is never part of a message.
+    """Split an address into its parts. Error messages never contain the password.
 
     Raises:
-        ValueError: If the address is no URL of a PostgreSQL server.
+        ValueError: If the address is not the URL of a PostgreSQL server.
     """
     if not _is_unicode(address) or not _is_unicode(unquote(address, errors="surrogatepass")):
         raise ValueError(
@@ -108,7 +108,10 @@ def _is_unicode(text: str) -> bool:
 
 
 def _parameter(pairs: Sequence[tuple[str, str]], name: str, default: str) -> str:
-    """Return a parameter. Repeated values are joined by NUL, which no value contains."""
+    """Return the value of a parameter.
+
+    If a parameter is repeated, its values are joined by NUL characters, which makes them invalid.
+    """
     values = [value for key, value in pairs if key == name]
     return "\0".join(values) if values else default
 
@@ -125,7 +128,7 @@ def _check_schema(schema: str) -> None:
 
 
 def _shown(conninfo: str) -> str:
-    """Return an address without its password and its parameters.
+    """Return an address without its password and parameters.
 
     Raises:
         ValueError: If libpq rejects the address.

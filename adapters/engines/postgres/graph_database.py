@@ -1,4 +1,4 @@
-"""The database of a graph: a schema of a PostgreSQL database."""
+"""The database of a graph in a schema of a PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -51,30 +51,31 @@ _TABLES = (
 _PLAIN_INSERT = re.compile(r"INSERT INTO (\w+(?: \([\w, ]+\))?) VALUES \([?, ]+\)")
 
 EF_SEARCH = 400
-"""The candidates of HNSW searches, unless a transaction changes their number."""
+"""The default number of candidates that HNSW searches consider."""
 
-_COPIED = 50  # rows from which COPY is faster than INSERT
+_COPIED = 50  # minimum number of rows for which COPY is faster than INSERT
 
 _PERIOD = 0.05  # seconds between attempts to reach a server, or to acquire a lock
 
-_PATIENCE = 5.0  # seconds to wait for a server that restarts
+_PATIENCE = 5.0  # seconds to wait for a server that is restarting
 
 _COMMIT_PATIENCE = 30.0  # seconds to wait for the result of a commit after a lost connection
 
 
 class PostgresDatabase:
-    """A graph's database on a server; see ``Database`` for its methods.
+    """The database of a graph on a PostgreSQL server. See ``Database`` for its methods.
 
-    Each turn borrows a connection from the pool that all graphs on the server share. Every
-    transaction takes an advisory lock, so that one process writes at a time.
+    Each read or transaction borrows a connection from a pool that is shared by all graphs on the
+    server. Every transaction acquires an advisory lock, so that only one process writes at a time.
 
     Args:
-        address: The address. The schema and its tables are created if they are missing.
-        timeout: Seconds to wait while another process writes.
+        address: The address of the graph. The schema and its tables are created if they do not
+            exist.
+        timeout: The number of seconds to wait while another process is writing.
 
     Raises:
         ServerLostError: If the server cannot be reached.
-        StoreError: If the tables have another format, or cannot be created.
+        StoreError: If the tables have a different format, or cannot be created.
     """
 
     is_read_only = False
@@ -98,8 +99,9 @@ class PostgresDatabase:
         hold_over_fork(self)
 
     def _forget(self) -> None:
-        """Forget all connections, without closing them."""
-        self._connection: ServerConnection | None = None  # the connection of the current turn
+        """Drop all references to connections without closing them."""
+        # the connection of the current read or transaction
+        self._connection: ServerConnection | None = None
         self._writes = False
         self._is_checked = False
         self._writer = token_hex(8)
@@ -114,16 +116,17 @@ class PostgresDatabase:
 
     @property
     def place(self) -> str:
-        """The address, without the password."""
+        """The address of the graph, without the password."""
         return self.address.shown
 
     def _cache_folder(self) -> Path | None:
-        """Create the folder for index files, below ``cache`` of the address."""
+        """Create the folder for index files inside the ``cache`` folder of the address."""
         if not self.address.cache:
             return None
         folder = Path(self.address.cache).expanduser() / f"nodekin-{digest(self.address.shown)}"
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # indexes contain words of texts
+            # the folder is private because indexes contain words of the texts
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise StoreError(
                 f"the folder {str(folder)!r} for indexes cannot be created: {error}; choose "
@@ -142,9 +145,10 @@ class PostgresDatabase:
             return self.call(lambda db: db.rows(query, values))
 
     def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Run a statement once for each row of values, inside a transaction.
+        """Run a statement once for each row of values, as part of the current transaction.
 
-        Statements with few rows are sent with the next query or with the commit.
+        If there are only a few rows, the statement is sent together with the next query or the
+        commit.
         """
         insert = _PLAIN_INSERT.fullmatch(statement) if len(rows) >= _COPIED else None
         if insert is not None:
@@ -162,13 +166,14 @@ class PostgresDatabase:
     # Turns and transactions
 
     def begin(self, query: str) -> list[Values]:
-        """Begin to read one state, and return the rows of its first query."""
+        """Start to read from a consistent snapshot, and return the rows of the first query."""
         return self._begin(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {query}")
 
     def begin_writing(self, query: str, *, durable: bool, derived: bool = False) -> list[Values]:
-        """Begin a transaction, and return the rows of its first query.
+        """Start a transaction, and return the rows of its first query.
 
-        All commits are as durable as the server makes them.
+        The arguments ``durable`` and ``derived`` have no effect, because the server determines how
+        durable all commits are.
         """
         number = self._transactions + 1
         rows = self._begin(
@@ -183,22 +188,22 @@ class PostgresDatabase:
 
     @property
     def lock_writers(self) -> str:
-        """The statement that waits for other writers, until the transaction ends."""
+        """The SQL statement that locks out other writers until the end of the transaction."""
         return f"SELECT pg_advisory_xact_lock({self.address.lock('transaction')})"
 
     def _begin(self, script: str) -> list[Values]:
-        """Run the first statements of a turn in one round trip, and return the last one's rows."""
+        """Run several statements in one round trip, and return the rows of the last statement."""
         self._connection, rows = self._borrowed_for(lambda db: db.run_script(script))
         return rows
 
     def commit(self) -> None:
-        """End the current state or transaction, and commit its writes."""
+        """End the current read or transaction, and commit all changes."""
         if self._writes:
             self._commit()
         self.roll_back()
 
     def roll_back(self) -> None:
-        """End the current state or transaction, if any, and undo its writes."""
+        """End the current read or transaction, if there is one, and discard all changes."""
         connection = self._connection
         self._connection = None
         self._writes = False
@@ -206,14 +211,17 @@ class PostgresDatabase:
             connection.give_back()
 
     def _commit(self) -> None:
-        """Commit. If the connection is lost, ask the server whether the commit happened."""
+        """Commit the transaction.
+
+        If the connection is lost, find out whether the commit was completed.
+        """
         try:
             self.writing.commit()
         except ServerLostError as error:
             query = "SELECT 1 FROM writers WHERE id = %b AND number = %b"
 
             def look_up(db: ServerConnection) -> list[Values]:
-                # The lock is free when the server has ended the lost transaction.
+                # The lock can be acquired as soon as the server has ended the lost transaction.
                 db.run_script(f"BEGIN; {self.lock_writers}; COMMIT")
                 return db.rows(query, [self._writer, self._transactions])
 
@@ -234,14 +242,15 @@ class PostgresDatabase:
     def _borrowed_for(
         self, work: Callable[[ServerConnection], T], patience: float = 0
     ) -> tuple[ServerConnection, T]:
-        """Borrow a connection and call a function with it.
+        """Borrow a connection, call a function with it, and return the connection and the result.
 
-        If the connection is lost, the function is called again with a new connection, as soon as
-        the server accepts connections.
+        If the connection is lost, the function is called again with a new connection as soon as the
+        server accepts connections.
 
         Args:
-            work: The function. It changes nothing that outlives its connection.
-            patience: Seconds to wait for the server. Defaults to five.
+            work: The function. Because it may be called again, it must not make permanent changes.
+            patience: The number of seconds to wait for the server. If 0, the default of five
+                seconds is used.
         """
         deadline = time.monotonic() + (patience or _PATIENCE)
         while True:
@@ -258,17 +267,18 @@ class PostgresDatabase:
                     connection.give_back()
                 if not isinstance(error, ServerLostError) or time.monotonic() > deadline:
                     raise
-            pool.pool.check()  # most likely, all connections were lost
+            pool.pool.check()  # most likely, all connections of the pool were lost
             time.sleep(_PERIOD)
 
     def _check(self) -> None:
-        """Create missing tables.
+        """Create the tables that do not exist yet.
 
         Raises:
             ServerLostError: If the server cannot be reached.
-            StoreError: If the tables have another format.
+            StoreError: If the tables have a different format.
         """
-        # Not to_regclass: its cache may lack the tables that another session has just created.
+        # to_regclass is not used, because its cache may not contain tables that another session
+        # just created.
         query = "SELECT 1 FROM pg_tables WHERE schemaname = %b AND tablename = 'nodekin_graph'"
         schema = [self.address.schema]
         with closing(connect(self.address)) as connection:
@@ -276,7 +286,8 @@ class PostgresDatabase:
             connection.run_script("BEGIN")
             if not connection.rows(query, schema):
                 connection.run_script(self.lock_writers)
-                if not connection.rows(query, schema):  # another process may be faster
+                # another process may have created the tables
+                if not connection.rows(query, schema):
                     connection.run_script(
                         f"CREATE SCHEMA IF NOT EXISTS {self.address.quoted_schema}; {_TABLES}; "
                         f"{_SERVER_TABLES}; INSERT INTO nodekin_graph VALUES ({FORMAT})"
@@ -291,19 +302,25 @@ class PostgresDatabase:
         self._is_checked = True
 
     def streaming(self) -> AbstractContextManager[None]:
-        """Do nothing, since the server has the cache."""
+        """Do nothing, because the server manages its own cache."""
         return nullcontext()
 
     def truncate_log(self) -> None:
-        """Do nothing, since the server manages its log."""
+        """Do nothing, because the server manages its own log."""
 
     def compact(self) -> None:
-        """Delete the rows of former writers; the server frees space itself."""
+        """Delete the records of former writers.
+
+        The server itself frees the space of deleted rows.
+        """
         script = "DELETE FROM writers WHERE seen < now() - interval '1 day'"
         self.call(lambda db: db.run_script(script))
 
     def close(self) -> None:
-        """Leave the pool, which closes after its last graph. The next use reconnects."""
+        """Stop using the connection pool, which is closed when no graph uses it any more.
+
+        The database can still be used after that, and then opens new connections.
+        """
         if self._transactions and self._connection is None:
             self._transactions = 0
             with suppress(StoreError):
@@ -312,10 +329,10 @@ class PostgresDatabase:
         leave_pool(self.address, self)
 
     def call(self, work: Callable[[ServerConnection], T]) -> T:
-        """Call a function with a separate connection, outside the turn.
+        """Call a function with a separate connection, outside the current transaction.
 
         Args:
-            work: The function. It is called again if the connection is lost.
+            work: The function, which is called again if the connection is lost.
         """
         connection, result = self._borrowed_for(work)
         connection.give_back()
@@ -323,13 +340,14 @@ class PostgresDatabase:
 
     @contextmanager
     def exclusive(self, purpose: str, *, wait: bool) -> Iterator[ServerConnection | None]:
-        """Hold an advisory lock with a separate connection, outside transactions.
+        """Hold an advisory lock with a separate connection, independently of transactions.
 
         If the connection is lost, the server releases the lock.
 
         Args:
             purpose: The name of the lock.
-            wait: Whether to wait for the lock. Otherwise the block gets None if it is taken.
+            wait: Whether to wait for the lock. If False and the lock is held elsewhere, the
+                ``with`` statement returns None.
         """
         lock = self.address.lock(purpose)
         function = "pg_advisory_lock" if wait else "pg_try_advisory_lock"
@@ -348,10 +366,11 @@ class PostgresDatabase:
     # Forks
 
     def release_in_child(self) -> None:
-        """Leave all connections to the parent process."""
+        """Drop all connections after a fork, because they belong to the parent process."""
         _inherited.append(self._connection)
         self._forget()
         self.lock.release()
 
 
-_inherited: list[Any] = []  # closing a connection in a child would break its parent
+# closing an inherited connection would break the connection of the parent process
+_inherited: list[Any] = []

@@ -1,4 +1,4 @@
-"""The vectors of a group in a table that pgvector searches."""
+"""Store the vectors of a group in a table that pgvector searches."""
 
 from __future__ import annotations
 
@@ -27,43 +27,47 @@ except ImportError as error:
 logger = logging.getLogger(__name__)
 
 HNSW_FROM = 10_001
-"""Number of vectors from which an HNSW graph pays. Fewer are compared in milliseconds."""
+"""The number of vectors from which an HNSW index is worthwhile.
 
-# With these settings, HNSW finds 0.994 of the ten best of 30,000 Chinese passages with static
-# vectors (wordllama). With (16, 100, 256) it finds 0.965.
+Fewer vectors are compared exactly within milliseconds.
+"""
+
+# With these settings, the HNSW index returns 99.4 % of the ten nearest of 30,000 Chinese passages
+# with static vectors (wordllama). With (16, 100, 256), it returns 96.5 %.
 _M = 24
 
 _EF_CONSTRUCTION = 200
 
-_EF_PER_ROW = 4  # candidates of a search for each row that it returns
+_EF_PER_ROW = 4  # number of candidates that a search considers for each returned row
 
 _MAX_EF_SEARCH = 1_000  # pgvector's limit
 
-_MANY = 1_000  # rows from which all vectors are compared
+_MANY = 1_000  # maximum number of requested rows for which the HNSW index is used
 
-_FULL = 2_000  # the longest vectors that HNSW searches with 32 bits per number
+_FULL = 2_000  # maximum dimension of vectors that HNSW can index with 32 bits per number
 
-_HALF = 4_000  # the longest vectors of HNSW with 16 bits per number
+_HALF = 4_000  # maximum dimension of vectors that HNSW can index with 16 bits per number
 
 _MAX_DIMENSION = 16_000  # pgvector's limit
 
-_GRAPH_BYTES = 2_400  # for a vector's neighbors while the graph is built; pgvector takes 2,050
+# memory for the neighbors of a vector during the build; pgvector needs 2,050 bytes
+_GRAPH_BYTES = 2_400
 
 _POLL = 1.0  # seconds between updates of the progress bar
 
-_BUILD_MEMORY = 1_000_000  # kB for building a graph, unless the server allows more
+_BUILD_MEMORY = 1_000_000  # memory in kB for building an HNSW index, unless the server allows more
 
 
 class PgvectorBackend(VectorBackend):
-    """The vectors of one group in a table, which pgvector searches by HNSW or exactly.
+    """A vector table for one group that pgvector searches with HNSW or exactly.
 
-    All processes search the same table. It is written in the graph's transactions.
+    All processes search the same table. It is changed in the same transactions as the graph.
 
     Args:
         database: The database of the graph.
-        transaction: Starts a transaction of the graph.
-        extension: The schema of pgvector.
-        group: The group.
+        transaction: A function that starts a transaction of the graph.
+        extension: The name of the schema in which pgvector is installed.
+        group: The name of the group.
         key: The key of the embedding.
         model: The name of the embedding model.
     """
@@ -113,27 +117,30 @@ class PgvectorBackend(VectorBackend):
     # Writing
 
     def transaction(self) -> AbstractContextManager[object]:
-        """Start a transaction of the graph, in which the table is written."""
+        """Start a transaction of the graph, which also covers changes to this table."""
         return self._transaction()
 
     def stored(self, ids: Sequence[str]) -> dict[str, str]:
-        """Return the fingerprints of existing nodes."""
+        """Return the fingerprints of the nodes that the table contains, by id."""
         query = f"SELECT id, fingerprint FROM {self._table} WHERE id = ANY(?)"
         return {from_id(i): f for i, f in self._db.rows(query, [to_ids(ids)])}
 
     def count(self) -> None:
-        """Return None: rows are written with their record, so none is lost."""
+        """Return None, because counting is not necessary.
+
+        Rows cannot be lost, because they are written in the same transaction as their record.
+        """
 
     def delete(self, ids: Sequence[str]) -> None:
-        """Delete nodes. Unknown ids are ignored."""
+        """Delete nodes from the table. Unknown ids are ignored."""
         self._db.rows(f"DELETE FROM {self._table} WHERE id = ANY(?)", [to_ids(ids)])
         self._db.rows("UPDATE vector_tables SET seen = now() WHERE name = ?", [self._table])
 
     def add(self, nodes: Sequence[EmbeddedNode]) -> None:
-        """Insert or replace nodes.
+        """Insert nodes into the table, and replace nodes that already exist.
 
         Raises:
-            StoreError: If a vector is too long for pgvector.
+            StoreError: If the vectors have more dimensions than pgvector supports.
         """
         dimension = len(nodes[0].vector)
         if dimension > _MAX_DIMENSION:
@@ -142,18 +149,21 @@ class PgvectorBackend(VectorBackend):
                 f"and the embedding model returns {dimension:,}; search them in memory: add "
                 "vectors=memory to the address"
             )
-        self.delete([row.node.id for row in nodes])  # another process may have added them
+        self.delete([row.node.id for row in nodes])  # another process may have added these nodes
         rows = [(to_id(n.node.id), n.fingerprint, Vector(n.vector).to_binary()) for n in nodes]
         self._db.writing.copy(f"{self._table} (id, fingerprint, vector)", rows)
 
     @contextmanager
     def updating(self, *, wait: bool) -> Iterator[bool]:
-        """Prevent updates by other processes; the block gets False if one is running."""
+        """Prevent updates by other processes.
+
+        The ``with`` statement returns False if one is running.
+        """
         with self._db.exclusive(self._table, wait=wait) as connection:
             yield connection is not None
 
     def finish(self) -> None:
-        """Log once that a large table has no HNSW graph."""
+        """Log a warning once if a large table has no HNSW index."""
         if self._is_slow_logged or not self._lacks_hnsw():
             return
         self._is_slow_logged = True
@@ -166,23 +176,25 @@ class PgvectorBackend(VectorBackend):
         )
 
     def link(self, show: bool | None) -> None:
-        """Build the HNSW graph of a large table if it is missing. It may take minutes.
+        """Build the HNSW index of a large table if it does not exist. This may take minutes.
 
         Args:
-            show: Whether to draw a progress bar. If None, it is drawn on terminals only.
+            show: Whether to show a progress bar. If None, it is shown only on terminals.
         """
         if not self._lacks_hnsw():
             return
         with self._db.exclusive(self._index, wait=False) as connection:
-            if connection is None:  # another thread builds it; until then all rows are compared
+            # another thread is building the index; until it is complete, all rows are compared
+            if connection is None:
                 return
             if self._is_valid(connection):
                 return
             ((size,),) = connection.rows(f"SELECT count(*) FROM {self._table}")
             self._set_memory(connection, size)
-            connection.run_script(f"DROP INDEX IF EXISTS {self._index}")  # of a stopped process
+            # remove the incomplete index of an interrupted process
+            connection.run_script(f"DROP INDEX IF EXISTS {self._index}")
             with self._progress(connection, size, show):
-                # Writers do not wait for it.
+                # CONCURRENTLY means that writers do not have to wait.
                 connection.run_script(
                     f"CREATE INDEX CONCURRENTLY {self._index} ON {self._table} USING hnsw "
                     f"(({self._operand()}) {self._extension}.{self._kind()}_ip_ops) "
@@ -192,7 +204,7 @@ class PgvectorBackend(VectorBackend):
         self._has_hnsw = True
 
     def _lacks_hnsw(self) -> bool:
-        """Return whether the table is large and has no complete HNSW graph."""
+        """Return whether the table is large but has no complete HNSW index."""
         if self._has_hnsw:
             return False
         query = f"SELECT FROM {self._table} LIMIT {HNSW_FROM}"
@@ -203,7 +215,7 @@ class PgvectorBackend(VectorBackend):
         return not self._has_hnsw
 
     def _is_valid(self, connection: ServerConnection) -> bool:
-        """Return whether the HNSW graph exists and is complete."""
+        """Return whether the HNSW index exists and is complete."""
         query = f"SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('{self._index}')"
         return connection.rows(query) == [(True,)]
 
@@ -211,7 +223,7 @@ class PgvectorBackend(VectorBackend):
     def _progress(
         self, connection: ServerConnection, size: int, show: bool | None
     ) -> Iterator[None]:
-        """Draw the progress of a statement that builds the HNSW graph, until the block ends."""
+        """Show the progress of building the HNSW index until the end of the ``with`` block."""
         ((process,),) = connection.rows("SELECT pg_backend_pid()")
         query = "SELECT tuples_done FROM pg_stat_progress_create_index WHERE pid = %b"
         is_finished = threading.Event()
@@ -252,7 +264,7 @@ class PgvectorBackend(VectorBackend):
         connection.run_script(f"SET maintenance_work_mem TO {allowed}")
 
     def _stored_dimension(self) -> int:
-        """Return the length of the stored vectors, or 0 if there are none."""
+        """Return the dimension of the stored vectors, or 0 if the table is empty."""
         if not self._dimension:
             query = f"SELECT {self._extension}.vector_dims(vector) FROM {self._table} LIMIT 1"
             self._dimension = max((size for (size,) in self._db.rows(query)), default=0)
@@ -262,7 +274,7 @@ class PgvectorBackend(VectorBackend):
         return "vector" if self._dimension <= _FULL else "halfvec"
 
     def _operand(self) -> str:
-        """Return the expression that HNSW searches."""
+        """Return the SQL expression that the HNSW index covers."""
         return f"vector::{self._extension}.{self._kind()}({self._dimension})"
 
     # Searching
@@ -270,22 +282,24 @@ class PgvectorBackend(VectorBackend):
     def nearest(
         self, vector: Vectors, count: int, selected: Sequence[str] | None = None
     ) -> NearestNodes:
-        """Return the nearest nodes by cosine, with their vectors.
+        """Return the nodes with the highest cosine similarity, and their vectors.
 
         Args:
-            vector: A unit vector, (dimension,).
-            count: Maximum number of nodes.
-            selected: Ids of the nodes to compare. None means all nodes; HNSW may miss some of them.
+            vector: A unit vector of shape (dimension,).
+            count: The maximum number of nodes.
+            selected: The ids of the nodes to compare. If None, all nodes are searched. In this
+                case, HNSW may miss some of the nearest nodes.
 
         Raises:
-            VectorLengthError: If the length of the vector differs from those of the nodes.
+            VectorLengthError: If the dimension of the vector differs from the dimension of the
+                stored vectors.
         """
         group, model, key = self._names
         check_dimension(vector, self._stored_dimension(), group, model, key)
         found: list[Values] = []
         if selected is None and count <= _MANY and 0 < self._dimension <= _HALF:
             found = self._ranked(self._operand(), self._kind(), vector, count)
-        if len(found) < count and self._dimension:  # HNSW may find too few
+        if len(found) < count and self._dimension:  # HNSW may return too few nodes
             found = self._ranked("vector", "vector", vector, count, selected)
         ids = [from_id(row[0]) for row in found]
         return ids, [Vector.from_binary(row[1]).to_numpy() for row in found]
@@ -298,10 +312,10 @@ class PgvectorBackend(VectorBackend):
         count: int,
         selected: Sequence[str] | None = None,
     ) -> list[Values]:
-        """Return the ids and vectors of the nearest rows."""
+        """Return the ids and vectors of the rows that are nearest to a vector."""
         extension = self._extension
         order = f"{operand} OPERATOR({extension}.<#>) ?::{extension}.{kind}"
-        if operand == "vector":  # HNSW does not cover this expression
+        if operand == "vector":  # the HNSW index does not cover this expression
             order = f"({order}) + 0"
         condition = "" if selected is None else "WHERE id = ANY(?)"
         query = f"SELECT id, vector FROM {self._table} {condition} ORDER BY {order} LIMIT {count}"
@@ -323,7 +337,10 @@ class PgvectorBackend(VectorBackend):
 
 
 def find_pgvector(database: PostgresDatabase) -> str:
-    """Return the schema of pgvector, which is installed if possible; empty if it is missing."""
+    """Return the name of the schema in which pgvector is installed.
+
+    If pgvector is missing, it is installed if possible. Otherwise, an empty string is returned.
+    """
     available = "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
     installed = (
         "SELECT n.nspname::bytea, string_to_array(e.extversion, '.')::int[] >= '{0,8}' "
@@ -332,7 +349,7 @@ def find_pgvector(database: PostgresDatabase) -> str:
     )
     if not database.rows(installed) and database.rows(available):
         create = "CREATE EXTENSION IF NOT EXISTS vector SCHEMA public"
-        with suppress(StoreError):  # the user may lack the permission
+        with suppress(StoreError):  # the user may not have the required permission
             database.call(lambda connection: connection.run_script(create))
     rows = database.rows(installed)
     return from_text(rows[0][0]) if rows and rows[0][1] else ""

@@ -1,4 +1,4 @@
-"""The store of a graph on a PostgreSQL server, shared by processes and machines."""
+"""A graph store on a PostgreSQL server that several processes and machines can share."""
 
 from __future__ import annotations
 
@@ -16,26 +16,28 @@ if TYPE_CHECKING:
 
 
 class PostgresStore(GraphStore):
-    """The store of a graph in a schema of a PostgreSQL database.
+    """A graph store that uses a schema of a PostgreSQL database.
 
-    Commits are as durable as the server makes them. Any number of processes read while one
-    writes; each turn reads one state. If the database has pgvector, or its user may install it,
-    vectors are searched there. Other indexes are in the memory of each process.
+    Any number of processes can read while one process writes, and each of them reads a consistent
+    snapshot. The settings of the server determine how durable commits are. If pgvector is
+    installed, or if the user is allowed to install it, vectors are searched in the database. All
+    other indexes are kept in the memory of each process.
 
     Args:
-        address: ``postgresql://user:password@host/database?schema=name``, with any other
-            parameter of libpq. ``schema`` defaults to "nodekin". The schema and its tables are
-            created if they are missing. ``vectors=pgvector`` requires pgvector, ``vectors=memory``
-            does not use it. ``cache=/var/cache/nodekin`` stores other indexes in a local folder.
-        timeout: Seconds to wait while another process writes.
+        address: An address such as ``postgresql://user:password@host/database?schema=name``, which
+            may contain all parameters of libpq. ``schema`` defaults to "nodekin". The schema and
+            its tables are created if they do not exist. ``vectors=pgvector`` requires pgvector, and
+            ``vectors=memory`` disables it. ``cache=/var/cache/nodekin`` saves other indexes in a
+            local folder.
+        timeout: The number of seconds to wait while another process is writing.
 
     Raises:
         ImportError: If psycopg is not installed.
-        StoreError: If the server cannot be reached, or the tables have another format.
+        StoreError: If the server cannot be reached, or the tables have a different format.
         ValueError: If the address is invalid.
 
     Example:
-        The server ``localhost`` is required:
+        This example requires a server on ``localhost``:
 
         >>> from nodekin.nodegraph import NodeGraph
         >>> address = "postgresql://localhost/texts?schema=handbook"
@@ -49,13 +51,14 @@ class PostgresStore(GraphStore):
 
     def _set_up(self) -> None:
         super()._set_up()
-        # The schema of pgvector; empty if the database lacks pgvector.
+        # The schema in which pgvector is installed, or an empty string.
         self._pgvector: str | None = None
 
     def compact(self) -> None:
-        """Free the space of deleted data, and clear outdated tables of vectors.
+        """Free the space of deleted data, and clear outdated vector tables.
 
-        A table is outdated if it lacks changes of its group and was not written for a day.
+        A vector table is outdated if it does not contain the latest changes of its group and has
+        not been written to for a day.
         """
         query = "SELECT name, grp, kind FROM vector_tables WHERE seen < now() - interval '1 day'"
         with self.transactions.transaction():
@@ -68,10 +71,12 @@ class PostgresStore(GraphStore):
         super().compact()
 
     def vector_index(self, graph: NodeGraph, group: str, key: str) -> StoreIndex | None:
-        """Return the index of a group's vectors in the database. None without pgvector.
+        """Return the index of a group's vectors in the database.
+
+        Return None if pgvector is not installed.
 
         Raises:
-            StoreError: If the address requires pgvector, which is missing.
+            StoreError: If the address requires pgvector, but it is not installed.
         """
         address = self.database.address
         if address.vectors == "memory":

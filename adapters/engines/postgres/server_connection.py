@@ -1,4 +1,4 @@
-"""Connections to a PostgreSQL server, with errors that name a remedy."""
+"""Connections to a PostgreSQL server whose errors explain what to do."""
 
 from __future__ import annotations
 
@@ -28,41 +28,41 @@ Values = tuple[Any, ...]
 
 
 class Connection(psycopg.Connection[Values]):
-    """A connection that knows its settings.
+    """A database connection that remembers which settings were applied to it.
 
     Attributes:
-        settings: The last SQL statements that changed settings.
+        settings: The SQL statements with which the settings were last changed.
     """
 
     settings = ""
 
 
-_OLDEST = 140_000  # the oldest supported version of the server
+_OLDEST = 140_000  # the oldest supported server version
 
 _CONNECT_TIMEOUT = 10  # seconds
 
-_POOL_TIMEOUT = 1.0  # seconds to wait for a connection of the pool
+_POOL_TIMEOUT = 1.0  # seconds to wait for a free connection in the pool
 
-_MAX_CONNECTIONS = 50  # of a process to a server
+_MAX_CONNECTIONS = 50  # maximum number of connections from a process to a server
 
-_MAX_IDLE = 30.0  # seconds between closings of an unused connection
+_MAX_IDLE = 30.0  # seconds after which an unused connection is closed
 
-_MAX_DELAYED = 1_000  # rows of delayed statements
+_MAX_DELAYED = 1_000  # maximum number of rows in delayed statements
 
 _COPY_TYPES = {int: "int8", float: "float8", str: "text", bytes: "bytea", list: "int4[]"}
 
 
 class ServerLostError(TransientStoreError):
-    """The server is unreachable, a connection was lost, or all connections are in use."""
+    """Raised if the server is unreachable, a connection is lost, or all connections are in use."""
 
 
 def connect(address: PostgresAddress) -> ServerConnection:
     """Open a connection that does not belong to a pool.
 
     Raises:
-        ServerLostError: If the server is unreachable or rejects the user. The pool hides the
-            reason.
-        StoreError: If the server is too old.
+        ServerLostError: If the server is unreachable or rejects the user. In contrast to an error
+            of the pool, the message contains the reason.
+        StoreError: If the server version is not supported.
     """
     try:
         db = Connection.connect(address.conninfo, **_SETTINGS)
@@ -91,12 +91,13 @@ _SETTINGS: dict[str, Any] = {
 
 
 def _configure(db: Connection) -> None:
-    # One type for all integers: statements are prepared once per combination of types.
+    # All integers have the same type, because a statement is prepared once for each combination of
+    # types.
     db.adapters.register_dumper(int, Int8BinaryDumper)
 
 
 class SharedPool:
-    """The connections of this process to a server by one user, shared by all graphs there.
+    """A connection pool for one server and one user, shared by all graphs of this process.
 
     Args:
         address: The address of a graph on the server.
@@ -112,12 +113,12 @@ class SharedPool:
             min_size=0,
             max_size=_MAX_CONNECTIONS,
             max_idle=_MAX_IDLE,
-            reconnect_timeout=0,  # callers retry
+            reconnect_timeout=0,  # the callers retry instead
             open=True,
         )
 
     def borrow(self, address: PostgresAddress) -> ServerConnection:
-        """Borrow a connection.
+        """Borrow a connection from the pool.
 
         Raises:
             ServerLostError: If the server is unreachable, or all connections are in use.
@@ -139,9 +140,9 @@ _pools_lock = fork_safe_lock()
 
 
 def shared_pool(address: PostgresAddress, user: object) -> SharedPool:
-    """Return the pool of this process for a server, and register a user of the pool.
+    """Return the connection pool of this process for a server, and register a user of the pool.
 
-    A forked process creates new pools, and never closes the connections of its parent.
+    A forked process creates its own pools, and never closes the connections of its parent process.
     """
     with _pools_lock:
         key = os.getpid(), address.conninfo
@@ -152,7 +153,7 @@ def shared_pool(address: PostgresAddress, user: object) -> SharedPool:
 
 
 def leave_pool(address: PostgresAddress, user: object) -> None:
-    """Close the pool of a server if no other user is left."""
+    """Unregister a user of a connection pool. If no other users remain, the pool is closed."""
     with _pools_lock:
         key = os.getpid(), address.conninfo
         if key not in _pools:
@@ -164,12 +165,12 @@ def leave_pool(address: PostgresAddress, user: object) -> None:
 
 
 class ServerConnection:
-    """A connection whose errors name the graph and a remedy.
+    """A connection whose error messages contain the address of the graph and suggest a solution.
 
     Args:
-        db: The connection.
-        shown: The address of the graph without the password.
-        pool: The pool of the connection. If None, the connection is closed after use.
+        db: The database connection.
+        shown: The address of the graph, without the password.
+        pool: The pool to which the connection belongs. If None, the connection is closed after use.
     """
 
     def __init__(
@@ -178,13 +179,15 @@ class ServerConnection:
         self._db = db
         self._shown = shown
         self._pool = pool
-        self._delayed: list[tuple[str, list[Sequence[Any]]]] = []  # statements, their values
+        # pairs of statements and rows of values
+        self._delayed: list[tuple[str, list[Sequence[Any]]]] = []
 
     def serve(self, settings: str) -> None:
-        """Change the settings of the connection, which another graph may have used.
+        """Apply the settings of a graph to the connection if they have not been applied yet.
 
         Args:
-            settings: SQL statements. All graphs change the same settings.
+            settings: SQL statements that change the settings. All graphs must change the same
+                settings.
         """
         if self._db.settings != settings:
             self._db.settings = ""
@@ -192,7 +195,7 @@ class ServerConnection:
             self._db.settings = settings
 
     def run_script(self, script: str) -> list[Values]:
-        """Run statements without values in one round trip, and return the last one's rows."""
+        """Run several statements in one round trip, and return the rows of the last statement."""
         self._send_delayed()
         with self._explained(), self._db.execute(script, prepare=False) as cursor:
             while cursor.nextset():
@@ -211,12 +214,12 @@ class ServerConnection:
                 "transaction failed; repeat the change"
             )
         with self._explained(), self._pipeline():
-            # A statement that fails aborts the pipeline, and with it the commit.
+            # A failing statement aborts the whole pipeline, including the commit.
             self._execute_delayed()
             self._db.execute("COMMIT", prepare=False)
 
     def roll_back(self) -> None:
-        """Roll back an open transaction. If that fails, close the connection."""
+        """Roll back an open transaction. If this fails, the connection is closed."""
         self._delayed.clear()
         status = self._db.info.transaction_status
         if status == TransactionStatus.IDLE:
@@ -225,21 +228,23 @@ class ServerConnection:
             with suppress(StoreError):
                 self.run_script("ROLLBACK")
                 return
-        self.close()  # a lost server can leave a statement active, also inside a pipeline
+        self.close()  # if the server was lost, a statement may still be active, even in a pipeline
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Values]:
-        """Return all rows of a statement. Its placeholder is ``%b``."""
+        """Run a statement and return its rows. Placeholders are written as ``%b``."""
         self._send_delayed()
         with self._explained(), self._db.cursor(binary=True) as cursor:
             cursor.execute(statement, values)
             return [] if cursor.description is None else cursor.fetchall()
 
     def rows_with(self, setting: str, statement: str, values: Sequence[Any] = ()) -> list[Values]:
-        """Return all rows of a statement, which runs in its own transaction, in one round trip.
+        """Run a statement with a special setting in its own transaction, and return its rows.
+
+        All of this takes one round trip.
 
         Args:
-            setting: A setting of the transaction, such as ``"work_mem TO 1000"``.
-            statement: The statement. Its placeholder is ``%b``.
+            setting: A setting for the transaction, such as ``"work_mem TO 1000"``.
+            statement: The statement. Placeholders are written as ``%b``.
             values: The values of the placeholders.
         """
         with self._explained(), self._db.cursor(binary=True) as cursor:
@@ -251,16 +256,16 @@ class ServerConnection:
             return cursor.fetchall()
 
     def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Run a statement once for each row of values, inside a transaction.
+        """Run a statement once for each row of values, as part of the current transaction.
 
-        Statements with few rows are sent together, before the next query or with the commit.
+        Statements with few rows are collected and sent together with the next query or the commit.
         """
         self._delayed.append((statement, list(rows)))
         if sum(len(delayed) for _, delayed in self._delayed) > _MAX_DELAYED:
             self._send_delayed()
 
     def _send_delayed(self) -> None:
-        """Send the delayed statements in one round trip."""
+        """Send all delayed statements in one round trip."""
         if self._delayed:
             with self._explained(), self._pipeline():
                 self._execute_delayed()
@@ -273,15 +278,15 @@ class ServerConnection:
                 cursor.executemany(statement, rows)
 
     def _pipeline(self) -> AbstractContextManager[object]:
-        """Wait for the results of all statements of a block when the block ends."""
+        """Send the statements of a ``with`` block without waiting for each result."""
         return self._db.pipeline() if Pipeline.is_supported() else nullcontext()
 
     def copy(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
         """Insert many rows into a table.
 
         Args:
-            table: The table, and the names of the columns in parentheses.
-            rows: The rows. All values of a column have the same type, or are None.
+            table: The name of the table, followed by the column names in parentheses.
+            rows: The rows. In each column, all values other than None must have the same type.
         """
         self._send_delayed()
         types = [_copy_type(column) for column in zip(*rows, strict=True)]
@@ -296,9 +301,9 @@ class ServerConnection:
         self._db.close()
 
     def reset(self) -> None:
-        """Reset settings and release advisory locks. If that fails, close the connection.
+        """Reset all settings and release advisory locks. If this fails, the connection is closed.
 
-        DISCARD ALL would break prepared statements.
+        DISCARD ALL is not used because it would break prepared statements.
         """
         self.roll_back()
         self._db.settings = ""
@@ -308,7 +313,10 @@ class ServerConnection:
         self.close()
 
     def give_back(self) -> None:
-        """End an open transaction, and return the connection to its pool, or close it."""
+        """Roll back an open transaction, and return the connection to its pool.
+
+        If the connection does not belong to a pool, it is closed.
+        """
         self.roll_back()
         if self._pool is None:
             self.close()
@@ -323,7 +331,8 @@ class ServerConnection:
             raise self._explanation(error) from error
         except Exception:
             raise
-        except BaseException:  # an interrupt: the statement may still run on the server
+        # after an interrupt, the statement may still be running on the server
+        except BaseException:
             self.close()
             raise
 
@@ -359,7 +368,7 @@ class ServerConnection:
 
 
 def _copy_type(column: Iterable[Any]) -> str:
-    """Return the type of a column's values on the server."""
+    """Return the PostgreSQL type of the values in a column."""
     for value in column:
         if value is not None:
             return _COPY_TYPES[type(value)]
