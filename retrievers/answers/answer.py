@@ -1,4 +1,4 @@
-"""A query engine's answer: text, sources, omitted results, notes, and the JSON form."""
+"""The answer of a query engine, with its text, sources, omitted results and notes."""
 
 from __future__ import annotations
 
@@ -16,27 +16,29 @@ from ..results import ScoredNode
 from .qa import PresetAnswer
 
 OmissionReason = Literal["context_window", "contained", "duplicate", "empty"]
-"""The reason why a result is not in the prompts.
+"""The reason why a result is not included in the prompts.
 
-The context window has no space, another result contains the text or has the same text, or there is
-no text.
+The text does not fit into the context window, it is contained in another result or equal to it, or
+it is empty.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A numbered passage in the prompts of an answer.
+    """A numbered passage that was included in the prompts of an answer.
 
     Attributes:
-        number: The number in citations such as ``[1]``. The best source has number 1.
-        result: The search result, with evidence.
-        text: The text in the prompt: the result's content, a part of the content, or the merged
+        number: The number that is used in citations such as ``[1]``. The best source has the number
+            1.
+        result: The search result, with its evidence.
+        text: The text in the prompt. It is the content of the result, a part of it, or the merged
             text of overlapping results.
         cited: Whether the answer cites the source.
-        title: The line above the text in the prompt: the document's title and headings, or the file
-            name.
-        merged: Other results of the document that overlap with ``result``. ``text`` contains them.
-        complete: Whether the prompts contain the whole text.
+        title: The line above the text in the prompt. It contains the title and the headings of the
+            document, or the file name.
+        merged: Other results from the same document that overlap with ``result``. Their texts are
+            included in ``text``.
+        complete: Whether the whole text is included in the prompts.
 
     Example:
         >>> from nodekin.nodegraph import Document, NodeGraph
@@ -58,18 +60,19 @@ class Source:
 
     @property
     def results(self) -> tuple[ScoredNode, ...]:
-        """The result and the merged results."""
+        """The search result, followed by the results that were merged with it."""
         return (self.result, *self.merged)
 
 
 @dataclass(frozen=True, slots=True)
 class OmittedResult:
-    """A search result that is not in the prompts.
+    """A search result that is not included in the prompts.
 
     Attributes:
-        result: The result.
-        reason: ``"context_window"``, ``"contained"``, ``"duplicate"`` or ``"empty"``.
-        of: The result that contains or equals the text, for ``"contained"`` and ``"duplicate"``.
+        result: The search result.
+        reason: The reason: ``"context_window"``, ``"contained"``, ``"duplicate"`` or ``"empty"``.
+        of: The result that contains or equals the text, if the reason is ``"contained"`` or
+            ``"duplicate"``.
     """
 
     result: ScoredNode
@@ -78,31 +81,35 @@ class OmittedResult:
 
 
 QuoteStatus = Literal["exact", "same_letters", "shortened", "other_source", "not_found"]
-"""The verdict on a quotation.
+"""The result of checking a quotation.
 
-The text is found literally in the cited source; with different case, spaces or marks, or with whole
-sentences omitted ("…"); with a part of a sentence omitted ("…"); in a different source; or in no
-source.
+- ``"exact"``: The cited source contains the quotation literally.
+- ``"same_letters"``: The source differs only in case, spaces or punctuation marks, or the quotation
+  omits whole sentences and marks this with an ellipsis.
+- ``"shortened"``: The quotation omits a part of a sentence and marks this with an ellipsis.
+- ``"other_source"``: The text occurs in a source that is not cited.
+- ``"not_found"``: The text does not occur in any source.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedQuote:
-    """A quotation or a cited sentence of an answer, and its spans in the sources.
+    """A quotation or a cited sentence of an answer, with its spans in the sources.
 
     Attributes:
         text: The quotation without quotation marks, or the sentence without citations.
-        start: The start in the answer's text, in characters.
-        end: The end in the answer's text.
-        status: ``"exact"``, ``"same_letters"``, ``"shortened"``, ``"other_source"`` or
-            ``"not_found"``. For a cited sentence without quotation marks, ``"not_found"`` only
-            means that it paraphrases.
+        start: The start in the text of the answer, in characters.
+        end: The end in the text of the answer, in characters.
+        status: The result of the check: ``"exact"``, ``"same_letters"``, ``"shortened"``,
+            ``"other_source"`` or ``"not_found"``. For a cited sentence without quotation marks,
+            ``"not_found"`` only means that the sentence paraphrases the source.
         quoted: Whether the text is in quotation marks or in a block quotation.
         cited: The numbers of the cited sources.
-        source: The number of the source that contains the text, or None if no source does.
-        spans: The quoted parts of the documents: nodes with ``text``, ``document_id``, ``start``,
-            ``end``, ``place`` and ``pages``. A quotation with an ellipsis has several spans.
-        nearest: The most similar sentence of the sources, if the quotation is not found.
+        source: The number of the source that contains the text, or None if no source contains it.
+        spans: The matching parts of the documents, as nodes with ``text``, ``document_id``,
+            ``start``, ``end``, ``place`` and ``pages``. A quotation with an ellipsis has several
+            spans.
+        nearest: The most similar sentence in the sources if the quotation is not found.
 
     Example:
         >>> from nodekin.retrievers import check_quotes
@@ -122,7 +129,11 @@ class CheckedQuote:
     nearest: Node | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return JSON values. A span has a document_id, start, end, text, place and pages."""
+        """Convert the quotation to a dictionary of JSON values.
+
+        Each span becomes a dictionary with ``document_id``, ``start``, ``end``, ``text``, ``place``
+        and ``pages``.
+        """
         return {field.name: _to_json(getattr(self, field.name)) for field in fields(self)}
 
 
@@ -131,24 +142,28 @@ class Answer:
     """The answer to a question, with its sources.
 
     Attributes:
-        text: The answer. If there is none, a sentence for the user: "Nothing was found …".
-        question: The user's question.
+        text: The text of the answer. If there is no answer, it is a message for the user: "Nothing
+            was found …".
+        question: The question of the user.
         sources: The passages in the prompts, ordered by number.
-        answered: False if the search found nothing, or if the passages do not contain the answer.
-        preset: The question-answer pair of a preset answer. If None, the model answered.
-        omitted: The search results that are not in the prompts, with reasons.
+        answered: Whether the question was answered. It is False if the search found nothing or the
+            passages do not contain the answer.
+        preset: The question-answer pair that was used as a preset answer, or None if the model
+            answered.
+        omitted: The search results that are not included in the prompts, with reasons.
         notes: Messages about failures, omitted or truncated passages, and missing or invalid
             citations.
-        searched: The search query: the question, or the condensed question of a conversation.
-        calls: The number of the engine's model calls. Calls by retrieval strategies do not count.
-        usage: The number of model calls and their tokens, including those of the retriever's
+        searched: The search query. It is the question, or the standalone question derived from a
+            conversation.
+        calls: The number of model calls of the engine, without those of retrieval strategies.
+        usage: The number of model calls and the tokens that they used, including retrieval
             strategies.
-        confidence: The model's confidence from 0 to 100 in the mode ``"map_rerank"``. It is None in
-            other modes, or if the model gives no number.
-        quotes: The quotations and cited sentences with their spans in the sources. Only
-            ``check_quotes`` and ``QueryEngine(check="quotes")`` set them.
-        top_k: The ``top_k`` of the search. ``QueryEngine.check_current`` searches with the same
-            ``top_k``, ``filters`` and ``min_score``.
+        confidence: The confidence of the model, from 0 to 100, in the mode ``"map_rerank"``. It is
+            None in other modes, or if the model does not state a number.
+        quotes: The quotations and cited sentences with their spans in the sources. They are set
+            only by ``check_quotes`` and ``QueryEngine(check="quotes")``.
+        top_k: The ``top_k`` of the search. ``QueryEngine.check_current`` repeats the search with
+            the same ``top_k``, ``filters`` and ``min_score``.
         filters: The filters of the search.
         min_score: The minimum score of the search.
 
@@ -189,14 +204,14 @@ class Answer:
 
     @property
     def results(self) -> tuple[ScoredNode, ...]:
-        """All search results: the results of the sources, then the omitted results."""
+        """All search results: first the results of the sources, then the omitted results."""
         used = [result for source in self.sources for result in source.results]
         return (*used, *(omission.result for omission in self.omitted))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the answer as JSON values. ``from_dict`` is the inverse.
+        """Convert the answer to a dictionary of JSON values, which ``from_dict`` can read.
 
-        Results are stored without evidence and metadata.
+        The evidence and the metadata of the results are not included.
         """
         values = {field.name: _to_json(getattr(self, field.name)) for field in fields(self)}
         filters = None if self.filters is None else json.loads(encode(dict(self.filters)))
@@ -204,7 +219,7 @@ class Answer:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Answer:
-        """Return the answer from the output of ``to_dict``. Its nodes belong to no graph.
+        """Create an answer from the output of ``to_dict``. Its nodes do not belong to a graph.
 
         Example:
             >>> from nodekin.retrievers import ScoredNode
@@ -234,7 +249,7 @@ _NODE_FIELDS = ("text", "document_id", "start", "end", "id", "group")
 
 
 def _to_json(value: Any) -> Any:
-    """Return a value as JSON values. Metadata and evidence are left out."""
+    """Convert a value to JSON values. Metadata and evidence are omitted."""
     if isinstance(value, ScoredNode):
         node = {name: getattr(value.node, name) for name in _NODE_FIELDS}
         return {**node, "score": float(value.score), "place": value.place}
@@ -249,7 +264,7 @@ def _to_json(value: Any) -> Any:
 
 
 def _with_nodes(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a dataclass from JSON values."""
+    """Convert JSON values to the field values of a dataclass."""
     return {name: _read(value) for name, value in values.items()}
 
 
@@ -265,10 +280,10 @@ def _read(value: Any) -> Any:
 
 
 class AnswerError(ModelError):
-    """An error: the model failed before or during its answer, or the search took too long.
+    """An error that is raised if the model fails to answer or the search takes too long.
 
     Attributes:
-        answer: The incomplete answer: sources, notes, and the text up to the failure.
+        answer: The incomplete answer, with its sources, its notes, and the text up to the failure.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph

@@ -1,4 +1,4 @@
-"""Parse conversations, and condense a question into one that makes sense on its own."""
+"""Parse conversations, and rewrite follow-up questions as standalone questions."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from .sources import cut
 logger = logging.getLogger(__name__)
 
 Pair = tuple[str, str]
-"""A question and its answer. Either may be empty."""
+"""A question and its answer. Either of them can be empty."""
 
 _FORM = '{"query": "..."}'
-"""The JSON answer of models with schemas."""
+"""An example of the JSON answer, for models that support structured output."""
 
 _USER_ROLES = frozenset(("user", "human"))
 
@@ -34,9 +34,9 @@ _LABELS: Mapping[Language, Pair] = {"zh": ("用户：", "助手："), "en": ("Us
 
 
 async def condense(context: AnswerContext, pairs: Sequence[Pair]) -> str:
-    """Let the model rewrite the question so that it makes sense without the conversation.
+    """Let the model rewrite a question so that it can be understood without the conversation.
 
-    If the model fails, or the prompt has no space for the conversation, the question stays
+    If the model fails, or if the prompt has no space for the conversation, the question is returned
     unchanged. Failures and omitted parts of the conversation are added to the notes.
     """
     question = context.question
@@ -79,15 +79,16 @@ async def condense(context: AnswerContext, pairs: Sequence[Pair]) -> str:
 
 
 def parse_history(history: Iterable[Any] | None) -> list[Pair]:
-    """Return the pairs of a conversation, oldest first.
+    """Convert a conversation to pairs of a question and an answer, oldest first.
 
     Args:
-        history: Pairs of question and answer, or messages: ``{"role": ..., "content": ...}``, or
-            objects with these attributes (LangChain: ``type`` instead of ``role``). Consecutive
-            messages with the same role are joined. System and tool messages are ignored.
+        history: Pairs ``(question, answer)``, or messages. A message is a mapping with ``role`` and
+            ``content``, or an object with these attributes. (LangChain uses ``type`` in place of
+            ``role``.) Consecutive messages with the same role are joined. System and tool messages
+            are ignored.
 
     Raises:
-        TypeError: If the history is a single text, or an item is invalid.
+        TypeError: If the history is a single string, or an item is invalid.
         ValueError: If a role is unknown.
 
     Example:
@@ -128,7 +129,7 @@ def _message(item: Any) -> tuple[str, str]:
     role = get("role") or get("type")
     content = get("content")
     role = getattr(role, "value", role)
-    # The message has non-text parts.
+    # The message consists of parts, some of which may not be text.
     if isinstance(content, Sequence) and not isinstance(content, str):
         parts = (part.get("text") if isinstance(part, Mapping) else part for part in content)
         content = "\n".join(part for part in parts if isinstance(part, str))
@@ -142,8 +143,8 @@ def newest_pairs(
 ) -> tuple[list[Pair], list[str]]:
     """Return as many of the newest pairs as fit, and notes on omitted pairs.
 
-    If the newest pair is too long, its answer is truncated. If its question is too long, no pair
-    is returned.
+    If the newest pair is too long, its answer is truncated. If even its question is too long, no
+    pair is returned.
     """
     selected: list[Pair] = []
     notes = []
@@ -164,7 +165,7 @@ def newest_pairs(
 
 
 def format_history(pairs: Iterable[Pair], language: Language) -> str:
-    """Return a conversation in the form that prompts use."""
+    """Format a conversation for a prompt."""
     lines: list[str] = []
     for pair in pairs:
         labeled = zip(_LABELS[language], pair, strict=True)

@@ -1,4 +1,4 @@
-"""Read the citations of an answer, such as ``[1]``."""
+"""Find the citations in an answer, such as ``[1]``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .answer import Source
 
 _NUMBER = r"\d{1,3}"
 
-_SPACES = r"\s{0,9}"  # the length is bounded, so that matching takes linear time
+_SPACES = r"\s{0,9}"  # the length is limited, so that matching takes linear time
 
 _NOUN = r"(?:passages?|sources?|refs?\.?|documents?|资料|来源|段落|文献|片段|参考)"
 
@@ -29,18 +29,18 @@ CITATION = re.compile(
     r"(?!\()",  # a link
     re.I,
 )
-"""Source numbers in square brackets."""
+"""A pattern that matches source numbers in square brackets."""
 
 _RANGE = re.compile(rf"({_NUMBER})(?:{_SPACES}[-–—~～至]{_SPACES}({_NUMBER}))?")
 
 _DAGGER = re.compile(_TITLE, re.I)
 
 CODE = re.compile(r"(```|~~~).*?(?:\1|\Z)|`[^`\n]+`", re.S)
-"""Code in Markdown."""
+"""A pattern that matches code in Markdown."""
 
 
 def only_cites(text: str) -> bool:
-    """Return whether a text consists of citations and punctuation.
+    """Return whether a text contains nothing but citations and punctuation.
 
     Example:
         >>> only_cites("[1]."), only_cites("1974 [1].")
@@ -50,11 +50,11 @@ def only_cites(text: str) -> bool:
 
 
 def cited_numbers(text: str) -> list[int]:
-    """Return the distinct source numbers that a text cites, in order.
+    """Return the distinct source numbers that a text cites, in order of appearance.
 
-    Citations are ``[1]``, ``[1, 2]``, ``[1][3]``, ``[1-3]``, ``【1】``, ``［1］``, ``[^1]``, and
-    numbers after a noun ("[Source 1]", "【资料1】"). Numbers in parentheses, in code, in links, and
-    numbers of four digits (years) are not citations.
+    Citations are ``[1]``, ``[1, 2]``, ``[1][3]``, ``[1-3]``, ``[^1]``, full-width forms such as
+    ``【1】``, and numbers after a noun, such as "[Source 1]". Numbers in parentheses, in code or in
+    links are not citations, and neither are numbers of four digits, which are usually years.
 
     Example:
         >>> cited_numbers("Tea [2] is old【1，2】, (3) see `a[4]`, [5-7][2019].")
@@ -72,7 +72,7 @@ def cited_numbers(text: str) -> list[int]:
     return list(numbers)
 
 
-_LISTED = 8  # maximum number of missing sources in a note
+_LISTED = 8  # the maximum number of missing sources in a note
 
 UNCITED = {"en": "the answer cites no source", "zh": "回答没有标来源"}
 
@@ -80,12 +80,15 @@ UNCITED = {"en": "the answer cites no source", "zh": "回答没有标来源"}
 def flag_cited(
     sources: Sequence[Source], text: str, certain: Iterable[int] = ()
 ) -> tuple[list[Source], list[str]]:
-    """Return sources with ``cited`` set, and notes on citations that have no source.
+    """Set ``cited`` for each source, and report citations that do not match any source.
 
     Args:
-        sources: The sources.
-        text: The answer.
-        certain: Numbers of further sources that the answer uses.
+        sources: The sources of the answer.
+        text: The text of the answer.
+        certain: The numbers of sources that the answer uses even if it does not cite them.
+
+    Returns:
+        The sources, and notes on citations of missing sources.
     """
     cited = cited_numbers(text)
     used = {*cited, *certain}

@@ -1,4 +1,4 @@
-"""The state of one question: prompts, sources, notes and the answer's text."""
+"""The state of a query engine while it answers one question."""
 
 from __future__ import annotations
 
@@ -36,28 +36,31 @@ _SUB_ANSWER_HEADING: Mapping[Language, str] = {
 
 @dataclass(slots=True)
 class AnswerContext:
-    """The state of one question, which the steps and modes share and extend.
+    """The state of a query engine while it answers one question.
+
+    All steps of the engine share this object and add to it.
 
     Attributes:
-        engine: The engine with its settings.
-        question: The question.
+        engine: The settings of the engine.
+        question: The question of the user.
         language: The language of the prompts.
-        top_k: The number of search results. None means the retriever's own number.
-        filters: The conditions of the search and of preset answers.
-        min_score: Results with a lower score are ignored.
+        top_k: The number of search results. If None, the retriever's own number is used.
+        filters: The filters of the search and of the preset answers.
+        min_score: The minimum score. Results with a lower score are ignored.
         notes: The notes of the answer.
-        searched: The search query: the question, or the condensed question of a conversation.
-        candidates: The sources without numbers, best first.
+        searched: The search query. It is the question, or the standalone question derived from a
+            conversation.
+        candidates: The sources before they are numbered, best first.
         sources: The numbered passages in the prompts.
-        omitted: The results that are not in the prompts.
-        streamed: The streamed texts.
-        parser: The parser that separates the answer's text from other parts of the model's output.
-        certain: Numbers of sources that the answer uses even without a citation.
-        confidence: The model's confidence in the answer.
+        omitted: The results that are not included in the prompts.
+        streamed: The texts that were streamed so far.
+        parser: The parser that separates the answer from other parts of the model's output.
+        certain: The numbers of sources that the answer uses even if it does not cite them.
+        confidence: The confidence of the model in the answer.
         limits: The object that counts the model calls and limits their time.
-        answer: The complete answer.
+        answer: The complete answer, or None while the question is being answered.
         sub_answers: The answers to sub-questions, formatted for a prompt.
-        strategy_usage: The number and tokens of model calls by the retriever's strategies.
+        strategy_usage: The number and the tokens of model calls by retrieval strategies.
     """
 
     engine: AnswerSettings
@@ -81,7 +84,7 @@ class AnswerContext:
     strategy_usage: Usage = field(default_factory=Usage)
 
     def prompt(self, name: str, **values: object) -> str:
-        """Return a prompt with the searched query and other values."""
+        """Fill a prompt with the search query and other values."""
         prompt = self.engine.prompts[name]
         field = _SUB_ANSWER_FIELDS.get(name)
         if field and self.sub_answers:
@@ -89,9 +92,10 @@ class AnswerContext:
         return prompt.fill(self.language, question=self.searched, **values)
 
     def use_sub_answers(self, parts: Sequence[SubResults]) -> None:
-        """Put the answers to sub-questions before the passages, in up to a quarter of the space.
+        """Insert the answers to sub-questions before the passages, using up to a quarter of the
+        prompt.
 
-        The answers have no numbers, since only passages are cited.
+        The answers are not numbered, because only passages can be cited.
         """
         answers = answer_texts(parts, self.language)
         heading = _SUB_ANSWER_HEADING[self.language]
@@ -107,30 +111,33 @@ class AnswerContext:
             self.notes.append(f"no space for {omitted} of {len(answers)} answers to sub-questions")
 
     def passages_prompt(self, name: str, sources: Iterable[Source], **values: object) -> str:
-        """Return a prompt with passages."""
+        """Fill a prompt with passages."""
         return self.prompt(name, passages=format_sources(sources), **values)
 
     def has_space(self, name: str, sources: Iterable[Source], **values: object) -> bool:
-        """Return whether a prompt with these passages is short enough."""
+        """Return whether a prompt with these passages fits into the context window."""
         return self.is_short(self.passages_prompt(name, sources, **values))
 
     def is_short(self, prompt: str) -> bool:
-        """Return whether a prompt is short enough."""
+        """Return whether a prompt fits into the context window."""
         return self.engine.length(prompt) <= self.engine.prompt_limit
 
     def space(self, name: str) -> int:
-        """Return the maximum length of the passages in a prompt. If negative, there is no space."""
+        """Return the space for passages in a prompt.
+
+        A negative number means that there is no space.
+        """
         empty = self.passages_prompt(name, (), answer="")
         return self.engine.prompt_limit - self.engine.length(empty)
 
     def added_length(self, name: str, source: Source, **values: object) -> int:
-        """Return the length that a passage adds to a prompt, without a line break before it."""
+        """Return the length that a passage adds to a prompt, without the line break before it."""
         filled = self.passages_prompt(name, [source], **values)
         empty = self.passages_prompt(name, [], **values)
         return self.engine.length(filled) - self.engine.length(empty)
 
     def check_space(self, name: str) -> None:
-        """Check that a prompt has space for a passage.
+        """Check that a prompt has space for at least one passage.
 
         Raises:
             ValueError: If the prompt and the question leave no space for a passage.
@@ -144,10 +151,10 @@ class AnswerContext:
             )
 
     async def ask(self, prompt: str, *, last: bool = False) -> FinalAnswer:
-        """Return the model's answer to a prompt. The last answer is streamed.
+        """Return the answer of the model to a prompt. The last answer is streamed.
 
         Raises:
-            ModelError: If the model fails, or the answer is empty.
+            ModelError: If the model fails or its answer is empty.
         """
         llm = self.engine.llm
         text = await ask(llm, prompt, timeout=self.engine.timeout, streamed=last)
@@ -159,7 +166,7 @@ class AnswerContext:
         return answer
 
     def emit(self, text: str) -> str:
-        """Return the part of a streamed text that certainly belongs to the answer."""
+        """Return the part of a streamed text that definitely belongs to the answer."""
         emitted = self.parser.feed(text)
         self.streamed.append(emitted)
         return emitted
@@ -170,12 +177,12 @@ class AnswerContext:
         prompts: Iterable[str],
         names: Sequence[str],
     ) -> list[T | None]:
-        """Run a function for each prompt in parallel.
+        """Call a function for each prompt in parallel.
 
         If a model call fails, a note is added, and the result of the call is None.
 
         Raises:
-            ModelError: If all parts fail.
+            ModelError: If all calls fail.
         """
         outcomes = await All([partial(function, prompt) for prompt in prompts])
         failures = [outcome for outcome in outcomes if isinstance(outcome, ModelError)]
@@ -189,18 +196,18 @@ class AnswerContext:
         return [None if isinstance(outcome, Exception) else outcome for outcome in outcomes]
 
     def number(self, source: Source) -> Source:
-        """Return a source with the next number."""
+        """Return a copy of a source with the next free number."""
         return replace(source, number=len(self.sources) + 1)
 
     def omit(self, source: Source) -> None:
-        """Record that the context window has no space for a source."""
+        """Record that a source does not fit into the context window."""
         for result in source.results:
             self.omitted.append(OmittedResult(result, "context_window"))
 
     def number_parts(self, has_space: Callable[[Source], bool]) -> list[Source]:
-        """Number all candidates, and split their texts into parts that fit.
+        """Number all candidates, and split their texts into parts that fit into a prompt.
 
-        The parts of a source share its number. Sources of which no part fits are omitted.
+        The parts of a source share its number. If no part of a source fits, the source is omitted.
         """
         parts: list[Source] = []
         for candidate in self.candidates:
@@ -216,7 +223,7 @@ class AnswerContext:
     def build_answer(
         self, text: str, sources: Iterable[Source], answered: bool, notes: Iterable[str] = ()
     ) -> Answer:
-        """Return an answer with the recorded values, and a note on results that did not fit."""
+        """Create an answer from the recorded values, with a note on results that did not fit."""
         all_notes = [*self.notes, *notes]
         if count := sum(omission.reason == "context_window" for omission in self.omitted):
             noun = "result was" if count == 1 else "results were"
@@ -240,12 +247,12 @@ class AnswerContext:
         )
 
     def partial_answer(self, reason: str) -> Answer:
-        """Return the answer so far. The last note is the reason."""
+        """Return the text streamed so far as an answer. Its last note states the reason."""
         text = "".join(self.streamed)
         return self.build_answer(text.strip(), self.sources, bool(text), [reason])
 
     def current_answer(self) -> Answer:
-        """Return the answer, or the answer so far."""
+        """Return the complete answer, or the incomplete answer if the engine has not finished."""
         return self.answer or self.partial_answer("the answer is not complete")
 
     def remaining_text(self) -> str:

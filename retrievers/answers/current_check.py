@@ -1,4 +1,4 @@
-"""Compare the sources of an answer with the graph and with a new search."""
+"""Check whether the sources of an answer are still up to date."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .answer import Answer, Source
 
 @dataclass(frozen=True, slots=True)
 class SourceChanges:
-    """The changes of an answer's sources, from ``QueryEngine.check_current``.
+    """The changes in the sources of an answer, as returned by ``QueryEngine.check_current``.
 
     Attributes:
-        changed: The cited sources whose text changed in the document.
+        changed: The cited sources whose text has changed in the document.
         removed: The cited sources whose document was removed.
-        new: The results of a new search that the answer's search did not return.
+        new: The results of a new search that were not found by the search for the answer.
     """
 
     changed: tuple[Source, ...] = ()
@@ -32,15 +32,15 @@ class SourceChanges:
 
     @property
     def is_current(self) -> bool:
-        """Whether nothing has changed."""
+        """Whether no source has changed."""
         return not (self.changed or self.removed or self.new)
 
 
 def without_strategies(retriever: RetrieverProtocol) -> RetrieverProtocol:
-    """Return a copy of a retriever that searches without a language model.
+    """Return a copy of a retriever that does not call a language model.
 
     Raises:
-        ValueError: If a retriever calls a model but is not a strategy around a single retriever.
+        ValueError: If a retriever calls a model and does not wrap exactly one other retriever.
     """
     inner = inner_retrievers(retriever)
     if getattr(retriever, "calls_model", False) or not (inner or _is_free(retriever)):
@@ -61,13 +61,13 @@ def _is_free(retriever: object) -> bool:
 def compare_sources(
     answer: Answer, results: Sequence[ScoredNode], retrievers: Iterable[object]
 ) -> SourceChanges:
-    """Return the changes of an answer's sources.
+    """Compare the sources of an answer with the current documents and with a new search.
 
     Args:
         answer: The answer.
         results: The results of the new search.
-        retrievers: The retrievers of the answer. Documents outside their restrictions count as
-            removed.
+        retrievers: The retrievers of the answer. Documents outside of their restrictions are
+            treated as removed.
 
     Raises:
         ValueError: If the retrievers do not search a graph.
@@ -93,7 +93,7 @@ def compare_sources(
 def _documents_now(
     answer: Answer, retrievers: Sequence[object]
 ) -> dict[str, tuple[NodeGraph, Node]]:
-    """Return the cited sources' documents that still exist and are allowed, by id."""
+    """Return the cited documents that still exist and may be read, by id."""
     restrictions = [_restriction(retriever) for retriever in retrievers]
     allowed = parse_filters(all_of(RESTRICTION.get(), *restrictions))
     ids: dict[str, None] = {}
@@ -121,12 +121,12 @@ def _restriction(item: object) -> Filters | None:
 
 
 def _key(result: ScoredNode) -> tuple[str, str]:
-    """Return a key that does not change if a text moves within its document."""
+    """Return a key that stays the same if a text moves within its document."""
     return result.node.document_id, result.node.text
 
 
 def _exists(node: Node, graph: NodeGraph, document: Node) -> bool:
-    """Return whether a node's text still exists, in its document or as a generated node."""
+    """Return whether the text of a node still exists, in its document or as a generated node."""
     if node.group == ROOT or node.start is not None:
         return node.text in document.text
     return any(other.text == node.text for other in graph.reader.existing_nodes([node.id]))

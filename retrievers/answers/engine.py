@@ -1,4 +1,4 @@
-"""A query engine, which answers questions with sources, completely or as a stream."""
+"""A query engine, which answers questions from retrieved passages, completely or as a stream."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 
 
 DEFAULT_WINDOW = 16_000
-"""The number of tokens of a prompt and its answer if a model's context window is unknown."""
+"""The number of tokens that a prompt and its answer may have if the context window is unknown."""
 
 
 def window_of(llm: LLM) -> int:
-    """Return a model's context window in tokens.
+    """Return the context window of a model in tokens.
 
-    The window is known for LlamaIndex models (``metadata``), LangChain models (``profile``) and
-    objects with a ``context_window``.
+    The size is read from LlamaIndex models (``metadata``), LangChain models (``profile``) and
+    objects with a ``context_window``. For other models, a default is returned.
     """
     model = llm.model
     metadata = attribute(model, "metadata")
@@ -73,54 +73,60 @@ def _checked_length(length: Callable[[str], int]) -> Callable[[str], int]:
 
 
 class QueryEngine(PromptMixin):
-    """A retriever with a language model, which answers questions and cites the retrieved passages.
+    """A query engine that answers questions with a language model and cites the retrieved passages.
 
-    Modes:
+    The following modes are supported:
 
-    - ``"stuff"``: one call with all passages that fit. This suits most questions.
-    - ``"refine"``: one call with the first passages that fit, then sequential calls that improve
-      the answer with the next passages. This suits answers from many long passages.
-    - ``"map_reduce"``: one call per passage in parallel, then one call that combines the partial
-      answers. This is faster than ``"refine"``, but needs more calls.
-    - ``"map_rerank"``: one call per passage in parallel. The answer with the highest confidence is
-      returned. This suits questions that a single passage answers.
+    - ``"stuff"``: One call with all passages that fit into the context window. This mode is
+      suitable for most questions.
+    - ``"refine"``: One call with the first passages, followed by calls that improve the answer with
+      the next passages. This mode is suitable for answers that are based on many long passages.
+    - ``"map_reduce"``: One call per passage in parallel, followed by a call that combines the
+      partial answers. This mode is faster than ``"refine"``, but it needs more calls.
+    - ``"map_rerank"``: One call per passage in parallel. The answer with the highest confidence is
+      returned. This mode is suitable for questions that a single passage answers.
 
     Args:
-        retriever: A retriever, including strategies, or a graph, whose default search is used.
+        retriever: A retriever, which may be a strategy, or a graph. For a graph, the default search
+            is used.
         llm: The language model, in any form that ``LLM`` accepts.
         mode: The mode.
-        qa: Question-answer pairs. A question that occurs in a pair is answered without a model
-            call.
-        prompts: Prompts by name that replace the prompts in ``engine.prompts``: ``"answer"``
-            (stuff, first call of refine), ``"refine"``, ``"partial"`` and ``"reduce"``
-            (map_reduce), ``"rank"`` (map_rerank) and ``"condense"``. ``"not_found"`` is the text
-            that users see if nothing is found. Values are texts, or texts by language. A custom
-            prompt should ask for the marker NO_ANSWER (or 无答案), which sets ``Answer.answered``.
-        top_k: The number of results. Defaults to the retriever's own number.
-        max_tokens: Maximum number of tokens of the passages in a prompt; see ``BudgetResults``.
+        qa: Question-answer pairs. A question that is equal to the question of a pair, or similar
+            enough, is answered without calling the model.
+        prompts: Prompts by name that replace those in ``engine.prompts``. The names are
+            ``"answer"`` (for ``"stuff"``, and for the first call of ``"refine"``), ``"refine"``,
+            ``"partial"`` and ``"reduce"`` (for ``"map_reduce"``), ``"rank"`` (for ``"map_rerank"``)
+            and ``"condense"``. ``"not_found"`` is the text that users see if nothing is found. Each
+            value is a text, or a mapping of texts by language. A custom prompt should ask for the
+            marker NO_ANSWER (or 无答案), which determines ``Answer.answered``.
+        top_k: The number of results. Defaults to the number set for the retriever.
+        max_tokens: The maximum number of tokens of the passages in a prompt; see ``BudgetResults``.
             Defaults to 1,600 tokens for the default search without ``top_k``, and otherwise to the
             space in the context window.
-        min_score: Results with a lower score are ignored. If no result remains, the model is not
-            called, and the answer says that nothing was found. Scores of the default search are
-            between 0 and 1. A good start is 0.4 (docs/scores.md). If None, all results are used.
-        check: ``"quotes"`` checks the quotations and cited sentences of each answer, without a
-            model call, and sets ``Answer.quotes`` and ``Answer.notes``. See ``check_quotes``.
-        context_window: Maximum length of a prompt and its answer, in the unit of ``length``.
-            Defaults to the model's context window, or to 16,000 tokens if the window is unknown.
-            Results that do not fit are in ``Answer.omitted``, and ``Answer.notes`` gives their
-            number.
+        min_score: The minimum score. Results with a lower score are ignored. If no result remains,
+            the model is not called, and the answer states that nothing was found. Scores of the
+            default search are between 0 and 1, and 0.4 is a good initial value (docs/scores.md). If
+            None, all results are used.
+        check: If ``"quotes"``, the quotations and cited sentences of each answer are checked
+            without a model call, and the results are stored in ``Answer.quotes`` and
+            ``Answer.notes``. See ``check_quotes``.
+        context_window: The maximum length of a prompt together with its answer, in the unit of
+            ``length``. Defaults to the context window of the model, or to 16,000 tokens if the
+            window is unknown. Results that do not fit are stored in ``Answer.omitted``, and
+            ``Answer.notes`` states their number.
         num_output: The part of the context window that is reserved for the answer.
-        history_window: Maximum length of the conversation in the prompt that condenses a question.
-            The oldest pairs are left out.
-        length: A function that returns the length of a text: ``count_tokens`` (an estimate), or
-            the model's tokenizer.
-        language: The language of the prompts, ``"zh"`` or ``"en"``. None means the question's
-            language.
+        history_window: The maximum length of the conversation in the prompt that rewrites a
+            question. The oldest pairs are omitted.
+        length: A function that returns the length of a text, such as the model's tokenizer.
+            Defaults to ``count_tokens``, which estimates the number of tokens.
+        language: The language of the prompts, ``"zh"`` or ``"en"``. If None, it is the language of
+            the question.
         timeout: The timeout of each model call in seconds. If None, the timeout of the model's
             client applies.
-        total_timeout: Seconds per question, including the search. For a stream, the time starts
-            when the first text is read. When the time is over, the answer so far is returned with a
-            note. If there is no answer yet, or the search takes longer, ``AnswerError`` is raised.
+        total_timeout: The time limit per question in seconds, including the search. For a stream,
+            the time is measured from the moment when the first text is read. When the time is over,
+            the answer so far is returned with a note. If there is no answer yet, or if the search
+            takes longer, ``AnswerError`` is raised.
 
     Raises:
         TypeError: If an argument has the wrong type.
@@ -188,10 +194,10 @@ class QueryEngine(PromptMixin):
         return self.context_window - self.num_output
 
     def _replace_prompts(self, prompts: Mapping[str, Prompt]) -> None:
-        """Set the prompts.
+        """Set the prompts of the engine.
 
         Raises:
-            ValueError: If a prompt of the mode leaves no space for passages.
+            ValueError: If a prompt that the mode uses leaves no space for passages.
         """
         names = [*PASSAGE_PROMPTS[self.mode], "condense"]
         if self.mode == "map_reduce":
@@ -221,20 +227,20 @@ class QueryEngine(PromptMixin):
         top_k: int | None = None,
         filters: Filters | None = None,
     ) -> Answer:
-        """Return the answer to a question.
+        """Answer a question.
 
         Args:
             question: The question.
-            history: The earlier conversation, oldest first: pairs ``(question, answer)``, or
-                messages ``{"role": "user", "content": ...}``. The model rewrites the question so
-                that it makes sense without the conversation.
-            top_k: The number of results. Defaults to the engine's number.
-            filters: Conditions on metadata, for the retriever and for preset answers.
+            history: The earlier conversation, oldest first, as pairs ``(question, answer)`` or as
+                messages ``{"role": "user", "content": ...}``. If given, the model rewrites the
+                question so that it can be understood without the conversation.
+            top_k: The number of results. Defaults to the number set for the engine.
+            filters: Conditions on metadata, which apply to the retriever and to preset answers.
 
         Raises:
             TypeError: If the question is not a string, or the history is invalid.
             ValueError: If the question leaves no space for a passage.
-            AnswerError: If the model fails or ``total_timeout`` is over.
+            AnswerError: If the model fails or ``total_timeout`` is exceeded.
         """
         return run(self._plan(question, history, top_k, filters)[0])
 
@@ -247,7 +253,7 @@ class QueryEngine(PromptMixin):
         top_k: int | None = None,
         filters: Filters | None = None,
     ) -> Answer:
-        """Async version of ``query``."""
+        """Asynchronous version of ``query``."""
         return await arun(self._plan(question, history, top_k, filters)[0])
 
     def stream(
@@ -258,33 +264,36 @@ class QueryEngine(PromptMixin):
         top_k: int | None = None,
         filters: Filters | None = None,
     ) -> AnswerStream:
-        """Return an iterator over the answer's text. The arguments are those of ``query``.
+        """Return an iterator over the text of the answer. The arguments are the same as for
+        ``query``.
 
-        ``astream`` is the same method, for ``async for``. The last model call is streamed. A preset
-        answer and an answer in the mode ``"map_rerank"`` arrive in one part. If the model fails
-        midway, the stream raises ``AnswerError``, and ``stream.answer`` contains the text up to the
-        failure.
+        ``astream`` is the same method, for use with ``async for``. Only the last model call is
+        streamed. A preset answer, or an answer in the mode ``"map_rerank"``, arrives in one piece.
+        If the model fails while it answers, the stream raises ``AnswerError``, and
+        ``stream.answer`` contains the text up to the failure.
         """
         return AnswerStream(*self._plan(question, history, top_k, filters))
 
     astream = stream
 
     def restricted(self, filters: Filters) -> Self:
-        """Return a copy whose passages and preset answers meet a condition. See ``restrict``."""
+        """Return a copy whose passages and preset answers match the filters. See ``restrict``."""
         other = copy.copy(self)
         other.retriever = restrict(self.retriever, filters)
         other.qa = None if self.qa is None else restrict(self.qa, filters)
         return other
 
     def check_current(self, answer: Answer) -> SourceChanges:
-        """Report how an answer's sources have changed, without a model call.
+        """Check whether the sources of an answer have changed, without calling a model.
 
-        Cited texts are compared with their documents. A text that only moved is unchanged. One
-        search with the answer's query, ``top_k``, ``filters`` and ``min_score`` finds new results.
-        For a strategy, this search uses the inner retriever. Preset answers need no search.
+        The cited texts are compared with their documents. A text that was only moved within its
+        document is treated as unchanged. In addition, the search is repeated with the query,
+        ``top_k``, ``filters`` and ``min_score`` of the answer to find new results. If the retriever
+        is a strategy, its inner retriever is used. For a preset answer, nothing is searched.
 
         Args:
-            answer: An answer of this engine, possibly from ``Answer.from_dict``.
+            answer: An answer of this engine, which may have been restored with
+                ``Answer.from_dict``.
 
         Raises:
             ValueError: If the retriever does not search a graph, or needs a language model.
@@ -305,7 +314,7 @@ class QueryEngine(PromptMixin):
         return run(self._check_plan, answer)
 
     async def acheck_current(self, answer: Answer) -> SourceChanges:
-        """Async version of ``check_current``."""
+        """Asynchronous version of ``check_current``."""
         return await arun(self._check_plan, answer)
 
     async def _check_plan(self, answer: Answer) -> SourceChanges:
@@ -325,7 +334,7 @@ class QueryEngine(PromptMixin):
         top_k: int | None,
         filters: Filters | None,
     ) -> tuple[Part[Answer], AnswerContext]:
-        """Return a function that answers, and its context. Invalid arguments raise immediately."""
+        """Validate the arguments, and return a function that answers, with the context it uses."""
         if not isinstance(question, str):
             raise TypeError(f"a question must be a string, got {question!r:.80}")
         if filters is not None:

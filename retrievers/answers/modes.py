@@ -1,4 +1,4 @@
-"""The modes of a query engine: one call, refine, map-reduce, map-rerank."""
+"""The answer modes of a query engine: stuff, refine, map-reduce and map-rerank."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from .sources import cut, shorten
 
 
 async def stuff(context: AnswerContext) -> FinalAnswer:
-    """Answer from the best passages that fit, in one model call.
+    """Answer a question from the best passages that fit into a prompt, in one model call.
 
-    A passage that does not fit is omitted, but shorter passages after it may fit. A passage that is
-    too long for any prompt is truncated around its best match.
+    A passage that does not fit is omitted, but shorter passages after it may still be included. A
+    passage that is too long for any prompt is truncated around its best match.
     """
     prompt = await work(_pack_sources, context)
     return await context.ask(prompt, last=True)
 
 
 def _pack_sources(context: AnswerContext) -> str:
-    """Return the prompt with the passages that fit, and set the sources.
+    """Select the sources that fit, and return the prompt with their passages.
 
-    The lengths of single passages are added, so that measuring takes linear time.
+    The lengths of individual passages are added up, so that measuring takes linear time.
     """
     free = context.space("answer")
     for candidate in context.candidates:
@@ -61,7 +61,7 @@ def _pack_sources(context: AnswerContext) -> str:
 async def refine(context: AnswerContext) -> FinalAnswer:
     """Answer from the first passages that fit, then improve the answer with the next passages.
 
-    If a call fails, a note is added, and the next passages are tried.
+    If a call fails, a note is added, and the engine continues with the next passages.
 
     Raises:
         ModelError: If all calls fail, or if the last call fails after a part of its answer was
@@ -92,7 +92,7 @@ async def refine(context: AnswerContext) -> FinalAnswer:
 
 
 def _parts_to_refine(context: AnswerContext) -> list[Source]:
-    """Return all passages in parts that fit, leaving a third of the space for an earlier answer."""
+    """Split all passages into parts that leave a third of the space for an earlier answer."""
     engine = context.engine
     limit = engine.prompt_limit - max(0, context.space("refine")) // 3
 
@@ -108,7 +108,10 @@ def _parts_to_refine(context: AnswerContext) -> list[Source]:
 def _pack_parts(
     context: AnswerContext, parts: Sequence[Source], earlier: str | None
 ) -> tuple[str, list[Source]]:
-    """Return a prompt with an earlier answer and the first parts that fit, and these parts."""
+    """Create a prompt from the earlier answer and as many parts as fit.
+
+    The result is the prompt and the parts in it.
+    """
     name = "answer"
     values = dict[str, str]()
     if earlier is not None:
@@ -134,9 +137,9 @@ def _pack_parts(
 async def map_reduce(context: AnswerContext) -> FinalAnswer:
     """Answer from each passage separately, and combine the partial answers.
 
-    Partial answers that do not fit into one prompt are first combined in groups. A single partial
-    answer becomes the answer. If the model cannot combine the partial answers, the answer contains
-    all of them.
+    If the partial answers do not fit into one prompt, they are first combined in groups. A single
+    partial answer is returned unchanged. If the model fails to combine the partial answers, the
+    answer contains all of them.
 
     Raises:
         ModelError: If all calls for passages fail, or the last call fails after a part of its
@@ -162,7 +165,7 @@ async def map_reduce(context: AnswerContext) -> FinalAnswer:
 
 
 def _single_prompts(context: AnswerContext, name: str) -> tuple[list[Source], list[str]]:
-    """Return the parts of the passages, and a prompt for each part."""
+    """Split the passages into parts that fit, and return the parts with a prompt for each."""
     parts = context.number_parts(lambda source: context.has_space(name, [source]))
     context.check_space(name)
     return parts, [context.passages_prompt(name, [part]) for part in parts]
@@ -171,18 +174,24 @@ def _single_prompts(context: AnswerContext, name: str) -> tuple[list[Source], li
 async def _ask_all(
     context: AnswerContext, prompts: Iterable[str], names: Sequence[str]
 ) -> list[str]:
-    """Ask several prompts in parallel, and return the answers. Failures become notes."""
+    """Send several prompts to the model in parallel, and return the answers.
+
+    Failed calls are reported in the notes.
+    """
     answers = await context.gather(context.ask, prompts, names)
     return [answer.text for answer in answers if answer is not None and answer.answered]
 
 
 def _may_join(context: AnswerContext, texts: Sequence[str]) -> bool:
-    """Return whether partial answers may share a prompt. Two answers always may."""
+    """Return whether partial answers can share a prompt. Two answers are always accepted."""
     return len(texts) == 2 or context.is_short(_reduce_prompt(context, texts))
 
 
 def _group_partials(context: AnswerContext, partials: Sequence[str]) -> list[list[str]]:
-    """Return partial answers in groups that fit into a prompt. The last group may be one answer."""
+    """Group partial answers so that each group fits into a prompt.
+
+    The last group can consist of a single answer.
+    """
 
     def has_space_twice(text: str) -> bool:
         return context.is_short(_reduce_prompt(context, [text, text]))
@@ -215,14 +224,14 @@ _NUMBER = re.compile(r"\d{1,3}(?:\.\d{1,9})?")
 
 
 RankedAnswer = tuple[FinalAnswer, float | None]
-"""An answer with the model's confidence, from 0 to 100. None means no confidence."""
+"""An answer with the confidence of the model, from 0 to 100 or None if it is unknown."""
 
 
 async def map_rerank(context: AnswerContext) -> FinalAnswer:
     """Answer from each passage separately, and choose the answer with the highest confidence.
 
-    If the confidence is equal, the answer from the better passage wins. Answers without a
-    confidence rank last.
+    If two answers have equal confidence, the answer from the higher-ranked passage is chosen.
+    Answers without a confidence rank last.
 
     Raises:
         ModelError: If all calls fail.
@@ -257,7 +266,7 @@ async def map_rerank(context: AnswerContext) -> FinalAnswer:
 
 
 def parse_ranked_answer(answer: str) -> RankedAnswer:
-    """Parse an answer and its confidence from JSON or from lines.
+    """Parse an answer and its confidence from JSON or from labeled lines.
 
     Raises:
         ValueError: If the answer is empty.

@@ -1,4 +1,4 @@
-"""The normal form of texts, in which quotations are searched for."""
+"""Text normalization for finding quotations."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ _QUOTES = "\"'`´‘’‚‛“”„‟‹›«»「」『』〝〞〟′″�
 
 _DASHES = "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
 
-HYPHENS = "-\u2010\u2011\ufe63\uff0d"  # between letters or digits, they join a compound
+# between letters or digits, these join the parts of a compound
+HYPHENS = "-\u2010\u2011\ufe63\uff0d"
 
-RANGE_DASHES = "\u2012\u2013\u2212\uff5e~"  # between digits, they join the ends of a range
+RANGE_DASHES = "\u2012\u2013\u2212\uff5e~"  # between digits, these join the ends of a range
 
 # Soft hyphens, zero-width and direction characters, byte order marks, Arabic and Hebrew points.
 _INVISIBLE = (
@@ -70,7 +71,7 @@ TOKEN = re.compile(rf"{NUMBER}|[^\W{UNSPACED}]+|[{UNSPACED}]")
 
 @lru_cache(10_000)
 def _normal(unit: str) -> str:
-    """Return the normal form of a character with its combining marks."""
+    """Return the normalized form of a character and its combining marks."""
     if unit[0] in _QUOTES:
         return "'"
     if unit == "。":
@@ -79,15 +80,16 @@ def _normal(unit: str) -> str:
 
 
 class NormalText:
-    """A text, its normal form, and the mapping from positions in this form to the text.
+    """A text with its normalized form, and a mapping from normalized to original positions.
 
-    The normal form ignores case, width, and the kinds of quotation marks and dashes. Superscript
-    digits become plain digits, except after a digit ("10⁶"). White space between words becomes one
-    space. Other white space, hyphens in words and invisible characters are removed.
+    Normalization ignores case, character width, and the kinds of quotation marks and dashes.
+    Superscript digits become plain digits, except after another digit ("10⁶"). White space between
+    words is reduced to one space. Other white space, hyphens in words and invisible characters are
+    removed.
 
     Attributes:
-        text: The text.
-        normalized: The normal form.
+        text: The original text.
+        normalized: The normalized text.
 
     Example:
         >>> normal = NormalText("He said:  “Re-\\ntrieval，ＯＫ？”")
@@ -97,7 +99,7 @@ class NormalText:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._spans: list[Span] = []  # the span of each character of the normalized text
+        self._spans: list[Span] = []  # the original span of each normalized character
         parts = [""]
         last = ""
         for match in _UNIT.finditer(text):
@@ -120,12 +122,12 @@ class NormalText:
 
     @cached_property
     def terms(self) -> frozenset[str]:
-        """The words and the pairs of Chinese characters."""
+        """The words of the text, and all pairs of adjacent Chinese characters."""
         tokens = TOKEN.findall(self.normalized)
         pairs = [first + second for first, second in pairwise(tokens)]
         unspaced = [pair for pair in pairs if len(pair) == 2 and is_unspaced(pair)]
         return frozenset([*(token for token in tokens if len(token) > 1), *unspaced])
 
     def span(self, start: int, stop: int) -> tuple[int, int]:
-        """Return the span of the text that a non-empty part of the normal form comes from."""
+        """Return the span in the original text for a non-empty span of the normalized text."""
         return self._spans[start][0], self._spans[stop - 1][1]

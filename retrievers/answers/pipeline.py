@@ -1,4 +1,4 @@
-"""The steps from a question to an answer: condensing, retrieval, model call, citations."""
+"""The steps of a query engine: rewrite the question, retrieve passages, answer, check citations."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from .sources import merge_results, passage_title
 logger = logging.getLogger(__name__)
 
 ANSWER_TOKENS = 1_600
-"""Default number of tokens of the passages from the default search."""
+"""The default number of tokens of the passages from the default search."""
 
 
 async def answer_question(context: AnswerContext, pairs: Sequence[Pair]) -> Answer:
-    """Return the answer to a question.
+    """Answer a question in all steps of the query engine.
 
     Args:
-        context: The state of the question. A stream reads its fields while the steps fill them.
+        context: The state of the question. While the steps add to it, a stream can already read it.
         pairs: The earlier conversation.
 
     Raises:
@@ -48,7 +48,7 @@ async def answer_question(context: AnswerContext, pairs: Sequence[Pair]) -> Answ
         context.limits = CallLimits(total_timeout=context.engine.total_timeout)
         try:
             answer = context.answer = await context.limits.enforce(_steps, context, pairs)
-        except LimitExceededError as error:  # no passages yet
+        except LimitExceededError as error:  # the time was over before any passage was found
             raise AnswerError(str(error), context.partial_answer(str(error))) from error
         span.attributes.update(
             answer=answer.text,
@@ -76,7 +76,7 @@ async def _steps(context: AnswerContext, pairs: Sequence[Pair]) -> Answer:
             return preset
         results = await answer_results(context, context.engine.retriever)
     if results and context.engine.language is None:
-        # If a question has no words, the corpus decides.
+        # If the question contains no words, the language of the corpus is used.
         context.language = language_of(question, language_of(results[0].node.text))
     context.notes += _variant_notes(results)
     names = PASSAGE_PROMPTS[context.engine.mode]
@@ -98,7 +98,7 @@ async def _steps(context: AnswerContext, pairs: Sequence[Pair]) -> Answer:
 async def answer_results(
     context: AnswerContext, retriever: RetrieverProtocol
 ) -> Sequence[ScoredNode]:
-    """Return the search results for an answer."""
+    """Search for the passages from which the question will be answered."""
     with start_span("retrieve", queries=[context.searched]) as span:
         observer = OutcomeObserver()
         with observe(observer):
@@ -117,7 +117,7 @@ async def answer_results(
 
 
 async def _retrieved(context: AnswerContext, retriever: RetrieverProtocol) -> Results:
-    """Return the results within the token budget."""
+    """Return the search results that fit into the token budget."""
     budget = TokenBudget(context.engine.max_tokens, top_k=context.top_k)
     if not budget and budget.top_k is None and getattr(retriever, "has_windows", False):
         budget = TokenBudget(min(ANSWER_TOKENS, await work(_space, context)))
@@ -139,7 +139,7 @@ async def _retrieved(context: AnswerContext, retriever: RetrieverProtocol) -> Re
 
 
 def _variant_notes(results: Iterable[ScoredNode]) -> Iterable[str]:
-    """Return the distinct notes on the variants of the question that found results."""
+    """Return the distinct notes of query variants, such as notes on failed model calls."""
     notes: dict[str, None] = {}
     for result in results:
         for match in result.evidence:
@@ -148,12 +148,12 @@ def _variant_notes(results: Iterable[ScoredNode]) -> Iterable[str]:
 
 
 def _space(context: AnswerContext) -> int:
-    """Return the maximum length of the passages in each prompt of the mode, at least 1."""
+    """Return the space for passages that every prompt of the mode offers, which is at least 1."""
     return max(1, min(context.space(name) for name in PASSAGE_PROMPTS[context.engine.mode]))
 
 
 async def preset_answer(context: AnswerContext) -> Answer | None:
-    """Return the preset answer to the question, or None."""
+    """Return the preset answer to the question, or None if no pair matches."""
     qa = context.engine.qa
     if qa is None:
         return None
@@ -174,7 +174,7 @@ async def preset_answer(context: AnswerContext) -> Answer | None:
 
 
 def _cited_answer(context: AnswerContext, answer: FinalAnswer) -> Answer:
-    """Return the model's answer with its cited sources."""
+    """Convert the model's answer to an ``Answer`` in which the cited sources are marked."""
     text = answer.text or context.prompt("not_found")
     sources, notes = flag_cited(context.sources, answer.text, context.certain)
     if answer.answered and sources and not any(source.cited for source in sources) and not notes:

@@ -1,4 +1,4 @@
-"""Preset answers from a group of question-answer pairs."""
+"""Preset answers, which are retrieved from a group of question-answer pairs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ..validation import check_number, check_top_k
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_CANDIDATES = 10  # results of the search for a preset answer
+_CANDIDATES = 10  # the number of results among which a preset answer is searched
 
 _EXACT = "exact match"
 
@@ -35,13 +35,14 @@ _SAME_QUESTION = Exact()
 
 @dataclass(frozen=True, slots=True)
 class PresetAnswer:
-    """The answer of a question-answer pair.
+    """A preset answer, taken from a question-answer pair.
 
     Attributes:
         question: The question of the pair.
         answer: The answer of the pair.
-        score: Similarity of the question and the query, at most 1.
-        exact: Whether the question and the query are equal except for case, spaces and punctuation.
+        score: The similarity between the query and the question of the pair, at most 1.
+        exact: Whether the query and the question of the pair are equal, ignoring case, spaces and
+            punctuation.
         result: The node of the pair, with evidence.
     """
 
@@ -53,34 +54,35 @@ class PresetAnswer:
 
 
 class QaRetriever(BaseRetriever):
-    """A retriever of question-answer pairs, which also returns preset answers.
+    """A retriever of question-answer pairs, which can also return preset answers.
 
-    The group is made by ``LLMExtractor(llm, "qa")``, or the text of its nodes is a question, and
-    the answer is in ``metadata["answer"]``. Without this field, the content is the answer if it
-    differs from the text.
+    The pairs are the nodes of a group, which can be generated with ``LLMExtractor(llm, "qa")``. The
+    text of a node is the question. The answer is ``metadata["answer"]``, or the content of the node
+    if this field is missing and the content differs from the text.
 
-    - ``retrieve`` returns pairs like any retriever. Their content contains the question and the
-      answer.
-    - ``answer`` returns the answer to the same question (apart from case, spaces and punctuation;
-      no model is called), or to a question whose similarity is at least ``min_score``.
-    - ``recommend`` returns similar questions with a lower similarity.
+    - ``retrieve`` returns pairs like any other retriever. Their content contains the question and
+      the answer.
+    - ``answer`` returns the answer to an equal question (ignoring case, spaces and punctuation), or
+      to a question whose similarity is at least ``min_score``.
+    - ``recommend`` returns similar questions whose similarity is below ``min_score``.
 
     Args:
-        graph: A node graph, or several graphs that are searched as one.
-        group: The group of pairs.
-        similarity: See ``Retriever``. Defaults to ``"bm25"``, or to ``"cosine"`` with
-            ``embed_keys``.
-        min_score: Minimum similarity of a query and a question for a preset answer. For embeddings,
-            this is the cosine: 0.9 suits models with widely spread cosines. For models that give
-            unrelated texts 0.8 (E5), use 0.97 or more. For other similarities, it is Dice's
-            coefficient of the terms, including question words. A value above 1 accepts only equal
-            questions.
+        graph: A graph, or several graphs that are searched as one.
+        group: The name of the group that contains the pairs.
+        similarity: See ``Retriever``. Defaults to ``"bm25"``, or to ``"cosine"`` if ``embed_keys``
+            are given.
+        min_score: The minimum similarity between a query and a question for a preset answer. With
+            embeddings, it is the cosine similarity: 0.9 is suitable for models whose similarities
+            are widely spread, and 0.97 or more for models such as E5, which rate unrelated texts at
+            0.8. With other similarities, it is the Dice coefficient of the terms, including
+            question words. A value above 1 accepts equal questions only.
         top_k: The number of pairs that ``retrieve`` returns.
         embed_keys: The embeddings to search. See ``Retriever``.
         filters: Conditions on metadata, which apply to all three methods.
-        output_format: The format of a call's results: None (scored nodes), ``"content"`` or
+        output_format: The format of the results of a call: None (scored nodes), ``"content"`` or
             ``"dict"``.
-        join: The separator that joins contents into one text, or True for line breaks.
+        join: The separator that joins the contents into a single text. True stands for a line
+            break.
 
     Raises:
         UnknownGroupError: If a graph has no such group.
@@ -88,8 +90,8 @@ class QaRetriever(BaseRetriever):
         ValueError: If a name is unknown, or a number is out of range.
 
     Source:
-        QAnything answers from a pair with a similarity of at least 0.9, and from an exact match
-        without calling a model.
+        As in QAnything, equal questions are answered without a model, and so are questions with a
+        similarity of at least 0.9.
 
     Example:
         >>> from nodekin.nodegraph import Node, NodeGraph
@@ -134,7 +136,7 @@ class QaRetriever(BaseRetriever):
         return f"QaRetriever({self.inner!r}, min_score={self.min_score!r})"
 
     def restricted(self, filters: Filters) -> Self:
-        """Return a copy that is restricted to some pairs. See ``restrict``."""
+        """Return a copy that is restricted to the pairs that match filters. See ``restrict``."""
         return self.with_inner_retrievers({"inner": self.inner.restricted(filters)})
 
     async def search_all(
@@ -148,13 +150,13 @@ class QaRetriever(BaseRetriever):
         return answered
 
     def answer(self, query: str, *, filters: Filters | None = None) -> PresetAnswer | None:
-        """Return the preset answer to a question, or None.
+        """Return the preset answer to a question, or None if no pair matches.
 
-        Among pairs with equal questions, the first in document order is chosen.
+        If several pairs have an equal question, the first one in document order is used.
 
         Args:
             query: The question.
-            filters: Conditions on metadata, in addition to the retriever's own.
+            filters: Conditions on metadata, in addition to those of the retriever.
 
         Raises:
             TypeError: If the query is not a string.
@@ -163,18 +165,18 @@ class QaRetriever(BaseRetriever):
         return run(self._answer, query, filters)
 
     async def aanswer(self, query: str, *, filters: Filters | None = None) -> PresetAnswer | None:
-        """Async version of ``answer``."""
+        """Asynchronous version of ``answer``."""
         return await arun(self._answer, query, filters)
 
     def recommend(
         self, query: str, top_k: int = 3, *, filters: Filters | None = None
     ) -> list[ScoredNode]:
-        """Return unique similar questions whose similarity is below ``min_score``.
+        """Return distinct similar questions whose similarity is below ``min_score``.
 
         Args:
             query: The question.
-            top_k: Maximum number of questions.
-            filters: Conditions on metadata, in addition to the retriever's own.
+            top_k: The maximum number of questions.
+            filters: Conditions on metadata, in addition to those of the retriever.
 
         Raises:
             TypeError: If the query is not a string, or ``top_k`` is not an integer.
@@ -231,7 +233,7 @@ class QaRetriever(BaseRetriever):
     def _with_similarity(
         self, query: str, results: Iterable[ScoredNode]
     ) -> Iterable[tuple[ScoredNode, float]]:
-        """Return the results with the similarity of their question to the query."""
+        """Return each result with the similarity between its question and the query."""
         if self.inner.similarity.mode == "embedding":
             return [(result, result.score) for result in results]
         analyze = getattr(self.inner.similarity, "analyzer", None) or TextAnalyzer()
@@ -240,7 +242,9 @@ class QaRetriever(BaseRetriever):
 
 
 def overlap(several: Iterable[str], others: Iterable[str]) -> float:
-    """Return Dice's coefficient of two bags of terms: twice the common terms over all terms.
+    """Return the Dice coefficient of two bags of terms.
+
+    It is twice the number of common terms, divided by the total number of terms.
 
     Example:
         >>> overlap(["what", "is", "tea"], ["what", "is", "ice"])
@@ -255,9 +259,10 @@ def overlap(several: Iterable[str], others: Iterable[str]) -> float:
 
 
 def answer_of(node: Node) -> str | None:
-    """Return the answer of a node: its own ``metadata["answer"]``, otherwise its content.
+    """Return the answer that is stored in a node, or None if the node has no answer.
 
-    None means that the node has no answer, and its content equals its text.
+    The answer is the node's own ``metadata["answer"]``. If this field is missing, the answer is the
+    content of the node, provided that it differs from the text.
     """
     answer = node.own_metadata.get("answer")
     if answer is None and node.content != node.text:
@@ -268,7 +273,7 @@ def answer_of(node: Node) -> str | None:
 
 
 def with_answer(result: ScoredNode) -> ScoredNode:
-    """Return a result whose content is the question and the answer."""
+    """Return a copy of a result whose content consists of the question and the answer."""
     node = result.node
     answer = answer_of(node)
     if answer is None or node.content != node.text:

@@ -1,4 +1,4 @@
-"""A pattern of quotations in all usual marks."""
+"""A pattern that matches quotations in all common types of quotation marks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NO_ELISION = rf"(?!(?i:{_ELIDED}))"
 
 
 def _between(start: str, stop: str) -> str:
-    """Return the pattern of a text between two marks, including nested marks."""
+    """Return a pattern for a text between two quotation marks, which may contain nested marks."""
     text = rf"{_SAME_PARAGRAPH}[^{start}{stop}]"
     return rf"{start}((?:{text}|{start}(?:{text})+{stop})+){stop}"
 
@@ -48,4 +48,4 @@ QUOTATION = re.compile(
     rf"|<q>((?:{_SAME_PARAGRAPH}[^<])+)</q>|&quot;((?:{_SAME_PARAGRAPH}[^&])+)&quot;"
     rf"|&ldquo;((?:{_SAME_PARAGRAPH}[^&])+)&rdquo;|&laquo;((?:{_SAME_PARAGRAPH}[^&])+)&raquo;"
 )
-"""A quotation. The group that matched is the text between the marks."""
+"""A pattern that matches a quotation. The group that matched is the text between the marks."""

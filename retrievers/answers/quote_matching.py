@@ -1,4 +1,4 @@
-"""Find quotations in texts: literally, or with equal letters."""
+"""Find quotations in texts, either literally or ignoring case, spaces and punctuation."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from ...nodegraph.splitters.sentences import sentence_spans
 from .normal_text import HYPHENS, NUMBER, NUMERALS, RANGE_DASHES, TOKEN, NormalText, is_unspaced
 
 ELISION = re.compile(r"[\[(（［【]?\s?(?:\.{3,}|\.(?:\s\.){2,}|…+|⋯+)\s?[\])）］】]?")
-"""An ellipsis in a quotation."""
+"""A pattern that matches an ellipsis in a quotation."""
 
-_MAX_ELIDED = 2_000  # characters of an elision
+_MAX_ELIDED = 2_000  # the maximum number of characters that an ellipsis may omit
 
-_MIN_PART = 8  # minimum ``_units`` of a part in a different sentence
+_MIN_PART = 8  # the minimum size of a part in a different sentence, in units of ``_units``
 
-_MIN_SHARE = 0.4  # minimum share of a quotation's words in the nearest sentence
+# the minimum share of a quotation's words that the most similar sentence must contain
+_MIN_SHARE = 0.4
 
 _EDGES = " \t\n\r.,;:!?…。，；：！？、·'\"“”‘’«»「」『』-–—"
 
@@ -39,16 +40,17 @@ _SIGN = re.compile(r"(?<![\w.])[-–.]\Z")
 
 @dataclass(frozen=True, slots=True)
 class QuoteMatch:
-    """The text and the spans of a quotation.
+    """A match of a quotation in a list of texts.
 
     Attributes:
         text: The index of the text that contains the quotation.
-        exact: Whether the text contains the quotation literally. Otherwise case, width, spaces,
-            quotation marks, hyphens or outer punctuation differ, or the quotation contains an
-            ellipsis.
-        spans: One span, or one span per part of a quotation with ellipses.
-        shortened: Whether an ellipsis leaves out a part of a sentence. The part may be a negation
-            or a unit, so the quotation must be compared with the text.
+        exact: Whether the text contains the quotation literally. If False, the quotation contains
+            an ellipsis, or the text differs in case, width, spaces, quotation marks, hyphens or
+            outer punctuation.
+        spans: The span of the quotation. If the quotation contains ellipses, each of its parts has
+            a span.
+        shortened: Whether an ellipsis omits a part of a sentence. The omitted part may be a
+            negation or a unit, so the quotation should be compared with the text.
     """
 
     text: int
@@ -58,17 +60,17 @@ class QuoteMatch:
 
     @property
     def status(self) -> Literal["exact", "same_letters", "shortened"]:
-        """The status of the quotation in its text."""
+        """The status of the quotation with regard to its text."""
         if self.exact:
             return "exact"
         return "shortened" if self.shortened else "same_letters"
 
 
 class QuoteIndex:
-    """An index of texts for finding quotations. Texts are normalized on first use.
+    """An index that finds quotations in texts. The texts are normalized when they are first needed.
 
     Args:
-        texts: The texts, such as those of sources.
+        texts: The texts in which quotations are searched, such as those of sources.
 
     Example:
         >>> index = QuoteIndex(["Green tea is steamed. It grows in Japan.", "Black tea is not."])
@@ -83,11 +85,11 @@ class QuoteIndex:
         self._normal: dict[int, NormalText] = {}
 
     def find(self, quote: str, first: Iterable[int] = ()) -> QuoteMatch | None:
-        """Return the text and the spans of a quotation, or None if no text contains its words.
+        """Return the match of a quotation, or None if no text contains it.
 
         Args:
             quote: The quotation without quotation marks.
-            first: The indexes of the cited texts, which are searched first.
+            first: The indexes of the cited texts, which are searched before the other texts.
         """
         stripped = quote.strip()
         if not re.search(r"\w", stripped):
@@ -113,11 +115,11 @@ class QuoteIndex:
         return None
 
     def nearest(self, quote: str) -> tuple[int, Span] | None:
-        """Return the index of a text and the span of its sentence that is most similar.
+        """Return the index of the most similar text, and the span of its most similar sentence.
 
-        The text with the most words of the quotation is chosen first, then the sentence. Among
-        equal sentences, the shortest is returned. None means that no sentence contains enough words
-        of the quotation.
+        The text that contains the most words of the quotation is chosen first, and then a sentence
+        in it. Among equally similar sentences, the shortest is chosen. If no sentence contains
+        enough words of the quotation, None is returned.
         """
         terms = NormalText(quote).terms
         shared = [len(terms & self._normal_text(at).terms) for at in range(len(self.texts))]
@@ -141,17 +143,17 @@ class QuoteIndex:
 
 
 def _inner_form(text: str) -> str:
-    """Return the normal form of a text without punctuation at its edges."""
+    """Normalize a text, and remove punctuation at both ends."""
     return _inner(NormalText(_inner(text)).normalized)
 
 
 def _units(part: str) -> int:
-    """Return the size of a part. A word counts 2, and a Chinese character counts 1."""
+    """Return the size of a text, in which a word counts as 2 and a Chinese character as 1."""
     return sum(len(token) if is_unspaced(token) else 2 for token in TOKEN.findall(part))
 
 
 def _inner(text: str) -> str:
-    """Return a text without punctuation at its edges. A number keeps its sign."""
+    """Remove punctuation at both ends of a text. The sign of a number is kept."""
     start = len(text) - len(text.lstrip(_EDGES))
     if text[start : start + 1].isdecimal() and _SIGN.search(text, max(0, start - 1), start):
         start -= 1
@@ -159,7 +161,7 @@ def _inner(text: str) -> str:
 
 
 def _occurrences(part: str, text: str, start: int = 0) -> Iterator[Span]:
-    """Yield the spans of a part in a text, starting from an offset."""
+    """Yield all spans of a string in a text, starting from an offset."""
     if not part:
         return
     at = text.find(part, start)
@@ -169,7 +171,7 @@ def _occurrences(part: str, text: str, start: int = 0) -> Iterator[Span]:
 
 
 def _find(part: str, source: NormalText, start: int = 0) -> Span | None:
-    """Return the first span of a part in a normal form that cuts no word and no number."""
+    """Return the first span of a string in a normalized text that cuts no word and no number."""
     for span in _occurrences(part, source.normalized, start):
         if not _cuts(source.text, *source.span(*span)):
             return span
@@ -188,7 +190,7 @@ def _cuts(text: str, start: int, stop: int) -> bool:
 
 
 def _cuts_compound(text: str, at: int) -> bool:
-    """Return whether the character at an offset is a hyphen in a compound, or a dash in a range."""
+    """Return whether the character at an offset is a hyphen in a compound or a dash in a range."""
     if not 0 < at < len(text) - 1:
         return False
     before = text[at - 1]
@@ -199,7 +201,7 @@ def _cuts_compound(text: str, at: int) -> bool:
 
 
 def _cuts_number(text: str, at: int) -> bool:
-    """Return whether an offset is within a number, its sign, or its percent sign."""
+    """Return whether an offset is inside a number, including its sign and percent sign."""
     if not (_IS_NUMERAL(text, at) or (at and _IS_NUMERAL(text, at - 1))):
         return False
     numbers = _WHOLE_NUMBER.finditer(text, max(0, at - _MAX_NUMBER), at + _MAX_NUMBER)
@@ -207,15 +209,16 @@ def _cuts_number(text: str, at: int) -> bool:
 
 
 def _find_in_order(parts: Sequence[str], source: NormalText) -> list[Span]:
-    """Return the spans of the parts around ellipses, in order.
+    """Return the spans of the parts of a quotation with ellipses, in order.
 
-    The result is empty if a part is missing, or if a gap is not acceptable (``_is_fair``).
+    The result is empty if a part is missing, or if the text between two parts is too long to be
+    omitted.
     """
     missing = [part for part in parts if part not in source.normalized]
     if missing or len(parts) < 2:
         return []
     first = _find(parts[0], source)
-    for _ in range(20):  # further occurrences of the first part
+    for _ in range(20):  # try up to 20 occurrences of the first part
         if first is None:
             break
         spans = [first]
@@ -235,9 +238,10 @@ def _find_in_order(parts: Sequence[str], source: NormalText) -> list[Span]:
 
 
 def _is_fair(before: str, elided: str, behind: str) -> bool:
-    """Return whether an ellipsis may leave out a text between two parts.
+    """Return whether a quotation may omit the text between two of its parts.
 
-    Short parts occur anywhere, so both parts must then be in one sentence.
+    If the omitted text extends over several sentences, both parts must be long, since short parts
+    can occur anywhere.
     """
     sentences = sentence_spans(elided)
     if len(sentences) < 2:
@@ -246,9 +250,10 @@ def _is_fair(before: str, elided: str, behind: str) -> bool:
 
 
 def _is_shortened(text: str, spans: Sequence[Span]) -> bool:
-    """Return whether a part of a sentence is left out between two spans.
+    """Return whether a part of a sentence is missing between two spans.
 
-    Only whole sentences may be left out without changing the meaning of the sentences around them.
+    Omitting whole sentences does not change the meaning of the remaining sentences, but omitting a
+    part of a sentence can change its meaning.
     """
     edges = [*chain.from_iterable(sentence_spans(text))]
     for before, behind in pairwise(spans):

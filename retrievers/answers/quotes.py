@@ -18,7 +18,7 @@ from .citations import CITATION, CODE, UNCITED, cited_numbers, flag_cited
 from .quotation_marks import QUOTATION
 from .quote_matching import QuoteIndex
 
-_LISTED = 8  # maximum number of sentences in a note
+_LISTED = 8  # the maximum number of sentences in a note
 
 _BLOCK = re.compile(r"(?m)^[ \t]{0,3}>[^\n]*(?:\n[ \t]{0,3}>[^\n]*)*")
 
@@ -38,23 +38,22 @@ _NO_CLAIM = re.compile(r"\s*(?:#|\||>)|.*[:：?？][*_\"”」]{0,4}\Z", re.S)
 
 
 def check_quotes(answer: Any, evidence: Iterable[Any] | None = None) -> Answer:
-    """Find an answer's quotations and cited sentences in its sources, without a model.
+    """Check the quotations and cited sentences of an answer against its sources, without a model.
 
-    A quotation is not found if it changes a number of the source or omits a negation. Wrong
-    quotations, sentences without a citation, and citations of missing sources become notes.
-
-    ``QueryEngine(check="quotes")`` calls this function for each answer. It can also be a step of a
-    LangChain chain (``chain | check_quotes``).
+    A quotation counts as not found if it changes a number of the source or omits a negation. Wrong
+    quotations, sentences without a citation and citations of missing sources are reported in the
+    notes. ``QueryEngine(check="quotes")`` calls this function for each answer. The function can
+    also be used as a step of a LangChain chain (``chain | check_quotes``).
 
     Args:
         answer: An ``Answer``, the output of a LangChain chain (a mapping with ``answer`` and
-            ``context``), a LlamaIndex response, a message or a text. ``[1]`` cites the first
-            source.
-        evidence: Sources that replace the answer's sources: nodes, results, texts or documents,
-            including documents of LangChain and LlamaIndex.
+            ``context``), a LlamaIndex response, a message or a text. The citation ``[1]`` refers to
+            the first source.
+        evidence: Sources that replace those of the answer. They can be nodes, results, texts or
+            documents, including documents of LangChain and LlamaIndex.
 
     Returns:
-        A copy of the answer with ``quotes`` and ``notes``.
+        A copy of the answer in which ``quotes`` and ``notes`` are set.
 
     Raises:
         TypeError: If the answer or the evidence contains no text.
@@ -92,7 +91,7 @@ def check_quotes(answer: Any, evidence: Iterable[Any] | None = None) -> Answer:
 
 
 def _checked(statement: CheckedQuote, index: QuoteIndex, sources: Sequence[Source]) -> CheckedQuote:
-    """Return a statement with its status and its spans in the sources."""
+    """Search for a statement in the sources, and set its status and spans."""
     text = statement.text
     cited = statement.cited
     first = [at for at, source in enumerate(sources) if source.number in cited]
@@ -112,7 +111,7 @@ def _checked(statement: CheckedQuote, index: QuoteIndex, sources: Sequence[Sourc
 
 
 def _span_node(source: Source, span: Span) -> Node:
-    """Return a part of a source as a node with a position in the document."""
+    """Convert a span of a source to a node that contains its position in the document."""
     node = source.result.node
     text = source.text[slice(*span)]
     first = _start_of(source)
@@ -139,7 +138,7 @@ _KINDS: Mapping[Language, Mapping[bool, str]] = {
 
 
 def _note(quote: CheckedQuote, language: Language) -> str:
-    """Return a note if a quotation is wrong or shortened, otherwise an empty string."""
+    """Return a note if a quotation is wrong or shortened. Otherwise, the note is empty."""
     nearest = "" if quote.nearest is None else _excerpt(quote.nearest.text)
     cited = [f"[{number}]" for number in quote.cited]
     kind = _KINDS[language][quote.quoted]
@@ -174,9 +173,10 @@ def _uncited_note(sentences: Sequence[str], language: Language) -> str:
 
 
 def find_statements(text: str) -> tuple[list[CheckedQuote], list[Span], str]:
-    """Return the unchecked quotations and cited sentences, all sentences, and the text to search.
+    """Find the quotations and the cited sentences in an answer.
 
-    Code and block quotations are blanked in the text to search.
+    The result also contains the spans of all sentences, and a copy of the answer in which code and
+    block quotations are replaced by white space.
 
     Example:
         >>> statements, _, _ = find_statements("He says “no” [1]. She agrees. [2] It rains.")
@@ -197,24 +197,24 @@ def find_statements(text: str) -> tuple[list[CheckedQuote], list[Span], str]:
 
 
 def _blanked(code: re.Match[str]) -> str:
-    """Return spaces of the same length. Line breaks are kept."""
+    """Replace all characters of a match by spaces, except line breaks."""
     return re.sub(r"[^\n]", " ", code[0])
 
 
 def _without_lines(block: re.Match[str]) -> str:
-    """Return line breaks of the same length."""
+    """Replace all characters of a match by line breaks."""
     return "\n" * len(block[0])
 
 
 class _Quotation(NamedTuple):
-    """The spans of a quotation, with its marks and without them."""
+    """The span of a quotation with its quotation marks, and the span between the marks."""
 
     outer: Span
     inner: Span
 
 
 def _find_quotations(masked: str) -> list[_Quotation]:
-    """Return the quotations that contain words, in order."""
+    """Return the quotations that contain at least one word, in order."""
     quotations: list[_Quotation] = []
     for match in QUOTATION.finditer(masked):
         group = match.lastindex or 0
@@ -231,7 +231,7 @@ def _unchecked(text: str, span: Span, cited: Sequence[int], quoted: bool = True)
 def _sentence_statements(
     text: str, masked: str, sentences: Sequence[Span], quotations: Sequence[_Quotation]
 ) -> Iterator[CheckedQuote]:
-    """Yield the quotations in sentences, and the cited sentences without a quotation."""
+    """Yield the quotations in sentences, and the cited sentences that contain no quotation."""
     starts = [quotation.outer[0] for quotation in quotations]
     for start, stop in sentences:
         cited = cited_numbers(masked[start:stop])
@@ -248,7 +248,10 @@ def _sentence_statements(
 def _block_statements(
     text: str, masked: str, sentences: Sequence[Span], blocks: Sequence[Span]
 ) -> Iterator[CheckedQuote]:
-    """Yield the block quotations. Their citation may be in the sentence before them."""
+    """Yield the block quotations.
+
+    A citation in the sentence before a block applies to the block.
+    """
     for start, stop in blocks:
         block = _ATTRIBUTION.sub("", _BLOCK_MARK.sub("", text[start:stop])).strip()
         plain = _CITED.sub("", block).strip()
@@ -259,7 +262,10 @@ def _block_statements(
 
 
 def _find_sentences(masked: str, quotations: Sequence[_Quotation]) -> list[Span]:
-    """Return the sentences, each with the citations after it. Quotations are not split."""
+    """Split a text into sentences, each including the citations after it.
+
+    A quotation is never split, even if it contains several sentences.
+    """
     starts = [quotation.outer[0] for quotation in quotations]
     sentences: list[Span] = []
     for start, stop in sentence_spans(masked):
@@ -278,15 +284,15 @@ def _find_sentences(masked: str, quotations: Sequence[_Quotation]) -> list[Span]
 
 
 def _plain(sentence: str) -> str:
-    """Return a sentence without its list marker and citations."""
+    """Remove the list marker and the citations from a sentence."""
     return _ITEM.sub("", _CITED.sub("", sentence)).strip()
 
 
 def _uncited(text: str, masked: str, sentences: Iterable[Span]) -> list[str]:
-    """Return the sentences without a citation, except headings, tables and questions."""
+    """Return the sentences without a citation, ignoring headings, tables and questions."""
     uncited = []
     for start, stop in sentences:
-        sentence = masked[start:stop]  # code is blanked here, but not in the note
+        sentence = masked[start:stop]  # code is replaced by spaces here, but not in the note
         is_claim = not _NO_CLAIM.match(sentence) and not CITATION.search(sentence)
         if is_claim and len(re.findall(rf"[{UNSPACED}]|\w+", sentence)) > 1:
             uncited.append(_ITEM.sub("", text[start:stop]).strip())
@@ -294,7 +300,8 @@ def _uncited(text: str, masked: str, sentences: Iterable[Span]) -> list[str]:
 
 
 def draft_quotes(text: str) -> list[str]:
-    """Return the quotations in a draft, or else its sentences without their citations.
+    """Return the quotations in a draft. If it contains none, return its sentences without
+    citations.
 
     Example:
         >>> draft_quotes("He says “no” [1]."), draft_quotes("It rains. [1]")
@@ -310,7 +317,7 @@ _LEADING_WORDS = re.compile(rf"[^\[【［]*?(?:(?i:{CITATION.pattern})\s*)+")
 
 
 def _start_of(source: Source) -> int | None:
-    """Return the start of a source's text in its document, or None if it is unknown."""
+    """Return the position of a source's text in its document, or None if it is unknown."""
     nodes = [result.node for result in source.results]
     starts = [0 if node.group == ROOT else node.start for node in nodes]
     known = [start for start in starts if start is not None]
@@ -321,7 +328,7 @@ def _start_of(source: Source) -> int | None:
     if len(nodes) > 1:
         try:
             text = nodes[0].root.text[first:]
-        except (LookupError, ValueError):  # a removed document, or no graph
+        except (LookupError, ValueError):  # the document was removed, or the node has no graph
             return None
     at = text.find(source.text)
     if at < 0:

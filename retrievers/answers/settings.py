@@ -1,4 +1,4 @@
-"""The settings that the steps of an answer read from a query engine."""
+"""The settings of a query engine that are used by the steps of an answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .qa import QaRetriever
 
 
 class AnswerSettings(Protocol):
-    """The settings of a query engine. ``QueryEngine`` describes them."""
+    """The settings of a query engine. They are described in ``QueryEngine``."""
 
     retriever: RetrieverProtocol
     llm: LLM
@@ -31,7 +31,7 @@ class AnswerSettings(Protocol):
 
     @property
     def prompts(self) -> Mapping[str, Prompt]:
-        """The prompts by name."""
+        """The prompts, by name."""
 
     @property
     def prompt_limit(self) -> int:

@@ -1,4 +1,4 @@
-"""Merge, title, number and truncate the passages for a prompt."""
+"""Prepare passages for a prompt: merge overlapping results, add titles, and truncate texts."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _MAX_TITLE = 120  # characters
 
 
 def passage_title(node: Node) -> str:
-    """Return a title for a node's passage: title, headings and page, or the file name.
+    """Return the title of a passage: the document's title, headings and page, or the file name.
 
-    Metadata from the loaders and splitters of LangChain and LlamaIndex is supported: ``source`` (a
-    path or an address), ``file_path``, ``Header 1``. A heading at the start of the passage is left
-    out.
+    Metadata from the loaders and splitters of LangChain and LlamaIndex is supported, such as
+    ``source`` (a path or an address), ``file_path`` and ``Header 1``. If the passage starts with
+    its heading, the heading is omitted from the title.
 
     Example:
         >>> passage_title(Node("Unfermented.", {"title": "Tea", "headings": ["Sorts", "Green"]}))
@@ -48,7 +48,7 @@ def passage_title(node: Node) -> str:
 
 
 def format_sources(sources: Iterable[Source]) -> QuotedText:
-    """Return passages in the form that prompts use.
+    """Format sources as passages of a prompt.
 
     Example:
         >>> from nodekin.retrievers import ScoredNode
@@ -69,7 +69,10 @@ def format_sources(sources: Iterable[Source]) -> QuotedText:
 
 
 def shorten(source: Source, has_space: Callable[[Source], bool]) -> Source | None:
-    """Return a source truncated around its best match so that it fits, or None if nothing fits."""
+    """Truncate the text of a source around its best match so that it fits into a prompt.
+
+    If no part of the text fits, None is returned.
+    """
     text = cut(source.text, partial(_part_fits, has_space, source), _match_offset(source))
     if not text:
         return None
@@ -77,7 +80,7 @@ def shorten(source: Source, has_space: Callable[[Source], bool]) -> Source | Non
 
 
 def fitting_parts(source: Source, has_space: Callable[[Source], bool]) -> list[str]:
-    """Return the text of a source in parts that fit."""
+    """Split the text of a source into parts that fit into a prompt."""
     return split(source.text, partial(_part_fits, has_space, source))
 
 
@@ -86,7 +89,7 @@ def _part_fits(has_space: Callable[[Source], bool], source: Source, text: str) -
 
 
 def _match_offset(source: Source) -> int:
-    """Return the offset of the best match in a source's text, or 0 if it is unknown."""
+    """Return the offset of the best match in the text of a source, or 0 if it is unknown."""
     nodes = [result.node for result in source.results]
     starts = [node.start for node in nodes if node.start is not None]
     match = source.result.best_match
@@ -99,15 +102,18 @@ def merge_results(
     results: Sequence[ScoredNode],
     has_space: Callable[[Source], bool],
 ) -> tuple[list[Source], list[OmittedResult]]:
-    """Return the sources of results, best first, and the results without new text.
+    """Convert search results to sources, and merge results that overlap.
 
     Overlapping spans of a document become one source at the rank of the best result, if a prompt
-    has space for the source. A result is omitted if it has no text, or if its text equals the text
-    of a better result or is contained in it.
+    has space for it. A result is omitted if it has no text, or if its text equals the text of a
+    better result or is contained in it.
 
     Args:
         results: The results, best first.
-        has_space: Whether a prompt has space for a source.
+        has_space: A function that returns whether a source fits into a prompt.
+
+    Returns:
+        The sources, best first, and the omitted results.
     """
     omitted: list[OmittedResult] = []
     placed: list[PlacedSource] = []  # by rank
@@ -136,15 +142,16 @@ def merge_results(
 
 
 PlacedSource = tuple[Source, tuple[int, str, int, int] | None]
-"""A source with its graph, its document, its start and its end. None means unknown."""
+"""A source with its graph, document, start and end. The location is None if it is unknown."""
 
 
 def _union_with_another(
     placed: Sequence[PlacedSource], at: int, has_space: Callable[[Source], bool]
 ) -> tuple[int, int, PlacedSource] | None:
-    """Return the ranks of two overlapping sources and their union, if a prompt has space for it.
+    """Merge a source with another source that overlaps, if a prompt has space for the result.
 
-    The union keeps the result of the better source.
+    The result contains the ranks of both sources. The merged source keeps the result of the better
+    source. If no source can be merged, None is returned.
     """
     for other in range(len(placed)):
         better, worse = sorted((at, other))
@@ -163,7 +170,7 @@ def _union_with_another(
 
 
 def _place_of(node: Node) -> tuple[int, str, int, int] | None:
-    """Return the place of a node, or None if its content is not a part of a document."""
+    """Return the location of a node, or None if its content is not a part of a document."""
     if node.start is None or node.end is None or not node.document_id:
         return None
     is_span = node.content == node.text and node.end - node.start == len(node.text)
@@ -177,14 +184,15 @@ LengthCheck = Callable[[str], bool]
 
 
 def cut(text: str, is_short: LengthCheck, at: int = 0) -> str:
-    """Truncate a text to the complete sentences around a position that are short enough.
+    """Truncate a text to as many complete sentences around a position as are short enough.
 
-    If a single sentence is too long, its beginning is returned.
+    If even a single sentence is too long, its beginning is returned.
 
     Args:
         text: The text.
-        is_short: Whether a text is short enough. Each returned text was checked.
-        at: The position in characters. The text before it is removed first.
+        is_short: A function that returns whether a text is short enough. The returned text has
+            passed this check.
+        at: The position in characters. Text before it is removed first.
 
     Example:
         >>> cut("One. Two. Three. Four.", lambda text: len(text) <= 12, at=12)
@@ -211,10 +219,10 @@ def cut(text: str, is_short: LengthCheck, at: int = 0) -> str:
 
 
 def split(text: str, is_short: LengthCheck) -> list[str]:
-    """Split a text into parts that are short enough, at sentence ends if possible.
+    """Split a text into parts that are short enough, at the end of a sentence if possible.
 
-    The parts contain the whole text except white space between them. They end early if a single
-    character is too long.
+    Together, the parts contain the whole text except for white space between them. If even a single
+    character is too long, the rest of the text is not returned.
 
     Example:
         >>> split("One. Two. Three. Four.", lambda text: len(text) <= 12)
@@ -228,7 +236,7 @@ def split(text: str, is_short: LengthCheck) -> list[str]:
 
 
 def _beginning(text: str, is_short: LengthCheck) -> str:
-    """Return the beginning of a sentence, up to the end of a word if possible."""
+    """Return the beginning of a sentence, which ends at a word boundary if possible."""
     length = _largest(lambda n: is_short(text[:n]), len(text))
     if not length or not is_short(text[:length]):
         return ""
@@ -241,7 +249,7 @@ def _beginning(text: str, is_short: LengthCheck) -> str:
 
 
 def _largest(condition: Callable[[int], bool], limit: int) -> int:
-    """Return the largest number up to a limit that meets a condition, at least 0."""
+    """Return the largest number up to a limit for which a condition is true, or 0."""
     high = 1
     while high < limit and condition(high):
         high *= 2

@@ -1,4 +1,4 @@
-"""The stream of an answer."""
+"""A stream of the text of an answer."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .context import AnswerContext
 
 
 class AnswerStream(Iterator[str], AsyncIterator[str]):
-    """An iterator over an answer's text, for ``for`` and ``async for``.
+    """An iterator over the text of an answer, which supports ``for`` and ``async for``.
 
-    The search starts when the first text is read. ``close`` and ``aclose``, or the end of a
-    ``with`` block, stop the model early.
+    The search starts when the first text is read. To stop the model early, call ``close`` or
+    ``aclose``, or leave the ``with`` block.
     """
 
     def __init__(self, answer: Part[Answer], context: AnswerContext) -> None:
@@ -29,10 +29,10 @@ class AnswerStream(Iterator[str], AsyncIterator[str]):
 
     @property
     def answer(self) -> Answer:
-        """The answer. Before the end and after a failure, this is the answer so far.
+        """The answer. Until the stream ends, and after a failure, it is the incomplete answer.
 
-        ``sources`` is complete when the first text arrives. ``cited`` is set for each source at the
-        end.
+        ``sources`` is complete when the first text arrives. ``cited`` is set for all sources at the
+        end of the stream.
         """
         return self._context.current_answer()
 
@@ -59,7 +59,7 @@ class AnswerStream(Iterator[str], AsyncIterator[str]):
         self._texts.close()
 
     async def aclose(self) -> None:
-        """Stop the async stream."""
+        """Stop the asynchronous stream."""
         await self._async_texts.aclose()
 
 

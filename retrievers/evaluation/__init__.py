@@ -1,4 +1,4 @@
-"""Measure retrievers of any framework on questions with gold, and compare them honestly."""
+"""Evaluate retrievers of any framework on questions with expected results, and compare them."""
 
 from ...nodegraph.lazy_names import attach_stub
 

@@ -1,4 +1,4 @@
-"""Questions with gold, and their files: JSON lines, CSV, SQuAD and BEIR."""
+"""Data sets of questions with relevant passages, and their files: JSON Lines, CSV, SQuAD, BEIR."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ...nodegraph.errors import nearest_names
 
 @dataclass(frozen=True, slots=True)
 class GoldPassage:
-    """The text of a passage that a retriever should return.
+    """The text of a relevant passage, which a retriever should return.
 
     Attributes:
-        text: The passage.
-        grade: The relevance, above 0. nDCG weights the passage by the grade.
+        text: The text of the passage.
+        grade: The grade of relevance, greater than 0. It is the weight of the passage in nDCG.
 
     Example:
         >>> gold = GoldPassage("Green tea is not fermented.", grade=2)
@@ -35,11 +35,11 @@ class GoldPassage:
 
 @dataclass(frozen=True, slots=True)
 class GoldDocument:
-    """The id of a document. Each result of the document is relevant.
+    """The id of a relevant document. Every result from this document counts as relevant.
 
     Attributes:
-        document_id: The id.
-        grade: The relevance, above 0. nDCG weights the document by the grade.
+        document_id: The id of the document.
+        grade: The grade of relevance, greater than 0. It is the weight of the document in nDCG.
 
     Example:
         >>> question = Question("1", "Which tea is not fermented?", (GoldDocument("tea.md"),))
@@ -53,18 +53,20 @@ class GoldDocument:
 
 @dataclass(frozen=True, slots=True)
 class GoldSpan:
-    """A part of a document. A result is relevant if it overlaps the span by a token or more.
+    """A relevant part of a document. A result is relevant if it overlaps the span by at least one
+    token.
 
     Attributes:
         document_id: The id of the document.
-        start: Start offset in the document's text, in characters.
-        end: End offset, exclusive.
-        text: The text of the span, to find the span again after edits. If empty, the span is not
-            searched again, and an overlap by a character is enough.
-        grade: The relevance, above 0. nDCG weights the span by the grade.
+        start: The start of the span in the document's text, in characters.
+        end: The end of the span (exclusive), in characters.
+        text: The text of the span, which is used to find the span again after the document was
+            edited. If the text is empty, the span cannot be found again, and an overlap by one
+            character is sufficient.
+        grade: The grade of relevance, greater than 0. It is the weight of the span in nDCG.
 
     Raises:
-        ValueError: If ``start`` is negative, or ``end`` is not above ``start``.
+        ValueError: If ``start`` is negative, or ``end`` is not greater than ``start``.
 
     Example:
         >>> text = "Rivers run. Green tea is not fermented."
@@ -92,15 +94,15 @@ Gold: TypeAlias = GoldPassage | GoldDocument | GoldSpan
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question and its gold.
+    """A question with its relevant passages and its correct answers.
 
     Attributes:
-        id: The id, unique in a data set.
-        text: The query.
-        gold: The relevant passages, documents and spans. Without gold, ranking metrics do not
+        id: The id, which must be unique in a data set.
+        text: The text of the question, which is used as the query.
+        gold: The relevant passages, documents and spans. If there are none, ranking metrics do not
             judge the question.
-        answers: Alternative correct answers.
-        answerable: False if the documents do not answer the question. The correct answer is then
+        answers: The correct answers, which are alternatives.
+        answerable: Whether the documents answer the question. If not, the correct answer is
             "unknown".
 
     Example:
@@ -119,15 +121,15 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A set of questions, with documents if their source includes them.
+    """A set of questions, and the documents to search if the source of the data set includes them.
 
     Args:
-        questions: At least one, each with a unique id.
-        documents: The documents to search. Empty if the source has questions only.
-        name: The name in reports.
+        questions: The questions. At least one is required, and each must have a unique id.
+        documents: The documents to search. They are empty if the source contains questions only.
+        name: The name of the data set in reports.
 
     Raises:
-        ValueError: If questions are missing, an id is repeated, or a grade is not above 0.
+        ValueError: If there are no questions, an id is repeated, or a grade is not greater than 0.
 
     Example:
         >>> data = Dataset([Question("1", "Which tea is green?", (GoldDocument("tea"),))])
@@ -165,21 +167,22 @@ class Dataset:
 
 
 FIELDS = ("id", "question", "passages", "document_ids", "spans", "answers", "answerable")
-"""The fields of a question."""
+"""The names of the fields of a question in a file."""
 
 _ANSWERABLE = {"true": True, "1": True, "none": True, "false": False, "0": False}
 
 
 def load_dataset(path: str | Path, fields: Mapping[str, str] | None = None) -> Dataset:
-    """Load questions from a BEIR folder, or a file ``.jsonl``, ``.csv`` or ``.json`` (SQuAD).
+    """Load questions from a BEIR folder, or from a ``.jsonl``, ``.csv`` or ``.json`` (SQuAD) file.
 
     Args:
-        path: The file or folder.
-        fields: Other names of columns or fields in ``.jsonl`` and ``.csv``.
+        path: The path of the file or folder.
+        fields: The names of fields or columns in ``.jsonl`` and ``.csv`` files that differ from the
+            default names.
 
     Raises:
         FileNotFoundError: If the file or folder does not exist.
-        ValueError: If the form is unknown or questions are missing.
+        ValueError: If the format is unknown or the file contains no questions.
     """
     path = Path(path)
     if not path.exists():
@@ -198,21 +201,23 @@ def load_dataset(path: str | Path, fields: Mapping[str, str] | None = None) -> D
 
 
 def load_jsonl(path: str | Path, fields: Mapping[str, str] | None = None) -> Dataset:
-    """Load questions from a file with a JSON object in each line.
+    """Load questions from a file that contains one JSON object per line.
 
-    Fields: ``question`` (required), ``id`` (default: the line number), ``passages`` (a list of
-    texts, or grades by text), ``document_ids`` (a list, or grades by id), ``spans`` (objects with
-    ``document_id``, ``start``, ``end`` and optionally ``text`` and ``grade``), ``answers`` and
-    ``answerable`` (default: true). A single text counts as a list. Other fields are ignored.
+    The fields of an object are ``question`` (required), ``id`` (the line number by default),
+    ``passages`` (a list of texts, or a mapping from texts to grades), ``document_ids`` (a list, or
+    a mapping from ids to grades), ``spans`` (objects with ``document_id``, ``start``, ``end``, and
+    optionally ``text`` and ``grade``), ``answers`` and ``answerable`` (true by default). A single
+    text is treated as a list with one item. Other fields are ignored.
 
     Args:
-        path: The file, in UTF-8.
-        fields: Other names of these fields in the file: ``{"passages": "context"}``.
+        path: The path of the file, which must be encoded in UTF-8.
+        fields: The names of fields in the file that differ from the default names, such as
+            ``{"passages": "context"}``.
 
     Raises:
-        FileNotFoundError: If the file is missing.
-        ValueError: If a line is not such an object, an id is repeated, the file has no questions,
-            or ``fields`` has an unknown field.
+        FileNotFoundError: If the file does not exist.
+        ValueError: If a line is not a valid object, an id is repeated, the file contains no
+            questions, or ``fields`` contains an unknown field.
 
     Example:
         >>> import json
@@ -235,17 +240,19 @@ def load_jsonl(path: str | Path, fields: Mapping[str, str] | None = None) -> Dat
 def load_csv(path: str | Path, fields: Mapping[str, str] | None = None) -> Dataset:
     """Load questions from a CSV file with a header.
 
-    The columns are the fields of ``load_jsonl``. Several values in a cell are separated by ``|``.
-    A span has the form ``document:start-end``.
+    The columns correspond to the fields of ``load_jsonl``. Several values in a cell are separated
+    by ``|``. A span is written as ``document:start-end``.
 
     Args:
-        path: The file, in UTF-8.
-        fields: Other names of the columns in the file: ``{"question": "Frage"}``.
+        path: The path of the file, which must be encoded in UTF-8.
+        fields: The names of columns in the file that differ from the default names, such as
+            ``{"question": "Frage"}``.
 
     Raises:
-        FileNotFoundError: If the file is missing.
-        ValueError: If the column of questions is missing, a value is invalid, an id is repeated,
-            a row cannot be read, the file has no questions, or ``fields`` has an unknown field.
+        FileNotFoundError: If the file does not exist.
+        ValueError: If the column of questions is missing, a value is invalid, an id is repeated, a
+            row cannot be read, the file contains no questions, or ``fields`` contains an unknown
+            field.
 
     Example:
         >>> from pathlib import Path
@@ -271,19 +278,22 @@ def load_csv(path: str | Path, fields: Mapping[str, str] | None = None) -> Datas
 
 
 def _span(text: str) -> dict[str, str] | None:
-    """Parse a span of the form ``document:start-end``. The result is None if it is invalid."""
+    """Parse a span that is written as ``document:start-end``.
+
+    If it is invalid, None is returned.
+    """
     match = re.fullmatch(r"(.+):(\d+)-(\d+)", text)
     return match and {"document_id": match[1], "start": match[2], "end": match[3]}
 
 
 def _csv_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the cells of each row that are not empty, with the path and the line number.
+    """Yield the non-empty cells of each row, together with the path and the line number.
 
     Raises:
         ValueError: If a row cannot be read.
     """
     with path.open(encoding="utf-8-sig", newline="") as file:
-        lines = (line.replace("\0", "") for line in file)  # Python 3.10 cannot read NUL
+        lines = (line.replace("\0", "") for line in file)  # Python 3.10 cannot read NUL characters
         reader = csv.DictReader(lines)
         try:
             for cells in reader:
@@ -294,7 +304,7 @@ def _csv_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _names(fields: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the name of each field in a file."""
+    """Return a mapping from the default names of the fields to their names in a file."""
     for field in fields or ():
         if field not in FIELDS:
             raise ValueError(f"a field must be {nearest_names(field, FIELDS)}, got {field!r}")
@@ -302,7 +312,7 @@ def _names(fields: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _question(row: Mapping[str, Any], names: Mapping[str, str], where: str) -> Question:
-    """Return the question of a row.
+    """Convert a row of a file to a question.
 
     Raises:
         ValueError: If a field is missing or invalid.
@@ -329,7 +339,7 @@ def _question(row: Mapping[str, Any], names: Mapping[str, str], where: str) -> Q
 
 
 def _gold(values: Mapping[str, Any]) -> list[Gold]:
-    """Return the gold of a row by the names of its fields."""
+    """Return the relevant passages, documents and spans of a row."""
     gold: list[Gold] = [GoldPassage(text, grade) for text, grade in _graded(values["passages"])]
     for document_id, grade in _graded(values["document_ids"]):
         gold.append(GoldDocument(document_id, grade))
@@ -347,7 +357,10 @@ def _gold(values: Mapping[str, Any]) -> list[Gold]:
 
 
 def _graded(value: Any) -> list[tuple[str, float]]:
-    """Return texts with grades, from a text, a list of texts, or grades by text."""
+    """Return pairs of a text and its grade.
+
+    The value is a single text, a list of texts, or a mapping from texts to grades.
+    """
     if isinstance(value, Mapping):
         return [(str(text), float(grade)) for text, grade in value.items()]
     if isinstance(value, str):
@@ -359,10 +372,10 @@ def _graded(value: Any) -> list[tuple[str, float]]:
 
 
 def _json_lines(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the JSON object of each line, with its path and line number.
+    """Yield the JSON object of each line, together with the path and the line number.
 
     Raises:
-        ValueError: If a line is not an object.
+        ValueError: If a line does not contain a JSON object.
     """
     for index, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), 1):
         if line.strip():
@@ -377,17 +390,17 @@ def _json_lines(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def load_squad(path: str | Path) -> Dataset:
-    """Load a file in the form of SQuAD, also CMRC, DRCD and XQuAD.
+    """Load a file in the format of SQuAD, which CMRC, DRCD and XQuAD also use.
 
-    Each paragraph is a document of the data set, with the title of its article as metadata, and
-    the gold passage of its questions. Unanswerable questions have no gold.
+    Each paragraph becomes a document, with the title of its article as metadata. It is also the
+    relevant passage for its questions. Unanswerable questions have no relevant passages.
 
     Args:
-        path: The file, in UTF-8.
+        path: The path of the file, which must be encoded in UTF-8.
 
     Raises:
-        FileNotFoundError: If the file is missing.
-        ValueError: If the file has another form, or a question id is repeated.
+        FileNotFoundError: If the file does not exist.
+        ValueError: If the file has a different format, or a question id is repeated.
 
     Example:
         >>> import json
@@ -423,7 +436,7 @@ def load_squad(path: str | Path) -> Dataset:
 
 
 def _squad_question(item: Mapping[str, Any], passage: GoldPassage) -> Question:
-    """Return a question of a paragraph. Without answers, the question has no gold."""
+    """Convert a question of a paragraph. A question without answers has no relevant passage."""
     answerable = not item.get("is_impossible")
     answers = item.get("answers", []) if answerable else []
     texts = tuple(dict.fromkeys(answer["text"] for answer in answers))
@@ -438,18 +451,18 @@ def _title(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def load_beir(folder: str | Path, split: str = "test") -> Dataset:
-    """Load a folder in the form of BEIR: ``corpus.jsonl``, ``queries.jsonl``, ``qrels/test.tsv``.
+    """Load a folder in the format of BEIR: ``corpus.jsonl``, ``queries.jsonl``, ``qrels/test.tsv``.
 
-    Only queries with a line in the split are loaded. Documents with the score 0 are not relevant.
-    Other scores are the grades of documents.
+    Only queries that occur in the selected split are loaded. Documents with a score of 0 are not
+    relevant. All other scores are used as grades of relevance.
 
     Args:
-        folder: The folder.
+        folder: The path of the folder.
         split: The name of the file in ``qrels``, without its suffix.
 
     Raises:
-        FileNotFoundError: If ``corpus.jsonl`` or ``queries.jsonl`` is missing.
-        ValueError: If the file of the split is missing, or a file has another form.
+        FileNotFoundError: If ``corpus.jsonl`` or ``queries.jsonl`` does not exist.
+        ValueError: If the file of the split does not exist, or a file has a different format.
 
     Example:
         >>> from pathlib import Path

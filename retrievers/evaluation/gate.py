@@ -1,4 +1,4 @@
-"""A gate: compare an evaluation with a saved baseline, question by question."""
+"""A regression check that compares an evaluation with a saved baseline, question by question."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from .records import Record, first_names
 from .report import LEAST_DIFFERENT, Difference, Evaluation, escaped
 
 Verdict: TypeAlias = Literal["lost", "ok", "can't tell", "not judged", "no limit"]
-"""The verdict of a check. ``"lost"`` and ``"not judged"`` fail the gate."""
+"""The result of a check. A check with the verdict ``"lost"`` or ``"not judged"`` fails the gate."""
 
-_MAX_LISTED = 10  # questions
+_MAX_LISTED = 10  # the maximum number of questions in the summary of a check
 
 
 @dataclass(frozen=True, slots=True)
 class MetricCheck:
-    """The comparison of a metric of a system with the baseline: an item of ``Gate.checks``.
+    """The comparison of one metric of one system with the baseline.
 
     Attributes:
         setup: The name of the system.
         metric: The metric.
-        max_loss: The allowed loss. None means no limit.
-        difference: The paired difference, now minus before, with its 95 % interval.
-        lost: The questions that are worse, the largest loss first: ``question_id``, ``question``,
-            and the values ``before`` and ``after``.
+        max_loss: The largest loss that is allowed. If None, the loss is not limited.
+        difference: The paired difference between the new and the old value, with its 95 % interval.
+        lost: The questions with a worse value than before, largest loss first. Each is a mapping
+            with ``question_id``, ``question``, ``before`` and ``after``.
 
     Example:
         >>> from pathlib import Path
@@ -59,12 +59,14 @@ class MetricCheck:
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict.
+        """The result of the check.
 
-        ``"lost"``: the whole interval is beyond the allowed loss, and five questions or more
-        differ. ``"ok"``: no part of the interval is beyond it. ``"can't tell"``: any other case.
-        ``"not judged"``: no question is judged both now and in the baseline. ``"no limit"``:
-        ``max_loss`` is None.
+        - ``"lost"``: The whole interval exceeds the allowed loss, and at least five questions
+          differ.
+        - ``"ok"``: No part of the interval exceeds the allowed loss.
+        - ``"can't tell"``: Neither of these is the case, so the number of questions is too small.
+        - ``"not judged"``: No question was judged both in this evaluation and in the baseline.
+        - ``"no limit"``: The loss is not limited, because ``max_loss`` is None.
         """
         if self.max_loss is None:
             return "no limit"
@@ -108,18 +110,18 @@ class MetricCheck:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The result of ``compare_with_baseline``. ``print(gate)`` shows it.
+    """The result of ``compare_with_baseline``, which can be printed.
 
     Attributes:
-        checks: The check of each metric of each system.
-        evaluation: Both evaluations, on their common questions: ``"NAME (baseline)"`` and
-            ``"NAME"``.
-        failures: The number of failed questions by system.
-        notes: Questions and systems that were not compared.
-        lost_gold: The ids of questions whose gold was in the documents of the baseline and is in
-            none now.
-        lost_questions: The ids of questions of the baseline that are missing, or have another text
-            or gold.
+        checks: The checks of all metrics and systems.
+        evaluation: Both evaluations, restricted to the questions that they have in common. The
+            systems are named ``"NAME (baseline)"`` and ``"NAME"``.
+        failures: The number of questions on which each system failed.
+        notes: Notes on questions and systems that were not compared.
+        lost_gold: The ids of questions with a relevant passage that was in the documents of the
+            baseline but is no longer in any document.
+        lost_questions: The ids of questions in the baseline that are now missing, or whose text or
+            relevant passages have changed.
 
     Example:
         >>> from pathlib import Path
@@ -145,7 +147,11 @@ class Gate:
 
     @property
     def passed(self) -> bool:
-        """Whether no loss exceeds its limit, no system failed, and all questions were compared."""
+        """Whether the gate is passed.
+
+        It is passed if no loss exceeds its limit, no system failed, and all questions of the
+        baseline were compared.
+        """
         lost = any(check.verdict in ("lost", "not judged") for check in self.checks)
         return not (lost or self.lost_gold or self.lost_questions or self.failures)
 
@@ -153,7 +159,7 @@ class Gate:
         return "\n".join([*self._lines("", "  ", str), self._result()])
 
     def to_markdown(self) -> str:
-        """Return a summary for a pull request. The texts of questions are escaped."""
+        """Return a summary for a pull request, in which the texts of questions are escaped."""
         head = [f"### Retrieval: {self._result()}", "", self.evaluation.markdown_table(), ""]
         return "\n".join([*head, *self._lines("- ", "  - ", escaped)]) + "\n"
 
@@ -186,7 +192,7 @@ class Gate:
         return f"the gate {'passed' if self.passed else 'failed'}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the checks as plain values."""
+        """Convert the checks to a dictionary of plain values."""
         names = ("passed", "failures", "lost_gold", "lost_questions", "notes")
         checks = [check.as_dict() for check in self.checks]
         return {**{name: getattr(self, name) for name in names}, "checks": checks}
@@ -199,24 +205,26 @@ def compare_with_baseline(
 ) -> Gate:
     """Compare an evaluation with a saved one, and decide whether it passes.
 
-    The values of the baseline are compared as they were saved. A question whose text, gold or
-    answers have changed is not compared, and fails the gate.
+    The saved values of the baseline are used; nothing is evaluated again. If the text, the relevant
+    passages or the answers of a question have changed, the question is not compared, and the gate
+    fails.
 
     Args:
-        evaluation: The evaluation.
-        path: The file of the baseline, written by ``Evaluation.save``.
-        max_loss: The allowed loss of metrics: ``{"recall@5": 0.02}``. The gate fails if the
-            complete 95 % interval of the paired difference is beyond it. None means the metrics of
-            the evaluation, without a limit.
+        evaluation: The new evaluation.
+        path: The path of the baseline, which was written by ``Evaluation.save``.
+        max_loss: The largest loss that is allowed for each metric, such as ``{"recall@5": 0.02}``.
+            The gate fails if the whole 95 % interval of the paired difference exceeds the allowed
+            loss. If None, all metrics of the evaluation are compared without a limit.
 
     Returns:
-        The checks of all metrics, and whether they passed.
+        The checks of all metrics, and whether the gate is passed.
 
     Raises:
-        FileNotFoundError: If the file is missing.
+        FileNotFoundError: If the file does not exist.
         TypeError: If an allowed loss is not a number.
-        ValueError: If the file has another format, no common system or question, or not the
-            metrics, a metric of ``max_loss`` is not measured, or a number is negative.
+        ValueError: If the file has a different format, has no system or question in common with the
+            evaluation, or lacks a metric. Also raised if a metric in ``max_loss`` is not measured,
+            or a number is negative.
 
     Example:
         >>> from pathlib import Path
@@ -262,7 +270,7 @@ def compare_with_baseline(
 
 
 def _limited(evaluation: Evaluation, limits: Mapping[str, float]) -> list[Metric]:
-    """Return the metrics with limits. Without limits, all metrics are returned.
+    """Return the metrics that have a limit. If no limit is given, all metrics are returned.
 
     Raises:
         TypeError: If a limit is not a number.
@@ -281,9 +289,9 @@ class _Baseline(NamedTuple):
 
     Attributes:
         metrics: The names of the metrics.
-        missing_gold: The number of missing gold items by question id.
-        records: Records without results, by system and question id.
-        values: The values of metrics, by system and question id.
+        missing_gold: The number of relevant items that were in no document, by question id.
+        records: The records without results, by system and question id.
+        values: The values of the metrics, by system and question id.
     """
 
     metrics: Sequence[str]
@@ -293,10 +301,10 @@ class _Baseline(NamedTuple):
 
 
 def _load(path: str | Path) -> _Baseline:
-    """Read a baseline.
+    """Read a baseline from a file.
 
     Raises:
-        ValueError: If the file has another format.
+        ValueError: If the file has a different format.
     """
     try:
         lines = Path(path).read_text(encoding="utf-8").strip().split("\n")
@@ -315,7 +323,7 @@ def _load(path: str | Path) -> _Baseline:
 
 
 def _check_measured(metric: Metric, baseline: _Baseline, path: str | Path) -> None:
-    """Raise a ValueError if a baseline does not have a metric."""
+    """Raise a ValueError if a baseline does not contain a metric."""
     if metric.name not in baseline.metrics:
         names = nearest_names(metric.name, baseline.metrics)
         raise ValueError(
@@ -324,11 +332,11 @@ def _check_measured(metric: Metric, baseline: _Baseline, path: str | Path) -> No
 
 
 def _unchanged_questions(evaluation: Evaluation, asked: Mapping[str, str]) -> list[Question]:
-    """Return the questions with the same text, gold and answers as in a baseline.
+    """Return the questions whose text, relevant passages and answers are the same as in a baseline.
 
     Args:
-        evaluation: The evaluation.
-        asked: The hashes of the baseline's questions by their ids.
+        evaluation: The new evaluation.
+        asked: The hashes of the baseline's questions, by question id.
     """
     now = _asked(evaluation.records)
     questions = evaluation.dataset.questions
@@ -336,20 +344,20 @@ def _unchanged_questions(evaluation: Evaluation, asked: Mapping[str, str]) -> li
 
 
 def _newly_missing(evaluation: Evaluation, baseline: _Baseline) -> list[str]:
-    """Return the ids of questions with more missing gold than in a baseline."""
+    """Return the ids of questions for which more relevant items are missing than in a baseline."""
     missing = Counter(change.question_id for change in evaluation.missing_gold)
     before = baseline.missing_gold
     return [key for key, count in missing.items() if count > before.get(key, 0)]
 
 
 def _failures(evaluation: Evaluation) -> dict[str, int]:
-    """Return the number of failed questions of systems with failures."""
+    """Return the number of failed questions for each system with failures."""
     failed = {setup: int(evaluation.costs(setup)["failed"] or 0) for setup in evaluation.records}
     return {setup: count for setup, count in failed.items() if count}
 
 
 def _asked(records: Mapping[str, Mapping[str, Record]]) -> dict[str, str]:
-    """Return the hashes of questions by their ids."""
+    """Return a hash of each question, by question id."""
     asked: dict[str, str] = {}
     for of_setup in records.values():
         asked |= {key: record.asked for key, record in of_setup.items()}
@@ -363,7 +371,7 @@ def _joined(
     metrics: Sequence[Metric],
     questions: Sequence[Question],
 ) -> Evaluation:
-    """Return one evaluation with the systems of the baseline and the systems of now."""
+    """Combine the systems of the baseline and of the new evaluation into one evaluation."""
     records: dict[str, dict[str, Record]] = {}
     judgments: dict[str, dict[str, dict[str, Judgment]]] = {m.name: {} for m in metrics}
     for setup in setups:
@@ -380,7 +388,7 @@ def _joined(
 
 
 def _check(both: Evaluation, setup: str, metric: Metric, limit: float | None) -> MetricCheck:
-    """Compare a metric of a system with its baseline."""
+    """Compare one metric of a system with its baseline."""
     baseline = f"{setup} (baseline)"
     before = both.judgments[metric.name][baseline]
     now = both.judgments[metric.name][setup]
@@ -398,7 +406,7 @@ def _check(both: Evaluation, setup: str, metric: Metric, limit: float | None) ->
 
 
 def _notes(evaluation: Evaluation, baseline: KeysView[str], asked: Container[str]) -> Iterator[str]:
-    """Describe new questions, and systems of only one evaluation, which are not compared."""
+    """Describe the questions and systems that only one of the two evaluations contains."""
     new = [question for question in evaluation.dataset.questions if question.id not in asked]
     if new:
         yield f"{_questions(len(new))} not in the baseline, and not compared"

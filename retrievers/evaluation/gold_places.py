@@ -1,4 +1,4 @@
-"""Find gold in the current documents: moved, renamed or slightly edited."""
+"""Locate relevant passages in the current documents after they were moved, renamed or edited."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from .dataset import Dataset, Gold, GoldDocument, GoldPassage, GoldSpan
 from .metrics import RetrievedItem
 
 MIN_TOKENS = 6
-"""The minimum length of a text that is searched in other documents, or by similarity."""
+"""The minimum length of a text that is searched in other documents or by similarity, in tokens."""
 
 MIN_SIMILARITY = 0.7
-"""The minimum similarity of an edited text: 1 - edit distance / length."""
+"""The minimum similarity of an edited text, which is 1 - edit distance / length."""
 
 _NUMBER = re.compile(r"\d+|[〇零一二两兩三四五六七八九十百千万萬亿億]+")
 
 GoldWithIdT = TypeVar("GoldWithIdT", GoldDocument, GoldSpan)
 
 Place = tuple[str, int, int]
-"""The document id, the start and the end of a text."""
+"""The location of a text: document id, start and end."""
 
 
 @dataclass(frozen=True, slots=True)
 class GoldChange:
-    """Gold that is missing, or was found at another place or with another text.
+    """A relevant item of a question that is missing, or that has a new location or text.
 
     Attributes:
         question_id: The id of the question.
-        gold: The gold of the question.
-        now: The gold in the current documents. If None, it is in no document.
-        nearest: The paragraph or document id that is most similar to missing gold. May be empty.
+        gold: The relevant item as given in the data set.
+        now: The relevant item in the current documents, or None if no document contains it.
+        nearest: The most similar paragraph or document id if the item is missing. It may be empty.
     """
 
     question_id: str
@@ -63,12 +63,12 @@ class GoldChange:
 
 @dataclass(frozen=True, slots=True)
 class LocatedGold:
-    """Questions with the gold of the current documents.
+    """Questions whose relevant items refer to the current documents.
 
     Attributes:
         dataset: The questions.
-        moved: Gold that was found at another place.
-        missing: Gold that is in no document. It is not in the questions.
+        moved: The relevant items that were found at a different location.
+        missing: The relevant items that no document contains. They are removed from the questions.
     """
 
     dataset: Dataset
@@ -77,12 +77,12 @@ class LocatedGold:
 
 
 class DocumentTexts:
-    """The texts of the current documents, in which ``locate_gold`` finds gold.
+    """The texts of the current documents, in which ``locate_gold`` searches for relevant passages.
 
     Args:
         documents: A graph, or documents.
-        document_key: The metadata field with the id of a document, see ``Matching``. None means the
-            document's own id.
+        document_key: The metadata field that contains the id of a document. See ``Matching``. If
+            None, the document's own id is used.
 
     Example:
         >>> from nodekin.nodegraph import Document
@@ -104,7 +104,10 @@ class DocumentTexts:
         self._places: dict[tuple[str, str], Place | None] = {}
 
     def resolve_id(self, name: str) -> str:
-        """Return a document id, or the only id with the same file name, or an empty string."""
+        """Return the id of a document, given its id or its file name.
+
+        If the file name is not unique, or if no document matches, the result is empty.
+        """
         form = in_stored_form(name, self.documents)
         if form is not None:
             return form
@@ -117,9 +120,10 @@ class DocumentTexts:
         return same[0]
 
     def place(self, item: RetrievedItem) -> RetrievedItem:
-        """Return a result with its document and position, if its text is in a document.
+        """Set the document and the position of a result, if a document contains its text.
 
-        Results of other frameworks may have other document ids.
+        This allows results of other frameworks to be compared, which may use different document
+        ids.
         """
         if not item.text or (item.start is not None and item.document_id in self.documents):
             return item
@@ -131,9 +135,11 @@ class DocumentTexts:
         return replace(item, document_id=self.resolve_id(item.document_id) or item.document_id)
 
     def find(self, text: str, document: str = "", near: int = 0) -> Place | None:
-        """Return the nearest position of a text in a document, else a position in any document.
+        """Return the location of a text in a document, or else in any other document.
 
-        White space is ignored. Documents with the same file name come first.
+        If the text occurs several times, the location nearest to ``near`` is returned. Differences
+        in white space are ignored. Documents with the same file name are searched first. If no
+        document contains the text, None is returned.
         """
         if not text.strip():
             return None
@@ -159,9 +165,10 @@ class DocumentTexts:
         return {name: " ".join(document.text.split()) for name, document in self.documents.items()}
 
     def similar(self, text: str, document: str = "") -> Place | None:
-        """Return the most similar text with equal numbers, in the documents of similar paragraphs.
+        """Return the location of the most similar text that contains the same numbers.
 
-        Texts below ``MIN_TOKENS`` are too short for that.
+        Only documents with similar paragraphs are searched. For texts with fewer than
+        ``MIN_TOKENS`` tokens, None is returned.
         """
         if count_tokens(text) < MIN_TOKENS:
             return None
@@ -181,7 +188,7 @@ class DocumentTexts:
         return best
 
     def nearest_gold(self, gold: Gold) -> str:
-        """Return the paragraph or document id that is most similar to missing gold."""
+        """Return the paragraph or document id that is most similar to a missing item."""
         if isinstance(gold, GoldPassage):
             return next((r.node.text for r in self._paragraphs.retrieve(gold.text)), "")
         return next(iter(difflib.get_close_matches(gold.document_id, self.documents, 1)), "")
@@ -195,16 +202,17 @@ class DocumentTexts:
 
 
 def similar_part(text: str, content: str) -> tuple[float, int, int]:
-    """Return the similarity, start and end of the part of a content that is most similar to a text.
+    """Find the part of a longer text that is most similar to a given text.
 
-    The similarity is 1 - edit distance / length of the text.
+    The result is the similarity, the start and the end of the part. The similarity is 1 - edit
+    distance / length of the given text.
 
     Example:
         >>> similar_part("black tea", "We drink a blak tea.")
         (0.8888888888888888, 11, 19)
     """
     found = partial_ratio_alignment(text, content)
-    if found is None:  # only with a cutoff
+    if found is None:  # this can only happen with a score cutoff
         return 0.0, 0, 0
     margin = len(text) // 4
     first = max(0, found.dest_start - margin)
@@ -219,15 +227,17 @@ def similar_part(text: str, content: str) -> tuple[float, int, int]:
 
 
 def locate_gold(dataset: Dataset, texts: DocumentTexts, *, as_spans: bool = False) -> LocatedGold:
-    """Find the gold of questions in documents: moved, renamed or slightly edited.
+    """Find the relevant items of questions in documents, even if they were moved, renamed or
+    edited.
 
     Args:
         dataset: The questions.
         texts: The documents.
-        as_spans: Convert passages to spans, so that each result that overlaps one is relevant.
+        as_spans: Whether passages are converted to spans. Every result that overlaps the span is
+            then relevant.
 
     Returns:
-        The questions with the current gold, the moved gold and the missing gold.
+        The questions with their current relevant items, the moved items and the missing items.
 
     Example:
         >>> from nodekin.nodegraph import Document
@@ -262,14 +272,20 @@ def locate_gold(dataset: Dataset, texts: DocumentTexts, *, as_spans: bool = Fals
 
 
 def _has_moved(gold: Gold, now: Gold) -> bool:
-    """Return whether gold has another place or text. A passage as a span has other words only."""
+    """Return whether the location or the text of a relevant item has changed.
+
+    If a passage was converted to a span, only a change of its words is considered.
+    """
     if isinstance(gold, GoldPassage) and isinstance(now, GoldSpan):
         return gold.text.split() != now.text.split()
     return gold != now
 
 
 def _locate(gold: Gold, texts: DocumentTexts, as_spans: bool) -> Gold | None:
-    """Return the gold of the current documents. None means missing."""
+    """Find a relevant item in the current documents.
+
+    If no document contains it, None is returned.
+    """
     if isinstance(gold, GoldDocument):
         return _with_current_id(gold, texts)
     if isinstance(gold, GoldSpan) and not gold.text:
@@ -295,7 +311,10 @@ def _locate(gold: Gold, texts: DocumentTexts, as_spans: bool) -> Gold | None:
 
 
 def _with_current_id(gold: GoldWithIdT, texts: DocumentTexts) -> GoldWithIdT | None:
-    """Return gold with the id of the current document. None means that there is none."""
+    """Replace the document id of a relevant item by the id of the current document.
+
+    If there is no such document, None is returned.
+    """
     name = texts.resolve_id(gold.document_id)
     if not name:
         return None

@@ -1,7 +1,8 @@
-"""Metrics by a language model: groundedness, context recall, and relevance of context and answer.
+"""Metrics that are judged by a language model: groundedness, context recall and relevance.
 
-Each metric is a share of yes-or-no decisions, since models agree on decisions more than on grades,
-and readers can check them. Answers are cached, so that equal passages are judged alike.
+Each metric is the share of positive yes-or-no decisions. Models agree on such decisions more often
+than on grades, and people can verify them. Answers are cached, so that equal passages are always
+judged in the same way.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _FENCE = (
 
 
 def _prompt(zh: str, en: str, quoted: Mapping[str, str], zh_form: str, en_form: str) -> Prompt:
-    """Return a prompt: the task, the material in tags, and the form of the answer."""
+    """Create a prompt from the task, the material in tags, and the format of the answer."""
     material = "\n\n".join(f"<{tag}>\n{text}\n</{tag}>" for tag, text in quoted.items())
     texts = [
         f"{task}\n{fence}\n\n{material}\n\n{form}"
@@ -91,32 +92,38 @@ VERDICTS = '{"verdicts": [{"number": 1, "quote": "...", "verdict": "yes"}]}'
 VERDICT = '{"quote": "...", "verdict": "yes"}'
 
 Verdict = tuple[bool, str]
-"""Whether a judge says yes, and the quotation or reason."""
+"""Whether the decision is positive, and the quotation or reason given by the judge."""
 
 MAX_REASON = 300
-"""The maximum length of a judge's quotation or reason, in characters."""
+"""The maximum length of a quotation or reason, in characters."""
 
 
 class Judge(PromptMixin):
     """A language model that judges results and answers.
 
-    ``metric`` and ``metrics`` return metrics for ``evaluate``. If the model fails, or its second
-    answer is invalid too, the question is "not judged", with the reason. Passages are fenced.
+    ``metric`` and ``metrics`` return metrics that can be passed to ``evaluate``. If the model
+    fails, or if its second answer is also invalid, the question is reported as "not judged"
+    together with the reason. Passages are enclosed in tags, and the model is instructed to ignore
+    any instructions in them.
 
     Args:
-        llm: The model: a function, a model of LangChain or LlamaIndex, ``OpenAIChat``, an ``LLM``.
-        store: The file of cached answers, so that repeated evaluations cost nothing. By default, in
-            memory.
+        llm: The language model: a function, a model of LangChain or LlamaIndex, an ``OpenAIChat``
+            or an ``LLM``.
+        store: The path of a file in which answers are cached, so that repeated evaluations do not
+            cost anything. If None, answers are cached in memory only.
         max_characters: The maximum length of the passages in a prompt. Questions with longer
-            passages are not judged: the judge would see only a part.
-        timeout: Seconds per answer. None means the timeout of the model's client.
+            passages are not judged, because the judge would see only a part of them.
+        timeout: The time limit for each answer in seconds. If None, the timeout of the model's
+            client applies.
 
     Attributes:
-        cache: The model with its cache. ``cache.misses`` is the number of paid calls.
+        cache: The model with its cache. ``cache.misses`` is the number of calls that were not
+            answered from the cache.
 
     Raises:
         TypeError: If the model is not supported.
-        ValueError: If a number is out of range, or ``store`` is given with a nameless function.
+        ValueError: If a number is out of range, or ``store`` is given together with a function that
+            has no name.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -150,23 +157,24 @@ class Judge(PromptMixin):
         return f"Judge({self.llm.name!r})"
 
     def metrics(self, *names: str) -> list[Metric]:
-        """Return metrics by name. Defaults to ``JUDGED_METRICS``."""
+        """Return metrics by their names. Defaults to all metrics in ``JUDGED_METRICS``."""
         return [self.metric(name) for name in names or JUDGED_METRICS]
 
     def metric(self, name: str) -> Metric:
-        """Return the metric of a name, such as ``"groundedness@5"``.
+        """Return the metric with a name, such as ``"groundedness@5"``.
 
-        - ``judged_context_recall``: the share of the statements of the correct answer that the
-          results support (Ragas: Es et al., 2024). Statements are sentences of the first answer.
-        - ``judged_context_relevance``: the share of the results that help to answer (ARES:
+        - ``judged_context_recall``: The share of statements in the correct answer that are
+          supported by the results (Ragas: Es et al., 2024). The statements are the sentences of the
+          first answer.
+        - ``judged_context_relevance``: The share of results that help to answer the question (ARES:
           Saad-Falcon et al., 2024).
-        - ``groundedness``: the share of the statements of the given answer that its sources
-          support (Es et al., 2024; TruLens). The answer "unknown" is not judged.
-        - ``answer_relevance``: 1 if the answer addresses the question (ARES). The answer
-          "unknown" to an answerable question is 0, as in Ragas.
+        - ``groundedness``: The share of statements in the given answer that are supported by its
+          sources (Es et al., 2024; TruLens). The answer "unknown" is not judged.
+        - ``answer_relevance``: 1 if the answer addresses the question, otherwise 0 (ARES). As in
+          Ragas, the answer "unknown" to an answerable question is rated 0.
 
         Raises:
-            ValueError: If the name is unknown or the number below 1.
+            ValueError: If the name is unknown or the number is below 1.
         """
         base, k, _ = split_name(name)
         if base not in JUDGED_METRICS:
@@ -190,7 +198,7 @@ class Judge(PromptMixin):
         return self._support(case, answer)
 
     def _support(self, case: RetrievalCase, answer: str) -> Judgment:
-        """Return the share of the statements of an answer that the results support."""
+        """Return the share of statements in an answer that are supported by the results."""
         case.check_sources()
         lines = [" ".join(line.split()) for line in split_sentences(answer)]
         statements = [*dict.fromkeys(line for line in lines if re.search(r"\w", line))] or [answer]
@@ -226,10 +234,10 @@ class Judge(PromptMixin):
     def _decide(
         self, kind: str, case: RetrievalCase, count: int = 1, **values: str
     ) -> list[Verdict]:
-        """Return the verdicts of the model on ``count`` items.
+        """Let the model decide about ``count`` items.
 
         Raises:
-            NotJudgedError: If the model fails, or the texts are too long.
+            NotJudgedError: If the model fails or the texts are too long.
         """
         values["query"] = case.question.text
         length = sum([len(value) for value in values.values()])
@@ -257,12 +265,13 @@ class Judge(PromptMixin):
 
 
 def parse_verdicts(answer: str, count: int) -> list[Verdict]:
-    """Return the verdicts on ``count`` items, in the order of the answer.
+    """Parse the decisions about ``count`` items, in the order of the answer.
 
-    The answer is JSON (objects with verdict and quote) or lines ("2. no: not mentioned").
+    The answer is JSON (objects with ``verdict`` and ``quote``) or consists of lines such as "2. no:
+    not mentioned".
 
     Raises:
-        ValueError: If the answer is empty, or has another number of clear verdicts.
+        ValueError: If the answer is empty, or if the number of clear decisions is not ``count``.
 
     Example:
         >>> parse_verdicts('{"verdicts": [{"number": 1, "quote": "Tea.", "verdict": "yes"}]}', 1)
@@ -286,7 +295,7 @@ def parse_verdicts(answer: str, count: int) -> list[Verdict]:
 
 
 def _share(verdicts: Sequence[Verdict], unit: str) -> Judgment:
-    """Return the share of positive verdicts, with the judge's words as evidence."""
+    """Return the share of positive decisions, with the words of the judge as evidence."""
     total = len(verdicts)
     right = sum([yes for yes, _ in verdicts])
     said = [f"{n} {'yes' if yes else 'no'}: {words}" for n, (yes, words) in enumerate(verdicts, 1)]

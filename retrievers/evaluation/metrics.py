@@ -1,10 +1,11 @@
-"""Metrics of retrieval, each by its published definition.
+"""Metrics for retrieval, which follow their published definitions.
 
-A metric gives each question a value, or the reason for "not judged". A question that can't be
-judged is counted, and never a zero.
+A metric assigns a value to each question, or states why the question cannot be judged. Questions
+that cannot be judged are counted separately and never treated as 0.
 
-Gold counts at the first result that matches it. Other results gain nothing. If results and gold
-are documents without duplicates, the values are equal to trec_eval's (``ir-measures``).
+A relevant item counts at the first result that matches it; further matching results gain nothing.
+If all results and relevant items are documents without duplicates, the values are equal to those of
+trec_eval (``ir-measures``).
 """
 
 from __future__ import annotations
@@ -30,25 +31,28 @@ from ..validation import choice
 from .dataset import Gold, GoldDocument, GoldPassage, GoldSpan, Question
 
 PassageMatch = Literal["edit", "contains", "place"]
-"""How a result is compared with a gold passage."""
+"""The method that compares a result with a relevant passage."""
 
 
 class NotJudgedError(ValueError):
-    """A metric can't judge a question. The message has the reason."""
+    """An error that is raised if a metric cannot judge a question.
+
+    Its message states the reason.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class RetrievedItem:
-    """A result, as plain values for a file.
+    """A search result as plain values, which can be written to a file.
 
     Attributes:
         id: The id of the node.
         text: The text of the result.
-        score: The score. Higher is better.
+        score: The score. A higher score is better.
         document_id: The id of the document.
-        start: The first character in the document. None means unknown.
-        end: The end, exclusive.
-        explanation: How the result was retrieved, see ``ScoredNode.explain``.
+        start: The start of the text in the document, in characters, or None if it is unknown.
+        end: The end of the text in the document (exclusive), or None if it is unknown.
+        explanation: An explanation of how the result was found. See ``ScoredNode.explain``.
     """
 
     id: str
@@ -62,25 +66,27 @@ class RetrievedItem:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """The rule that decides whether a result is gold.
+    """A rule that decides whether a result matches a relevant item.
 
-    Each result of a gold document matches the document. Each result that overlaps a gold span by
-    a token or more matches the span. A result matches a gold passage if
+    Every result from a relevant document matches. For a relevant span, every result matches that
+    overlaps the span by at least one token. For a relevant passage, the rule depends on
+    ``passages``:
 
-    - ``"edit"``: the similarity is above 0.5: 1 - edit distance / length of the longer text, in
-      characters. Ragas and LazyLLM compute context recall without a model like this. It
-      requires results of about the size of the gold.
-    - ``"contains"``: one text contains the other, apart from white space.
-    - ``"place"``: the result overlaps the passage in its document by a token or more. This works
-      for all splitters, and requires the documents.
+    - ``"edit"``: A result matches if the similarity is above 0.5. The similarity is 1 - edit
+      distance / length of the longer text, in characters. Ragas and LazyLLM use this definition to
+      compute context recall without a model. It requires results of about the same size as the
+      passages.
+    - ``"contains"``: A result matches if one text contains the other, ignoring white space.
+    - ``"place"``: A result matches if it overlaps the passage in its document by at least one
+      token. This rule works with all splitters, but it requires the documents.
 
     Args:
-        passages: The comparison with gold passages.
-        document_key: The metadata field with the id of a result's document, like ``"source"``.
-            None means the node's ``document_id``.
+        passages: The method that compares results with relevant passages.
+        document_key: The metadata field that contains the id of a result's document, such as
+            ``"source"``. If None, the ``document_id`` of the node is used.
 
     Raises:
-        ValueError: If the comparison is unknown.
+        ValueError: If the method is unknown.
 
     Example:
         >>> from nodekin.retrievers.evaluation.metrics import RetrievedItem
@@ -97,10 +103,11 @@ class Matching:
         choice(self.passages, "passages", get_args(PassageMatch))
 
     def matches(self, gold: Gold, item: RetrievedItem) -> bool:
-        """Return whether a result is this gold.
+        """Return whether a result matches a relevant item.
 
         Raises:
-            NotJudgedError: If the result has no document id or position, and the gold needs them.
+            NotJudgedError: If the result has no document id or position, but the comparison
+                requires it.
         """
         if isinstance(gold, GoldPassage):
             if self.passages == "edit":
@@ -128,7 +135,7 @@ def is_similar(entry: str, other: str) -> bool:
 
 
 def _overlaps(gold: GoldSpan, item: RetrievedItem) -> bool:
-    """Return whether a result overlaps a span of its document by a token or more."""
+    """Return whether a result overlaps a span of its document by at least one token."""
     if item.start is None or item.end is None:
         raise NotJudgedError(f"result {item.id!r} has no position in document {item.document_id!r}")
     start = max(gold.start, item.start)
@@ -140,17 +147,17 @@ def _overlaps(gold: GoldSpan, item: RetrievedItem) -> bool:
 
 @dataclass(frozen=True)
 class RetrievalCase:
-    """A question and its results: the input of a metric.
+    """A question with its results, which is the input of a metric.
 
     Attributes:
         question: The question.
         items: The results, best first.
-        matching: Decides whether a result is gold.
-        answer: The answer of a query engine. None means a retriever.
-        answer_only: True if the system returned answers and never sources, for example a chain
-            that returns a text. Its results are unknown.
-        id_problem: Why the document ids of the results can't be compared with those of the gold.
-            Empty if they can.
+        matching: The rule that decides whether a result is relevant.
+        answer: The answer of a query engine, or None for a retriever.
+        answer_only: Whether the system returns answers without sources, such as a chain that
+            returns a text. The results are then unknown.
+        id_problem: The reason why the document ids of the results cannot be compared with those of
+            the relevant items. It is empty if they can be compared.
 
     Example:
         >>> from nodekin.retrievers.evaluation.metrics import RetrievedItem, get_metric
@@ -169,7 +176,7 @@ class RetrievalCase:
     id_problem: str = ""
 
     def check_sources(self) -> None:
-        """Raise a NotJudgedError if the results are unknown."""
+        """Raise a NotJudgedError if the results of the system are unknown."""
         if self.answer_only:
             raise NotJudgedError(
                 "the system returned an answer without sources; return both: "
@@ -178,10 +185,10 @@ class RetrievalCase:
 
     @cached_property
     def matched(self) -> list[frozenset[int]]:
-        """The positions in ``question.gold`` of the gold that each result matches.
+        """For each result, the indexes of the items in ``question.gold`` that it matches.
 
         Raises:
-            NotJudgedError: If the question has no gold, or a result can't be compared.
+            NotJudgedError: If the question has no relevant items, or a result cannot be compared.
         """
         if not self.question.gold:
             raise NotJudgedError("the question has no gold")
@@ -195,9 +202,9 @@ class RetrievalCase:
         return matched
 
     def first_ranks(self, k: int | None = None) -> list[int | None]:
-        """Return the first rank of each gold among the first ``k`` results.
+        """Return the rank at which each relevant item is first found among the first ``k`` results.
 
-        The rank is None if no result has the gold.
+        The rank is None if no result matches the item.
         """
         ranks: dict[int, int] = {}
         for rank, found in enumerate(self.matched[:k], 1):
@@ -208,12 +215,12 @@ class RetrievalCase:
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
-    """The value of a metric for a question. ``Metric.judge`` returns it.
+    """The value of a metric for one question, as returned by ``Metric.judge``.
 
     Attributes:
-        value: The value, or None if it was not judged.
-        reason: Why the question is not judged.
-        evidence: The source of the value, in words.
+        value: The value, or None if the question was not judged.
+        reason: The reason why the question was not judged.
+        evidence: A short explanation of the value.
 
     Example:
         >>> from nodekin.retrievers.evaluation.metrics import get_metric
@@ -229,16 +236,19 @@ class Judgment:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A named measure.
+    """A metric with a name.
 
     Attributes:
-        name: The name in reports: ``"recall@5"``.
-        measure: Returns the judgment of a case. Exceptions mean "not judged".
-        k: The number of results that count. None means all.
-        max_tokens: The number of tokens of the results that count. None means any number.
-        higher_is_better: False for costs.
-        bounded: Whether values are from 0 to 1.
-        asks_model: Whether the measure calls a model, so that questions are judged in threads.
+        name: The name in reports, such as ``"recall@5"``.
+        measure: A function that judges a case. If it raises an exception, the question is not
+            judged.
+        k: The number of results that are considered. If None, all results are considered.
+        max_tokens: The total number of tokens of the results that are considered. If None, the
+            number of tokens is not limited.
+        higher_is_better: Whether a higher value is better. It is False for costs.
+        bounded: Whether all values are between 0 and 1.
+        asks_model: Whether the function calls a language model. Questions are then judged in
+            several threads.
 
     Example:
         >>> count = Metric("results", lambda case: Judgment(len(case.items)), bounded=False)
@@ -255,7 +265,10 @@ class Metric:
     max_tokens: int | None = None
 
     def judge(self, case: RetrievalCase) -> Judgment:
-        """Return the judgment of a case. "Not judged" if the measure fails or is not finite."""
+        """Return the judgment of a case.
+
+        If the function raises an error, or if its value is not finite, the case is not judged.
+        """
         if self.max_tokens is not None:
             used = itertools.accumulate(count_tokens(item.text) for item in case.items)
             count = sum(total <= self.max_tokens for total in used)
@@ -264,7 +277,7 @@ class Metric:
             judgment = self.measure(case)
         except NotJudgedError as error:
             return Judgment(None, str(error))
-        except Exception as error:  # any error of the user's code
+        except Exception as error:  # a user-defined function may raise any error
             return Judgment(None, f"{type(error).__name__}: {error}")
         if judgment.value is not None and not math.isfinite(judgment.value):
             return Judgment(None, f"{self.name} must be a finite number, got {judgment.value!r}")
@@ -272,13 +285,13 @@ class Metric:
 
 
 Ranks = Sequence[int | None]
-"""The first rank of each gold, or None if no result has it."""
+"""The rank at which each relevant item is first found, or None if no result matches it."""
 
 
 def _average_precision(ranks: Ranks) -> float:
-    """Return the mean over all gold of the precision at its rank, 0 if missing.
+    """Return the mean precision at the ranks of all relevant items. Missing items count as 0.
 
-    Precision at a rank is the share of results with new gold.
+    The precision at a rank is the share of results up to this rank that match a new item.
     """
     firsts = sorted(rank for rank in ranks if rank)
     order = sorted(set(firsts))
@@ -292,25 +305,29 @@ _OF_RANKS: dict[str, Callable[[Ranks], float]] = {
     "mrr": lambda ranks: 1 / min([rank for rank in ranks if rank], default=math.inf),
     "map": _average_precision,
 }
-"""The metrics of the first ranks of gold: Manning et al. (2008, 8.3), trec_eval's success, all gold
-of questions in several steps, Voorhees (1999), Harman (1993)."""
+"""The metrics that are computed from the first ranks of relevant items.
+
+Their definitions are from Manning et al. (2008, 8.3) for recall, trec_eval's success for the hit
+rate, Voorhees (1999) for MRR and Harman (1993) for MAP. ``all_gold`` is intended for questions that
+require several passages.
+"""
 
 
 def _precision(case: RetrievalCase, k: int | None) -> Judgment:
-    """Return the share of gold in the first ``k`` results (Manning et al., 2008, 8.4).
+    """Return the share of relevant results among the first ``k`` (Manning et al., 2008, 8.4).
 
-    As in trec_eval, missing results count as wrong.
+    As in trec_eval, missing results count as not relevant.
     """
     count = len(case.items) if k is None else k
     return _share(sum([len(found) > 0 for found in case.matched[:k]]), count)
 
 
 def _ndcg(case: RetrievalCase, k: int | None) -> Judgment:
-    """Return the discounted gain divided by the gain of the ideal ranking.
+    """Return the discounted cumulative gain, divided by the gain of the ideal ranking.
 
-    Gains are grades, the discount is log2(rank + 1) (Järvelin and Kekäläinen, 2002, in the form
-    of trec_eval). A result that matches several gold items gains the sum of their grades, even in
-    the ideal ranking, so that the value is at most 1.
+    The gains are the grades, and the discount is log2(rank + 1) (Järvelin and Kekäläinen, 2002, as
+    implemented in trec_eval). A result that matches several relevant items gains the sum of their
+    grades. This also applies to the ideal ranking, so the value is at most 1.
     """
     ranks = case.first_ranks()
     missing: list[float] = []
@@ -327,9 +344,9 @@ def _ndcg(case: RetrievalCase, k: int | None) -> Judgment:
 
 
 def _context_recall(case: RetrievalCase, k: int | None) -> Judgment:
-    """Return the share of gold passages with a similar result, by edit distance.
+    """Return the share of relevant passages for which a similar result exists, by edit distance.
 
-    Ragas' context recall without a model (``NonLLMContextRecall``).
+    This metric corresponds to ``NonLLMContextRecall`` of Ragas.
     """
     passages = _passages(case)
     texts = [item.text for item in case.items[:k]]
@@ -340,9 +357,9 @@ def _context_recall(case: RetrievalCase, k: int | None) -> Judgment:
 
 
 def _context_relevance(case: RetrievalCase, k: int | None) -> Judgment:
-    """Return the share of the results' sentences that are in the gold passages.
+    """Return the share of sentences in the results that also occur in the relevant passages.
 
-    As in the example of LazyLLM's tutorial. Each sentence counts once.
+    The definition follows the tutorial of LazyLLM. Repeated sentences are counted once.
     """
     gold = _sentences(_passages(case))
     retrieved = _sentences(item.text for item in case.items[:k])
@@ -350,9 +367,10 @@ def _context_relevance(case: RetrievalCase, k: int | None) -> Judgment:
 
 
 def _answer_in_context(case: RetrievalCase, k: int | None) -> Judgment:
-    """Return 1 if a result contains an answer (DPR's accuracy: Karpukhin et al., 2020).
+    """Return 1 if a result contains a correct answer, otherwise 0 (Karpukhin et al., 2020).
 
-    Letter case, width and white space are ignored. Words with spaces match as whole words.
+    Differences in case, width and white space are ignored. In languages that separate words by
+    spaces, only whole words match.
     """
     answers = [(normalize(entry), entry) for entry in case.question.answers if entry.strip()]
     if not answers:
@@ -367,7 +385,7 @@ def _answer_in_context(case: RetrievalCase, k: int | None) -> Judgment:
 
 
 def _abstention(case: RetrievalCase, k: int | None) -> Judgment:
-    """Return 1 if an unanswerable question got no answer (SQuAD 2.0: Rajpurkar et al., 2018)."""
+    """Return 1 if an unanswerable question got no answer, otherwise 0 (Rajpurkar et al., 2018)."""
     if case.question.answerable:
         raise NotJudgedError("the question is answerable")
     answer = answer_of(case)
@@ -375,7 +393,7 @@ def _abstention(case: RetrievalCase, k: int | None) -> Judgment:
 
 
 def _tokens(case: RetrievalCase, k: int | None) -> Judgment:
-    """Return the number of tokens of the first ``k`` results, see ``count_tokens``."""
+    """Return the number of tokens of the first ``k`` results. See ``count_tokens``."""
     if not (case.question.gold or case.question.answers):
         raise NotJudgedError("the question has no gold")
     case.check_sources()
@@ -393,8 +411,11 @@ _MEASURES: dict[str, Callable[[RetrievalCase, int | None], Judgment]] = {
 }
 
 METRICS = tuple(sorted([*_OF_RANKS, *_MEASURES]))
-"""The names of the metrics. With ``"@5"`` the first five results count, with ``"@500tokens"`` the
-first results that have at most 500 tokens together."""
+"""The names of the metrics.
+
+With a suffix such as ``"@5"``, only the first five results are considered. With ``"@500tokens"``,
+as many results are considered as have at most 500 tokens in total.
+"""
 
 JUDGED_METRICS = (
     "judged_context_recall",
@@ -402,14 +423,14 @@ JUDGED_METRICS = (
     "groundedness",
     "answer_relevance",
 )
-"""The names of the metrics of a ``Judge``. The last two require a query engine."""
+"""The names of the metrics that require a ``Judge``. The last two also require a query engine."""
 
 
 def get_metric(name: Metric | str) -> Metric:
-    """Return the metric of a name such as ``"recall@5"`` or ``"recall@1000tokens"``.
+    """Return the metric with a name, such as ``"recall@5"`` or ``"recall@1000tokens"``.
 
     Raises:
-        ValueError: If the name is unknown or the number below 1.
+        ValueError: If the name is unknown or the number is below 1.
         TypeError: If the argument is neither a name nor a metric.
 
     Example:
@@ -437,7 +458,7 @@ def get_metric(name: Metric | str) -> Metric:
 
 
 def split_name(name: str) -> tuple[str, int | None, int | None]:
-    """Split the name of a metric into its base, the number of results, and the number of tokens.
+    """Split the name of a metric into its base name, a number of results and a number of tokens.
 
     Raises:
         ValueError: If the number is below 1.
@@ -459,7 +480,7 @@ def split_name(name: str) -> tuple[str, int | None, int | None]:
 
 
 def says_unknown(answer: str) -> bool:
-    """Return whether an answer is empty or means "unknown"."""
+    """Return whether an answer is empty or states that the answer is unknown."""
     return not answer or is_unknown(answer)
 
 
@@ -467,7 +488,7 @@ def answer_of(case: RetrievalCase) -> str:
     """Return the answer of a query engine.
 
     Raises:
-        NotJudgedError: If the answer is missing.
+        NotJudgedError: If the system did not return an answer.
     """
     if case.answer is None:
         raise NotJudgedError("the system gives no answers; give a query engine")
@@ -484,7 +505,7 @@ def _by_ranks(value: float, ranks: Ranks) -> Judgment:
 
 
 def _passages(case: RetrievalCase) -> list[str]:
-    """Return the texts of the gold."""
+    """Return the texts of the relevant items of a question."""
     case.check_sources()
     gold = case.question.gold
     if not gold:
@@ -502,11 +523,14 @@ def _sentences(texts: Iterable[str]) -> set[str]:
     return lines - {""}
 
 
-_SPACED = rf"[^\W{UNSPACED}]"  # a letter of a script with spaces between words
+_SPACED = rf"[^\W{UNSPACED}]"  # a letter in a script that separates words by spaces
 
 
 def _has_words(text: str, answer: str) -> bool:
-    """Return whether a text contains an answer. Words separated by spaces must match whole."""
+    """Return whether a text contains an answer.
+
+    Words that are separated by spaces must match as whole words.
+    """
     before = rf"(?<!{_SPACED})" if re.match(_SPACED, answer) else ""
     behind = rf"(?!{_SPACED})" if re.match(_SPACED, answer[-1]) else ""
     return re.search(f"{before}{re.escape(answer)}{behind}", text) is not None

@@ -1,4 +1,4 @@
-"""The results of evaluated systems, and functions that run in threads with a bar."""
+"""Records of evaluated systems, and a function that runs tasks in threads with a progress bar."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class Record:
         setup: The name of the system.
         question_id: The id of the question.
         question: The text of the question.
-        asked: The hash of the question with its gold and answers.
-        items: The results, best first. For a query engine the sources of the answer.
-        answer: The answer of a query engine. None means a retriever.
-        seconds: The duration.
-        error: The exception. It is empty after a success.
+        asked: A hash of the question with its relevant items and answers.
+        items: The results, best first. For a query engine, these are the sources of the answer.
+        answer: The answer of a query engine, or None for a retriever.
+        seconds: The duration in seconds.
+        error: The error message, or an empty string if the system succeeded.
         tokens: The number of tokens of the results.
-        model_calls: The number of language model calls of this package.
-        cached_calls: The number of these calls that a cache answered.
-        prompt_tokens: The number of tokens of the prompts. If None, a call reports no tokens.
-        completion_tokens: The number of tokens of the model's answers. None means the same.
+        model_calls: The number of calls to language models that were made through this package.
+        cached_calls: The number of these calls that were answered from a cache.
+        prompt_tokens: The number of tokens in prompts, or None if a call did not report it.
+        completion_tokens: The number of tokens in answers, or None if a call did not report it.
     """
 
     setup: str
@@ -49,7 +49,7 @@ class Record:
 
 
 def first_names(names: Sequence[str], count: int) -> str:
-    """Return the first names, with an ellipsis if there are more."""
+    """Return the first names as a text, with an ellipsis if there are more names."""
     listed = [repr(name) for name in names[:count]]
     if len(names) > count:
         listed.append("...")
@@ -59,13 +59,15 @@ def first_names(names: Sequence[str], count: int) -> str:
 def run_all(
     work: Sequence[Callable[[], T]], name: str, num_workers: int, progress: bool | None
 ) -> list[T]:
-    """Return the results of functions, in threads, with a bar. An exception ends all.
+    """Call functions in several threads, display a progress bar, and return the results.
+
+    If a function raises an exception, the exception is raised and no further functions are called.
 
     Args:
         work: The functions.
-        name: The label of the bar.
-        num_workers: Number of threads.
-        progress: Whether to draw the bar. If None, it is drawn only in a terminal.
+        name: The label of the progress bar.
+        num_workers: The number of threads.
+        progress: Whether to display the progress bar. If None, it is displayed only in a terminal.
     """
     with ProgressBar(" questions", progress) as bar:
         bar.start(len(work), name)

@@ -1,4 +1,4 @@
-"""The outcome of an evaluation: figures, differences, and reports in several formats."""
+"""The results of an evaluation: mean values, differences, and reports in several formats."""
 
 from __future__ import annotations
 
@@ -22,18 +22,21 @@ from .records import Record, first_names
 RESAMPLES = 2000
 
 LEAST_DIFFERENT = 5
-"""The number of differing questions that "better" and "lost" require: with five, all in one
-direction, the exact one-sided sign test is at 0.031."""
+"""The number of questions that must differ before a system is called better or a metric lost.
+
+If all five questions differ in the same direction, the p-value of the exact one-sided sign test is
+0.031.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """The mean of a metric over the judged questions. ``Evaluation.figure`` returns it.
+    """The mean value of a metric over the judged questions, as returned by ``Evaluation.figure``.
 
     Attributes:
-        value: The mean. If None, no question is judged.
-        low: The start of the 95 % interval.
-        high: The end of the interval.
+        value: The mean, or None if no question was judged.
+        low: The lower end of the 95 % interval.
+        high: The upper end of the 95 % interval.
         judged: The number of judged questions.
         not_judged: The number of questions without a value.
 
@@ -67,13 +70,13 @@ class Difference:
         metric: The name of the metric.
         first: The name of the first system.
         second: The name of the second system.
-        value: The second figure minus the first, over the questions judged for both. If None, no
-            question is judged for both.
-        low: The start of the 95 % interval.
-        high: The end of the interval.
-        questions: The number of questions judged for both.
+        value: The value of the second system minus the value of the first, over the questions that
+            were judged for both. It is None if no question was judged for both.
+        low: The lower end of the 95 % interval.
+        high: The upper end of the 95 % interval.
+        questions: The number of questions that were judged for both systems.
         different: The number of questions with different values.
-        better: The name of the better system. If None, the difference is not significant.
+        better: The name of the better system, or None if the difference is not significant.
     """
 
     metric: str
@@ -87,7 +90,7 @@ class Difference:
     better: str | None
 
     def numbers(self, sign: str = "+") -> tuple[str, str, str]:
-        """Return the value and its interval as texts, with signs or as absolute values."""
+        """Return the value and its interval as strings, either with signs or as absolute values."""
         value = self.value or 0.0
         low = self.low or 0.0
         high = self.high or 0.0
@@ -113,11 +116,11 @@ class Difference:
 
 
 def make_figure(metric: Metric, judgments: Sequence[Judgment]) -> Figure:
-    """Return the mean of a metric with the percentile interval of a bootstrap over questions.
+    """Return the mean of a metric with a bootstrap percentile interval over questions.
 
-    Questions are drawn with replacement (Efron, 1979; for retrieval: Sakai, 2006), with a fixed
-    seed. If all have the same bounded value, the bootstrap has no variance, and the interval
-    is extended by 3 / n (the rule of three: Hanley and Lippman-Hand, 1983).
+    Questions are drawn with replacement and a fixed seed (Efron, 1979; for retrieval: Sakai, 2006).
+    If a bounded metric has the same value for all questions, the bootstrap has no variance. The
+    interval is then extended by 3 / n, following the rule of three (Hanley and Lippman-Hand, 1983).
     """
     values = [judgment.value for judgment in judgments if judgment.value is not None]
     missing = len(judgments) - len(values)
@@ -137,16 +140,16 @@ def make_difference(
     second: str,
     judgments: Mapping[str, Mapping[str, Judgment]],
 ) -> Difference:
-    """Return the paired difference of two systems, over the questions judged for both.
+    """Return the paired difference between two systems, over the questions judged for both.
 
-    A system is better only if the interval of a paired bootstrap excludes 0 and the systems
-    differ on five questions or more.
+    A system is called better only if the interval of a paired bootstrap excludes 0 and at least
+    five questions differ.
 
     Args:
         metric: The metric.
-        first: The name of a system.
-        second: The name of another system.
-        judgments: The judgments of each system by question id.
+        first: The name of the first system.
+        second: The name of the second system.
+        judgments: The judgments of each system, by question id.
     """
     after = judgments[second]
     pairs = [
@@ -167,14 +170,14 @@ def make_difference(
 
 
 def bootstrap(rows: Sequence[tuple[float, ...]]) -> tuple[float, float]:
-    """Return the 95 % interval of a mean, or of the difference of two means.
+    """Return the 95 % bootstrap interval of a mean, or of the difference between two means.
 
     Args:
-        rows: A value for each question, or a pair of values.
+        rows: For each question, a tuple with one value, or with the values of both systems.
     """
     import numpy as np
 
-    kinds = Counter(rows)  # the questions with equal values are drawn together
+    kinds = Counter(rows)  # questions with equal values are drawn together
     count = len(rows)
     shares = np.array([*kinds.values()]) / count
     draws = np.random.default_rng(0).multinomial(count, shares, RESAMPLES)
@@ -185,27 +188,30 @@ def bootstrap(rows: Sequence[tuple[float, ...]]) -> tuple[float, float]:
 
 
 class Evaluation:
-    """The results of each system for each question, and their judgments by metrics.
+    """The results of several systems for the questions of a data set, with their metrics.
 
-    ``evaluate`` returns it. ``print(evaluation)`` shows the table and the differences.
+    An evaluation is returned by ``evaluate``. ``print(evaluation)`` displays a table and the
+    differences between the systems.
 
     Args:
-        gold: The questions, with moved and missing gold.
+        gold: The questions, with the relevant items that were moved or are missing.
         metrics: The metrics.
-        records: The results by system and question id.
-        judgments: The judgments by metric, system and question id.
-        id_problems: For each system whose document ids can't be compared with those of the gold,
-            the reason.
+        records: The results, by system and question id.
+        judgments: The judgments, by metric, system and question id.
+        id_problems: The reason for each system whose document ids cannot be compared with those of
+            the relevant items.
 
     Attributes:
         dataset: The questions.
-        metrics: The metrics by name.
-        records: The results by system and question id.
-        judgments: The judgments by metric, system and question id.
-        missing_gold: Gold that is in no document, if the documents are given. It does not count.
-        moved_gold: Gold that was found at another place.
-        id_problems: For each system whose document ids can't be compared with those of the gold,
-            the reason. Such a system has no figure for gold with ids.
+        metrics: The metrics, by name.
+        records: The results, by system and question id.
+        judgments: The judgments, by metric, system and question id.
+        missing_gold: The relevant items that no document contains, if documents are given. They are
+            not counted.
+        moved_gold: The relevant items that were found at a different location.
+        id_problems: The reason for each system whose document ids cannot be compared with those of
+            the relevant items. For such a system, items that are identified by an id are not
+            judged.
 
     Example:
         >>> from nodekin.retrievers.evaluation import Dataset, GoldPassage, Question, evaluate
@@ -241,7 +247,7 @@ class Evaluation:
 
     @cached_property
     def figures(self) -> dict[str, dict[str, Figure]]:
-        """The figures with their intervals, by system and metric."""
+        """The mean values with their intervals, by system and metric."""
         return {setup: self._figures_of(setup) for setup in self.records}
 
     def _figures_of(self, setup: str) -> dict[str, Figure]:
@@ -251,19 +257,19 @@ class Evaluation:
         return figures
 
     def figure(self, setup: str, metric: str) -> Figure:
-        """Return the figure of a metric for a system.
+        """Return the mean value of a metric for a system.
 
         Raises:
-            ValueError: If the system or metric is unknown.
+            ValueError: If the system or the metric is unknown.
         """
         self._check(metric, setup)
         return self.figures[setup][metric]
 
     def difference(self, metric: str, first: str, second: str) -> Difference:
-        """Return the difference of a second system to a first, on the same questions.
+        """Return the difference between two systems on the same questions.
 
         Raises:
-            ValueError: If the system or metric is unknown.
+            ValueError: If a system or the metric is unknown.
         """
         self._check(metric, first, second)
         return make_difference(self.metrics[metric], first, second, self.judgments[metric])
@@ -277,13 +283,13 @@ class Evaluation:
         return differences
 
     def _check(self, metric: str, *setups: str) -> None:
-        """Raise a ValueError for an unknown metric or system."""
+        """Raise a ValueError if a metric or a system is unknown."""
         _check_name("metric", metric, self.metrics)
         for setup in setups:
             _check_name("set-up", setup, self.records)
 
     def notes(self) -> list[str]:
-        """Return notes on failures and on questions that are not judged."""
+        """Return notes on failures and on questions that were not judged."""
         notes: list[str] = []
         for setup in self.records:
             notes += self._notes_on(setup)
@@ -297,7 +303,7 @@ class Evaluation:
         return notes
 
     def _notes_on(self, setup: str) -> list[str]:
-        """Return notes on the failures of a system and on its questions that are not judged."""
+        """Return notes on the failures of one system and on questions it was not judged for."""
         notes = []
         records = self.records[setup]
         failed = [record for record in records.values() if record.error]
@@ -327,10 +333,10 @@ class Evaluation:
     def costs(self, setup: str) -> dict[str, float | None]:
         """Return the costs of a system.
 
-        ``median_seconds`` is the duration of a question: the first question may build indexes.
-        ``tokens`` is the mean number of tokens of a question's results, without failures.
-        ``prompt_tokens`` and ``completion_tokens`` are the model's mean numbers per question. They
-        are None if a call reports no tokens.
+        ``median_seconds`` is the median duration of a question. The first question may take longer,
+        because indexes are built. ``tokens`` is the mean number of tokens in the results of a
+        question, without failed questions. ``prompt_tokens`` and ``completion_tokens`` are mean
+        numbers per question, or None if a model call did not report its tokens.
         """
         records = self.records[setup].values()
         tokens = [record.tokens for record in records if not record.error]
@@ -366,7 +372,7 @@ class Evaluation:
         return rows
 
     def table(self) -> str:
-        """Return the figures as a table for a terminal."""
+        """Return the values as a table for a terminal."""
         from rich.cells import cell_len, set_cell_size
 
         columns = []
@@ -376,7 +382,7 @@ class Evaluation:
         return "\n".join(["  ".join(row).rstrip() for row in zip(*columns, strict=True)])
 
     def markdown_table(self) -> str:
-        """Return the figures as a Markdown table."""
+        """Return the values as a Markdown table."""
         header, *rows = self._rows()
         lines = []
         for row in (header, ["---"] * len(header), *rows):
@@ -390,7 +396,7 @@ class Evaluation:
         return "\n".join([self.markdown_table(), "", "".join(notes)])
 
     def to_csv(self) -> str:
-        """Return each judgment as a line of CSV."""
+        """Return the judgments as CSV, with one line per judgment."""
         output = io.StringIO()
         writer = csv.writer(output, lineterminator="\n")
         columns = ("metric", "value", "judged", "reason", "evidence")
@@ -404,7 +410,7 @@ class Evaluation:
         return output.getvalue()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return figures, differences, notes and the results of each question as JSON values."""
+        """Convert the evaluation to JSON values, including the results of each question."""
         figures: dict[str, Any] = {}
         results: dict[str, Any] = {}
         for setup, records in self.records.items():
@@ -428,12 +434,12 @@ class Evaluation:
         return {**asdict(record), "judgments": judgments}
 
     def save(self, path: str | Path) -> None:
-        """Write the value of each question to a file, as a baseline for ``compare_with_baseline``.
+        """Write the values of all questions to a file that ``compare_with_baseline`` can read.
 
-        An existing file is replaced. Texts of results are left out.
+        An existing file is replaced. The texts of the results are not written.
 
         Raises:
-            ValueError: If a system is not judged because its document ids can't be compared.
+            ValueError: If a system was not judged because its document ids cannot be compared.
         """
         for setup, problem in self.id_problems.items():
             raise ValueError(f"a baseline must have judged systems: {setup}: {problem}")
@@ -447,9 +453,10 @@ class Evaluation:
         Path(path).write_text("".join(lines), encoding="utf-8", newline="\n")
 
     def save_figure(self, path: str | Path) -> None:
-        """Draw the figures with their intervals to a file, such as ``.png`` or ``.svg``.
+        """Save a plot of the values and their intervals to a file, such as ``.png`` or ``.svg``.
 
-        Each metric has a panel, with a point and an interval for each system that is judged.
+        Each metric has its own panel, which contains a point and an interval for each judged
+        system.
 
         Raises:
             ImportError: If matplotlib is not installed.
@@ -460,7 +467,7 @@ class Evaluation:
             from matplotlib.figure import Figure as Canvas
         except ImportError as error:
             raise ImportError('figures need matplotlib: pip install "nodekin[eval]"') from error
-        height = (0.3 * len(self.figures) + 0.8) * len(self.metrics)  # height in inches
+        height = (0.3 * len(self.figures) + 0.8) * len(self.metrics)  # the height in inches
         with rc_context({"text.parse_math": False}):
             canvas = Canvas(figsize=(7.5, height), layout="constrained")
             panels = canvas.subplots(len(self.metrics), squeeze=False)[:, 0]
@@ -476,27 +483,27 @@ class Evaluation:
 
 
 def escaped(text: object) -> str:
-    """Return a text for a line of Markdown, without markup and mentions of users."""
+    """Convert a text to one line of Markdown, in which markup and mentions of users are escaped."""
     line = " ".join(str(text).split()).replace("&", "&amp;").replace("<", "&lt;")
     line = re.sub(r"(?<!\w)@", "&#64;", line)
     return line.replace("|", "\\|").replace("`", "&#96;").replace("[", "&#91;")
 
 
 def _check_name(kind: str, name: str, known: Collection[str]) -> None:
-    """Raise a ValueError for an unknown name."""
+    """Raise a ValueError if a name is unknown."""
     if name not in known:
         raise ValueError(f"a {kind} must be {nearest_names(name, known)}, got {name!r}")
 
 
 def _sum_of_tokens(prompt: float | None, completion: float | None) -> str:
-    """Return the tokens of a question as a text."""
+    """Format the number of tokens per question."""
     if prompt is None or completion is None:
         return "unknown"
     return f"{prompt + completion:.0f}"
 
 
 def _mean_tokens(counts: Sequence[int | None]) -> float | None:
-    """Return the mean of token counts. None means that one is missing."""
+    """Return the mean of token counts, or None if a count is unknown."""
     known = [count for count in counts if count is not None]
     if len(known) < len(counts):
         return None

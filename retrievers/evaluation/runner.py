@@ -1,4 +1,4 @@
-"""Search the questions of a data set with several systems, and judge the results."""
+"""Run several systems on the questions of a data set, and judge their results."""
 
 from __future__ import annotations
 
@@ -28,21 +28,22 @@ from .report import Evaluation
 _logger = logging.getLogger("nodekin")
 
 RANKING_METRICS = ("recall@1", "recall@5", "mrr@5", "ndcg@5")
-"""The default metrics of questions with gold."""
+"""The default metrics for questions with relevant passages."""
 
 ANSWER_METRICS = ("answer_in_context@1", "answer_in_context@5")
-"""The default metrics of questions with answers."""
+"""The default metrics for questions with answers."""
 
-_RESULT_TOKENS = 20  # the assumed size of a result for metrics with a token budget
+# For metrics with a token budget: the assumed size of a result in tokens.
+_RESULT_TOKENS = 20
 
-_MAX_RESULTS = 200  # for metrics with a token budget
+_MAX_RESULTS = 200  # the maximum number of results, for metrics with a token budget
 
 
-_WORDS_ALONE = "words alone were compared"  # the note of a DefaultRetriever
+_WORDS_ALONE = "words alone were compared"  # the beginning of a note by DefaultRetriever
 
 
 def default_metrics(dataset: Dataset) -> tuple[str, ...]:
-    """Return the default metrics: of gold, of answers, or of both.
+    """Return the default metrics for a data set, based on its relevant passages and answers.
 
     Example:
         >>> default_metrics(Dataset([Question("1", "Which tea?", answers=("green",))]))
@@ -66,32 +67,36 @@ def evaluate(
     num_workers: int = 1,
     progress: bool | None = None,
 ) -> Evaluation:
-    """Search each question with each retriever, and measure the results.
+    """Search for each question with each retriever, and measure the results.
 
-    The sources of query engines are judged. If a retriever raises on a question, the question is
-    reported and not judged. If documents failed in a group that a retriever searches (an
-    unreachable model, a raising transform), the retriever has no figure. If none of its results
-    has the id of any gold or document, the ids can't be compared, and gold with ids is not judged.
+    For a query engine, the sources of its answers are judged. If a retriever raises an error for a
+    question, the error is reported and the question is not judged. If a retriever searches a group
+    in which documents failed (for example, because a model was unreachable), the retriever is not
+    judged at all. If no result has the id of a relevant or an existing document, ids cannot be
+    compared, and items that are identified by an id are not judged.
 
     Args:
-        retrievers: Retrievers by name, including LangChain's and LlamaIndex's, see
-            ``as_retriever``. Each is compared with the first.
+        retrievers: The retrievers by name, which may be objects of LangChain or LlamaIndex. See
+            ``as_retriever``. All retrievers are compared with the first one.
         dataset: The questions.
-        metrics: Metrics, or names such as ``"recall@5"``, see ``METRICS``. Defaults to the
-            metrics that the gold of the dataset allows.
-        top_k: Number of requested results. Defaults to the largest number in a metric's name, else
-            10. For ``"recall@1000tokens"`` one per 20 tokens, 200 at most.
-        matching: Decides whether a result is gold. Defaults to ``Matching()``.
-        documents: The documents, to find moved and edited gold, and results of other frameworks.
-            Gold that is in no document is listed and not counted. Defaults to the data set's own.
-        num_workers: Number of concurrent questions, in threads. Useful if systems wait for models
-            or servers. Increases the seconds of a question.
-        progress: Whether to draw a bar. If None, it is drawn only in a terminal.
+        metrics: The metrics, or names such as ``"recall@5"``. See ``METRICS``. Defaults to all
+            metrics that the data set allows.
+        top_k: The number of results to request. Defaults to the largest number in the name of a
+            metric, or to 10. For a metric with a token budget such as ``"recall@1000tokens"``, one
+            result is requested per 20 tokens, up to 200.
+        matching: The rule that decides whether a result is relevant. Defaults to ``Matching()``.
+        documents: The documents, in which moved and edited passages and the results of other
+            frameworks are located. Passages that no document contains are listed and not counted.
+            Defaults to the documents of the data set.
+        num_workers: The number of questions that are processed concurrently, in threads. Several
+            threads are useful if the systems wait for models or servers, but they increase the
+            duration of each question.
+        progress: Whether to display a progress bar. If None, it is displayed only in a terminal.
 
     Raises:
         TypeError: If a retriever is not supported, or a metric is neither a name nor a ``Metric``.
-        ValueError: If retrievers are missing, a metric is unknown or repeated, ``num_workers`` is
-            below 1, or ``top_k`` is less than the number of a metric.
+        ValueError: If no retrievers are given, a metric is unknown or repeated, ``num_workers`` is
+            below 1, or ``top_k`` is less than the number in the name of a metric.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -122,7 +127,7 @@ def evaluate(
     records: dict[str, dict[str, Record]] = {name: {} for name in sources}
     for record in run_all(work, "evaluate", num_workers, progress):
         records[record.setup][record.question_id] = record
-    # Gold that is in no document has an id as well.
+    # The ids of relevant items count as known even if no document contains the items.
     known_ids = {*texts.documents, *_gold_ids(dataset), *_gold_ids(gold.dataset)}
     id_problems = _id_problems(sources, records, gold.dataset, known_ids, matching)
     judgments = _judge(
@@ -140,10 +145,10 @@ def _sources(retrievers: Mapping[str, RetrieverLike]) -> dict[str, RetrieverProt
 
 
 def _measures(metrics: Sequence[Metric | str]) -> list[Metric]:
-    """Return metrics for their names.
+    """Return the metrics with the given names.
 
     Raises:
-        ValueError: If a metric occurs twice, or there is none.
+        ValueError: If a metric is repeated, or no metric is given.
     """
     measures = [get_metric(metric) for metric in metrics]
     if not measures or len({measure.name for measure in measures}) < len(measures):
@@ -152,7 +157,7 @@ def _measures(metrics: Sequence[Metric | str]) -> list[Metric]:
 
 
 def _locate(dataset: Dataset, texts: DocumentTexts, matching: Matching) -> LocatedGold:
-    """Return the gold with its places in the documents. Log gold that is in no document."""
+    """Locate the relevant items in the documents, and log a warning if items are missing."""
     if not texts.documents:
         return LocatedGold(dataset)
     gold = locate_gold(dataset, texts, as_spans=matching.passages == "place")
@@ -167,7 +172,7 @@ def _locate(dataset: Dataset, texts: DocumentTexts, matching: Matching) -> Locat
 
 
 def _gold_ids(dataset: Dataset) -> set[str]:
-    """Return the ids of all documents with gold."""
+    """Return the ids of all documents that are relevant or contain relevant spans."""
     ids: set[str] = set()
     for question in dataset.questions:
         ids.update(gold.document_id for gold in question.gold if not isinstance(gold, GoldPassage))
@@ -181,7 +186,7 @@ def _id_problems(
     known_ids: Set[str],
     matching: Matching,
 ) -> dict[str, str]:
-    """Return the problems of ``_id_problem`` by system. Systems without a problem are left out."""
+    """Return the result of ``_id_problem`` for each system that has a problem."""
     problems = {}
     for setup, source in sources.items():
         problem = _id_problem(source, records[setup], dataset, known_ids, matching)
@@ -197,18 +202,17 @@ def _id_problem(
     known_ids: Set[str],
     matching: Matching,
 ) -> str:
-    """Return why no result can be compared with gold by its document id.
+    """Return the reason why document ids of results and relevant items cannot be compared.
 
-    The result is empty if it can.
-
-    Ids can be compared if one result has the id of gold or of a document, or if the retriever
-    searches a graph that contains a gold document. Then other results are misses.
+    The reason is empty if they can be compared. This is the case if at least one result has the id
+    of a relevant or an existing document, or if the retriever searches a graph that contains a
+    relevant document. Other results then count as misses.
     """
     gold_ids = _gold_ids(dataset)
     result_ids: set[str] = set()
     for record in records.values():
         result_ids.update(item.document_id for item in record.items)
-    result_ids.discard("")  # reported by each metric
+    result_ids.discard("")  # missing ids are reported by each metric
     if not gold_ids or not result_ids or result_ids & known_ids:
         return ""
     if matching.document_key is None:
@@ -265,7 +269,7 @@ def _judge(
 
 
 def result_count(measures: Sequence[Metric], top_k: int | None) -> int:
-    """Return the number of results to request."""
+    """Return the number of results to request from each system."""
     needed = 0
     for measure in measures:
         budget = measure.max_tokens and max(10, measure.max_tokens // _RESULT_TOKENS)
@@ -287,7 +291,7 @@ def _search(
     matching: Matching,
     texts: DocumentTexts,
 ) -> Record:
-    """Return the results of a retriever for a question, or its error, as a record."""
+    """Search for a question, and return a record with the results or the error of the retriever."""
     answer: str | None = None
     items: list[RetrievedItem] = []
     error = ""
@@ -325,19 +329,22 @@ def _search(
 
 
 def _all_spans(span: Span) -> Iterator[Span]:
-    """Yield a span and all spans below it."""
+    """Yield a trace span and all spans nested in it."""
     yield span
     for child in span.children:
         yield from _all_spans(child)
 
 
 def _item(result: ScoredNode, document_key: str | None) -> RetrievedItem:
-    """Convert a result. ``document_key`` is the metadata field with the id of the document."""
+    """Convert a search result to plain values.
+
+    If ``document_key`` is given, it is the metadata field that contains the id of the document.
+    """
     node = result.node
     text = node.content if isinstance(node.content, str) else node.text
     start = node.start
     end = node.end
-    index = node.metadata.get("start_index")  # written by LangChain's splitters
+    index = node.metadata.get("start_index")  # this field is written by the splitters of LangChain
     if start is None and isinstance(index, int):
         start = index
         end = index + len(node.text)
@@ -349,9 +356,10 @@ def _item(result: ScoredNode, document_key: str | None) -> RetrievedItem:
 
 
 def hidden_failure(retriever: object, results: Sequence[ScoredNode]) -> str:
-    """Return the hidden failures of a retriever as a sentence. Empty if nothing failed.
+    """Return a sentence about failures that the retriever did not raise.
 
-    Failed groups that the retriever does not search do not count.
+    The sentence is empty if nothing failed. Failed groups that the retriever does not search are
+    ignored.
 
     Args:
         retriever: The retriever that was used.

@@ -1,4 +1,4 @@
-"""Rerankers (cross-encoders, functions, filters), and a retriever that applies them."""
+"""Rerankers (cross-encoders, functions and filters), and a retriever that applies them."""
 
 from ...nodegraph.lazy_names import attach_stub
 

@@ -33,9 +33,10 @@ from ..results import Evidence, Results, ScoredNode
 from ..tracing import start_span
 from ..validation import parameters_of
 
-_PAIR_METHODS = ("predict", "score", "compute_score")  # of sentence-transformers and others
+# methods of sentence-transformers, LangChain and FlagEmbedding
+_PAIR_METHODS = ("predict", "score", "compute_score")
 
-_LOCKS: dict[int, threading.RLock] = {}  # by model id
+_LOCKS: dict[int, threading.RLock] = {}  # the locks, by the id of the model object
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +44,13 @@ class CrossEncoder:
     """The functions and limits of a cross-encoder.
 
     Attributes:
-        score: A function that scores passages for a query: one number per passage, higher is
+        score: A function that returns a score for each passage, given a query. A higher score is
             better.
-        ascore: Async version of ``score``. If None, ``score`` runs in a thread.
-        max_tokens: Maximum number of tokens of a pair. None means unknown.
-        lengths: A function that counts the tokens of texts with the model's tokenizer. None means
-            no tokenizer.
-        special_tokens: Number of tokens that the model adds to a pair.
+        ascore: The asynchronous version of ``score``. If None, ``score`` runs in a thread.
+        max_tokens: The maximum number of tokens of a query and a passage, or None if it is unknown.
+        lengths: A function that counts the tokens of texts with the model's tokenizer, or None if
+            the model has no tokenizer.
+        special_tokens: The number of special tokens that the model adds to a query and a passage.
     """
 
     score: Callable[[str, list[str]], Any]
@@ -60,19 +61,20 @@ class CrossEncoder:
 
 
 def as_cross_encoder(model: Any) -> CrossEncoder:
-    """Convert a model to a ``CrossEncoder``.
+    """Convert a reranking model to a ``CrossEncoder``.
 
-    A model is one of:
+    The following models are supported:
 
-    - an object with ``rerank(query, texts)`` that returns scores, and optionally the async version
-      ``arerank``: for example ``RerankEndpoint`` from nodekin.adapters or a fastembed model
-    - an object with a method for pairs of a query and a passage: ``predict(pairs)``
+    - objects with a method ``rerank(query, texts)`` that returns scores, and optionally the
+      asynchronous version ``arerank``, such as ``RerankEndpoint`` from nodekin.adapters or a
+      fastembed model
+    - objects with a method that scores pairs of a query and a passage: ``predict(pairs)``
       (sentence-transformers), ``score(pairs)`` (LangChain) or ``compute_score(pairs)``
       (FlagEmbedding)
-    - a function from a query and a list of passages to their scores
+    - functions that receive a query and a list of passages, and return their scores
 
     Raises:
-        TypeError: If the model has none of these forms. The error names the remedy.
+        TypeError: If the model is not supported. The message explains what to do.
 
     Example:
         >>> model = as_cross_encoder(lambda query, texts: [text.count(query) for text in texts])
@@ -118,7 +120,7 @@ def _pair_model(model: Any, method: str) -> CrossEncoder:
 
 
 def _lock_of(model: Any) -> threading.RLock:
-    """Return the lock of a model and its tokenizer, which are not thread-safe."""
+    """Return the lock that protects a model and its tokenizer, which are not thread-safe."""
     return _LOCKS.setdefault(id(model), fork_safe_lock())
 
 
@@ -140,7 +142,7 @@ def _token_counts(model: Any, texts: Sequence[str]) -> list[int]:
 
 
 def _checked_scores(output: Any, count: int) -> list[float]:
-    """Return a model's scores as floats.
+    """Convert the output of a model to a list of floats.
 
     Raises:
         RerankError: If the output is not one finite number per passage.
@@ -184,18 +186,19 @@ def _as_float(value: Any) -> float:
 
 
 def passage_windows(text: str, limit: int, overlap: int, measure: Measure) -> list[Span]:
-    """Return the spans (start, end) of the windows of a text that is longer than the limit.
+    """Split a text that exceeds a limit into windows, and return their spans (start, end).
 
-    A window consists of whole sentences. A sentence that is longer than the limit is split at
-    clauses, words or, failing that, any character, into parts that are no longer than the overlap.
-    White space at the ends of a window is left out.
+    A window consists of whole sentences. A sentence that exceeds the limit is split between
+    clauses, between words or, as a last resort, between any two characters. Its parts are not
+    longer than the overlap. White space at both ends of a window is excluded.
 
     Args:
         text: The passage.
-        limit: Maximum length of a window, unless a single character is longer.
-        overlap: Maximum length of the text shared by two adjacent windows, in whole sentences or
-            parts of long sentences.
-        measure: A function that measures a span of the text. The length should grow with the span.
+        limit: The maximum length of a window. It is exceeded only if a single character is longer.
+        overlap: The maximum length of the text that two adjacent windows share. The shared text
+            consists of whole sentences, or of parts of long sentences.
+        measure: A function that returns the length of a span of the text. The length should
+            increase with the size of the span.
     """
     parts: list[Span] = []
     for sentence in sentence_spans(text):
@@ -206,9 +209,10 @@ def passage_windows(text: str, limit: int, overlap: int, measure: Measure) -> li
     return pack(text, parts, limit, overlap, measure) or [(0, 0)]
 
 
-_BREAK = re.compile(r"\n+| > ")  # between fields, and between headings
+_BREAK = re.compile(r"\n+| > ")  # matches the separators between fields and between headings
 
-_CHARACTERS = 32  # per token of the limit; longer texts are split before they are tokenized
+# the maximum number of characters per token of the limit; longer texts are not tokenized as a whole
+_CHARACTERS = 32
 
 _ESTIMATED_LIMIT = 400  # a model limit of 512 tokens, minus a fifth for estimation errors
 
@@ -216,26 +220,27 @@ _ESTIMATED_LIMIT = 400  # a model limit of 512 tokens, minus a fifth for estimat
 class CrossEncoderReranker:
     """A reranker that scores results with a cross-encoder.
 
-    Choose it if the order of the first few dozen results matters. A model that reads query and
-    passage together ranks better than any similarity, and takes milliseconds per passage (Nogueira
-    and Cho, "Passage re-ranking with BERT", 2019). A long passage gets the score of its best window
-    (Dai and Callan, "Deeper text understanding for IR with contextual neural language modeling",
-    2019). Windows share two sevenths of their tokens, at most 80, as in QAnything.
+    Use it if the order of the first few dozen results matters. A model that reads the query
+    together with a passage ranks better than a similarity, but it takes milliseconds per passage
+    (Nogueira and Cho, "Passage re-ranking with BERT", 2019). The score of a long passage is the
+    score of its best window (Dai and Callan, "Deeper text understanding for IR with contextual
+    neural language modeling", 2019). As in QAnything, adjacent windows share two sevenths of their
+    tokens, but at most 80 tokens.
 
-    The model reads the ``searched_text`` of nodes. Fields and headings are repeated in every
-    window. They take at most a quarter of ``max_tokens``. If they are longer, the first of them are
-    left out.
+    The model reads the ``searched_text`` of the nodes. Metadata fields and headings are repeated in
+    every window. They take up at most a quarter of ``max_tokens``. If they are longer, the first
+    ones are omitted.
 
     Args:
-        model: A sentence-transformers cross-encoder, a function from a query and texts to scores,
-            or the address of an endpoint.
-        max_tokens: Maximum number of tokens of a query and a passage. Defaults to the model's
-            limit. If the limit is unknown or ``length`` is given, the default is 400.
+        model: A cross-encoder of sentence-transformers, or any other model that
+            ``as_cross_encoder`` supports.
+        max_tokens: The maximum number of tokens of a query and a passage. Defaults to the limit of
+            the model. If this limit is unknown, or if ``length`` is given, the default is 400.
         length: A function that counts the tokens of a text. Defaults to the model's tokenizer if
-            there is one, otherwise to an estimate.
+            there is one, and otherwise to an estimate.
 
     Raises:
-        TypeError: If the model is invalid or an argument has the wrong type.
+        TypeError: If the model is not supported, or an argument has the wrong type.
         ValueError: If a number is out of range.
 
     Example:
@@ -270,7 +275,8 @@ class CrossEncoderReranker:
         return f"CrossEncoderReranker(max_tokens={self.max_tokens})"
 
     def rerank(self, results: Sequence[ScoredNode], query: str) -> Results:
-        """Return all results with their new scores, best first. Ties keep their order.
+        """Return all results with their new scores, best first. Results with equal scores keep
+        their order.
 
         Raises:
             RerankError: If the model fails or returns invalid scores.
@@ -278,7 +284,7 @@ class CrossEncoderReranker:
         return run(lambda: self._plan(results, query))
 
     async def arerank(self, results: Sequence[ScoredNode], query: str) -> Results:
-        """Async version of ``rerank``."""
+        """Asynchronous version of ``rerank``."""
         return await arun(lambda: self._plan(results, query))
 
     async def _plan(self, results: Sequence[ScoredNode], query: str) -> Results:
@@ -318,7 +324,7 @@ class CrossEncoderReranker:
             ) from error
 
     def _windows(self, results: Sequence[ScoredNode], query: str) -> list[Windows]:
-        """Split results into windows within the token limit."""
+        """Split the texts of results into windows that do not exceed the token limit."""
         parts = [self._parts(result.node) for result in results]
         texts = [query]
         for prefix, text, suffix in parts:
@@ -346,9 +352,10 @@ class CrossEncoderReranker:
         return passages
 
     def _counter(self, texts: Sequence[str]) -> Length:
-        """Return a token counter. The model's tokenizer counts the given texts in one call.
+        """Return a function that counts tokens.
 
-        Texts that are far above the limit are not passed to the tokenizer.
+        If the model has a tokenizer, the given texts are counted in a single call. Texts that are
+        much longer than the limit are not passed to the tokenizer.
         """
         if self.length is not None:
             return self.length
@@ -382,11 +389,11 @@ class CrossEncoderReranker:
 
 
 Windows = tuple[str, list[Span], list[str]]
-"""The text of a result, the spans of its windows, and their texts for the model."""
+"""The text of a result, the spans of its windows, and the texts that the model reads."""
 
 
 def _window(node: Node, span: Span) -> Node:
-    """Return a part of a node as its child, without an id."""
+    """Return a part of a node as a child node without an id."""
     start, stop_at = span
     part = replace(
         node,

@@ -1,4 +1,4 @@
-"""Filters that select results by keywords, or remove near-duplicates."""
+"""Filters that select results by keywords or remove near-duplicates."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _ANALYZER = TextAnalyzer()
 
 
 class KeywordFilter:
-    """A filter that keeps results that contain all required keywords and no excluded keyword.
+    """A filter that keeps only results with all required keywords and without excluded keywords.
 
-    Scores and order do not change. Keywords in Chinese, Japanese and other scripts without spaces
-    match anywhere in the text. Other keywords match only whole words. Case and the word endings of
-    the text's language are ignored: ``river`` matches ``Rivers``, but not ``driver``. The words of
-    a keyword must be adjacent in the text. A mixed keyword (``iPhone手机``) matches if all of its
-    parts match.
+    The scores and the order of the results do not change. Keywords in Chinese, Japanese and other
+    scripts without spaces match anywhere in the text. All other keywords match only whole words.
+    Case and inflectional endings are ignored: ``river`` matches ``Rivers``, but not ``driver``. If
+    a keyword consists of several words, they must be adjacent in the text. A keyword in mixed
+    scripts (``iPhone手机``) matches if all of its parts match.
 
     Args:
-        required: Keywords that a result must contain.
-        excluded: Keywords that a result must not contain.
+        required: The keywords that a result must contain.
+        excluded: The keywords that a result must not contain.
 
     Raises:
-        TypeError: If a keyword is not a str.
+        TypeError: If a keyword is not a string.
         ValueError: If a keyword is blank.
 
     Example:
@@ -65,7 +65,7 @@ class KeywordFilter:
         return f"KeywordFilter({self.required!r}, {self.excluded!r})"
 
     def rerank(self, results: Sequence[ScoredNode], query: str) -> Results:
-        """Return the matching results unchanged. The query is not used."""
+        """Return the results that pass the filter. The query is not used."""
         return [result for result in results if self._passes(result.node.text)]
 
     def _passes(self, text: str) -> bool:
@@ -83,18 +83,19 @@ class KeywordFilter:
 
 @lru_cache(1_024)
 def _parts(keyword: str, analyze: TextAnalyzer) -> tuple[list[str], list[str]]:
-    """Return the parts of a keyword without spaces, and the joined words of the other parts."""
+    """Split a keyword into its parts in scripts without spaces, and the phrases between them."""
     normalized = _normalized(keyword)
     runs = _UNSPACED_RUN.findall(normalized)
     parts = [analyze.words(part) for part in _UNSPACED_RUN.split(normalized)]
     phrases = [_joined(words) for words in parts if words]
-    if not runs and not phrases:  # only symbols, such as an arrow or a currency sign
+    # the keyword contains only symbols, such as an arrow or a currency sign
+    if not runs and not phrases:
         runs = [normalized.strip()]
     return runs, phrases
 
 
 def _joined(words: Sequence[str]) -> str:
-    """Join words into a text in which adjacent words can be found as a substring."""
+    """Join words so that a sequence of adjacent words can be found as a substring."""
     return "".join([f"\0{word}\0" for word in words])
 
 
@@ -112,24 +113,25 @@ def _listed(name: str, keywords: Keywords | None) -> list[str]:
     return listed
 
 
-_SHINGLE = 5  # characters
+_SHINGLE = 5  # the number of characters of a shingle
 
 
 class NearDuplicateFilter:
-    """A filter that merges near-duplicate results into the first, which gets their evidence.
+    """A filter that removes near-duplicates and adds their evidence to the result that is kept.
 
-    Copies of a page, versions of a contract and boilerplate can fill ``top_k``. Scores and order do
-    not change. A ``RerankRetriever`` retrieves more candidates until ``top_k`` different results
-    are found. A result is compared with the results that were kept before it.
+    Copies of a page, versions of a contract and boilerplate text can use up ``top_k``. With this
+    filter, a ``RerankRetriever`` fetches more candidates until ``top_k`` different results are
+    found. Each result is compared with the results that were kept before it. The scores and the
+    order do not change.
 
-    Texts are compared by their shingles, which are all runs of five letters. Case, width and white
-    space are ignored. This works in any language (Broder, "On the resemblance and containment of
-    documents", 1997).
+    Texts are compared by their shingles, which are all sequences of five characters. Case, width
+    and white space are ignored, so the method works in any language (Broder, "On the resemblance
+    and containment of documents", 1997).
 
     Args:
-        threshold: Minimum Jaccard similarity of the shingles of duplicates, from 0 to 1. Two
-            versions of a text that differ in one word in ten share 0.6 to 0.7 of their shingles.
-            Below 0.5, pages with a common template count as duplicates.
+        threshold: The minimum Jaccard similarity between the shingles of two duplicates, from 0 to
+            1. For two versions of a text in which one of ten words differs, the similarity is 0.6
+            to 0.7. With a value below 0.5, pages with a common template are treated as duplicates.
 
     Raises:
         TypeError: If the threshold is not a number.
@@ -158,7 +160,8 @@ class NearDuplicateFilter:
 
     def rerank(self, results: Sequence[ScoredNode], query: str) -> Results:
         """Return the results without near-duplicates. The query is not used."""
-        same: dict[int, list[ScoredNode]] = {}  # by the position of the first
+        # results, by the position of the first of their duplicates
+        same: dict[int, list[ScoredNode]] = {}
         sizes: dict[int, int] = {}
         having: dict[str, list[int]] = {}  # shingle -> positions of kept texts that contain it
         for position, result in enumerate(results):

@@ -1,4 +1,4 @@
-"""Retrieve candidates, rerank them and return the best."""
+"""A retriever that fetches candidates, reranks them and returns the best."""
 
 from __future__ import annotations
 
@@ -24,39 +24,41 @@ logger = logging.getLogger(__name__)
 OnError = Literal["keep", "raise"]
 
 OVER_FETCH = 4
-"""Number of candidates per result."""
+"""The default number of candidates per result."""
 
 FAILED = "rerank failed"
-"""Prefix of the ``similarity`` of the first evidence if the reranker failed."""
+"""The prefix of ``similarity`` in the first evidence of each result if the reranker failed."""
 
 
 class RerankRetriever(BaseRetriever):
     """A retriever that reranks the results of another retriever and returns the best.
 
-    Each result has the reranker's score. The reranker's evidence precedes the retriever's evidence.
-    If the reranker fails, the results keep the retriever's order, and the ``similarity`` of their
-    first evidence starts with ``"rerank failed"``.
+    The score of each result is the score of the reranker, and the evidence of the reranker comes
+    before the evidence of the retriever. If the reranker fails, the results keep the order of the
+    retriever, and ``similarity`` in their first evidence begins with ``"rerank failed"``.
 
     A ``KeywordFilter``, or any other reranker with ``is_filter``, may leave fewer than ``top_k``
-    results. More candidates are then retrieved, until ``top_k`` results are found or no candidates
-    are left. Model calls are not repeated by default: if the reranker or ``inner`` uses a model,
-    fewer results may be returned. ``max_fetch_k`` permits more candidates.
+    results. In this case, more candidates are fetched until ``top_k`` results are found or no
+    candidates are left. If the reranker or ``inner`` calls a model, further candidates are fetched
+    only if ``max_fetch_k`` permits it. Otherwise, fewer results may be returned.
 
     Args:
-        inner: Any retriever, such as a fusion.
-        reranker: A ``Reranker``, or its first argument: a name, a function or an object.
-        top_k: Maximum number of results.
-        fetch_k: Number of candidates from the inner retriever, at least ``top_k``. Defaults to four
-            times ``top_k``.
-        max_fetch_k: Maximum number of candidates if fewer than ``top_k`` results remain. Each
-            further attempt retrieves four times as many candidates. If None, there is no limit for
-            a filter whose ``inner`` calls no model. Otherwise the limit is ``fetch_k``.
-        on_error: The reaction to a failed reranker: ``"keep"`` the retriever's order, or
-            ``"raise"`` the error.
-        output_format: The format of a call's results: None (scored nodes), ``"content"`` or
+        inner: Any retriever, such as a fusion of several retrievers.
+        reranker: A ``Reranker``, or the first argument of one: a name, a function or an object.
+        top_k: The maximum number of results.
+        fetch_k: The number of candidates that are fetched from the inner retriever. It must be at
+            least ``top_k``. Defaults to four times ``top_k``.
+        max_fetch_k: The maximum number of candidates if fewer than ``top_k`` results remain. Each
+            further attempt fetches four times as many candidates. If None, the number is not
+            limited for a filter whose ``inner`` does not call a model. In all other cases, the
+            limit is ``fetch_k``.
+        on_error: The reaction if the reranker fails. ``"keep"`` returns the results in the order of
+            the retriever. ``"raise"`` raises the error.
+        output_format: The format of the results of a call: None (scored nodes), ``"content"`` or
             ``"dict"``.
-        join: The separator that joins contents into one text, or True for line breaks.
-        **settings: Settings of a reranker that is given by name, such as ``model=...``.
+        join: The separator that joins the contents into a single text. True stands for a line
+            break.
+        **settings: Keyword arguments for a reranker that is given by name, such as ``model=...``.
 
     Raises:
         TypeError: If the retriever or the reranker is invalid.
@@ -118,7 +120,8 @@ class RerankRetriever(BaseRetriever):
             candidates = await Do(lambda: [without_removed(c) for c in candidates], kind="work")
             selected = []
             for query, of_query in zip(queries, candidates, strict=True):
-                results = await self._rerank(of_query, query)  # a function may not be thread-safe
+                # sequentially, because a function may not be thread-safe
+                results = await self._rerank(of_query, query)
                 is_short = len(results) < expected and self._may_lead_on(results, of_query)
                 selected.append((results[:limit], is_short))
             return selected
@@ -134,11 +137,11 @@ class RerankRetriever(BaseRetriever):
 
     @property
     def is_free(self) -> bool:
-        """Whether the reranker and the inner retrievers call no model."""
+        """Whether neither the reranker nor the inner retrievers call a model."""
         return self.reranker.is_filter and super().is_free
 
     def _may_lead_on(self, results: Results, candidates: Results) -> bool:
-        """Return whether further candidates could pass the filter's score limits."""
+        """Return whether further candidates could still pass the score limits of the filter."""
         reranker = self.reranker
         if not candidates or not reranker.is_filter:
             return bool(candidates)
@@ -146,8 +149,9 @@ class RerankRetriever(BaseRetriever):
         return last in cut_scores([*results, last], reranker.min_score, reranker.relative_cut)
 
     async def _rerank(self, candidates: Results, query: str) -> Results:
-        """Return reranked candidates. After a failure, keep the order and record the error."""
-        if not query.strip() and not self.reranker.is_filter:  # nothing to compare
+        """Rerank candidates. If the reranker fails, record the error and keep the order."""
+        # a blank query cannot be compared with passages
+        if not query.strip() and not self.reranker.is_filter:
             return candidates
         try:
             return await self.reranker.plan(candidates, query)

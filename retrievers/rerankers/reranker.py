@@ -1,4 +1,4 @@
-"""Rerank or filter results with a named reranker, a function or an object."""
+"""Rerankers and filters that are given by name, as a function or as an object."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from .keyword_filter import KeywordFilter, NearDuplicateFilter
 
 @dataclass(frozen=True)
 class FunctionReranker:
-    """A reranker that calls a function. ``register_reranker`` describes the function.
+    """A reranker that calls a function. See ``register_reranker`` for the supported functions.
 
     Args:
-        function: A function of nodes, the query and the settings.
-        batch: Whether the function takes all nodes in one call.
-        name: The reranker's name in evidence.
-        settings: Further arguments of the function.
+        function: A function that receives one or all nodes, the query and the settings.
+        batch: Whether the function receives all nodes in a single call.
+        name: The name of the reranker in the evidence.
+        settings: Further keyword arguments for the function.
 
     Raises:
-        TypeError: If the function does not accept a setting.
+        TypeError: If the function does not accept one of the settings.
     """
 
     function: Callable[..., Any]
@@ -69,7 +69,7 @@ class FunctionReranker:
             raise RerankError(f"{self.name!r} failed: {type(error).__name__}: {error}") from error
 
     def _rerank_separately(self, results: Sequence[ScoredNode], query: str) -> Results:
-        """Call the function once per node."""
+        """Call the function once for each node."""
         outputs = [self._call(result.node, query) for result in results]
         pairs = zip(results, outputs, strict=True)
         if any(_is_score(output) for output in outputs):
@@ -114,12 +114,12 @@ class FunctionReranker:
             return self.function(nodes, query=query, **settings)
         try:
             signature.bind(nodes, **settings)
-        except TypeError:  # the query is required by position
+        except TypeError:  # the query is a required positional argument
             return self.function(nodes, query, **settings)
         return self.function(nodes, **settings)
 
     def _scored(self, pairs: Iterable[tuple[ScoredNode, Any]], query: str) -> Results:
-        """Return results with their scores. A result with the score None is dropped."""
+        """Set the scores of results, and sort them. Results whose score is None are dropped."""
         scored = []
         for result, score in pairs:
             if score is None:
@@ -144,23 +144,25 @@ def _is_score(value: object) -> bool:
 
 
 class Reranker:
-    """A reranker or filter that is called as ``reranker(results, query)``.
+    """A reranker or filter, which is called as ``reranker(results, query)``.
 
-    Use ``RerankRetriever`` to apply a reranker to a retriever.
+    To rerank all results of a retriever, use ``RerankRetriever``.
 
     Args:
-        reranker: A name, a function with ``@register_reranker``, or an object with ``rerank``. A
-            name is ``"ModuleReranker"`` for ``CrossEncoderReranker``, ``"KeywordFilter"``,
-            ``"NearDuplicateFilter"`` or the name of such a function.
-        top_k: Maximum number of results. If None, all results are returned.
-        min_score: Results with a lower score are dropped. If no result is left, the best score is
-            logged once.
-        relative_cut: Results with less than this share of the top score are dropped.
-        output_format: The format of a call's results: None (scored nodes), ``"content"`` or
+        reranker: A name, a function decorated with ``@register_reranker``, or an object with a
+            method ``rerank``. The built-in names are ``"ModuleReranker"`` (for
+            ``CrossEncoderReranker``), ``"KeywordFilter"`` and ``"NearDuplicateFilter"``.
+        top_k: The maximum number of results. If None, all results are returned.
+        min_score: The minimum score. Results with a lower score are dropped. If no result is left,
+            the best score is logged once.
+        relative_cut: The minimum score as a share of the highest score. Results with a lower score
+            are dropped.
+        output_format: The format of the results of a call: None (scored nodes), ``"content"`` or
             ``"dict"``.
-        join: The separator that joins contents into one text, or True for line breaks.
-        **settings: Settings of a named reranker or a function, such as ``model=...`` or
-            ``required=[...]``.
+        join: The separator that joins the contents into a single text. True stands for a line
+            break.
+        **settings: Keyword arguments for a reranker that is given by name or as a function, such as
+            ``model=...`` or ``required=[...]``.
 
     Raises:
         TypeError: If the reranker is invalid, or a setting is unknown or missing.
@@ -202,7 +204,7 @@ class Reranker:
 
     @property
     def is_filter(self) -> bool:
-        """Whether reranking calls no model, and later results do not affect earlier ones."""
+        """Whether the reranker calls no model, and no result affects the results before it."""
         return getattr(self.reranker, "is_filter", False) is True
 
     def __repr__(self) -> str:
@@ -211,22 +213,22 @@ class Reranker:
     def __call__(
         self, results: Sequence[ScoredNode], query: str, *, top_k: int | None = None
     ) -> Any:
-        """Return the results of ``rerank`` in the ``output_format``."""
+        """Rerank results, and return them in the format given by ``output_format``."""
         reranked = self.rerank(results, query, top_k=top_k)
         return formatted(reranked, self.output_format, self.join)
 
     def rerank(
         self, results: Sequence[ScoredNode], query: str, *, top_k: int | None = None
     ) -> Results:
-        """Return the selected results, best first. Ties keep their order.
+        """Return the selected results, best first. Results with equal scores keep their order.
 
         Args:
             results: The results to rerank. If there are none, no model is called.
-            query: The query of the results.
-            top_k: Overrides the reranker's ``top_k``.
+            query: The query for which the results were found.
+            top_k: The maximum number of results. Overrides the ``top_k`` of the reranker.
 
         Raises:
-            TypeError: If the query is not a str, or a result is not a ``ScoredNode``.
+            TypeError: If the query is not a string, or a result is not a ``ScoredNode``.
             ValueError: If ``top_k`` is below 1.
             RerankError: If the model or function fails or returns invalid scores.
         """
@@ -235,16 +237,17 @@ class Reranker:
     async def arerank(
         self, results: Sequence[ScoredNode], query: str, *, top_k: int | None = None
     ) -> Results:
-        """Async version of ``rerank``.
+        """Asynchronous version of ``rerank``.
 
-        It awaits the reranker's ``arerank`` if available. Otherwise ``rerank`` runs in a thread.
+        If the reranker has a method ``arerank``, the method is awaited. Otherwise, ``rerank`` runs
+        in a thread.
         """
         return await arun(lambda: self.plan(results, query, top_k=top_k))
 
     async def plan(
         self, results: Sequence[ScoredNode], query: str, *, top_k: int | None = None
     ) -> Results:
-        """Async version of ``rerank`` for strategies."""
+        """Version of ``rerank`` that other strategies can await, with or without an event loop."""
         check_texts([query])
         if not _are_results(results):
             raise TypeError(
@@ -287,7 +290,7 @@ RERANKERS: dict[str, RerankerFactory] = {
 }
 
 _FACTORY = "__nodekin_reranker__"
-"""The attribute of a registered function that contains its factory."""
+"""The attribute of a registered function that stores a function to create the reranker."""
 
 
 @overload
@@ -359,12 +362,12 @@ def register_reranker(
 
 
 def get_reranker(reranker: Any, settings: Mapping[str, object]) -> RerankerProtocol:
-    """Return the reranker for a name, a function or an object.
+    """Return the reranker that is given by a name, a function or an object.
 
     Raises:
         ValueError: If the name is unknown.
-        TypeError: If the object is not a reranker, a setting is unknown or missing, or an object is
-            given with settings.
+        TypeError: If the object is not a reranker, a setting is unknown or missing, or settings are
+            given for an object.
     """
     if isinstance(reranker, str):
         if reranker not in RERANKERS:
