@@ -1,1 +1,1 @@
-"""Retrievers that wrap retrievers: fusion, windows, merging, completion, references, links."""
+"""Retrievers that wrap other retrievers: fusion, windows, merging, references and links."""

@@ -1,4 +1,4 @@
-"""Replace hits with their parent if enough of its children are hits, level by level."""
+"""Replace results with their parent node if enough of its children were found."""
 
 from __future__ import annotations
 
@@ -21,41 +21,41 @@ if TYPE_CHECKING:
     from ...nodegraph.graph import NodeGraph
 
 Key = tuple[int, str]
-"""The id of a graph object and of a node."""
+"""The key of a node: the id of its graph object, and the id of the node."""
 
-_DIRECT = 2  # groups from the documents to their direct children
+_DIRECT = 2  # the number of groups on a path from documents to their direct children
 
 
 class AutoMergeRetriever(PostprocessRetriever):
-    """A retriever that replaces hits with their parent if most of its children are hits.
+    """A retriever that replaces results with their parent if most of its children were found.
 
-    A parent is used if the share of hits among its children is above ``ratio``. Choose this
-    retriever to return small nodes if few match, and their parent if many match. The ``target`` of
-    a retriever lifts every hit instead. Merging is repeated on all levels up to ``target``. A
-    result represents all hits below it: no result is an ancestor of another result. A parent is
-    never returned if some of its children fail the filters.
+    A parent replaces its children if the share of results among them is above ``ratio``. Use this
+    retriever to return small nodes if only a few match, and their parent if many of them match. (In
+    contrast, the ``target`` of a ``Retriever`` replaces every result with its parent.) Merging is
+    repeated on all levels up to ``target``, so that no result is an ancestor of another result. A
+    parent is never returned if some of its children do not match the filters.
 
-    Children are counted per group: a parent of sentences and chunks merges if enough nodes of
-    either group are hits.
+    Children are counted per group. For example, a parent of sentences and chunks is used if enough
+    sentences or enough chunks were found.
 
     Args:
         inner: Any retriever.
-        ratio: The exclusive minimum share of hits among a parent's children of one group, from 0
-            to below 1.
-        target: The highest group to merge into, ``"ROOT"`` for whole documents. None means the
-            highest group below the documents, or ``"ROOT"`` if all hits are direct children of
-            documents.
-        lift: The score of a merged node from its hits: ``"max"``, ``"mean"`` or ``"sum"``, as in
-            ``Retriever``. LlamaIndex uses the mean, which ranks a merged node behind its best
-            child.
-        top_k: The maximum number of results. Four times as many hits are retrieved, and read in
-            order of score until enough results exist. If None, all hits of the inner retriever are
-            used.
+        ratio: The share of a parent's children in one group that must be exceeded. The value must
+            be at least 0 and below 1.
+        target: The highest group to merge into, such as ``"ROOT"`` for whole documents. If None, it
+            is the highest group below the documents, or ``"ROOT"`` if all results are direct
+            children of documents.
+        lift: The method that computes the score of a merged node from the scores of the results
+            below it: ``"max"``, ``"mean"`` or ``"sum"``, as in ``Retriever``. LlamaIndex uses the
+            mean, which ranks a merged node behind its best child.
+        top_k: The maximum number of results. Four times as many candidates are retrieved, and
+            processed in order of score until enough results exist. If None, all results of the
+            inner retriever are used.
 
     Raises:
         TypeError: If ``inner`` is not a retriever, or a number has the wrong type.
         ValueError: If a number is out of range, or ``lift`` is unknown.
-        UnknownGroupError: During retrieval, if the graph has no group ``target``.
+        UnknownGroupError: During retrieval, if the graph has no group named ``target``.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -69,8 +69,8 @@ class AutoMergeRetriever(PostprocessRetriever):
         ['Green tea. Black tea. Cups.', 'Tea boats.']
 
     Source:
-        LlamaIndex's ``AutoMergingRetriever``. It also adds missing nodes between two hits, which is
-        the task of ``WindowRetriever`` here.
+        ``AutoMergingRetriever`` of LlamaIndex. It also inserts missing nodes between two results,
+        for which ``WindowRetriever`` is intended here.
     """
 
     name = "merge"
@@ -96,7 +96,7 @@ class AutoMergeRetriever(PostprocessRetriever):
         self.lift = choice(lift, "lift", ("max", "sum", "mean"))
 
     def postprocess(self, hits: Results, limit: int | None, conditions: HitConditions) -> Results:
-        """Merge as many of the best hits as ``limit`` results require."""
+        """Merge the best candidates until there are ``limit`` results."""
         groups: dict[NodeGraph, set[str]] = defaultdict(set)
         for hit in hits:
             if hit.node.graph is not None:
@@ -107,13 +107,13 @@ class AutoMergeRetriever(PostprocessRetriever):
         read = 0
         with reading(groups):
             while len(results) < enough and read < len(hits):
-                # Each further hit adds at most one result, so no hit is read unnecessarily.
+                # Each candidate adds at most one result, so no candidate is read unnecessarily.
                 read += enough - len(results)
                 results = self._merged(hits[:read], hierarchy)
         return results
 
     def _highest_group(self, groups: Mapping[NodeGraph, set[str]]) -> str | None:
-        """Return the highest group to merge into. None means any group below documents."""
+        """Return the highest group to merge into, or None for any group below the documents."""
         if self.target is not None:
             for graph in groups:
                 graph.reader.lineage(self.target)  # raises if the group is unknown
@@ -131,7 +131,7 @@ class AutoMergeRetriever(PostprocessRetriever):
             by_top[hierarchy.highest(hit.node, tops)].append(hit)
         results = []
         for key, below in by_top.items():
-            # If a node is hit twice, its best score counts.
+            # If a node was found twice, its best score is used.
             scores = {_key(hit.node): hit.score for hit in reversed(below)}
             score = lifted_score([*scores.values()], self.lift)
             results.append(merge(hierarchy.nodes[key], below, score))
@@ -139,17 +139,18 @@ class AutoMergeRetriever(PostprocessRetriever):
 
 
 class _Hierarchy:
-    """The nodes above the hits of a query. The locks of their graphs must be held.
+    """The ancestors of the nodes that were found for a query. The locks of their graphs must be
+    held.
 
     Attributes:
-        nodes: The hits and the nodes above them that were read.
+        nodes: The nodes that were found, and those of their ancestors that were read.
     """
 
     def __init__(
         self, hits: Results, ratio: float, target: str | None, conditions: HitConditions
     ) -> None:
         self.nodes: dict[Key, Node] = {}
-        self._paths: dict[Key, list[Key]] = {}  # keys from a node to its document
+        self._paths: dict[Key, list[Key]] = {}  # the keys on the path from a node to its document
         self._least_counts: dict[tuple[Key, str], float] = {}
         self._hits = hits
         self._ratio = ratio
@@ -157,7 +158,10 @@ class _Hierarchy:
         self._conditions = conditions
 
     def merged(self, hits: Results) -> set[Key]:
-        """Replace hits with parents that have enough hits, level by level. Return what remains."""
+        """Replace nodes with their parent if enough of its children were found, level by level.
+
+        The keys of the remaining nodes are returned.
+        """
         keys = {self._path(hit.node)[0] for hit in hits}
         new = keys
         while new:
@@ -175,7 +179,7 @@ class _Hierarchy:
         return keys
 
     def highest(self, node: Node, keys: set[Key]) -> Key:
-        """Return the highest of the given keys on the path from a node to its document."""
+        """Return the highest of the given nodes on the path from a node to its document."""
         return next(key for key in reversed(self._path(node)) if key in keys)
 
     def _path(self, node: Node) -> list[Key]:
@@ -191,7 +195,7 @@ class _Hierarchy:
         return self._paths[key]
 
     def _least_count(self, key: Key, group: str) -> float:
-        """Return the exclusive minimum number of hits among a node's children in a group."""
+        """Return the number of children in a group that must be exceeded to merge into a node."""
         if (key, group) not in self._least_counts:
             self._least_counts[key, group] = self._compute_least_count(key, group)
         return self._least_counts[key, group]
@@ -206,7 +210,7 @@ class _Hierarchy:
         return self._ratio * len(parent.graph.reader.children_in(group, parent))
 
     def _allows(self, key: Key) -> bool:
-        """Return whether a node as a result meets the conditions of all hits below it."""
+        """Return whether a node, as a result, meets the conditions of all results below it."""
         below = [hit for hit in self._hits if key in self._path(hit.node)[1:]]
         parent = self.nodes[key]
         return all(self._conditions([hit]).allow_whole(parent, [hit.node]) for hit in below)

@@ -1,4 +1,4 @@
-"""The weights of words and vectors that a user gives to the default search."""
+"""Weights for words and vectors that a user specifies for the default search."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import NamedTuple
 from ..validation import number
 
 WORDS = "words"
-"""The key for words in weights."""
+"""The key of the weight for words."""
 
 VECTORS = "vectors"
-"""The key for the vectors of all embeddings in weights."""
+"""The key of the weight for the vectors of all embeddings."""
 
 
 class BranchWeights(NamedTuple):
-    """The given weights of words and vectors.
+    """The weights of words and vectors as specified by the user.
 
     Attributes:
         words: The weight of words.
-        vectors: The weight of each embedding.
+        vectors: The weights of vectors, by the name of the embedding.
     """
 
     words: float
@@ -34,16 +34,16 @@ class BranchWeights(NamedTuple):
 
 
 def parse_weights(weights: Mapping[str, float], keys: Sequence[str]) -> BranchWeights:
-    """Return the weights of words and of each embedding.
+    """Validate weights, and return the weights of words and of each embedding.
 
     Args:
-        weights: The weights of ``"words"``, of ``"vectors"`` or of embeddings by name. Without an
-            entry, words have weight 1. Embeddings without an entry have the weight of
-            ``"vectors"``, which defaults to 1, or to 0 if other embeddings are named.
+        weights: The weights of ``"words"``, of ``"vectors"`` or of individual embeddings. The
+            weight of words defaults to 1. Embeddings that are not listed have the weight of
+            ``"vectors"``, which defaults to 1, or to 0 if other embeddings are listed.
         keys: The names of the embeddings.
 
     Raises:
-        TypeError: If the weights are not a mapping of numbers.
+        TypeError: If the weights are not a mapping from names to numbers.
         ValueError: If a name is unknown, a number is negative, or all numbers are 0.
     """
     if not isinstance(weights, Mapping):

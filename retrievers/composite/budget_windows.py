@@ -1,4 +1,4 @@
-"""Search windows of whole sentences in the passages that were found."""
+"""Select the best windows of whole sentences from the passages that were found."""
 
 from __future__ import annotations
 
@@ -22,32 +22,33 @@ from ..token_budget import TokenBudget
 from .relevance import descending
 
 SIZES = (100, 200, 400)
-"""The maximum numbers of tokens of windows. Windows of a single sentence come in addition."""
+"""The maximum numbers of tokens of windows. Single sentences are used as windows as well."""
 
-_PASSAGES = 20  # minimum number of searched passages; large budgets use more
+_PASSAGES = 20  # the minimum number of passages; large budgets use more
 
-_PAGED_PASSAGES = 50  # searched passages if results have several pages
+_PAGED_PASSAGES = 50  # the minimum number of passages if results have several pages
 
-_TOKENS_A_PASSAGE = 40  # tokens of the budget for each passage
+_TOKENS_A_PASSAGE = 40  # the number of tokens in the budget per passage
 
-_FADING = 0.95  # factor of a passage's strength per rank
+_FADING = 0.95  # the factor by which the strength of a passage decreases per rank
 
-_FULL = 0.95  # share of the budget at which the selection of windows stops
+_FULL = 0.95  # the share of the budget at which the selection of windows stops
 
-_COUNTS = Saturation(k1=1e9, b=0.0, average_length=1.0)  # turns impacts into counts
+# converts the weights in the index to term counts
+_COUNTS = Saturation(k1=1e9, b=0.0, average_length=1.0)
 
 _HEADING = re.compile(r"#{1,6}[ \t][^\n]*|[^\n]+\n([*=~^\"+#-])\1{2,}")
 
 _UNDERLINES = tuple('*=~^"+#-')
 
 Run = tuple[int, int]
-"""The position of the first sentence, and the position after the last sentence."""
+"""The index of the first sentence, and the index after the last sentence."""
 
 Ints = npt.NDArray[np.int64]
 
 
 def passages_within(budget: TokenBudget) -> int:
-    """Return the number of passages to search for a budget."""
+    """Return the number of passages from which windows are selected for a token budget."""
     least = _PAGED_PASSAGES if budget.pages else _PASSAGES
     return max(least, (budget.max_tokens or 0) // _TOKENS_A_PASSAGE)
 
@@ -63,27 +64,31 @@ def search_windows(
 ) -> Results:
     """Return the best windows of passages, up to twice the token budget.
 
-    A window is a run of whole sentences: one sentence, or up to 100, 200 or 400 tokens. For each
-    size, a sentence gets the BM25 score of its best window, as a share of the best window of that
-    size. Vectors of sentences are also scored as a share. The sum rates a sentence together with
-    its context. The best sentence of a passage gets the strength of the passage (its score, reduced
-    by 5 % per rank), and the remaining sentences a share of the strength. A window gets the mean of
-    its sentences. If a passage was found only through links, sentences with the linking names count
-    twice. Windows are selected best first, and omit the sentences of better windows. Adjacent
-    windows become one result. Windows that only repeat other sentences are dropped.
+    A window is a sequence of whole sentences: a single sentence, or up to 100, 200 or 400 tokens.
+    For each of these sizes, a sentence is assigned the BM25 score of its best window, relative to
+    the best window of that size. If sentences have vectors, their relative scores are added. The
+    sum rates a sentence together with its context.
 
-    A window extends from a passage into the next passage if both were found. It never ends after
-    an introduction: a heading or a sentence that ends with a colon. It includes introductions
-    before its first sentence, and the introduction of a list if it starts with a list item.
+    The best sentence of a passage is assigned the strength of the passage (its score, reduced by 5
+    % per rank), and the other sentences are scaled accordingly. The score of a window is the mean
+    over its sentences. If a passage was found only through links, sentences that contain the
+    linking names count twice. Windows are selected in order of score, without the sentences of
+    better windows. Adjacent windows are merged into one result. Windows that only repeat other
+    sentences are dropped.
+
+    A window can extend into the next passage if both passages were found. It never ends after an
+    introduction, which is a heading or a sentence that ends with a colon. It includes the
+    introductions before its first sentence. If it starts with a list item, it also includes the
+    introduction of the list.
 
     Args:
         graph: The graph. Its lock must be held.
-        sentences: The group of the sentences of passages.
+        sentences: The name of the group that contains the sentences of passages.
         found: The passages, best first.
-        query: The query's terms, weighted for passages.
+        query: The terms of the query, weighted for passages.
         words: The text index of sentences.
-        budget: The token budget. The first results fit the budget, and further results use as many
-            tokens again.
+        budget: The token budget. The first results fit into the budget, and further results use up
+            to the same number of tokens.
         vectors: The weight of the vectors of each embedding.
     """
     max_tokens = budget.max_tokens
@@ -106,13 +111,13 @@ def search_windows(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Row:
-    """A sentence and its passage.
+    """A sentence together with its passage.
 
     Attributes:
         node: The sentence.
-        passage: The result of its passage.
+        passage: The search result for the passage.
         strength: The strength of the passage.
-        continues: Whether the sentence directly follows the previous row.
+        continues: Whether the sentence directly follows the sentence of the previous row.
     """
 
     node: Node
@@ -140,15 +145,15 @@ def _rows(graph: NodeGraph, sentences: str, found: Results) -> list[_Row]:
 
 
 def _follows(last: Node, node: Node) -> bool:
-    """Return whether a passage directly follows another passage of its document."""
+    """Return whether a passage directly follows another passage of the same document."""
     if last.end is None or node.start is None or last.end > node.start:
         return False
-    # `order` numbers the nodes of a document and group without gaps.
+    # The values of `order` are consecutive for the nodes of a document in a group.
     return (last.document_id, last.order + 1) == (node.document_id, node.order)
 
 
 class _Sentences:
-    """The sentences of passages as arrays.
+    """The sentences of passages, with their lengths and windows as arrays.
 
     Args:
         rows: The sentences.
@@ -174,15 +179,15 @@ class _Sentences:
         self._texts = set[str]()  # the texts of returned sentences
 
     def _bounds(self) -> tuple[Ints, Ints]:
-        """Return the allowed start and stop of windows, at or before each position.
+        """Return the nearest permitted start and end of a window at or before each position.
 
-        Windows never start or stop directly after an introduction. A window whose first sentence is
-        a list item starts with the introduction of the list if the distance is at most the size of
-        the smallest window.
+        A window never starts or ends directly after an introduction. A window whose first sentence
+        is a list item starts with the introduction of the list, unless it is further away than the
+        size of the smallest window.
         """
         starts = np.arange(len(self.rows) + 1)
         stops = starts.copy()
-        introduction = -1  # position of the introduction of the current list
+        introduction = -1  # the position of the introduction of the current list
         for at, (row, following) in enumerate(pairwise(self.rows), 1):
             is_item = LIST_ITEM.match(following.node.text) is not None
             if not following.continues:
@@ -197,7 +202,7 @@ class _Sentences:
         return starts, stops
 
     def values(self, query: TermWeights, words: TextIndex, vectors: Mapping[str, float]) -> Floats:
-        """Return the scores of sentences, including the scores of their context."""
+        """Return the scores of sentences, which take their context into account."""
         values = self._word_scores(query, words)
         for key, weight in vectors.items():
             values += weight * _share(self._vector_scores(key))
@@ -205,7 +210,8 @@ class _Sentences:
         starts = np.flatnonzero(np.diff(passages, prepend=0))
         sizes = np.diff(starts, append=len(values))
         best = np.maximum.reduceat(values, starts).repeat(sizes)
-        if not best.all():  # in passages found only through links, the linking names count twice
+        # if a passage was found only through links, sentences with the linking names count twice
+        if not best.all():
             without = best == 0
             values = np.where(without, [1.0 + _has_link_name(row) for row in self.rows], values)
             best = np.where(without, 2.0, best)
@@ -214,7 +220,7 @@ class _Sentences:
         return scored
 
     def _word_scores(self, query: TermWeights, words: TextIndex) -> Floats:
-        """Return the scores of sentences in their best windows, summed over all sizes."""
+        """Return the BM25 scores of the best window around each sentence, summed over all sizes."""
         ids = [row.node.id for row in self.rows]
         once = dict.fromkeys(query.weights, 1.0)
         counts = np.rint(words.term_scores(ids, query._replace(weights=once, saturation=_COUNTS)))
@@ -239,7 +245,10 @@ class _Sentences:
         return np.array([scores.get(row.node.id, last) - last for row in self.rows])
 
     def windows(self, values: Floats, max_tokens: int) -> list[Run]:
-        """Return windows, best first. Introductions that do not fit the budget are left out."""
+        """Return all windows, best first.
+
+        An introduction that exceeds the token budget is omitted.
+        """
         total = np.concatenate([[0.0], np.cumsum(values)])
         stops = np.concatenate(self._stops)
         starts = np.tile(np.arange(len(values)), len(self._stops))
@@ -255,8 +264,8 @@ class _Sentences:
     def runs(self, windows: Iterable[Run], max_tokens: int) -> list[Run]:
         """Return the best windows within a token budget. Adjacent windows are merged.
 
-        Sentences that earlier calls returned are skipped, and so are windows that only repeat
-        sentences.
+        Sentences that earlier calls returned are skipped, and so are windows that only repeat the
+        texts of other sentences.
 
         Args:
             windows: The windows, best first.
@@ -293,11 +302,11 @@ class _Sentences:
         return [*runs]
 
     def score(self, run: Run) -> float:
-        """Return the highest score of the passages of sentences."""
+        """Return the highest score among the passages of a sequence of sentences."""
         return max([row.passage.score for row in self.rows[slice(*run)]])
 
     def result(self, run: Run, score: float) -> ScoredNode:
-        """Return sentences as one result, which is a sentence, a passage or a span."""
+        """Convert a sequence of sentences to a result: a sentence, a passage or a longer span."""
         rows = self.rows[slice(*run)]
         passages = {row.passage.node.id: row.passage for row in rows}
         evidence = tuple(chain.from_iterable(found.evidence for found in passages.values()))
@@ -327,7 +336,10 @@ def _is_on_a_new_line(row: _Row, following: _Row) -> bool:
 
 
 def _introduces(text: str) -> bool:
-    """Return whether a sentence is a heading or ends with a colon."""
+    """Return whether a sentence introduces the next one.
+
+    This is the case for a heading and for a sentence that ends with a colon.
+    """
     if text.endswith((":", "：")):
         return True
     is_like_one = text.startswith("#") or text.endswith(_UNDERLINES)
@@ -342,7 +354,7 @@ def _has_link_name(row: _Row) -> bool:
 
 
 def _best_around(scores: Floats, stops: Ints) -> Floats:
-    """Return the best window score for each sentence."""
+    """Return the score of the best window that contains each sentence."""
     places = np.arange(len(stops))
     first = stops.searchsorted(places, "right")
     bounds = np.stack([first, places + 1], axis=1).ravel()
@@ -351,5 +363,5 @@ def _best_around(scores: Floats, stops: Ints) -> Floats:
 
 
 def _share(scores: Floats) -> Floats:
-    """Return scores as shares of the highest score."""
+    """Divide scores by the highest score."""
     return scores / (scores.max(initial=0.0) or 1.0)

@@ -1,4 +1,4 @@
-"""Override the settings of any retriever."""
+"""A wrapper that overrides the settings of a retriever."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from ..validation import check_min_score
 
 
 class ConfiguredRetriever(BaseRetriever):
-    """A retriever that overrides the number of results, the conditions and the minimum score.
+    """A retriever that overrides settings of another retriever, such as ``top_k`` or the filters.
 
     Args:
         inner: The retriever.
-        top_k: Maximum number of results. Defaults to the retriever's number.
-        filters: Conditions that are added to the conditions of a call.
-        fetch_k: Number of hits before lifting in every inner retriever. Defaults to their own
-            numbers.
-        min_score: Minimum score.
-        max_tokens: Maximum number of tokens of all results together, unless a call has a budget.
-            ``top_k`` limits these results only if it is given.
-        phrases: How each inner default search treats quoted phrases.
+        top_k: The maximum number of results. Defaults to the number set for the inner retriever.
+        filters: Filter conditions, in addition to those of a call.
+        fetch_k: The number of candidates that each inner retriever fetches. Defaults to the number
+            set for each retriever.
+        min_score: The minimum score of results.
+        max_tokens: The maximum total number of tokens of the results, unless a call specifies a
+            budget. These results are limited by ``top_k`` only if it is given.
+        phrases: The treatment of quoted phrases in each inner default search.
         weights: The weights of words and vectors in each inner default search.
     """
 
@@ -47,7 +47,7 @@ class ConfiguredRetriever(BaseRetriever):
         weights: Mapping[str, float] | None = None,
     ) -> None:
         super().__init__(top_k=top_k)
-        TokenBudget(max_tokens)  # checks
+        TokenBudget(max_tokens)  # validates the argument
         if fetch_k is not None and isinstance(inner, BaseRetriever):
             inner = inner.with_fetch_k(fetch_k)
         if phrases is not None:
@@ -67,7 +67,7 @@ class ConfiguredRetriever(BaseRetriever):
     async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> list[Results]:
-        """Return the results of each query, within the budget."""
+        """Return the results of each query that fit into the token budget."""
         if self.max_tokens is None or BUDGET.get() is not None:
             return await self._search(queries, limit, filters)
         budget = TokenBudget(self.max_tokens, top_k=limit)
@@ -78,7 +78,7 @@ class ConfiguredRetriever(BaseRetriever):
     async def _search(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> list[Results]:
-        """Return the results of each query with at least the minimum score."""
+        """Return the results of each query that reach the minimum score."""
         rankings = await find_all(self.inner, queries, limit, all_of(self.filters, filters))
         kept = [cut_scores(ranking, self.min_score) for ranking in rankings]
         for ranking, results in zip(rankings, kept, strict=True):
@@ -88,10 +88,10 @@ class ConfiguredRetriever(BaseRetriever):
 
 
 def _default_search(inner: RetrieverProtocol, option: str) -> BaseRetriever:
-    """Return a retriever that may contain default searches.
+    """Return the retriever if it can contain a default search.
 
     Raises:
-        ValueError: If the retriever is foreign.
+        ValueError: If the retriever comes from another library.
     """
     if not isinstance(inner, BaseRetriever):
         raise ValueError(f"{option}= requires a default search, got {inner!r:.120}")
@@ -99,7 +99,10 @@ def _default_search(inner: RetrieverProtocol, option: str) -> BaseRetriever:
 
 
 def configured(inner: RetrieverProtocol, **settings: Any) -> RetrieverProtocol:
-    """Return a ``ConfiguredRetriever``. Without settings, return the retriever itself."""
+    """Wrap a retriever so that settings are overridden.
+
+    Without settings, it is returned unchanged.
+    """
     if any(value not in (None, {}) for value in settings.values()):
         return ConfiguredRetriever(inner, **settings)
     return inner

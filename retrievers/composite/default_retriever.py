@@ -1,4 +1,4 @@
-"""The default search of a graph, with automatic groups, branches and weights."""
+"""The default search of a graph, which combines words, vectors and links automatically."""
 
 from __future__ import annotations
 
@@ -49,77 +49,85 @@ from .linked_search import FirstHits, LinkedSearch
 logger = logging.getLogger(__name__)
 
 MISSING = 200
-"""The maximum number of missing vectors that a search computes, instead of comparing only words."""
+"""The maximum number of missing vectors that are computed during a search.
 
-_MAX_WEIGHT = 3.0  # maximum weight of vectors for links and windows
+If more vectors are missing, the search uses words only.
+"""
 
-_ALONE = 10.0  # weight of vectors relative to words if vectors alone decide
+_MAX_WEIGHT = 3.0  # the maximum weight of vectors for links and windows
 
-_PROBED = 200  # characters of the query of ``build``
+_ALONE = 10.0  # the weight of vectors relative to words if only vectors are used
+
+_PROBED = 200  # the number of characters of the query in ``build``
 
 
 class DefaultRetriever(BaseRetriever):
-    """The default search of a graph, returned by ``as_retriever(graph)``.
+    """The default search of a graph, which ``as_retriever(graph)`` returns.
 
-    It fuses the relative scores of the words of targets (weight 3) and of their sentences (weight
-    1). The fusion is better than either ranking alone in all measured languages. Passages that
-    contain a phrase in quotation marks come first.
+    It fuses two rankings by words, based on their relative scores: a ranking of the targets, which
+    are usually passages (weight 3), and a ranking of their sentences (weight 1). In all languages
+    measured, the fusion is better than either ranking alone. Passages that contain a phrase in
+    quotation marks come first.
 
     If the graph has embeddings, the vectors of targets and of their sentences are fused as well.
-    Words and vectors are then weighted by their evidence in each question: how far a target stands
-    out from chance matches, and, for words, how much of the question it covers. Vectors decide if a
-    question and its answer use different words. Words decide for a code or a name. Vectors that are
-    at most half as good as words (a model for a different language) are ignored. The measure is how
-    often a sentence's nearest sentence by vectors is in the same target, compared with its nearest
-    sentence by words.
+    Words and vectors are then weighted by their evidence in each question: how clearly a target
+    differs from random matches and, for words, how much of the question it covers. As a result,
+    vectors dominate if a question and its answer use different words, and words dominate for codes
+    or names. Vectors that are at most half as good as words (because the model was trained for a
+    different language, for example) are ignored. To measure this, the nearest other sentence of a
+    sentence is determined by vectors and by words, and the search compares how often it belongs to
+    the same target.
 
-    Links are followed (``LinkRetriever``) if titles are names that other targets mention, as in
-    an encyclopedia. Headings in documentation rarely are.
+    Links are followed (see ``LinkRetriever``) if titles are names that other targets mention, as in
+    an encyclopedia. This is rarely the case for headings in documentation.
 
-    The weights and links are measured on a sample at the first query, and again when the
-    number of documents has doubled or halved. The settings are stored with the graph for all
+    Weights and links are determined from a sample at the first query, and again when the number of
+    documents has doubled or halved. These settings are stored with the graph and shared by all
     processes. A trace contains the settings.
 
-    A score from 0 to 1 is the part of the question that a result covers. Scores are comparable
-    between questions and graphs, and never rise from one result to the next. A result with a score
-    above 0.5 usually contains an answer (docs/scores.md). Targets without a match are not returned.
+    A score from 0 to 1 states which part of the question a result covers. Scores can be compared
+    between questions and between graphs, and they never increase from one result to the next. A
+    result with a score above 0.5 usually contains an answer (docs/scores.md). Targets that do not
+    match at all are not returned.
 
     Args:
-        graph: The node graph. Its groups ``"{target} sentence"`` and, if links are followed,
-            ``"{target} entity"`` are declared if they are missing.
-        target: The group of the results. Defaults to the first group of an index made by the
-            command line, and otherwise to ``"passage"``, which is declared with ``PassageSplitter``
-            if it is missing.
+        graph: The graph to search. Its groups ``"{target} sentence"`` and, if links are followed,
+            ``"{target} entity"`` are created if they do not exist.
+        target: The name of the group that contains the results. Defaults to the first group of an
+            index that was created with the command line, and otherwise to ``"passage"``. The group
+            ``"passage"`` is created with ``PassageSplitter`` if it does not exist.
         top_k: The maximum number of results.
-        filters: Conditions on metadata, checked before ranking.
-        follow_links: Whether links are followed. If None, a measurement decides.
-        words: The similarity for words, a ``Bm25``.
-        embed_keys: The embeddings to search, or ``[]`` for words alone. If None, all embeddings are
-            searched. Words alone are then compared if a model fails (the log and the evidence
-            contain the error), or if more than 200 vectors are missing (``build()`` computes them).
-            Missing vectors of named embeddings are always computed, and a failure of their model is
-            an error.
-        index: The index of embeddings, as in ``Retriever``.
-        collapse: Whether results with equal texts are returned once, with their copies as evidence
-            ("also in"). Case, punctuation, white space, width and markup may differ.
-        phrases: ``"first"`` returns results that contain the query's quoted phrases first.
-            ``"required"`` returns only such results. If there are none, other results are returned
-            with a note.
+        filters: Conditions on metadata, which are checked before ranking.
+        follow_links: Whether links are followed. If None, this is decided by a measurement.
+        words: The similarity for words, which must be a ``Bm25``.
+        embed_keys: The names of the embeddings to search, or ``[]`` to use words only. If None, all
+            embeddings are searched. The search then uses words only if a model fails (the log and
+            the evidence contain the error), or if more than 200 vectors are missing (``build()``
+            computes them). If embeddings are named, missing vectors are always computed, and a
+            failure of a model raises an error.
+        index: The index for embeddings. See ``Retriever``.
+        collapse: Whether results with equal texts are returned only once, with their copies as
+            evidence ("also in"). Texts count as equal even if they differ in case, punctuation,
+            white space, width or markup.
+        phrases: The treatment of quoted phrases in the query. ``"first"`` ranks results that
+            contain them before all other results. ``"required"`` returns only results that contain
+            them. If there are none, other results are returned with a note.
         min_score: The minimum score, from 0 to 1.
-        vectors: The texts whose vectors are compared: targets and their sentences (``"both"``),
-            ``"sentences"`` or targets (``"passages"``). Comparing both finds more, above all across
-            languages. Comparing one of them needs about half the embedding calls.
-        weights: The weights of ``"words"`` and of ``"vectors"`` (or of embeddings by name), such as
-            ``{"words": 1, "vectors": 3}``. They apply to all questions, and 0 switches a part off.
-            If None, words and vectors are weighted by their evidence in each question.
+        vectors: The texts whose vectors are compared: ``"sentences"``, targets (``"passages"``), or
+            ``"both"``. Comparing both finds more, especially across languages. Comparing only one
+            of them requires about half as many texts to be embedded.
+        weights: The weights of ``"words"`` and of ``"vectors"`` (or of individual embeddings), such
+            as ``{"words": 1, "vectors": 3}``. They apply to all questions, and a weight of 0
+            disables a part. If None, words and vectors are weighted by their evidence in each
+            question.
 
     Raises:
-        UnknownGroupError: If the graph has no such target.
-        LookupError: If the graph has no such embedding.
+        UnknownGroupError: If the graph has no group named ``target``.
+        LookupError: If the graph has no embedding with a given name.
         TypeError: If ``graph`` is not a NodeGraph, or ``words`` is not a ``Bm25``.
-        ValueError: If a number is out of range, a group with the required name has a different
-            rule, or ``index`` is given and the graph has no embeddings.
-        EmbeddingError: During retrieval, if a named embedding fails.
+        ValueError: If a number is out of range, a group with one of the required names has a
+            different rule, or ``index`` is given although the graph has no embeddings.
+        EmbeddingError: During retrieval, if the model of a named embedding fails.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -135,7 +143,7 @@ class DefaultRetriever(BaseRetriever):
     has_windows = True
 
     score_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
-    """The lowest and the highest score. See docs/scores.md."""
+    """The lowest and the highest possible score. See docs/scores.md."""
 
     def __init__(
         self,
@@ -166,7 +174,7 @@ class DefaultRetriever(BaseRetriever):
         self.filters = filters
         self.follow_links = follow_links
         self.collapse = collapse
-        self._is_warned = False  # whether a warning about the currently missing vectors was logged
+        self._is_warned = False  # whether missing vectors have already been reported in the log
         self.phrases = choice(phrases, "phrases", get_args(Phrases))
         self.min_score = check_min_score(min_score, self)
         self.vectors = choice(vectors, "vectors", ("both", "sentences", "passages"))
@@ -187,10 +195,10 @@ class DefaultRetriever(BaseRetriever):
             self._set_weights(weights)
 
     def _vector_retrievers(self, keys: Sequence[str], index: str | MakeIndex) -> list[Retriever]:
-        """Return the vector retrievers of sentences and of targets.
+        """Return the retrievers that search the vectors of sentences and of targets.
 
         Raises:
-            ValueError: If an index of embeddings is given, but there is no embedding.
+            ValueError: If an index for embeddings is given although no embeddings are searched.
         """
         if index != DEFAULT and not keys:
             raise ValueError(
@@ -209,7 +217,7 @@ class DefaultRetriever(BaseRetriever):
         ]
 
     def _retriever(self, group: str, similarity: str | Bm25, **options: Any) -> Retriever:
-        """Return the retriever of a branch."""
+        """Return a retriever for one group of nodes and one similarity."""
         return Retriever(
             self.graph,
             group,
@@ -221,14 +229,14 @@ class DefaultRetriever(BaseRetriever):
         )
 
     def _set_weights(self, weights: Mapping[str, float]) -> None:
-        """Set the weights of words and vectors. Vectors with weight 0 are not searched."""
+        """Set the weights of words and vectors. Vectors with a weight of 0 are not searched."""
         self.weights = parse_weights(weights, self._known_keys)
         of_vectors = self.weights.vectors
         self._embed_keys = [key for key in self._known_keys if of_vectors[key]]
         self._vectors = [each for each in self._known_vectors if of_vectors[each.embed_keys[0]]]
 
     def with_fetch_k(self, fetch_k: int) -> DefaultRetriever:
-        """Return a copy that fetches a different number of hits before lifting."""
+        """Return a copy that fetches a different number of candidates."""
         other = copy.copy(self)
         other._word_retrievers = {
             name: each.with_fetch_k(fetch_k) for name, each in self._word_retrievers.items()
@@ -238,13 +246,13 @@ class DefaultRetriever(BaseRetriever):
         return other
 
     def with_phrases(self, phrases: Phrases) -> DefaultRetriever:
-        """Return a copy that returns results with quoted phrases first, or only such results."""
+        """Return a copy that treats quoted phrases differently."""
         other = copy.copy(self)
         other.phrases = choice(phrases, "phrases", get_args(Phrases))
         return other
 
     def with_weights(self, weights: Mapping[str, float]) -> DefaultRetriever:
-        """Return a copy with given weights of words and vectors."""
+        """Return a copy with different weights of words and vectors."""
         other = copy.copy(self)
         other._set_weights(weights)
         return other
@@ -256,7 +264,7 @@ class DefaultRetriever(BaseRetriever):
         return other
 
     def build(self) -> None:
-        """Build groups, vectors, indexes, measured settings and links before the first search."""
+        """Build the groups, vectors, indexes, settings and links that the first search requires."""
         reader = self.graph.reader
         try:
             for group in dict.fromkeys(each.group for each in self._vectors):
@@ -275,7 +283,7 @@ class DefaultRetriever(BaseRetriever):
 
     @property
     def inner_retrievers(self) -> Sequence[tuple[str, RetrieverProtocol]]:
-        """The retrievers that may be fused."""
+        """The retrievers whose results can be fused, by name."""
         found: list[tuple[str, RetrieverProtocol]] = [*self._word_retrievers.items()]
         for each in self._vectors:
             key = each.embed_keys[0]
@@ -288,7 +296,8 @@ class DefaultRetriever(BaseRetriever):
         """Return the results of each query."""
         assert limit is not None
         rankings: list[Results] = []
-        for batch in portions(queries, MAX_QUERIES):  # the cache of query vectors is limited
+        # the size of the cache for query vectors is limited
+        for batch in portions(queries, MAX_QUERIES):
             rankings += await self._search_batch(batch, limit, filters)
         if self.min_score is not None:
             rankings = [cut_scores(ranking, self.min_score) for ranking in rankings]
@@ -297,7 +306,10 @@ class DefaultRetriever(BaseRetriever):
         return await Do(lambda: [*map(self._with_phrases, queries, rankings)], kind="work")
 
     def _with_phrases(self, query: str, results: Results) -> Results:
-        """Return the results that contain all phrases of a query, or all results if none does."""
+        """Return the results that contain all quoted phrases of a query.
+
+        If no result contains them, all results are returned with a note.
+        """
         phrases = [Phrase(self.bm25.analyzer, text) for text in quoted_phrases(query)]
         with self.graph.reader.reading():
             texts = self.graph.reader.searched_texts([result.node for result in results])
@@ -312,7 +324,10 @@ class DefaultRetriever(BaseRetriever):
     async def _search_batch(
         self, queries: Sequence[str], limit: int, filters: Filters | None
     ) -> list[Results]:
-        """Search with words and vectors, or with words alone if optional vectors are missing."""
+        """Search with words and vectors.
+
+        If optional vectors are not available, search with words only.
+        """
         if self._needs_vectors or not self._embed_keys:
             return await self._search(queries, limit, filters)
         by_words = copy.copy(self)
@@ -331,7 +346,8 @@ class DefaultRetriever(BaseRetriever):
             return await by_words._search(queries, limit, filters)
         try:
             return await self._search(queries, limit, filters)
-        except VectorLengthError:  # a model that changed under its old name, not a server failure
+        # the model was replaced under the same name; this is not a server failure
+        except VectorLengthError:
             raise
         except EmbeddingError as raised:
             error = raised
@@ -344,7 +360,7 @@ class DefaultRetriever(BaseRetriever):
         ]
 
     def _count_missing_vectors(self) -> int:
-        """Return the number of missing vectors that would be compared."""
+        """Return the number of missing vectors that a search would have to compute."""
         measured = read_settings(self.graph, self.target, self._embed_keys)
         reliability = dict.fromkeys(self._embed_keys, 1.0)
         if measured is not None:
@@ -357,7 +373,7 @@ class DefaultRetriever(BaseRetriever):
         return missing
 
     def _open(self, retriever: Retriever) -> Index[Any]:
-        """Return the index of a vector retriever."""
+        """Return the index that a retriever of vectors searches."""
         return retriever.similarity.open(self.graph, retriever.group, retriever.embed_keys[0])
 
     async def _search(
@@ -383,7 +399,7 @@ class DefaultRetriever(BaseRetriever):
             return [next(rankings) if query.strip() else [*listed] for query in queries]
 
     async def _measured(self) -> MeasuredSettings:
-        """Return the measured settings. The first call measures them."""
+        """Return the measured settings of the graph. The first call performs the measurement."""
         read = partial(read_settings, self.graph, self.target, self._embed_keys)
         measured = await Do(read, kind="work")
         if measured is not None:
@@ -406,7 +422,7 @@ class DefaultRetriever(BaseRetriever):
         distinct: Distinct,
         budget: TokenBudget | None,
     ) -> list[Results]:
-        """Search all branches in one view, without following links."""
+        """Search with words and vectors in one state of the graph, without following links."""
         reliability = measured.reliability(self._embed_keys)
         if self.weights is not None:
             reliability = dict.fromkeys(self._embed_keys, 1.0)
@@ -418,7 +434,7 @@ class DefaultRetriever(BaseRetriever):
         return await search_branches(branches.all, queries, work)
 
     def _fixed_weights(self, measured: Sequence[float]) -> dict[str, float]:
-        """Return the weights of vectors relative to words with the weights 1 and 3."""
+        """Return the weights of vectors, relative to the weights 1 and 3 for words."""
         if self.weights is None:
             limited = [min(_MAX_WEIGHT, weight) for weight in measured]
             return dict(zip(self._embed_keys, limited, strict=True))
@@ -436,7 +452,7 @@ class DefaultRetriever(BaseRetriever):
         distinct: Distinct,
         budget: TokenBudget | None,
     ) -> list[Results]:
-        """Search all branches and follow links in one view."""
+        """Search with words and vectors in one state of the graph, and follow links."""
         group = self.target if self.vectors == "passages" else self.sentences
         weights = self._fixed_weights(measured.weights)
         vectors = [
@@ -461,13 +477,16 @@ class DefaultRetriever(BaseRetriever):
         return await search_branches(branches.all, queries, work, index)
 
     def _link_index(self) -> LinkIndex:
-        """Return the index of the names that link targets. Their group is declared if missing."""
+        """Return the index of the names that link targets.
+
+        The group of names is created if necessary.
+        """
         if self.entities not in self.graph.reader.group_names():
             self.graph.create_node_group(self.entities, EntityExtractor(), parent=self.target)
         return LinkIndex.open(self.graph, self.entities)
 
     def _branches(self, vectors: Sequence[Retriever], filters: Filters | None) -> Branches:
-        """Return the branches of a call with the given vectors."""
+        """Return the searches of a call: two by words, and one for each retriever of vectors."""
         return Branches(
             self._word_retrievers["sentences"].branch(filters),
             self._word_retrievers["words"].branch(filters),
@@ -477,7 +496,7 @@ class DefaultRetriever(BaseRetriever):
     def _finish(
         self, branches: Branches, budget: TokenBudget | None, measured: MeasuredSettings
     ) -> Finish | None:
-        """Return a function that makes windows of passages if there is a token budget."""
+        """Return a function that selects windows of passages, or None without a token budget."""
         if budget is None:
             return None
         weights = self._fixed_weights(measured.weights)
@@ -512,7 +531,7 @@ def _words_similarity(words: str | Bm25) -> Bm25:
 
 
 def _notes(found: Sequence[Results]) -> dict[str, str]:
-    """Return notes for a trace on what decided the rankings of queries."""
+    """Return notes for a trace that describe how the rankings of queries were determined."""
     notes = dict.fromkeys(
         variant.note
         for results in found

@@ -1,4 +1,4 @@
-"""The results of the default search in one view of a graph."""
+"""Rank and collect the results of the default search in one state of a graph."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from . import relevance
 from .evidence_fusion import DEPTH, EvidenceFusion, with_note
 from .trust import mean_scores
 
-_SPARE = 4  # additional results, since texts may repeat
+_SPARE = 4  # the number of additional results that are read, since texts can be repeated
 
-_FEW = 6  # the number of results up to which relative scores are extreme
+_FEW = 6  # the number of results up to which relative scores are unreliable
 
-_CLEARLY = 1.15  # the required multiple of the first result's relevance
+_CLEARLY = 1.15  # the required factor by which the relevance exceeds the first result's relevance
 
-_DEEPEST = 16  # a search for distinct texts stops at this multiple of the limit
+_DEEPEST = 16  # the multiple of the limit at which a search for distinct texts stops
 
 
 Finish = Callable[[View, Results], Results]
-"""A function that changes a query's results, for example into windows, while the lock is held."""
+"""A function that converts the results of a query while the lock is held, such as into windows."""
 
 
 class Groups(NamedTuple):
-    """Results with equal texts.
+    """Results that are grouped by equal texts.
 
     Attributes:
-        positions: The positions in each group, the best first.
-        is_enough: Whether more results would not add a group.
+        positions: For each group, the positions of its results, best first.
+        is_enough: Whether reading more results would not add a group.
     """
 
     positions: Sequence[Sequence[int]]
@@ -45,7 +45,7 @@ class Groups(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Distinct:
-    """The number of results, and whether results with equal texts count as one.
+    """The number of results to return, and whether results with equal texts are joined.
 
     Attributes:
         limit: The maximum number of results.
@@ -57,15 +57,15 @@ class Distinct:
 
     @property
     def depth(self) -> int:
-        """The number of results to read first."""
+        """The number of results that are read first."""
         return self.limit + _SPARE if self.collapse else self.limit
 
     def groups(self, nodes: Sequence[Node], depth: int) -> Groups:
-        """Group results.
+        """Group results by equal texts.
 
         Args:
             nodes: The results, best first.
-            depth: The number of results that were read, unless there are fewer.
+            depth: The number of results that were requested.
         """
         if not self.collapse:
             return Groups([[at] for at in range(len(nodes))], True)
@@ -79,11 +79,11 @@ class EvidenceSearch:
     """A search that weights words and vectors by their evidence.
 
     Args:
-        fusion: The fusion of the branches.
+        fusion: The fusion of the rankings by words and vectors.
         backgrounds: The vectors of random sentences, by embedding.
-        distinct: The number of results.
-        finish: A function that changes the results while the lock is held. If None, they are only
-            ordered.
+        distinct: The number of results, and whether equal texts are joined.
+        finish: A function that converts the results while the lock is held. If None, the results
+            are only put in order.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class EvidenceSearch:
         self._finish = finish
 
     def __call__(self, view: View) -> Results:
-        """Return the results of a query."""
+        """Return the results of a query in one state of the graph."""
         depth = self._distinct.depth
         while True:
             ranking = self._ranked(view, depth)
@@ -152,7 +152,7 @@ class EvidenceSearch:
         nodes: Sequence[Node],
         groups: Groups,
     ) -> Results:
-        """Return one result for each group of equal texts, with its copies."""
+        """Return one result for each group of equal texts, with the other texts as copies."""
         best = [at for at, *_ in groups.positions]
         results = view.results(ranking, [keys[at] for at in best], [scores[at] for at in best])
         results = with_note(results, view.query, ranking.note)
@@ -168,10 +168,11 @@ class EvidenceSearch:
 
 
 def _most_relevant_first(scores: dict[Key, float]) -> dict[Key, float]:
-    """If there are few results, move a clearly more relevant result before the first one.
+    """If there are few results, move a clearly more relevant result to the first place.
 
-    The fusion adds relative scores, which are extreme for few results of unequal length. A good
-    sentence in a long passage would count less than a single word in a short passage.
+    The fusion adds relative scores, which are extreme if only a few results of different length are
+    found. Without this correction, a good sentence in a long passage would count less than a single
+    word in a short passage.
     """
     if not 0 < len(scores) <= _FEW:
         return scores

@@ -1,4 +1,4 @@
-"""The settings of the default search: its groups, and measurements on a graph."""
+"""The settings of the default search, which are measured on a sample of a graph."""
 
 from __future__ import annotations
 
@@ -35,27 +35,27 @@ T = TypeVar("T")
 
 _PASSAGES = "passage"
 
-_KIND = "default search"  # the kind of the values in the store
+_KIND = "default search"  # the kind under which the settings are stored
 
-_VERSION = "5"  # the version of the measurement; other versions are measured again
+_VERSION = "5"  # the version of the measurement; settings of other versions are discarded
 
 
 def default_target(graph: NodeGraph) -> str:
-    """Return ``"passage"``, the default target group. The group is declared if missing."""
+    """Return the name of the default target group, ``"passage"``. A missing group is created."""
     if _PASSAGES not in graph.reader.group_names():
         graph.create_node_group(_PASSAGES, PassageSplitter)
     return _PASSAGES
 
 
 def sentence_group(graph: NodeGraph, target: str) -> str:
-    """Return the group of the sentences of a target. The group is declared if missing.
+    """Return the name of the group that contains the sentences of a target.
 
-    An existing group with the same rule is reused under its own name, so that sentences are not
-    stored twice.
+    If a group with the same rule exists, it is reused even if it has a different name, so that
+    sentences are not stored twice. A missing group is created.
 
     Raises:
-        UnknownGroupError: If the graph has no group ``target``.
-        ValueError: If a group ``"{target} sentence"`` has a different rule.
+        UnknownGroupError: If the graph has no group named ``target``.
+        ValueError: If a group named ``"{target} sentence"`` exists and has a different rule.
     """
     default = f"{target} sentence"
     name = graph.reader.same_group(split_sentences, target, default) or default
@@ -69,14 +69,15 @@ EQUAL = 2.0
 
 @dataclass(frozen=True, slots=True)
 class MeasuredSettings:
-    """The measured settings of the default search of a graph.
+    """The settings of the default search, as measured for a graph.
 
     Attributes:
         documents: The number of documents at the time of the measurement.
         weights: The weight of the vectors of each embedding.
-        links: Whether links are worth following.
-        backgrounds: Vectors of random sentences of the graph, of length 1, by embedding.
-        deviations: The standard deviation of the cosines of these vectors, by embedding.
+        links: Whether links should be followed.
+        backgrounds: Normalized vectors of random sentences of the graph, by embedding.
+        deviations: The standard deviation of the cosine similarities between these vectors, by
+            embedding.
     """
 
     documents: int
@@ -90,11 +91,14 @@ class MeasuredSettings:
         object.__setattr__(self, "deviations", deviations)
 
     def fits(self, documents: int) -> bool:
-        """Return whether the number of documents has neither doubled nor halved."""
+        """Return whether the settings are still valid for a number of documents.
+
+        They are valid until the number of documents has more than doubled or halved.
+        """
         return self.documents / 2 <= documents <= self.documents * 2
 
     def reliability(self, embed_keys: Sequence[str]) -> dict[str, float]:
-        """Return how good each embedding's vectors are, from 0 to 1 (as good as words)."""
+        """Return the quality of each embedding's vectors, from 0 to 1 (as good as words)."""
         pairs = zip(embed_keys, self.weights, strict=True)
         return {key: min(1.0, weight / EQUAL) for key, weight in pairs}
 
@@ -102,11 +106,10 @@ class MeasuredSettings:
 def read_settings(
     graph: NodeGraph, target: str, embed_keys: Sequence[str]
 ) -> MeasuredSettings | None:
-    """Return the settings that any process has stored.
+    """Return the settings that this or another process has stored for a graph.
 
-    Returns:
-        None means that settings are missing, or that the number of documents has more than doubled
-        or halved.
+    If the settings are missing, or if the number of documents has more than doubled or halved, None
+    is returned.
     """
     cache = _cache(graph)
     key = _key(graph, target, embed_keys)
@@ -123,10 +126,10 @@ def read_settings(
 
 
 def _from_json(stored: bytes, count: int) -> MeasuredSettings | None:
-    """Return stored settings. If they are damaged, a message is logged, and None is returned.
+    """Parse stored settings. If they are damaged, a message is logged, and None is returned.
 
     Args:
-        stored: The settings.
+        stored: The settings in JSON format.
         count: The number of embeddings.
     """
     try:
@@ -151,7 +154,10 @@ def _cache(graph: NodeGraph) -> dict[str, MeasuredSettings]:
 
 
 def _key(graph: NodeGraph, target: str, embed_keys: Sequence[str]) -> str:
-    """Return the key of a target and its embedding models. A changed model is measured again."""
+    """Return the key under which the settings for a target and its embedding models are stored.
+
+    The key contains the names of the models, so a new model is measured again.
+    """
     models = (f"{key}\t{graph.embeddings.embedders[key].name}" for key in embed_keys)
     return "\n".join((_VERSION, target, *models))
 
@@ -159,15 +165,15 @@ def _key(graph: NodeGraph, target: str, embed_keys: Sequence[str]) -> str:
 _SAMPLE = 256
 """The number of targets that are read to measure vectors."""
 
-_PROBES = 64  # sentences that are used to measure vectors
+_PROBES = 64  # the number of sentences for which words and vectors are compared
 
-_MIN_PROBES = 12  # fewer are not reliable
+_MIN_PROBES = 12  # the minimum number for a reliable result
 
-_BACKGROUND = 128  # random sentences whose cosines with a question are the background
+_BACKGROUND = 128  # the number of random sentences with which a question is compared
 
-_MAX_WEIGHT = 6.0  # words have the weights 3 and 1
+_MAX_WEIGHT = 6.0  # for comparison, words have the weights 3 and 1
 
-_CHANCE = 0.2  # minimum hit rate of words in the comparison with vectors
+_CHANCE = 0.2  # the minimum hit rate of words in the comparison with vectors
 
 _ALL = parse_filters(None)
 
@@ -180,15 +186,15 @@ def measure(
     vectors: Mapping[str, Index[Any]],
     is_of_targets: bool = False,
 ) -> MeasuredSettings:
-    """Measure a sample of a graph. The settings are stored for all processes and later sessions.
+    """Measure the settings on a sample of a graph, and store them for all processes.
 
     Args:
         graph: The graph.
-        target: The target group.
-        sentences: The group of the sentences of the targets.
-        embed_keys: The embeddings.
+        target: The name of the target group.
+        sentences: The name of the group that contains the sentences of the targets.
+        embed_keys: The names of the embeddings.
         vectors: The complete indexes of the sentences' vectors, by embedding.
-        is_of_targets: Whether the vectors belong to targets. In this case their weight is not
+        is_of_targets: Whether the vectors belong to the targets. In this case, their weight is not
             measured.
     """
     words = Bm25().open(graph, sentences)
@@ -215,7 +221,7 @@ def _measure(
     vectors: Mapping[str, Index[Any]],
     is_of_targets: bool,
 ) -> MeasuredSettings:
-    """Take a sample of one graph state, and compare its vectors without holding the lock.
+    """Take a sample of one state of the graph, and compare its vectors after releasing the lock.
 
     Raises:
         DeferredWork: If vectors are missing.
@@ -234,7 +240,8 @@ def _measure(
             searches[key] = take_snapshot(index, reader, [*_unit_vectors(probes, key)], _ALL)
             if texts:
                 background = _unit_vectors(texts, key).astype(np.float16).astype(np.float32)
-                backgrounds[key] = background[background.any(axis=1)]  # without zero vectors
+                # vectors of zeros are removed
+                backgrounds[key] = background[background.any(axis=1)]
     share_of_words = max(_share(graph, probes, by_words), _CHANCE)
     weights = []
     for search in searches.values():
@@ -249,7 +256,7 @@ def _measure(
 def _sampled_nodes(
     graph: NodeGraph, target: str, sentences: str, has_vectors: bool, is_of_targets: bool
 ) -> tuple[list[Node], list[Node]]:
-    """Return sentences to compare words with vectors, and nodes with unrelated texts."""
+    """Return sentences for which words and vectors are compared, and nodes with unrelated texts."""
     reader = graph.reader
     targets = reader.nodes_by_id(sample(reader.ids(target), _SAMPLE))
     if is_of_targets:
@@ -265,9 +272,9 @@ def _unit_vectors(nodes: Sequence[Node], key: str) -> Vectors:
 
 
 def _share(graph: NodeGraph, probes: Sequence[Node], found: Sequence[Hits]) -> float:
-    """Return the share of sentences whose nearest other sentence is in the same target.
+    """Return the share of sentences whose nearest other sentence belongs to the same target.
 
-    Sentences that were removed since the sample was taken are ignored.
+    Sentences that were removed after the sample was taken are ignored.
     """
     right = 0
     for probe, hits in zip(probes, found, strict=True):
@@ -277,32 +284,32 @@ def _share(graph: NodeGraph, probes: Sequence[Node], found: Sequence[Hits]) -> f
     return right / max(1, len(probes))
 
 
-_CHECKED = 256  # passages checked for titles
+_CHECKED = 256  # the number of passages that are checked for titles
 
-_MIN_TITLED = 0.05  # the measurement ends if the share of titles is smaller
+_MIN_TITLED = 0.05  # the minimum share of passages with a title
 
-_MAX_TITLES = 10_000  # compared titles of passages
+_MAX_TITLES = 10_000  # the maximum number of titles
 
-_MAX_TEXTS = 400  # compared texts of passages
+_MAX_TEXTS = 400  # the maximum number of texts in which titles are counted
 
-_COMMON = 0.02  # share of texts; titles that are more frequent do not distinguish passages
+_COMMON = 0.02  # the share of texts above which a title is too common to distinguish passages
 
-_MIN_NAMED = 0.2  # mentions of titles per text
+_MIN_NAMED = 0.2  # the minimum number of mentions of titles per text
 
-_MIN_WRITTEN_AS_NAMES = 0.7  # share of the mentions
+_MIN_WRITTEN_AS_NAMES = 0.7  # the minimum share of mentions that are written as names
 
 _MIN_MENTIONS = 5  # fewer are not reliable
 
 
 def measure_links(graph: NodeGraph, group: str) -> bool:
-    """Return whether links are worth following, according to a sample of a group's passages.
+    """Return whether links should be followed, based on a sample of the passages in a group.
 
-    Links are followed if titles are names that other passages mention, as in an encyclopedia.
-    Headings in documentation are mentioned in lower case or not at all.
+    Links are useful if titles are names that other passages mention, as in an encyclopedia. In
+    contrast, headings in documentation are mentioned in lower case or not at all.
 
     Args:
-        graph: The graph. Its lock must be held and the group must be built.
-        group: The group.
+        graph: The graph. Its lock must be held, and the group must be built.
+        group: The name of the group.
     """
     ids = graph.reader.ids(group)
     checked = graph.reader.nodes_by_id(sample(ids, _CHECKED))
@@ -336,13 +343,13 @@ def measure_links(graph: NodeGraph, group: str) -> bool:
 def _count_mentions(
     texts: Iterable[tuple[str, Node]], titled: Iterable[tuple[str, Node]]
 ) -> tuple[Counter[str], Counter[str]]:
-    """Return how often texts mention each title, and how often as a name.
+    """Count how often texts mention each title, and how often the title is written as a name.
 
     Args:
-        texts: Passages and the keys of their titles.
-        titled: The passages whose titles are counted.
+        texts: Passages with the keys of their titles.
+        titled: The passages whose titles are counted, with the keys of these titles.
     """
-    documents: dict[str, set[str]] = {}  # by the key of a title
+    documents: dict[str, set[str]] = {}  # the ids of documents, by the key of their title
     for title, node in titled:
         documents.setdefault(title, set()).add(node.document_id)
     mentions: Counter[str] = Counter()
@@ -357,7 +364,7 @@ def _count_mentions(
 
 
 def sample(items: Sequence[T], count: int) -> list[T]:
-    """Return evenly spaced items."""
+    """Return evenly spaced items of a sequence."""
     if len(items) <= count:
         return [*items]
     return [items[int(at)] for at in np.linspace(0, len(items) - 1, count)]

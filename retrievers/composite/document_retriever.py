@@ -1,4 +1,4 @@
-"""Search whole documents, or windows of their passages within a token budget."""
+"""A retriever of whole documents, which returns windows of text if a token budget is given."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from .default_retriever import DefaultRetriever
 
 
 class DocumentRetriever(BaseRetriever):
-    """A retriever of whole documents that returns windows of passages within a token budget.
+    """A retriever of whole documents, which returns windows of text if a token budget is given.
 
-    Without a budget, the inner retriever searches. With ``max_tokens``, the default search of the
+    Without a budget, the inner retriever is used. With ``max_tokens``, the default search of the
     graph returns windows, so that long documents are searched by passage. The group of passages is
-    declared at the first search with a budget.
+    created at the first search with a budget.
 
     Args:
         inner: The retriever of whole documents.
-        graph: The graph.
-        options: Options of the default search for passages, such as ``index``.
+        graph: The graph that contains the documents.
+        options: Keyword arguments for the default search of passages, such as ``index``.
     """
 
     name = "documents"
@@ -47,7 +47,10 @@ class DocumentRetriever(BaseRetriever):
 
     @property
     def score_range(self) -> tuple[float, float]:
-        """The lowest and the highest score of documents. Scores of windows are from 0 to 1."""
+        """The lowest and the highest score of documents.
+
+        The scores of windows are between 0 and 1.
+        """
         inner: tuple[float, float] = getattr(self.inner, "score_range", UNBOUNDED)
         return inner
 
@@ -55,20 +58,20 @@ class DocumentRetriever(BaseRetriever):
         return f"DocumentRetriever({self.inner!r})"
 
     def build(self) -> None:
-        """Build groups, vectors and indexes of the inner retriever before the first search."""
+        """Build the groups, vectors and indexes that the first search requires."""
         if isinstance(self.inner, DefaultRetriever):
             self.inner.build()
 
     def with_phrases(self, phrases: Phrases) -> Self:
-        """Return a copy that returns results with quoted phrases first, or only such results."""
+        """Return a copy that treats quoted phrases differently."""
         return super().with_phrases(phrases).with_option(phrases=phrases)
 
     def with_weights(self, weights: Mapping[str, float]) -> Self:
-        """Return a copy with given weights of words and vectors, including those for windows."""
+        """Return a copy with different weights of words and vectors, also for windows of text."""
         return super().with_weights(weights).with_option(weights=weights)
 
     def with_option(self, **option: Any) -> Self:
-        """Return a copy with a different option for the passage search."""
+        """Return a copy with a different option for the search of passages."""
         other = copy.copy(self)
         other.options = {**self.options, **option}
         other._passages = None
@@ -77,7 +80,7 @@ class DocumentRetriever(BaseRetriever):
     async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> list[Results]:
-        """Return documents, or windows if there is a budget."""
+        """Return the documents for each query, or windows of text if there is a token budget."""
         if BUDGET.get() is None:
             return await find_all(self.inner, queries, limit, filters)
         graph = await self.searched_graph(filters)
@@ -88,5 +91,5 @@ class DocumentRetriever(BaseRetriever):
         return await find_all(passages, queries, limit, filters)
 
     async def searched_graph(self, filters: Filters | None) -> NodeGraph:
-        """Return the graph whose passages are searched if there is a budget."""
+        """Return the graph whose passages are searched if there is a token budget."""
         return self.graph

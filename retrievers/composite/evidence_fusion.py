@@ -1,4 +1,4 @@
-"""Fuse the words and vectors of the default search into one ranking."""
+"""Fuse the rankings of the default search by words and by vectors into one ranking."""
 
 from __future__ import annotations
 
@@ -18,29 +18,30 @@ from .branch_weights import BranchWeights
 from .trust import PassageEvidence, PassageHits, probability, vector_evidence, word_evidence
 
 DEPTH = 32
-"""The number of fused targets per branch."""
+"""The number of targets from each ranking that are fused."""
 
 SENTENCES, WHOLE = 1.0, 3.0
 """The weights of the words of sentences and of their targets."""
 
-_VECTORS = 0.9  # weight of a good model's evidence; the evidence of words has weight 1
+_VECTORS = 0.9  # the weight of the evidence of a good model; the evidence of words has the weight 1
 
-_COMPLETE = 6.0  # nats; a passage with all words of a question is rarely a chance match
+_COMPLETE = 6.0  # in nats; a passage with all words of a question is rarely a random match
 
-_CODES = 10.0  # nats; a chance match with all codes of a question is even rarer
+_CODES = 10.0  # in nats; a passage with all codes of a question is even more rarely a random match
 
-_RARE = 0.8  # minimum weight of a code, as a share of the highest term weight
+_RARE = 0.8  # the minimum weight of a code, as a share of the highest term weight
 
-_ALL_WORDS = 0.99  # share of the weight of a question
+# the share of the total weight of a question from which its words count as complete
+_ALL_WORDS = 0.99
 
 
 class Branches(NamedTuple):
-    """The branches of the default search, which share one target.
+    """The rankings that the default search fuses, all of which rank the same targets.
 
     Attributes:
-        sentences: The words of sentences.
-        words: The words of the targets.
-        vectors: The vectors of sentences and of targets.
+        sentences: The search for words in sentences.
+        words: The search for words in targets.
+        vectors: The searches by vectors of sentences and of targets.
     """
 
     sentences: Branch
@@ -49,21 +50,21 @@ class Branches(NamedTuple):
 
     @property
     def all(self) -> list[Branch]:
-        """All branches."""
+        """All searches, first those by words."""
         return [self.sentences, self.words, *self.vectors]
 
     @property
     def keys(self) -> list[str]:
-        """The searched embeddings."""
+        """The names of the embeddings that are searched."""
         return [*dict.fromkeys(map(key_of, self.vectors))]
 
     def of_key(self, key: str) -> list[Branch]:
-        """Return the branches of one embedding."""
+        """Return the searches that use a given embedding."""
         return [branch for branch in self.vectors if key_of(branch) == key]
 
 
 def key_of(branch: Branch) -> str:
-    """Return the embedding of a vector branch."""
+    """Return the name of the embedding that a search by vectors uses."""
     return str(branch.scorings[0].key)
 
 
@@ -72,8 +73,8 @@ class Fused(NamedTuple):
 
     Attributes:
         ranking: The ranking.
-        trust: The probability for each passage that its words do not match by chance, in the order
-            of the ranking.
+        trust: For each passage in the order of the ranking, the probability that the match of its
+            words is not random.
     """
 
     ranking: Ranking
@@ -81,13 +82,15 @@ class Fused(NamedTuple):
 
 
 class EvidenceFusion:
-    """The fusion of the branches of the default search.
+    """The fusion of the rankings of the default search.
 
     Args:
-        branches: The branches without ignored embeddings.
-        reliability: How good each embedding's vectors are, from 0 to 1.
-        deviations: The standard deviation of the cosines of unrelated texts, by embedding.
-        weights: The given weights. If None, words and vectors are weighted by their evidence.
+        branches: The searches whose rankings are fused, without ignored embeddings.
+        reliability: The quality of each embedding's vectors, from 0 to 1.
+        deviations: The standard deviation of the cosine similarities of unrelated texts, by
+            embedding.
+        weights: The weights specified by the user. If None, words and vectors are weighted by their
+            evidence.
     """
 
     def __init__(
@@ -103,11 +106,11 @@ class EvidenceFusion:
         self.weights = weights
 
     def fuse(self, view: View, depth: int) -> Fused:
-        """Fuse the rankings of the branches for one query.
+        """Fuse the rankings for one query.
 
         Args:
-            view: The view of the query.
-            depth: The number of targets per branch.
+            view: The rankings of the query in one state of the graph.
+            depth: The number of targets from each ranking.
         """
         rankings = [view.ranking(branch, depth) for branch in self.branches.all]
         if not self.branches.vectors:
@@ -118,7 +121,7 @@ class EvidenceFusion:
         return self._by_evidence(view, rankings, depth)
 
     def _by_weights(self, weights: BranchWeights, rankings: Sequence[Ranking]) -> Fused:
-        """Fuse the rankings with given weights."""
+        """Fuse rankings with the weights that the user has specified."""
         part = weights.words / (SENTENCES + WHOLE)
         of_branches = [part * SENTENCES, part * WHOLE]
         for branch in self.branches.vectors:
@@ -128,7 +131,7 @@ class EvidenceFusion:
         return Fused(ranking, np.full(len(ranking.scores), float(weights.words > 0)))
 
     def _by_evidence(self, view: View, rankings: Sequence[Ranking], depth: int) -> Fused:
-        """Fuse the rankings by the evidence of words and vectors in this question."""
+        """Fuse rankings by the evidence of words and vectors in this question."""
         branches = self.branches
         keys = [*dict.fromkeys(key for ranking in rankings for key in ranking.scores)]
         query: TermWeights = view.prepared(branches.words)
@@ -157,7 +160,7 @@ class EvidenceFusion:
     def _evidence_of_vectors(
         self, view: View, key: str, keys: Sequence[Key], depth: int
     ) -> PassageEvidence:
-        """Return the evidence that one embedding gives for passages."""
+        """Return the evidence of one embedding for the relevance of passages."""
         sentences: Mapping[Key, float] = {}
         passages: Mapping[Key, float] = {}
         counts: Mapping[Key, int] = {}
@@ -174,7 +177,7 @@ class EvidenceFusion:
         return vector_evidence(hits, keys, DEPTH, size, deviation)
 
     def _sentence_counts(self, view: View, ranking: Ranking) -> dict[Key, int]:
-        """Return the number of sentences in each target of a ranking by sentences."""
+        """Return the number of sentences in each target that was found through a sentence."""
         (found,) = ranking.found_by
         best: dict[Key, str] = {}
         for target, rows in found.rows.items():
@@ -187,7 +190,7 @@ class EvidenceFusion:
 def evidence_of_words(
     view: View, branches: Branches, keys: Sequence[Key], depth: int
 ) -> PassageEvidence:
-    """Return the evidence that words give for passages."""
+    """Return the evidence of words for the relevance of passages."""
     hits = PassageHits(
         view.ranking(branches.sentences, depth).scores,
         view.ranking(branches.words, depth).scores,
@@ -199,11 +202,12 @@ def evidence_of_words(
 def _lead(query: TermWeights, matches: npt.NDArray[np.bool_]) -> Floats:
     """Return the additional evidence for passages with all words or all codes of a question.
 
-    A code is a rare term with a digit, such as a version, a part number or a date.
+    A code is a rare term that contains a digit, such as a version, a part number or a date.
 
     Args:
-        query: The question's terms.
-        matches: A boolean array (passages, terms): whether a passage contains a term.
+        query: The terms of the question.
+        matches: A boolean array of shape (passages, terms) that is True if a passage contains a
+            term.
     """
     weights = np.array([*query.weights.values()])
     is_complete = matches @ weights >= _ALL_WORDS * query.total
@@ -221,7 +225,7 @@ def _has_digit(term: str) -> bool:
 
 
 def _with_phrases(scores: Floats, query: TermWeights, matches: npt.NDArray[np.bool_]) -> Floats:
-    """Return scores that rank passages with a phrase of the question first."""
+    """Increase the scores of passages that contain quoted phrases, so that they rank first."""
     if not query.phrases:
         return scores
     columns = [at for at, term in enumerate(query.weights) if term in query.phrases]
@@ -231,7 +235,7 @@ def _with_phrases(scores: Floats, query: TermWeights, matches: npt.NDArray[np.bo
 
 
 def trust_in_words(view: View, branches: Branches, depth: int) -> float:
-    """Return the probability that the best words of a query do not match by chance."""
+    """Return the probability that the best match of a query by words is not random."""
     sentences = view.ranking(branches.sentences, depth).scores
     passages = view.ranking(branches.words, depth).scores
     keys = [*{**sentences, **passages}]
@@ -241,11 +245,11 @@ def trust_in_words(view: View, branches: Branches, depth: int) -> float:
     return float(probability(evidence).max(initial=0.0))
 
 
-_FEW, _MANY = 0.25, 0.75  # shares of evidence
+_FEW, _MANY = 0.25, 0.75  # the shares of evidence at which the description changes
 
 
 def describe(words: float, vectors: float) -> str:
-    """Describe how much words and vectors decide."""
+    """Return a sentence about the influence of words and of vectors on a ranking."""
     total = words + vectors
     share = words / total if total > 0 else 0.5
     who = "words and vectors decide together"
@@ -257,7 +261,7 @@ def describe(words: float, vectors: float) -> str:
 
 
 def with_note(results: Results, query: str, note: str | None) -> Results:
-    """Return the results with the ranking's note on the first match of each result."""
+    """Add the note of a ranking to the first evidence of each result."""
     if note is None:
         return results
     variant = QueryVariant(query, DEFAULT_NAME, note)

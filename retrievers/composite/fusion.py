@@ -1,4 +1,4 @@
-"""Fuse the results of several retrievers."""
+"""A retriever that fuses the results of several retrievers."""
 
 from __future__ import annotations
 
@@ -28,30 +28,32 @@ logger = logging.getLogger(__name__)
 class FusionRetriever(BaseRetriever):
     """A retriever that fuses the results of several retrievers into one ranking.
 
-    ``"rrf"`` uses ranks, for incomparable scores (``bm25`` and ``cosine``). ``"relative"`` also
-    uses score differences. ``"distribution"`` is less sensitive to outliers. ``"concat"`` keeps
-    scores of one kind, from several groups or corpora. A node that several retrievers find is
-    returned once, with all evidence.
+    The mode ``"rrf"`` (reciprocal rank fusion) uses ranks only and is suitable for scores that
+    cannot be compared, such as those of ``bm25`` and ``cosine``. ``"relative"`` also uses the
+    differences between scores, and ``"distribution"`` is less sensitive to outliers. ``"concat"``
+    keeps the scores, which must be of the same kind but can come from several groups or corpora. A
+    node that is found by several retrievers is returned once, with all evidence.
 
-    Plain retrievers with the same graph and target share one search and one snapshot of the graph.
-    Other retrievers run concurrently, in threads or tasks. They run sequentially if the calling
-    thread holds a graph's lock, to avoid a deadlock.
+    If all retrievers are plain ``Retriever`` objects with the same graph and target, they search
+    the same snapshot of the graph. Other retrievers run concurrently, in threads or tasks. If the
+    calling thread holds the lock of a graph, they run sequentially to avoid a deadlock.
 
     Args:
-        retrievers: Any retrievers, including fusions. Their results should belong to one group.
-        mode: See ``fuse``.
-        weights: The weight of each retriever, 0 or more. Defaults to equal weights. A retriever
-            with weight 0 is not queried.
-        top_k: The maximum number of nodes. Each retriever returns its own ``top_k``, or that of the
-            call if larger.
+        retrievers: Any retrievers, including fusions. Their results should belong to the same
+            group.
+        mode: The method of fusion. See ``fuse``.
+        weights: The weight of each retriever, at least 0. By default, all weights are equal. A
+            retriever with a weight of 0 is not called.
+        top_k: The maximum number of nodes. Each retriever returns the number set for it, or the
+            ``top_k`` of the call if this is larger.
         rank_constant: The constant of ``"rrf"``. A larger constant reduces the advantage of the
             first ranks.
-        merge_by: A metadata field. Results with an equal value, such as pages of one URL, are
-            merged into the first of these results, with all evidence. If None, results are merged
-            by node.
-        on_error: ``"raise"`` to raise the error of a failed retriever, or ``"skip"`` to skip the
-            retriever, with a warning in the log and a failed span in the trace. If all retrievers
-            fail, the first error is raised.
+        merge_by: The name of a metadata field. Results with an equal value, such as pages of the
+            same URL, are merged into the first of them, with all evidence. If None, only results of
+            the same node are merged.
+        on_error: The reaction if a retriever fails. ``"raise"`` raises the error. ``"skip"`` skips
+            the retriever, logs a warning and marks the span in the trace as failed. If all
+            retrievers fail, the first error is raised.
 
     Raises:
         TypeError: If a retriever or a number has the wrong type.
@@ -109,7 +111,7 @@ class FusionRetriever(BaseRetriever):
 
     @property
     def inner_retrievers(self) -> Sequence[tuple[str, RetrieverProtocol]]:
-        """The fused retrievers by number."""
+        """The fused retrievers, which are named by their numbers."""
         return [(str(number), inner) for number, inner in enumerate(self.retrievers)]
 
     def _replace_inner_retrievers(self, retrievers: Mapping[str, RetrieverProtocol]) -> None:
@@ -163,7 +165,7 @@ class FusionRetriever(BaseRetriever):
         filters: Filters | None,
         top_k: int,
     ) -> list[Results]:
-        """Search plain retrievers of one graph in one view."""
+        """Search with several plain retrievers in one state of their common graph."""
         branches = [retriever.branch(filters) for retriever in retrievers]
         depths = [
             retriever.top_k if limit is None else limit
@@ -177,7 +179,7 @@ class FusionRetriever(BaseRetriever):
         return await search_branches(branches, queries, work)
 
     def _ranked(self, view: View, branches: Sequence[Branch], depths: Sequence[int]) -> Ranking:
-        """Fuse the rankings of branches for one query."""
+        """Fuse the rankings of several searches for one query."""
         rankings = [
             view.ranking(branch, depth) for branch, depth in zip(branches, depths, strict=True)
         ]
@@ -185,20 +187,23 @@ class FusionRetriever(BaseRetriever):
         return fused(rankings, self.mode, weights, self.rank_constant)
 
     def check_limit(self, top_k: int | None, filters: Filters | None) -> int | None:
-        """Return the ``top_k`` of a call. If None, every retriever uses its own number."""
+        """Return the ``top_k`` of a call.
+
+        If it is None, the number set for each retriever applies.
+        """
         limit = super().check_limit(top_k, filters)
         return None if top_k is None else limit
 
 
 def _are_local(retrievers: Sequence[object]) -> bool:
-    """Return whether all retrievers are plain and share one graph and target."""
+    """Return whether all retrievers are plain ``Retriever`` objects of one graph and one target."""
     local = [item for item in retrievers if type(item) is Retriever and len(item.graphs) == 1]
     same = {(id(item.graphs[0]), item.target) for item in local}
     return len(local) == len(retrievers) and len(same) == 1
 
 
 def _limit_of(retriever: RetrieverProtocol, top_k: int | None) -> int | None:
-    """Return the ``top_k`` of a call, or None if the retriever's ``top_k`` is not smaller."""
+    """Return the ``top_k`` of a call, or None if the number set for the retriever is sufficient."""
     own = getattr(retriever, "top_k", None)
     fewer = top_k is not None and isinstance(own, int) and own >= top_k
     return None if fewer else top_k

@@ -1,4 +1,4 @@
-"""Return the nodes of a graph that an external engine has found."""
+"""Convert the results of an external search engine to the nodes of a graph."""
 
 from __future__ import annotations
 
@@ -16,20 +16,22 @@ logger = logging.getLogger(__name__)
 
 
 class GraphNodesRetriever(PostprocessRetriever):
-    """A retriever that replaces the documents of an external engine with nodes of a graph.
+    """A retriever that replaces the results of an external search engine with nodes of a graph.
 
-    Use it for corpora that exceed one machine. A distributed engine then searches words and
-    vectors, and the nodes provide parents, neighbors and places, so that ``AutoMergeRetriever``,
-    ``WindowRetriever``, rerankers and strategies work with the results. Documents whose node no
-    longer exists are left out, which is logged.
+    Use it for a corpus that is too large for one machine. A distributed search engine then searches
+    words and vectors, and the graph provides the parents, neighbors and locations of the nodes. In
+    this way, ``AutoMergeRetriever``, ``WindowRetriever``, rerankers and strategies can be used with
+    the results. Results whose node no longer exists are omitted and logged.
 
-    A call's conditions are checked on the metadata of the engine's documents, and on the nodes.
+    The filters of a call are applied to the metadata of the engine's documents and to the nodes.
 
     Args:
-        inner: The engine's retriever, or a function.
+        inner: The retriever of the search engine, or a function.
         graph: The graph that contains the nodes.
-        id_key: The metadata field with the id of the node. If None, the id of the document is used.
-        top_k: The maximum number of results. If None, all results of the engine are returned.
+        id_key: The metadata field that contains the id of the node. If None, the id of the document
+            is used.
+        top_k: The maximum number of results. If None, all results of the search engine are
+            returned.
 
     Raises:
         TypeError: If ``graph`` is not a NodeGraph.
@@ -62,7 +64,7 @@ class GraphNodesRetriever(PostprocessRetriever):
         self.id_key = id_key
 
     def postprocess(self, hits: Results, limit: int | None, conditions: HitConditions) -> Results:
-        """Return the nodes of hits, best first."""
+        """Return the nodes for the engine's results, best first."""
         ids = [self._id_of(hit.node) for hit in hits]
         with self.graph.reader.reading():
             nodes = {node.id: node for node in self.graph.reader.existing_nodes(ids)}
@@ -84,12 +86,12 @@ class GraphNodesRetriever(PostprocessRetriever):
         return [*results.values()][:limit]
 
     def _id_of(self, node: Node) -> str:
-        """Return the id of a document's node, or an empty string."""
+        """Return the id of the node for a document, or an empty string if it is not known."""
         return node.id if self.id_key is None else str(node.metadata.get(self.id_key, ""))
 
 
 def _replaced(hit: ScoredNode, node: Node) -> ScoredNode:
-    """Return a result in which a different node replaces the node, including in the evidence."""
+    """Replace the node of a result, including in the evidence."""
     evidence = [
         Evidence(node, match.score, match.similarity, match.query) for match in hit.evidence
     ]

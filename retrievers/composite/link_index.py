@@ -24,25 +24,27 @@ from ..indexes.array_files import Arrays, checked
 from ..indexes.synced_index import SyncedIndex
 from .link_names import Run, names_in, runs_of
 
-_MIN_PASSAGES = 2  # minimum number of passages of an entity that is not a title
+_MIN_PASSAGES = 2  # the minimum number of passages that mention an entity that is not a title
 
 MAX_PASSAGES_PER_ENTITY = 100
-"""Names that more passages mention are not entities."""
+"""The maximum number of passages that mention an entity. More frequent names are ignored."""
 
-_FEW_NAMES = 64  # names that are searched for one by one in a text without spaces
+# the maximum number of names that are searched individually in texts without spaces
+_FEW_NAMES = 64
 
-_FEW_TITLED = 2  # passages that may have the same title in lowercase
+# the maximum number of passages that share a title that is otherwise written in lowercase
+_FEW_TITLED = 2
 
 
 class Entity(NamedTuple):
-    """A name that passages have in common.
+    """A name that several passages have in common.
 
     Attributes:
-        key: The normalized name (``name_key``).
-        name: The name as spelled by the first title, or else by the first passage.
+        key: The normalized name. See ``name_key``.
+        name: The name as it is spelled in the first title, or else in the first passage.
         passages: The ids of the passages that contain the name, in document order.
-        about: The ids of the passages with that title.
-        in_titles: The ids of the passages whose title contains the name among other words.
+        about: The ids of the passages whose title is the name.
+        in_titles: The ids of the passages whose title contains the name together with other words.
         rank: The key by which entities are sorted.
     """
 
@@ -56,14 +58,14 @@ class Entity(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class _KnownPassage:
-    """An indexed passage.
+    """A passage in the index.
 
     Attributes:
-        id: The id.
-        order: The position in document order.
-        mentions: The possible names.
-        title: The key of the title. Empty without a title.
-        names: The names that occur in the passage's own text, by key.
+        id: The id of the passage.
+        order: The position of the passage in document order.
+        mentions: The possible names in the passage.
+        title: The key of the title, or an empty string if the passage has no title.
+        names: The names that the text of the passage establishes, by key.
         keys: The keys of all names in the passage.
     """
 
@@ -76,15 +78,15 @@ class _KnownPassage:
 
     @property
     def titles(self) -> list[str]:
-        """The key of the title, if there is one."""
+        """The key of the title as a list, which is empty if the passage has no title."""
         return [self.title] if self.title else []
 
 
 def _mentions_of(node: Node) -> Mentions:
-    """Return the mentions in a node.
+    """Return the possible names that are stored in a node.
 
     Raises:
-        StoreError: If the node has different content, for example in a damaged file.
+        StoreError: If the node has different content, for example because the file is damaged.
     """
     try:
         return Mentions(*node.content)
@@ -93,31 +95,33 @@ def _mentions_of(node: Node) -> Mentions:
 
 
 Postings = dict[str, list[_KnownPassage]]
-"""Passages by the key of a name, or by a word."""
+"""Lists of passages, by the key of a name or by a word."""
 
 
 class LinkIndex(SyncedIndex):
-    """An index of the names that passages have in common, built from a group of mentions.
+    """An index of the names that passages have in common.
 
-    Names depend on all passages. A name that occurs in one passage, or is its title, is recognized
-    in all passages, including inside longer names and titles: "Prague astronomical clock" contains
-    Prague. The first word of a sentence is treated as the passages spell it elsewhere. A change of
-    one passage can therefore add names to other passages.
+    The index is built from a group of possible names (mentions). The set of names depends on all
+    passages. A name that occurs in one passage, or is its title, is recognized in all passages,
+    even within longer names and titles. For example, "Prague astronomical clock" contains the name
+    Prague. The capitalization of the first word of a sentence is resolved by its usual spelling in
+    other passages. Therefore, a change to one passage can add names to other passages.
 
     Args:
         graph: The graph.
-        group: The group of the mentions.
-        extractor: The transform of the group.
+        group: The name of the group that contains the mentions.
+        extractor: The transform that creates the group.
     """
 
     def __init__(self, graph: NodeGraph, group: str, extractor: EntityExtractor) -> None:
-        self._has_finder = extractor.find is not None  # with a finder, all names are certain
+        # if a function finds the names, all of them are certain
+        self._has_finder = extractor.find is not None
         self._rules = graph.reader.lineage(group)[-1].version
         super().__init__(graph, group)
 
     @classmethod
     def open(cls, graph: NodeGraph, group: str) -> LinkIndex:
-        """Return the shared index of a group.
+        """Return the index of a group, which all retrievers share.
 
         Raises:
             UnknownGroupError: If the graph has no such group.
@@ -135,19 +139,19 @@ class LinkIndex(SyncedIndex):
 
     @property
     def size(self) -> int:
-        """The number of passages."""
+        """The number of passages in the index."""
         return len(self._passages)
 
     # Reading
 
     def entity(self, key: str) -> Entity | None:
-        """Return the entity of a name, or None if too few or too many passages contain it."""
+        """Return the entity for a name, or None if too few or too many passages contain it."""
         if key not in self._entities:
             self._entities[key] = self._make_entity(key)
         return self._entities[key]
 
     def entities(self, passages: Iterable[str]) -> list[Entity]:
-        """Return the entities in passages that occur in at least two passages."""
+        """Return the entities in the given passages that at least one other passage contains."""
         keys: dict[str, None] = {}
         for passage_id in passages:
             if passage_id in self._passages:
@@ -163,14 +167,14 @@ class LinkIndex(SyncedIndex):
         return Node(entity.name, id=i, group=self._group, graph=self._graph)
 
     def title(self, passage: str) -> str | None:
-        """Return the key of a passage's title, or None without a title."""
+        """Return the key of a passage's title, or None if the passage has no title."""
         known = self._passages.get(passage)
         if known is None or not self._is_title(known.title):
             return None
         return known.title
 
     def named(self, text: str) -> list[Entity]:
-        """Return the entities whose titles occur in a text, the longest first."""
+        """Return the entities whose names are titles and occur in a text, longest names first."""
         entities = [self.entity(key) for key in names_in(text, self._is_title)]
         return [entity for entity in entities if entity is not None]
 
@@ -185,13 +189,13 @@ class LinkIndex(SyncedIndex):
             return None
         having = _sorted(self._having, key)
         titled = _sorted(self._about, key)
-        # This is a heading such as "Overview": several passages have it as their title, and other
-        # passages write its words in lowercase.
+        # A heading such as "Overview" is the title of several passages, and other passages write
+        # its words in lowercase.
         is_heading = len(titled) > _FEW_TITLED and self._is_lowercase(key)
         about = [] if is_heading else [passage.id for passage in titled]
         if len(having) < _MIN_PASSAGES and not about:
             return None
-        end = "" if is_unspaced(key) else " "  # around a whole word
+        end = "" if is_unspaced(key) else " "  # the characters around a whole word
         in_titles = [
             passage.id
             for passage in having
@@ -209,28 +213,28 @@ class LinkIndex(SyncedIndex):
     # Following changes
 
     def clear(self) -> None:
-        """Remove all passages."""
+        """Remove all passages from the index."""
         self._passages: dict[str, _KnownPassage] = {}
-        self._by_mention: dict[str, str] = {}  # ids of passages by the ids of mentions
-        self._entities: dict[str, Entity | None] = {}  # cached entities by key
-        self._lower: Counter[str] = Counter()  # the counts of words
+        self._by_mention: dict[str, str] = {}  # the ids of passages, by the ids of their mentions
+        self._entities: dict[str, Entity | None] = {}  # a cache of entities, by key
+        self._lower: Counter[str] = Counter()  # the counts of words in lowercase
         self._upper: Counter[str] = Counter()
         self._names: set[str] = set()  # the keys of all names and titles
-        self._about: Postings = {}  # passages by the key of their title
-        self._writers: Postings = {}  # passages by the names in their texts
-        self._having: Postings = {}  # passages by all names
-        self._by_word: Postings = {}  # passages by words at the start or the end of a name
+        self._about: Postings = {}  # passages, by the key of their title
+        self._writers: Postings = {}  # passages, by the names that their texts establish
+        self._having: Postings = {}  # passages, by all names that they contain
+        self._by_word: Postings = {}  # passages, by the words with which a name can begin or end
         self._lengths: defaultdict[str, Counter[int]] = defaultdict(Counter)
         """Lengths of names in scripts without spaces, by their first two characters."""
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Remove mentions."""
+        """Remove mentions from the index."""
         passages = [self._by_mention.pop(i) for i in ids if i in self._by_mention]
         if passages:
             self._change([self._passages[i] for i in passages], [])
 
     def add(self, nodes: Sequence[Node]) -> None:
-        """Add mentions."""
+        """Add mentions to the index."""
         passages = []
         for node in nodes:
             mentions = _mentions_of(node)
@@ -240,7 +244,7 @@ class LinkIndex(SyncedIndex):
         self._change([], passages)
 
     def _change(self, old: Sequence[_KnownPassage], new: Sequence[_KnownPassage]) -> None:
-        """Update the index after passages were removed and added."""
+        """Update the index after passages were removed or added."""
         self._entities.clear()
         runs = cache(lambda passage: runs_of(passage.mentions.runs))
         # Restored passages are not yet listed by word.
@@ -273,7 +277,7 @@ class LinkIndex(SyncedIndex):
         new: Iterable[_KnownPassage],
         runs: Callable[[_KnownPassage], Sequence[Run]],
     ) -> list[str]:
-        """Update the counts of words. Return the words whose usual spelling has changed."""
+        """Update the word counts, and return the words whose usual spelling has changed."""
         removed = [_words(passage, runs(passage)) for passage in old]
         added = [_words(passage, runs(passage)) for passage in new]
         words: set[str] = set()
@@ -289,7 +293,10 @@ class LinkIndex(SyncedIndex):
         return [word for word, small in was_small.items() if self._is_small(word) != small]
 
     def _write(self, passage: _KnownPassage, runs: Iterable[Run]) -> set[str]:
-        """Set the names in the passage's own text. Return their keys and the key of the title."""
+        """Set the names that the text of a passage establishes.
+
+        The keys of these names and the key of the title are returned.
+        """
         names = {intern(key): name for key, name in passage.mentions.names.items()}
         for run in runs:
             for key, name in run.names(self._is_small):
@@ -300,7 +307,7 @@ class LinkIndex(SyncedIndex):
         return {*names, *passage.titles}
 
     def _update_names(self, touched: set[str]) -> set[str]:
-        """Remove those of the changed names that no passage has any more. Return the new names."""
+        """Remove names that no longer occur in any passage, and return the new names."""
         names = {key for key in touched if key in self._writers or key in self._about}
         added = names - self._names
         gone = (touched - names) & self._names
@@ -315,15 +322,15 @@ class LinkIndex(SyncedIndex):
         return added
 
     def _is_small(self, word: str) -> bool:
-        """Return whether passages mostly write a word in lowercase."""
+        """Return whether passages write a word in lowercase at least as often as capitalized."""
         return self._lower.get(word, 0) >= self._upper.get(word, 0)
 
     def _is_lowercase(self, key: str) -> bool:
-        """Return whether the passages write all words of a name in lowercase."""
+        """Return whether the passages usually write all words of a name in lowercase."""
         return all(self._lower[word] > 0 and self._is_small(word) for word in key.split(" "))
 
     def _withdraw(self, passage: _KnownPassage) -> set[str]:
-        """Remove the names of a passage. Return the keys of the names in its own text."""
+        """Remove the names of a passage, and return the keys that its own text established."""
         own_keys = {*passage.names, *passage.titles}
         _remove(self._writers, passage.names, passage)
         _remove(self._about, passage.titles, passage)
@@ -333,14 +340,15 @@ class LinkIndex(SyncedIndex):
         return own_keys
 
     def _recognize(self, passage: _KnownPassage, runs: Iterable[Run]) -> None:
-        """Add all known names in a passage."""
+        """Find all existing names in a passage."""
         is_name = self._names.__contains__
         keys = {*passage.titles}
         if self._has_finder:
             keys.update(passage.names)
         for run in runs:
             keys.update(run.known(is_name, self._is_small))
-        for run in runs_of(passage.mentions.title_runs):  # every capital letter may begin a name
+        # every capitalized word in a title can begin a name
+        for run in runs_of(passage.mentions.title_runs):
             keys.update(run.known(is_name, lambda word: False))
         text = passage.mentions.unspaced
         for at in range(len(text) - 1):
@@ -353,7 +361,7 @@ class LinkIndex(SyncedIndex):
         _add(self._having, new, passage)
 
     def _with_names(self, keys: Iterable[str]) -> set[_KnownPassage]:
-        """Return the passages that may contain any of the names."""
+        """Return the passages that may contain at least one of the names."""
         found: set[_KnownPassage] = set()
         unspaced = [key for key in keys if is_unspaced(key)]
         are_many = len(unspaced) > _FEW_NAMES
@@ -381,15 +389,15 @@ class LinkIndex(SyncedIndex):
     # The file
 
     def file_name(self) -> str:
-        """Return the name of the file."""
+        """Return the name of the file in which the index is stored."""
         return "links"
 
     def header(self) -> dict[str, Any]:
-        """Return the rules of the mentions."""
+        """Return a header that identifies the version of the rules for extracting mentions."""
         return {"kind": "names", "rules": self._rules}
 
     def arrays(self) -> Arrays:
-        """Return the index as the bytes of a JSON text."""
+        """Return the index as an array that contains the bytes of a JSON text."""
         rows = [
             (p.id, p.order, p.mentions, p.title, p.names, p.keys) for p in self._passages.values()
         ]
@@ -397,10 +405,10 @@ class LinkIndex(SyncedIndex):
         return {"state": np.frombuffer(state.encode(), np.uint8)}
 
     def restore(self, arrays: Arrays) -> None:
-        """Set the empty index to the result of ``arrays``.
+        """Restore an empty index from the result of ``arrays``.
 
         Raises:
-            ValueError: If the arrays are forged.
+            ValueError: If the arrays are not valid.
         """
         state = json.loads(checked(arrays, "state", np.uint8, None).tobytes())
         self._by_mention, lower, upper, rows = state
@@ -420,7 +428,7 @@ class LinkIndex(SyncedIndex):
             self._note_length(key, 1)
 
     def verify(self) -> None:
-        """Compare the passages with the graph.
+        """Check that the passages in the index are those of the graph.
 
         Raises:
             ValueError: If the passages differ.
@@ -432,10 +440,10 @@ class LinkIndex(SyncedIndex):
 
 
 def _check_type(values: object, kind: type) -> None:
-    """Check the values of a JSON object.
+    """Check the types of the values of a JSON object.
 
     Raises:
-        ValueError: If the value is not an object, or one of its values has the wrong type.
+        ValueError: If the argument is not an object, or one of its values has the wrong type.
     """
     if not isinstance(values, dict) or not {type(value) for value in values.values()} <= {kind}:
         raise ValueError(f"the values of an object must be {kind.__name__}")
@@ -444,7 +452,7 @@ def _check_type(values: object, kind: type) -> None:
 def _restored(
     passage_id: str, order: int, mentions: list[Any], title: str, names: Any, keys: list[str]
 ) -> _KnownPassage:
-    """Return a passage from a row of a file.
+    """Create a passage from a row of a file.
 
     Raises:
         TypeError: If a value has the wrong type.
@@ -468,7 +476,7 @@ def _sorted(postings: Postings, key: str) -> list[_KnownPassage]:
 
 
 def _words(passage: _KnownPassage, runs: Iterable[Run]) -> tuple[list[str], list[str]]:
-    """Return the words of a passage in lowercase, and its capitalized words inside sentences."""
+    """Return the lowercase words of a passage, and the capitalized words inside its sentences."""
     upper: list[str] = []
     for run in runs:
         inside = zip(run.words[run.begins :], run.plain[run.begins :], strict=True)
@@ -477,7 +485,7 @@ def _words(passage: _KnownPassage, runs: Iterable[Run]) -> tuple[list[str], list
 
 
 def _ends(passage: _KnownPassage, runs: Iterable[Run]) -> set[str]:
-    """Return the words of a passage with which a name may begin or end."""
+    """Return the words of a passage with which a name can begin or end."""
     words = set(passage.title.split(" "))
     for run in (*runs, *runs_of(passage.mentions.title_runs)):
         words.update(run.plain[at] for at in run.limits)

@@ -1,4 +1,4 @@
-"""Find names in questions, and in the capitalized words of passages."""
+"""Find names in questions and in the capitalized words of passages."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from ...nodegraph.names import (
     words_of,
 )
 
-_MAX_LENGTH = 8  # capitalized words in a name
+_MAX_LENGTH = 8  # the maximum number of words in a name
 
-_MAX_UNSPACED_LENGTH = 20  # characters
+_MAX_UNSPACED_LENGTH = 20  # the maximum number of characters of a name in a script without spaces
 
 
 def has_name(text: str, name: str) -> bool:
-    """Return whether a text contains a name's words in sequence, regardless of spelling.
+    """Return whether a text contains the words of a name in sequence, regardless of their spelling.
 
     Args:
-        text: A text.
-        name: The name's key (``name_key``), in a script with spaces.
+        text: The text.
+        name: The key of the name (see ``name_key``), in a script that separates words by spaces.
 
     Example:
         >>> [has_name(text, "green tea") for text in ("He drinks green tea.", "Tea, green tees")]
@@ -37,14 +37,14 @@ def has_name(text: str, name: str) -> bool:
 
 
 def is_written_as_name(text: str, name: str) -> bool:
-    """Return whether a name in a text is written with a capital letter.
+    """Return whether a text contains a name that is written with capital letters.
 
-    The last word of the name may be a number. The first word of the text does not count. In scripts
-    without spaces, the result is True.
+    The last word of the name can also be a number. The first word of the text is ignored, since it
+    is always capitalized. In scripts without spaces, the result is True.
 
     Args:
         text: The text.
-        name: The name's key (``name_key``).
+        name: The key of the name. See ``name_key``.
 
     Example:
         >>> [is_written_as_name(text, "green tea") for text in ("He drinks Green Tea", "Green tea")]
@@ -65,15 +65,15 @@ def is_written_as_name(text: str, name: str) -> bool:
 
 
 def names_in(text: str, is_name: Callable[[str], bool]) -> list[str]:
-    """Return the keys of existing names in a text, the longest names first.
+    """Return the keys of existing names in a text, longest names first.
 
-    Names do not overlap. A single word counts if it contains a capital letter and is not the first
-    word of the text.
+    Names do not overlap. A single word counts as a name only if it is capitalized and is not the
+    first word of the text.
 
     Args:
         text: A question or any other text.
-        is_name: A function that returns whether a key (``name_key``) is the key of an existing
-            name.
+        is_name: A function that returns whether a key belongs to an existing name. See
+            ``name_key``.
 
     Example:
         >>> known = {"cafe", "brand", "who", "wrote", "红楼梦", "红楼"}
@@ -104,12 +104,12 @@ def names_in(text: str, is_name: Callable[[str], bool]) -> list[str]:
 
 
 def _may_be_name(terms: Sequence[str], plain: Sequence[str], at: int) -> bool:
-    """Return whether a single word contains a capital letter and is not the first word."""
+    """Return whether a single word is capitalized and is not the first word of the text."""
     return at > 0 and terms[at][0].isupper() and len(plain[at]) > 1
 
 
 def _unspaced_names(text: str, is_name: Callable[[str], bool]) -> Iterator[str]:
-    """Yield the names in a text without spaces, the longest name at each position."""
+    """Yield the names in a text without spaces, preferring the longest name at each position."""
     start = 0
     while start < len(text) - 1:
         ends = range(min(len(text), start + _MAX_UNSPACED_LENGTH), start + 1, -1)
@@ -122,10 +122,10 @@ def _unspaced_names(text: str, is_name: Callable[[str], bool]) -> Iterator[str]:
 
 
 class Run(NamedTuple):
-    """Adjacent capitalized words, with the lowercase words between them.
+    """A sequence of capitalized words, with the lowercase words between them.
 
     Attributes:
-        words: The words.
+        words: The words as they are spelled in the text.
         plain: The normalized words.
         breaks: The positions of words before which a name ends, unless the name is a title.
         begins: Whether the first word begins a sentence.
@@ -138,10 +138,10 @@ class Run(NamedTuple):
 
     @classmethod
     def from_str(cls, compact: str) -> Run:
-        """Return the run of a compact form that ``find_mentions`` has written.
+        """Parse a sequence of words in the compact format that ``find_mentions`` writes.
 
-        The form contains a dot before the first word if the word begins a sentence, and a comma
-        before each break.
+        The format has a dot before the first word if the word begins a sentence, and a comma before
+        each break.
         """
         begins = compact.startswith(".")
         words = compact[begins:].split(" ")
@@ -151,15 +151,15 @@ class Run(NamedTuple):
 
     @property
     def limits(self) -> Iterator[int]:
-        """The positions of words in which a name may begin or end."""
+        """The positions of words with which a name can begin or end."""
         return (at for at, word in enumerate(self.words) if not word[0].islower())
 
     def names(self, small: Callable[[str], bool]) -> Iterator[tuple[str, str]]:
-        """Yield the keys and spellings of the longest names.
+        """Yield the keys and the spellings of the longest possible names.
 
         Args:
-            small: A function that returns whether other texts write a word in lowercase. Such a
-                word at the beginning of a sentence is not part of a name.
+            small: A function that returns whether other texts write a word in lowercase. At the
+                beginning of a sentence, such a word does not belong to a name.
         """
         start = end = first = self._first(small)
         for at, word in enumerate(self.words[first:], first):
@@ -183,7 +183,7 @@ class Run(NamedTuple):
             yield key, without_possessive(spelling)
 
     def known(self, is_name: Callable[[str], bool], small: Callable[[str], bool]) -> Iterator[str]:
-        """Yield the keys of existing names, including names inside longer names."""
+        """Yield the keys of existing names, including names within longer names."""
         first = self._first(small)
         limits = [at for at in self.limits if at >= first]
         for number, start in enumerate(limits):
@@ -195,10 +195,10 @@ class Run(NamedTuple):
                     yield key
 
     def _first(self, small: Callable[[str], bool]) -> int:
-        """Return the position of the first possible name."""
+        """Return the position at which the first name can begin."""
         return int(self.begins and small(self.plain[0]))
 
 
 def runs_of(compact: str) -> list[Run]:
-    """Return the runs in ``Mentions.runs`` or ``Mentions.title_runs``."""
+    """Parse the word sequences in ``Mentions.runs`` or ``Mentions.title_runs``."""
     return [Run.from_str(run) for run in compact.split("\n") if run]

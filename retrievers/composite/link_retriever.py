@@ -1,4 +1,4 @@
-"""A retriever that follows links from the first hits to passages that do not match the query."""
+"""A retriever that follows links from matching passages to passages that do not match the query."""
 
 from __future__ import annotations
 
@@ -25,66 +25,69 @@ from .link_search import FOLLOW_LINKS, SEEDS, LinkSearch
 
 
 class LinkRetriever(BaseRetriever):
-    """A retriever that follows links from the first hits and ranks pairs of linked passages.
+    """A retriever that follows links from the best results and ranks pairs of linked passages.
 
-    Use it for multi-hop questions: one passage names the author of a book, and another passage,
-    found through this name, says where the author studied. Questions with an answer in one passage
-    keep their first hit. To follow longer chains of links, nest a ``LinkRetriever`` in another.
+    Use it for multi-hop questions. For example, one passage names the author of a book, and another
+    passage, found through this name, describes the author's education. If a single passage contains
+    the answer, the first result usually stays the same. To follow longer chains of links, nest one
+    ``LinkRetriever`` in another.
 
-    Passages whose title occurs in the query, word for word, get the score of the first hit and rank
-    before it. If several passages have this title, the two whose words match best are used. The
-    words of the title count only in passages that contain the whole title.
+    If the title of a passage occurs literally in the query, the passage is ranked before the first
+    result with the same score. If several passages have this title, the two that match the query
+    best are used. The words of the title are then counted only in passages that contain the whole
+    title.
 
-    Each of the first ``seeds`` hits forms a pair with each passage that is linked to it, directly
-    or through an entity. A pair's score is the sum of the hit's score and a gain, and is lower if
-    the connection is weak::
+    Each of the first ``seeds`` results forms a pair with each passage that is linked to it, either
+    directly or through an entity. The score of a pair is the sum of the result's score and a gain,
+    and it is reduced if the connection is weak::
 
         pair(hit, other) = 0.9 * sqrt(strength) * (score(hit) + gain(other | hit))
 
     For each term of the query, ``gain`` adds the amount by which the BM25 score of the other
-    passage exceeds the score of the hit. If the hits' scores are of a different kind, the gain is
-    scaled to them by the best BM25 score of the seeds. A passage has the score of its best pair, or
-    its own score if this is higher. Ties are ranked by the passages' own scores.
+    passage exceeds the score of the result. If the retriever uses scores of a different kind, the
+    gain is scaled by means of the highest BM25 score of the results. The score of a passage is the
+    score of its best pair, or its own score if this is higher. Passages with equal scores are
+    ordered by their own scores.
 
-    The strength of a connection through an entity is the entity's rarity,
-    ``log((N + 1) / n) / log(N + 1)`` for N passages of which n mention it. If the entity is a
-    name and the title of neither passage, the strength is 2/3 of the rarity, or 3/4 if the title of
-    either passage contains the name among other words. The strength of a direct link is its weight,
-    but at most 1. Links are followed in both directions.
+    The strength of a connection through an entity depends on how rare the entity is. Its rarity is
+    ``log((N + 1) / n) / log(N + 1)`` if n of N passages mention it. The strength equals the rarity
+    if the entity is the title of one of the passages. Otherwise, it is 3/4 of the rarity if the
+    title of either passage contains the name among other words, and 2/3 in all other cases. The
+    strength of a direct link is its weight, but at most 1. Links are followed in both directions.
 
     From the best five linked passages, links are followed once more, to passages with query words
-    that both passages of the pair lack. Such a path scores like a pair::
+    that both passages of the pair lack. The score of such a path is computed in a similar way::
 
         path(hit, second, third) = 0.75 * sqrt(strength)
                                    * (pair(hit, second) + gain(third | hit, second))
 
-    Finally, passages that repeat query words of the passages before them are ranked lower, and so
-    is the third passage with the same title (``repetition``).
+    Finally, the scores of passages are reduced if they repeat query words of passages before them,
+    or if two passages before them have the same title (see ``repetition``).
 
     The scores of paths follow Asai et al., "Learning to retrieve reasoning paths over Wikipedia
-    graph", 2020, and Godbole et al., "Multi-step entity-centric information retrieval for
-    multi-hop question answering", 2019, but use words instead of a trained model.
+    graph", 2020, and Godbole et al., "Multi-step entity-centric information retrieval for multi-hop
+    question answering", 2019, but they are based on words instead of a trained model.
 
     Args:
-        inner: The retriever of the first hits, which are passages of ``graph``.
-        graph: The node graph whose links are followed.
-        via: The group of an ``EntityExtractor``, whose names link the passages. By default, only
-            links from passage to passage are followed.
+        inner: The retriever of the first results, which must be passages of ``graph``.
+        graph: The graph whose links are followed.
+        via: The name of a group that was created with an ``EntityExtractor`` and whose names link
+            the passages. If None, only direct links between passages are followed.
         top_k: The maximum number of results.
-        seeds: The number of first hits from which links are followed.
-        repetition: How much a passage's score is lowered by query words that occur in passages
-            before it. If two passages before it have the same title, it is also lowered by this
-            share of the first score.
-        bm25: The weights of the query's words. Defaults to the inner retriever's ``Bm25``, if it
-            has one.
-        filters: Conditions on the metadata of hits and linked passages. Linked passages also meet
-            the conditions of the retrievers that found the hits.
+        seeds: The number of first results from which links are followed.
+        repetition: The factor by which repeated query words reduce the score of a passage. If two
+            passages before it have the same title, its score is also reduced by this share of the
+            highest score.
+        bm25: The similarity that weights the words of the query. Defaults to the ``Bm25`` of the
+            inner retriever if it has one.
+        filters: Conditions on the metadata of results and linked passages. Linked passages must
+            also match the filters of the retrievers that found the results.
 
     Raises:
-        UnknownGroupError: If the graph has no group ``via``.
+        UnknownGroupError: If the graph has no group named ``via``.
         TypeError: If an argument has the wrong type.
-        ValueError: If a number is out of range, or ``via`` has a different transform. During
-            retrieval, if the hits do not belong to the group that ``via`` links.
+        ValueError: If a number is out of range, or ``via`` was created with a different transform.
+            During retrieval, if the results do not belong to the group that ``via`` links.
 
     Example:
         >>> from nodekin.nodegraph import EntityExtractor, NodeGraph
@@ -145,7 +148,7 @@ class LinkRetriever(BaseRetriever):
     def _follow_links(
         self, query: str, hits: Results, limit: int, conditions: HitConditions
     ) -> Results:
-        """Rank hits and the passages that are linked to the first hits."""
+        """Rank the results of a query together with the passages that are linked to them."""
         with start_span(self.name, query=query, via=self.via, hits=len(hits)) as span:
             results = hits[:limit]
             own = [hit for hit in hits if hit.node.graph is self.graph]
@@ -161,10 +164,10 @@ class LinkRetriever(BaseRetriever):
         return results
 
     def _links(self, group: str) -> LinkSearch:
-        """Return the links of a group of passages.
+        """Return the links between the passages of a group.
 
         Raises:
-            ValueError: If the names do not link these passages.
+            ValueError: If the names belong to a different group of passages.
         """
         index = None
         if self.via is not None:

@@ -1,4 +1,4 @@
-"""Links between passages, and query word scores of passages, linked pairs and paths."""
+"""Scores of linked passages, based on links and on the query words in passages, pairs and paths."""
 
 from __future__ import annotations
 
@@ -22,30 +22,33 @@ from .link_index import Entity, LinkIndex
 from .link_names import has_name
 
 STRENGTH_EXPONENT = 0.5
-"""The effect of a connection's strength on a pair's score: 0 for none, 1 for proportional."""
+"""The influence of a connection's strength on the score of a pair, from 0 to 1 (proportional)."""
 
 PAIR_WEIGHT = 0.9
 """The weight of a pair compared with a single passage.
 
-With a weight below 1, a passage that answers the question alone stays before pairs that are hardly
-better.
+Because the weight is below 1, a passage that answers the question alone is ranked before pairs that
+are hardly better.
 """
 
 PATH_WEIGHT = 0.75
 """The weight of the gain of a second link."""
 
 SAME_TITLE = 2
-"""The number of passages with the same title whose scores are not lowered."""
+"""The number of passages with the same title whose scores are not reduced."""
 
 
 UNTITLED = 2 / 3
-"""The factor of an entity's rarity if the entity is the title of neither passage."""
+"""The factor of an entity's rarity if the entity is not the title of either passage."""
 
 IN_TITLE = 3 / 4
 """The factor of an entity's rarity if a title contains the entity among other words."""
 
 MAX_PASSAGES = 500
-"""The maximum number of passages that are scored for a query. Those of rare entities come first."""
+"""The maximum number of passages that are scored for a query.
+
+Passages of rare entities come first.
+"""
 
 
 Connection = tuple[str, str | None]
@@ -54,12 +57,13 @@ Connection = tuple[str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class LinkMatrix:
-    """The connections from seeds (the first hits of a query) to passages.
+    """The connections from seeds, which are the first results of a query, to other passages.
 
     Attributes:
-        passages: The ids of the passages, the seeds first.
-        strengths: An array (seeds, passages) of the strengths, from 0 (no connection) to 1.
-        strongest: An array (seeds, passages) of positions in ``connections``.
+        passages: The ids of the passages, beginning with the seeds.
+        strengths: An array of shape (seeds, passages) that contains the strength of each
+            connection, from 0 (no connection) to 1.
+        strongest: An array of shape (seeds, passages) that contains indexes of ``connections``.
         connections: The connections.
     """
 
@@ -73,11 +77,11 @@ class Connections(NamedTuple):
     """The links and names of passages.
 
     Attributes:
-        seeds: The ids of the passages.
-        links: Triples of a seed's position, the linked passage and the link.
-        entities: The names in the seeds, the rarest first.
-        passages: The ids of the seeds and of the passages that are considered.
-        size: The number of all passages.
+        seeds: The ids of the passages from which links are followed.
+        links: Tuples of the index of a seed, the linked passage and the link.
+        entities: The names in the seeds, beginning with the rarest.
+        passages: The ids of the seeds and of all passages that are considered.
+        size: The total number of passages.
     """
 
     seeds: Sequence[str]
@@ -97,11 +101,12 @@ def read_connections(
     """Read the links and names of passages.
 
     Args:
-        graph: The node graph. Its lock must be held.
+        graph: The graph. Its lock must be held.
         passages: The index of the passages.
-        allowed: A predicate for passages that may be results. None means all passages.
-        index: The index of names. By default, only direct links are followed.
-        seeds: The ids of passages.
+        allowed: A function that returns whether a passage may be a result. If None, all passages
+            are allowed.
+        index: The index of names. If None, only direct links are followed.
+        seeds: The ids of the passages from which links are followed.
     """
     links = _direct_links(graph, passages, seeds)
     entities = [] if index is None else index.entities(seeds)
@@ -111,7 +116,10 @@ def read_connections(
 
 
 def link_matrix(read: Connections) -> LinkMatrix:
-    """Return the strongest connections of passages. Among equal connections, the first is used."""
+    """Determine the strongest connection between each seed and each passage.
+
+    If several connections are equally strong, the first one is used.
+    """
     seeds = read.seeds
     ids = [*read.passages]
     columns = {passage: column for column, passage in enumerate(ids)}
@@ -129,14 +137,17 @@ def link_matrix(read: Connections) -> LinkMatrix:
             _strengthen(strengths[row], strongest[row], parts, len(connections), parts[row])
         connections.append((MEMBER, entity.key))
     matrix = np.array(strengths).reshape(len(seeds), len(ids))
-    np.fill_diagonal(matrix, 0.0)  # no passage is connected to itself
+    np.fill_diagonal(matrix, 0.0)  # passages are not connected to themselves
     return LinkMatrix(ids, matrix, np.array(strongest).reshape(matrix.shape), connections)
 
 
 def _direct_links(
     graph: NodeGraph, passages: TextIndex, seeds: Sequence[str]
 ) -> list[tuple[int, str, Link]]:
-    """Return triples of a seed's position, the linked passage and the link."""
+    """Return the direct links of seeds in both directions.
+
+    Each link is a tuple of the index of the seed, the linked passage and the link.
+    """
     row_of = passages.table.row_of
     outgoing = graph.reader.links_of(seeds)
     incoming = graph.reader.links_of(seeds, incoming=True)
@@ -154,7 +165,7 @@ def _considered(
     entities: Sequence[Entity],
     allowed: Meets | None,
 ) -> list[str]:
-    """Return the ids of the seeds, and of at most ``MAX_PASSAGES`` passages in all."""
+    """Return the ids of the seeds and of linked passages, up to ``MAX_PASSAGES`` in total."""
     considered = dict.fromkeys(seeds)
     linked = [passage for _, passage, _ in links]
     for passages in (linked, *(entity.passages for entity in entities)):
@@ -169,7 +180,7 @@ def _considered(
 
 
 def _entity_parts(entity: Entity, columns: Mapping[str, int], size: int) -> dict[int, float]:
-    """Return how strongly an entity belongs to its passages, by column."""
+    """Return the strength with which an entity belongs to each of its passages, by column."""
     rarity = math.log((size + 1) / len(entity.passages)) / math.log(size + 1)
     shares = dict.fromkeys(entity.in_titles, IN_TITLE) | dict.fromkeys(entity.about, 1.0)
     return {
@@ -186,7 +197,7 @@ def _strengthen(
     connection: int,
     least: float = 0.0,
 ) -> None:
-    """Update the columns of a row in which a new connection is stronger."""
+    """Update the columns of a row for which a new connection is stronger than the current one."""
     for column, part in parts.items():
         strength = max(part, least)
         if strength > strengths[column]:
@@ -195,13 +206,14 @@ def _strengthen(
 
 
 class Pair(NamedTuple):
-    """The best pair of a passage, or its best path from a seed through a second passage.
+    """The best pair that a passage belongs to, or its best path from a seed through a second
+    passage.
 
     Attributes:
         score: The score of the pair.
-        own_score: The score of the passage's own words, on the scale of the seeds' scores.
-        partner: The id of the other passage. On a path, this is the passage before.
-        connection: The connection of the two passages.
+        own_score: The score of the words in the passage itself, on the scale of the seeds' scores.
+        partner: The id of the other passage. On a path, this is the preceding passage.
+        connection: The connection between the two passages.
     """
 
     score: float
@@ -211,7 +223,7 @@ class Pair(NamedTuple):
 
 
 def score_scale(scores: Sequence[float], word_scores: Floats) -> float:
-    """Return the factor from BM25 scores to the scale of other scores."""
+    """Return the factor that converts BM25 scores to the scale of other scores."""
     highest = float(word_scores.max(initial=0.0))
     return max(scores) / highest if highest else 0.0
 
@@ -223,18 +235,19 @@ def best_pairs(
     limit: int,
     covered: Floats | None = None,
 ) -> dict[str, Pair]:
-    """Return the best pair of each paired passage, by the passage's id.
+    """Return the best pair of each passage that has a pair, by the id of the passage.
 
-    With ``covered``, pairs are extended to paths by passages that add words of the query.
+    If ``covered`` is given, pairs are extended to paths by passages that contain further words of
+    the query.
 
     Args:
-        matrix: The connections of the first passages of pairs, or of the second passages of
-            continued pairs.
-        scores: The scores of these passages or pairs, 0 or more.
-        terms: An array (passages, terms) of term scores, in the order of ``matrix.passages`` and on
-            the scale of ``scores``.
-        limit: The minimum number of passages besides the first passages of pairs.
-        covered: An array (pairs, terms) of term scores in the continued pairs.
+        matrix: The connections of the first passages of pairs, or of the second passages of pairs
+            that are extended.
+        scores: The scores of these passages or pairs, at least 0.
+        terms: An array of term scores with shape (passages, terms), in the order of
+            ``matrix.passages`` and on the scale of ``scores``.
+        limit: The minimum number of passages in addition to the first passages of pairs.
+        covered: An array of term scores with shape (pairs, terms) for the pairs that are extended.
     """
     is_path = covered is not None
     seeds = 0 if is_path else len(scores)
@@ -267,7 +280,10 @@ def best_pairs(
 def _pair_scores(
     matrix: LinkMatrix, scores: Sequence[float], terms: Floats, covered: Floats | None
 ) -> Floats:
-    """Return the scores of all pairs or paths, or -1 where there is no pair. See ``best_pairs``."""
+    """Return the scores of all pairs or paths, or -1 for passages without a connection.
+
+    See ``best_pairs`` for the arguments.
+    """
     rows, linked = matrix.strengths.nonzero()
     known = terms if covered is None else covered
     gains = np.maximum(terms[linked] - known[rows], 0.0).sum(axis=1)
@@ -288,18 +304,19 @@ def least_repeating(
     exempt: Sequence[bool],
     titles: Sequence[str | None],
 ) -> list[tuple[int, float]]:
-    """Rank repetitive passages lower. Return positions and scores.
+    """Rerank passages so that repetitive passages come later. Return their positions and scores.
 
-    This is maximal marginal relevance (Carbonell and Goldstein 1998) over the terms of the query. A
-    score is lowered by ``weight`` times the score of the terms in earlier passages. It is lowered
-    by ``weight`` times the first score if two earlier passages have the same title.
+    The method is maximal marginal relevance (Carbonell and Goldstein, 1998) over the terms of the
+    query. A score is reduced by ``weight`` times the score of terms that occur in earlier passages.
+    If two earlier passages have the same title, it is also reduced by ``weight`` times the highest
+    score.
 
     Args:
         scores: The scores, best first.
-        terms: An array (passages, terms) of term scores, on the scale of ``scores``.
-        weight: How much repetition lowers a score.
-        exempt: Whether a passage keeps its score.
-        titles: The key of each passage's title, or None without a title.
+        terms: An array of term scores with shape (passages, terms), on the scale of ``scores``.
+        weight: The factor by which repetition reduces a score.
+        exempt: For each passage, whether its score is left unchanged.
+        titles: For each passage, the key of its title, or None if it has no title.
     """
     used: Counter[str | None] = Counter()
     covered = np.zeros(terms.shape[1])
@@ -320,18 +337,19 @@ def least_repeating(
 
 
 class QueryWords:
-    """The scores of passages by each term of a query.
+    """The scores of passages for each term of a query.
 
-    If the query names a title, the title's words count only in passages that mention the title:
-    "Dodge City Regional Airport" does not ask about a Dodge or a region in general. A passage
-    mentions a title if it contains the name, or the same words in sequence: "breast cancer" is the
-    title of a passage, but not a name in most texts. Titles of one word are not restricted.
+    If the query contains a title, the words of the title are counted only in passages that mention
+    the title. For example, a question about "Dodge City Regional Airport" is not about regions in
+    general. A passage mentions a title if it contains the name or the same sequence of words:
+    "breast cancer" is the title of a passage, but most texts do not write it as a name. Titles that
+    consist of one word are not restricted.
 
     Args:
-        view: The view of the query, whose locks must be held.
-        words: The branch of the passages' words.
+        view: The rankings of the query in one state of the graph, whose lock must be held.
+        words: The search for words in passages.
         graph: The graph.
-        titles: The titles that the query names.
+        titles: The titles that the query contains.
     """
 
     def __init__(
@@ -343,7 +361,8 @@ class QueryWords:
         self._passages = cast(TextIndex, view.source(words).opened.index)
         bm25 = words.scorings[0].similarity
         terms = [*view.prepared(words).weights]
-        self._mentions: dict[tuple[str, str], bool] = {}  # by title and passage
+        # whether a passage mentions a title, by title and passage
+        self._mentions: dict[tuple[str, str], bool] = {}
         self._columns: dict[str, list[int]] = {}  # the terms of each title
         for title in titles:
             if " " not in title.key:
@@ -355,11 +374,11 @@ class QueryWords:
                 self._mentions |= {(title.key, passage): True for passage in title.passages}
 
     def scores(self, ids: Sequence[str], parts: bool = False) -> Floats:
-        """Return an array (passages, terms) of the scores of each term.
+        """Return an array of shape (passages, terms) with the score of each term in each passage.
 
         Args:
-            ids: The passages.
-            parts: Whether the words of titles count in all passages.
+            ids: The ids of the passages.
+            parts: Whether the words of titles are counted in all passages.
         """
         scores: Floats = self._view.term_scores(self._branch, [(0, i) for i in ids])
         if parts:
@@ -384,10 +403,11 @@ class QueryWords:
             return reader.searched_texts(reader.nodes_by_id(ids))
 
     def without_parts_of_names(self, hits: Results, lowest: float) -> Results:
-        """Subtract the scores of a name's single words from hits, and re-sort the hits.
+        """Subtract the scores of individual words of a name from results, and sort the results
+        again.
 
         Args:
-            hits: The hits. A hit that is not a passage stays unchanged.
+            hits: The results. A result that is not a passage is left unchanged.
             lowest: The lowest score.
         """
         if not self._columns:

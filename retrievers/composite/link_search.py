@@ -1,4 +1,4 @@
-"""Follow links from the first hits of a query, in one view of a graph."""
+"""Follow links from the first results of a query in one state of a graph."""
 
 from __future__ import annotations
 
@@ -31,29 +31,30 @@ from .link_scores import (
 )
 
 NAMED = "named"
-"""The ``similarity`` of evidence for a passage whose title the query names."""
+"""The ``similarity`` in the evidence for a passage whose title occurs in the query."""
 
 FOLLOW_LINKS = "follow links"
 """The name of the span in traces."""
 
 SEEDS = 10
-"""The default number of first hits from which links are followed."""
+"""The default number of results from which links are followed."""
 
-_NAMED = 2  # passages per title that rank before the hits
+_NAMED = 2  # the maximum number of passages per title that are ranked first
 
-_GO_ON = 5  # linked passages from which links are followed once more
+_GO_ON = 5  # the number of linked passages from which links are followed once more
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkSearch:
-    """The links of a graph, and the way they are followed.
+    """The links of a graph, with settings that determine how they are followed.
 
     Attributes:
         graph: The graph.
-        words: The branch of the words of the passages.
-        links: The names in the passages. If None, only links from passage to passage.
-        seeds: The number of first hits from which links are followed.
-        repetition: How much a passage's score is lowered by words that occur in passages before it.
+        words: The search for words in passages.
+        links: The index of names in passages. If None, only direct links between passages are
+            followed.
+        seeds: The number of first results from which links are followed.
+        repetition: The factor by which repeated query words reduce the score of a passage.
     """
 
     graph: NodeGraph
@@ -70,21 +71,22 @@ class LinkSearch:
         conditions: Conditions,
         attributes: dict[str, Any],
     ) -> Results:
-        """Rank hits and the passages that are linked to the first hits.
+        """Rank the results of a query together with the passages that are linked to them.
 
-        The lock is held only for short reads. Links may be newer than the view. If a passage has
-        changed since, the view is stale.
+        The lock is held only for short reads, so links can be newer than the rankings. If a passage
+        was changed in the meantime, the search must be repeated.
 
         Args:
-            view: The view of the query.
-            hits: The hits, at least one.
-            limit: The maximum number of results.
-            conditions: The conditions of seeds and of linked passages.
-            attributes: The attributes of a span, to which the numbers of passages and pairs are
-                added.
+            view: The rankings of the query in one state of the graph.
+            hits: The results, at least one.
+            limit: The maximum number of results to return.
+            conditions: The conditions that seeds and linked passages must meet.
+            attributes: The attributes of a trace span, to which the numbers of passages and pairs
+                are added.
 
         Raises:
-            MissingNodeError: If a passage has changed in between, so that a new view is needed.
+            MissingNodeError: If a passage was changed in the meantime, so that the search must be
+                repeated.
         """
         query = _LinkedQuery(self, view, hits, limit, conditions)
         query.rank_named_titles_first()
@@ -95,16 +97,16 @@ class LinkSearch:
         return query.with_links(ranking[:limit])
 
     def own_id(self, result: ScoredNode) -> str:
-        """Return the id of a node of the graph. Other graphs may have nodes with the same id."""
+        """Return the id of a node in this graph, or an empty string for nodes of other graphs."""
         return result.node.id if result.node.graph is self.graph else ""
 
 
 class _Linked(NamedTuple):
-    """The pairs of a query.
+    """The pairs and paths that were found for a query.
 
     Attributes:
         pairs: The best pair or path of each passage.
-        scale: The factor from BM25 scores to the scores of the hits.
+        scale: The factor that converts BM25 scores to the scale of the results' scores.
     """
 
     pairs: Mapping[str, Pair]
@@ -112,12 +114,12 @@ class _Linked(NamedTuple):
 
 
 class _Ranked(NamedTuple):
-    """A result.
+    """A result with the source of its score.
 
     Attributes:
         result: The result.
         own_score: The score without links.
-        pair: The pair or path that gives the score. If None, the score is ``own_score``.
+        pair: The pair or path that determines the score. If None, the score is ``own_score``.
     """
 
     result: ScoredNode
@@ -126,20 +128,20 @@ class _Ranked(NamedTuple):
 
     @property
     def is_named(self) -> bool:
-        """Whether the query names the title of the passage."""
+        """Whether the title of the passage occurs in the query."""
         evidence = self.result.evidence
         return bool(evidence) and evidence[0].similarity == NAMED
 
 
 class _LinkedQuery:
-    """A query whose hits are followed.
+    """A query for which links are followed.
 
     Args:
-        search: The links.
-        view: The view of the query.
-        hits: The hits.
-        limit: The maximum number of results.
-        conditions: The conditions of seeds and of linked passages.
+        search: The links of the graph.
+        view: The rankings of the query in one state of the graph.
+        hits: The results from which links are followed.
+        limit: The maximum number of results to return.
+        conditions: The conditions that seeds and linked passages must meet.
     """
 
     def __init__(
@@ -153,7 +155,8 @@ class _LinkedQuery:
         self._search = search
         self._view = view
         self._hits = hits
-        self._lowest = min(0.0, min(hit.score for hit in hits))  # a reranker may score below 0
+        # the scores of a reranker can be negative
+        self._lowest = min(0.0, min(hit.score for hit in hits))
         self._count = max(limit, search.seeds)
         self._conditions = conditions
         self._passages = cast(TextIndex, view.source(search.words).opened.index)
@@ -165,7 +168,7 @@ class _LinkedQuery:
             self._words = QueryWords(view, search.words, search.graph, self._titles)
 
     def rank_named_titles_first(self) -> None:
-        """Rank the passages whose title the query names first."""
+        """Move passages whose title occurs in the query to the beginning."""
         first = self._hits[0].score
         hits = self._words.without_parts_of_names(self._hits, self._lowest)
         named = self._named(first)
@@ -178,7 +181,7 @@ class _LinkedQuery:
         self._hits = ranked
 
     def _named(self, score: float) -> dict[str, Evidence]:
-        """Return the passages whose title the query names, at most two for each title."""
+        """Return the passages whose title occurs in the query, at most two for each title."""
         named: dict[str, Evidence] = {}
         for title in self._titles:
             about = self._allowed_passages(title.about)
@@ -195,15 +198,15 @@ class _LinkedQuery:
             return [passage for passage in passages if self._is_allowed(passage)]
 
     def _is_allowed(self, passage: str) -> bool:
-        """Return whether a passage is in the view and meets the conditions."""
+        """Return whether a passage exists in this state of the graph and meets the conditions."""
         return self._is_known(passage) and (self._meets is None or self._meets(passage))
 
     def _is_known(self, passage: str) -> bool:
-        """Return whether a passage belongs to the view and still exists."""
+        """Return whether a passage was indexed in this state of the graph and still exists."""
         return 0 <= self._table.row_of(passage) < self._size
 
     def linked(self, attributes: dict[str, Any]) -> _Linked:
-        """Return pairs of the first hits and linked passages, and paths of two links."""
+        """Return the pairs of results and linked passages, and the paths that use two links."""
         scores = {self._search.own_id(hit): hit.score - self._lowest for hit in self._hits}
         with self._view.reading():
             seeds = self._allowed_passages(scores)[: self._search.seeds]
@@ -229,7 +232,7 @@ class _LinkedQuery:
         return _Linked(pairs, scale)
 
     def _connections(self, passages: Sequence[str]) -> Connections:
-        """Read the connections of passages. The graph's lock must be held."""
+        """Read the connections of passages. The lock of the graph must be held."""
         search = self._search
         return read_connections(
             search.graph, self._passages, self._is_allowed, search.links, passages
@@ -249,7 +252,7 @@ class _LinkedQuery:
         return best_pairs(matrix, scores, terms, self._count, covered)
 
     def ranked(self, pairs: Mapping[str, Pair]) -> list[_Ranked]:
-        """Rank hits and linked passages by their best pair or their own score."""
+        """Rank results and linked passages by the score of their best pair or their own score."""
         ranking = []
         hit_ids = set()
         for hit in self._hits:
@@ -273,7 +276,7 @@ class _LinkedQuery:
         return ranking[: self._count]
 
     def without_repetition(self, ranking: Sequence[_Ranked], scale: float) -> list[_Ranked]:
-        """Lower the ranks of passages that repeat words or titles of passages before them."""
+        """Rerank passages so that repetitions of words or titles in earlier passages come later."""
         ids = [self._search.own_id(ranked.result) for ranked in ranking]
         links = self._search.links
         with self._view.reading():
@@ -295,7 +298,7 @@ class _LinkedQuery:
         ]
 
     def with_links(self, ranking: Sequence[_Ranked]) -> Results:
-        """Return the results with the links that gave their scores as the first evidence."""
+        """Return the results, with the links that determined their scores as the first evidence."""
         links = self._search.links
         pairs = [ranked.pair for ranked in ranking if ranked.pair is not None]
         names = [pair.connection[1] for pair in pairs]
@@ -323,10 +326,10 @@ class _LinkedQuery:
         return results
 
     def _name_node(self, links: LinkIndex, name: str) -> Node:
-        """Return the node of a name. The graph's lock must be held.
+        """Return the node that represents a name. The lock of the graph must be held.
 
         Raises:
-            MissingNodeError: If no passages are connected by the name any more.
+            MissingNodeError: If the name no longer connects any passages.
         """
         if links.entity(name) is None:
             raise MissingNodeError(f"the name {name!r} was removed")

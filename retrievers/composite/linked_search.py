@@ -1,4 +1,4 @@
-"""The results of the default search with links, in one view of a graph."""
+"""The default search with links, in one state of a graph."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from .link_search import FOLLOW_LINKS, LinkSearch
 
 
 class FirstHits(NamedTuple):
-    """The first hits of a query, from which links are followed.
+    """The first results of a query, from which links are followed.
 
-    The words of a multi-hop question are spread over several passages, so that each passage has
-    little evidence. Therefore the branches have fixed weights. Words count less if they may match
-    by chance.
+    The words of a multi-hop question are spread over several passages, so each passage contains
+    little evidence. Therefore, words and vectors have fixed weights here. The weight of words is
+    reduced if their matches may be random.
 
     Attributes:
-        branches: The branches.
-        weights: The weights of the vector branches, relative to words with the weights 1 and 3.
-        trust: The factor of the word weights, from 0 to 1. If None, the factor is the probability
-            that the question's words do not match by chance.
+        branches: The searches by words and by vectors.
+        weights: The weights of the searches by vectors, relative to words with the weights 1 and 3.
+        trust: The factor by which the weights of words are multiplied, from 0 to 1. If None, it is
+            the probability that the matches of the question's words are not random.
     """
 
     branches: Branches
@@ -42,8 +42,8 @@ class FirstHits(NamedTuple):
         """Return the ranking of a query.
 
         Args:
-            view: The view of the query.
-            depth: The number of targets per branch.
+            view: The rankings of the query in one state of the graph.
+            depth: The number of targets from each ranking.
         """
         rankings = [view.ranking(branch, depth) for branch in self.branches.all]
         if not self.branches.vectors:
@@ -56,16 +56,17 @@ class FirstHits(NamedTuple):
 
 
 class LinkedSearch:
-    """A search that follows links from the first hits.
+    """A search that follows links from its first results.
 
     Args:
-        first: The first hits.
-        links: The links.
-        conditions: The conditions of linked passages.
+        first: The first results.
+        links: The links of the graph.
+        conditions: The conditions that linked passages must meet.
         backgrounds: The vectors of random sentences, by embedding.
-        deviations: The standard deviation of the cosines of unrelated texts, by embedding.
-        distinct: The number of results.
-        finish: A function that changes the results while the lock is held, or None.
+        deviations: The standard deviation of the cosine similarities of unrelated texts, by
+            embedding.
+        distinct: The number of results, and whether equal texts are joined.
+        finish: A function that converts the results while the lock is held, or None.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class LinkedSearch:
         self._finish = finish
 
     def __call__(self, view: View) -> Results:
-        """Return the results of a query."""
+        """Return the results of a query in one state of the graph."""
         depth = self._distinct.depth
         while True:
             linked = self._linked(view, max(depth, relevance.COMPARED))
@@ -105,17 +106,17 @@ class LinkedSearch:
             return results if self._finish is None else self._finish(view, results)
 
     def _check(self, view: View, results: Results) -> None:
-        """Check that the results and the passages that link to them still exist.
+        """Check that the results, and the passages that link to them, still exist.
 
         Raises:
-            MissingNodeError: If a result or passage was removed or changed.
+            MissingNodeError: If a result or a linking passage was removed or changed.
         """
         nodes = [result.node for result in results]
         nodes += [node for result in results if (node := relevance.linked_from(result))]
         view.nodes([(0, node.id) for node in nodes])
 
     def _linked(self, view: View, limit: int) -> Results:
-        """Return the first hits and the passages that are linked to them."""
+        """Return the first results together with the passages that are linked to them."""
         count = max(limit, self._links.seeds)
         ranking = self._first.ranking(view, max(count, DEPTH))
         hits = view.first_results(ranking, count)
@@ -142,7 +143,7 @@ class LinkedSearch:
         return relevance.with_scores(results, dict(zip(ids, scores.tolist(), strict=True)))
 
     def _vector_scores(self, view: View, results: Results) -> list[Floats]:
-        """Return the relevance of results according to each embedding that found some of them."""
+        """Return the relevance of results according to each embedding that found any of them."""
         near = []
         size = int(view.source(self._first.branches.words).snapshot.size)
         for branch in self._first.branches.vectors:

@@ -1,4 +1,4 @@
-"""A base class for retrievers that convert the hits of another retriever into results."""
+"""A base class for retrievers that convert the results of another retriever."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from ..retrieval_conditions import HitConditions
 from ..token_budget import without_budget
 from ..tracing import start_span
 
-_OVER_FETCH = 4  # retrieved hits per result
+_OVER_FETCH = 4  # the number of candidates that are retrieved per result
 
 
 class PostprocessRetriever(BaseRetriever):
-    """A base class for retrievers that convert the hits of another retriever into results.
+    """A base class for retrievers that convert the results of another retriever.
 
-    A subclass implements ``postprocess``. The hits must be nodes of a graph, unlike documents of
-    other frameworks.
+    A subclass implements ``postprocess``. The results of the inner retriever must be nodes of a
+    graph; documents of other frameworks are not supported by default.
 
     Args:
         inner: Any retriever.
-        top_k: The maximum number of results. If None, all hits of the inner retriever are
+        top_k: The maximum number of results. If None, all results of the inner retriever are
             converted.
     """
 
     name = "postprocess"
     fetches_on = False
-    """Whether more hits are retrieved if they yield fewer than ``top_k`` results."""
+    """Whether more candidates are retrieved if fewer than ``top_k`` results remain."""
 
     takes_documents = False
-    """Whether hits may be documents of other frameworks, which belong to no graph."""
+    """Whether documents of other frameworks, which do not belong to a graph, are supported."""
 
     def __init__(self, inner: RetrieverLike, *, top_k: int | None = None) -> None:
         super().__init__(top_k=top_k)
@@ -48,12 +48,13 @@ class PostprocessRetriever(BaseRetriever):
         return f"{type(self).__name__}({self.inner!r}, top_k={self.top_k})"
 
     def postprocess(self, hits: Results, limit: int | None, conditions: HitConditions) -> Results:
-        """Convert hits into at most ``limit`` results.
+        """Convert candidates into at most ``limit`` results.
 
         Args:
-            hits: The hits, best first.
-            limit: The maximum number of results. If None, all are returned.
-            conditions: A function that returns the conditions that replacements of hits must meet.
+            hits: The results of the inner retriever, best first.
+            limit: The maximum number of results. If None, all results are returned.
+            conditions: A function that returns the conditions that replacements of these results
+                must meet.
         """
         raise NotImplementedError
 

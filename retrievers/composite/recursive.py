@@ -1,4 +1,4 @@
-"""Search several groups as one pool, and follow references to other retrievers."""
+"""A retriever that searches several groups together and follows references to other retrievers."""
 
 from __future__ import annotations
 
@@ -31,55 +31,58 @@ if TYPE_CHECKING:
 
 
 FIELD = "retriever"
-"""The metadata field with the name of a reference."""
+"""The metadata field that contains the name of a reference."""
 
 
 Ranked = tuple[tuple[int, ...], ScoredNode]
-"""A result, and its position among results with the same score."""
+"""A result with its position among results that have the same score."""
 
 _ACTIVE: ContextVar[tuple[int, ...]] = ContextVar("active recursive retrievers", default=())
 
 
 class RecursiveRetriever(BaseRetriever):
-    """A retriever that searches several groups as one pool, and follows references.
+    """A retriever that searches several groups together and follows references to other retrievers.
 
-    Choose it over ``Retriever`` if several kinds of nodes should match a text: chunks of several
-    sizes, a summary, generated questions. All hits compete, and each target is one result.
-    ``FusionRetriever`` is for rankings whose scores are not comparable.
+    Use it in place of ``Retriever`` if a text should be found through several kinds of nodes, such
+    as chunks of several sizes, summaries or generated questions. The nodes of all groups compete in
+    one ranking, and each target is returned once. (If the scores of the rankings cannot be
+    compared, use ``FusionRetriever``.)
 
-    A node may refer to another retriever or graph, as an entry of a table of contents refers to a
-    part of the corpus. The results of that part then replace the node. The best of these results
-    gets the node's score. The other results keep their scores in proportion to it (or the score
-    differences, if scores are not positive). The evidence contains a match of the similarity
-    ``"reference"`` and the evidence of the node. Each retriever is queried once per query, with the
-    score of the best node that refers to it. A reference that leads back to an active retriever
-    adds nothing. A retriever without results does not replace its node.
+    A node can refer to another retriever or graph, just as an entry in a table of contents refers
+    to a part of a corpus. The node is then replaced by the results of that retriever. The best of
+    these results is assigned the score of the node. The scores of the others are scaled
+    proportionally, or shifted if a score is not positive. The evidence contains a match with the
+    similarity ``"reference"``, followed by the evidence of the node. Each retriever is called once
+    per query, with the score of the best node that refers to it. A reference that leads back to a
+    retriever that is already active is ignored. If a retriever returns no results, its node is not
+    replaced.
 
     Args:
-        graph: A node graph, or several graphs that are searched as one.
-        groups: The groups to search.
-        target: The group of the results. None means the nearest common ancestor of the groups.
-        similarity: See ``Retriever``. It applies to all groups.
+        graph: A graph, or several graphs that are searched as one.
+        groups: The names of the groups to search.
+        target: The name of the group that the results belong to. If None, it is the nearest common
+            ancestor of the groups.
+        similarity: The similarity for all groups. See ``Retriever``.
         top_k: The number of results.
-        filters: Conditions on metadata, for the hits and for the referenced retrievers.
+        filters: Conditions on metadata, which also apply to the referenced retrievers.
         references: A mapping from names to retrievers and graphs. A node refers to a name by its
-            id, or by its metadata field ``"retriever"``, which its children inherit. Hits with a
-            reference are not lifted.
-        max_depth: The maximum number of consecutive references. Deeper references are not followed,
-            and their nodes are returned.
+            id, or by its metadata field ``"retriever"``, which its children inherit. A node with a
+            reference is not replaced by its parent.
+        max_depth: The maximum number of consecutive references. Beyond it, references are not
+            followed, and their nodes are returned.
         index: See ``Retriever``.
-        min_score: Minimum score of a hit: a number, or a mapping by embedding key.
-        embed_keys: The embeddings to search. See ``Retriever``.
-        lift: How the scores of hits form the score of their target: ``"max"``, ``"sum"`` or
-            ``"mean"``. See ``Retriever``.
-        fetch_k: The number of hits before lifting. By default, as many hits are fetched as
-            ``top_k`` targets need.
+        min_score: The minimum score of a node, either as a number or as a mapping by embedding.
+        embed_keys: The names of the embeddings to search. See ``Retriever``.
+        lift: The method that computes the score of a target from the scores of its nodes:
+            ``"max"``, ``"sum"`` or ``"mean"``. See ``Retriever``.
+        fetch_k: The number of nodes that are fetched before they are replaced by their targets. By
+            default, as many nodes are fetched as are needed for ``top_k`` targets.
 
     Raises:
-        UnknownGroupError: If a graph lacks a group or the target.
+        UnknownGroupError: If a graph does not have one of the groups or the target.
         TypeError: If an argument has the wrong type.
         ValueError: If ``groups`` is empty, or an argument is invalid.
-        LookupError: In a search, if a node refers to a name that is not in ``references``.
+        LookupError: During a search, if a node refers to a name that is not in ``references``.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -92,8 +95,8 @@ class RecursiveRetriever(BaseRetriever):
         [('Rivers run.', ['sentence', 'question'])]
 
     Source:
-        LlamaIndex's ``RecursiveRetriever`` over chunk and metadata references, and LangChain's
-        ``ParentDocumentRetriever`` and ``MultiVectorRetriever``.
+        ``RecursiveRetriever`` of LlamaIndex with references to chunks and metadata, and
+        ``ParentDocumentRetriever`` and ``MultiVectorRetriever`` of LangChain.
     """
 
     name = "recurse"
@@ -150,7 +153,7 @@ class RecursiveRetriever(BaseRetriever):
 
     @property
     def inner_retrievers(self) -> Sequence[tuple[str, RetrieverProtocol]]:
-        """The referenced retrievers by name."""
+        """The referenced retrievers, by name."""
         return [*self.references.items()]
 
     def _replace_inner_retrievers(self, retrievers: Mapping[str, RetrieverProtocol]) -> None:
@@ -165,24 +168,27 @@ class RecursiveRetriever(BaseRetriever):
     async def search_all(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> list[Results]:
-        """Return the results of each query. Without references, all queries are one search."""
+        """Return the results of each query.
+
+        Without references, all queries are searched together.
+        """
         assert limit is not None
         if not self.references:
             return await find_all(self._pool, queries, limit, filters)
         return [await self._recurse(query, limit, filters) for query in queries]
 
     def with_fetch_k(self, fetch_k: int) -> Self:
-        """Return a copy that fetches a different number of hits before lifting."""
+        """Return a copy that fetches a different number of nodes."""
         other = copy.copy(self)
         other._pool = self._pool.with_fetch_k(fetch_k)
         return other
 
     async def _recurse(self, query: str, limit: int, filters: Filters | None) -> Results:
-        """Search the pool and follow references. Fetch more hits if there are too few results."""
+        """Search the groups and follow references. Fetch more nodes if results are missing."""
         active = _ACTIVE.get()
         span_of_query = start_span(self.name, queries=[query], target=self.target)
         with context_value(_ACTIVE, (*active, id(self))), span_of_query as span:
-            if id(self) in active:  # a reference leads back to this retriever
+            if id(self) in active:  # a reference leads back to this retriever, so it is ignored
                 span.attributes["leads_back"] = True
                 return []
             answers: dict[int, Results] = {}
@@ -207,9 +213,10 @@ class RecursiveRetriever(BaseRetriever):
         filters: Filters | None,
         answers: dict[int, Results],
     ) -> Results:
-        """Replace nodes that have references with results, level by level.
+        """Replace nodes that have references by the results of these references, level by level.
 
-        The results of references are kept by id, so that each reference is followed once.
+        The results are stored by the id of the retriever, so that each retriever is called only
+        once.
         """
         level: list[Ranked] = [((rank,), hit) for rank, hit in enumerate(hits)]
         results: list[Ranked] = []
@@ -222,7 +229,7 @@ class RecursiveRetriever(BaseRetriever):
                 if reference is None:
                     results.append((place, hit))
                 elif key in followed and key not in entries:
-                    continue  # the reference's results are in the ranking already
+                    continue  # the results of the reference are already in the ranking
                 elif depth < self.max_depth:
                     followed[key] = reference
                     entries.setdefault(key, []).append((place, hit))
@@ -239,7 +246,7 @@ class RecursiveRetriever(BaseRetriever):
         return [merge(same[0].node, same, same[0].score) for same in same_nodes]
 
     def _reference(self, node: Node) -> RetrieverProtocol | None:
-        """Return the reference of a node."""
+        """Return the retriever that a node refers to, or None."""
         if node.id in self.references and node.graph in self._pool.graphs:
             return self.references[node.id]
         name = node.metadata.get(FIELD)
@@ -254,7 +261,7 @@ class RecursiveRetriever(BaseRetriever):
 
 
 class _GroupPool(Retriever):
-    """A retriever for the groups of a recursive retriever."""
+    """A retriever that searches all groups of a recursive retriever together."""
 
     def __init__(
         self,
@@ -277,16 +284,17 @@ class _GroupPool(Retriever):
                 item.reader.lineage(self.target)
 
     def branch(self, filters: Filters | None = None) -> Branch:
-        """Return the branch of all groups of the pool."""
+        """Return the search over all groups."""
         return replace(super().branch(filters), groups=self._groups, refers=self._refers)
 
 
 def _replaced(query: str, entries: Sequence[Ranked], results: Results) -> list[Ranked]:
-    """Return the results that replace a reference's nodes, with the nodes' scores and positions.
+    """Return the results that replace the nodes of a reference, with scores and positions.
 
-    The scores are scaled to the nodes' scores, or shifted if a score is not positive.
+    The scores are scaled to the scores of the nodes, or shifted if a score is not positive.
     """
-    place, best = max(entries, key=lambda entry: entry[1].score)  # the first entry wins ties
+    # the first of several equal entries is used
+    place, best = max(entries, key=lambda entry: entry[1].score)
     path: list[Evidence] = []
     for _, entry in sorted(entries, key=lambda entry: -entry[1].score):
         path += [Evidence(entry.node, entry.score, "reference", query), *entry.evidence]

@@ -1,4 +1,4 @@
-"""The scores of the default search: the part of a question that a result covers, from 0 to 1."""
+"""Scores of the default search, from 0 to 1: the part of a question that a result covers."""
 
 from __future__ import annotations
 
@@ -22,39 +22,42 @@ from ..results import COPY, Evidence, QueryVariant, ScoredNode
 Vectors = npt.NDArray[np.float32]
 
 COMPARED = 10
-"""The number of first results with adjusted scores, independent of ``top_k``."""
+"""The number of first results with adjusted scores, regardless of ``top_k``."""
 
-# A term of weight 1 counts in full from this BM25 contribution on. One occurrence in a node of
-# average length contributes 1.
+# The BM25 contribution from which a term of weight 1 is fully covered. A single occurrence in a
+# node of average length contributes 1.
 _FULL_IMPACT = 1.5
 
-# This share of the highest term weight is added to the weight of each question, since one matching
-# word is weaker evidence than ten.
+# The share of the highest term weight that is added to the total weight of each question, since one
+# matching word is weaker evidence than ten.
 _MORE = 0.5
 
-_EXPONENT = 0.57  # a score of 0.5 separates questions with and without an answer best
+# chosen so that a score of 0.5 best separates questions with and without an answer
+_EXPONENT = 0.57
 
-# Vector relevance is measured in standard deviations above the highest cosine that is expected by
-# chance.
+# Relevance by vectors is measured in standard deviations above the highest cosine similarity that
+# is expected for unrelated texts.
 _HALF = 0.45
 
 _STEEPNESS = 1.5
 
-_DOUBT = 8  # unrelated texts added as a prior, since the deviation of a few texts is uncertain
+_DOUBT = 8  # the weight of a prior, in texts, since the deviation of a few texts is uncertain
 
-_UNKNOWN = 0.349  # the highest score of passages with different codes
+_UNKNOWN = 0.349  # the highest score of a passage if the codes of the question are missing
 
-_UNKNOWN_SHARE = 0.3  # share of a question's weight
+_UNKNOWN_SHARE = 0.3  # the minimum share of a question's weight that missing codes must have
 
-_FARTHEST = 30.0  # exponent; the passages after it are about equally far
+_FARTHEST = 30.0  # the limit of the exponent, beyond which passages hardly differ
 
-_LEAST_ROWS = 3  # vectors; the deviation of fewer is unknown
+_LEAST_ROWS = 3  # the minimum number of vectors for a deviation
 
-_LEAST_DEVIATION = 1e-3  # cosines; smaller differences are noise
+# the minimum deviation of cosine similarities; smaller differences are noise
+_LEAST_DEVIATION = 1e-3
 
-_AGREEMENT = 0.5  # share of the difference to 1 that a lower score of 1 adds
+_AGREEMENT = 0.5  # the share of the difference to 1 that a lower score of 1 adds
 
-_NOTED = 10  # documents with copies that are listed per result; further documents are only counted
+# the number of documents with copies that are listed per result; further documents are only counted
+_NOTED = 10
 
 _WIDE = lazy_pattern("[\uff00-\uffef]+")
 
@@ -71,9 +74,9 @@ _SIGNIFICANT = lazy_pattern(
     rf"|[{UNSPACED}]|(?:(?![{UNSPACED}])[^\W_])+|[^\w\s{_MARKS}]"
 )
 
-_LETTERS = 12  # letters that are compared first
+_LETTERS = 12  # the number of letters that are compared first
 
-_PART = 48  # characters that usually contain these letters
+_PART = 48  # the number of characters that usually contain these letters
 
 _BETWEEN = lazy_pattern(r"[\W_]+")
 
@@ -81,21 +84,21 @@ _LOWER = bytes(range(128)).lower() + bytes(range(128, 256))
 
 _SEPARATORS = bytes(code for code in range(128) if not chr(code).isalnum())
 
-_LINKED = 0.5  # minimum score of a linked passage, as a share of the linking passage
+_LINKED = 0.5  # the minimum score of a linked passage, as a share of the linking passage's score
 
 
 def word_scores(query: TermWeights, term_scores: Floats) -> Floats:
-    """Return the parts of a question covered by the words of passages, from 0 to 1.
+    """Return which part of a question is covered by the words of each passage, from 0 to 1.
 
-    The score grows with the covered share of the question's weight. The weight of a word is its
-    inverse document frequency. A word that no passage contains has the weight of the rarest word. A
-    word that is frequent in a short passage is covered in full, and a single occurrence in a
-    passage of average length covers four fifths. A passage that matches only parts of words scores
-    0 if other passages contain the whole words.
+    The score increases with the covered share of the question's total weight. The weight of a word
+    is its inverse document frequency. A word that no passage contains has the same weight as the
+    rarest word. A word that is frequent in a short passage is fully covered, while a single
+    occurrence in a passage of average length covers four fifths. If a passage matches only parts of
+    words, although other passages contain the whole words, its score is 0.
 
     Args:
-        query: The query from ``Bm25.prepare``.
-        term_scores: The contribution of each term to the BM25 score of each passage, shape
+        query: The query as returned by ``Bm25.prepare``.
+        term_scores: The contribution of each term to the BM25 score of each passage, with shape
             (passages, terms).
     """
     weights = np.array([*query.weights.values()])
@@ -105,7 +108,7 @@ def word_scores(query: TermWeights, term_scores: Floats) -> Floats:
         used = term_scores[:, usable]
         weights = weights[usable]
     shares = np.sqrt(np.minimum(used / weights / _FULL_IMPACT, 1.0))
-    # The rounding of a matrix product depends on the number of rows, so scores would, too.
+    # A matrix product is not used, because its rounding depends on the number of rows.
     covered = np.multiply(shares, weights, order="C").sum(axis=1)
     total = weights.sum() + query.missing + _MORE * query.highest
     scores: Floats = np.minimum(covered / (total or 1.0), 1.0) ** _EXPONENT
@@ -116,31 +119,33 @@ def word_scores(query: TermWeights, term_scores: Floats) -> Floats:
 
 
 def below_unknown(scores: Floats, query: TermWeights) -> Floats:
-    """Limit the scores if a large part of a question consists of codes that no passage has."""
+    """Limit the scores if a large part of a question consists of codes that no passage contains."""
     share = len(query.unknown) * query.highest / (query.total or 1.0)
     return np.minimum(scores, _UNKNOWN) if share >= _UNKNOWN_SHARE else scores
 
 
 def unknown_note(query: TermWeights) -> str | None:
-    """Return the note on codes that no passage has."""
+    """Return a note on codes that no passage contains, or None if there are none."""
     return f"no passage has {', '.join(query.unknown)}" if query.unknown else None
 
 
 def vector_scores(
     cosines: Floats, query: Vectors, background: Vectors, usual_deviation: float, size: int
 ) -> Floats:
-    """Return the relevance of passages by vectors, from 0 to 1, corrected for chance.
+    """Return the relevance of passages by vectors, from 0 to 1, corrected for random similarity.
 
-    The cosines of unrelated texts depend on the model and the question. The deviation of these
-    cosines is that of the question, or of the graph's sentences if this is higher. The more
-    passages there are, the higher is the highest of these cosines. Relevance is 0.5 slightly above
-    the highest cosine that is expected by chance.
+    The cosine similarities of unrelated texts depend on the model and on the question. Their
+    standard deviation is estimated from the question, or from the sentences of the graph if the
+    result is higher. The more passages a corpus has, the higher is the maximum of these
+    similarities. A relevance of 0.5 is reached slightly above the maximum that is expected for
+    unrelated texts.
 
     Args:
-        cosines: The cosines of the passages.
-        query: The question's vector of length 1, shape (dimension,).
-        background: Vectors of random sentences of the graph, of length 1, shape (n, dimension).
-        usual_deviation: The deviation of the cosines of the background.
+        cosines: The cosine similarities of the passages.
+        query: The normalized vector of the question, with shape (dimension,).
+        background: The normalized vectors of random sentences of the graph, with shape (n,
+            dimension).
+        usual_deviation: The standard deviation of the cosine similarities in the background.
         size: The number of passages in the corpus.
     """
     unrelated = background @ query if len(background) else np.zeros(1)
@@ -153,7 +158,10 @@ def vector_scores(
 
 
 def mean_cosine(result: ScoredNode, key: str) -> float:
-    """Return the mean of the cosines of a result and its best sentence, or 0 without either."""
+    """Return the mean of the cosine similarities of a result and of its best sentence.
+
+    If neither was compared, the mean is 0.
+    """
     by_group: dict[str, float] = {}
     for match in result.evidence:
         if match.embed_key == key:
@@ -162,7 +170,10 @@ def mean_cosine(result: ScoredNode, key: str) -> float:
 
 
 def usual_deviation(background: Vectors) -> float:
-    """Return the average standard deviation of a vector's cosines with other vectors."""
+    """Return the standard deviation of the cosine similarities between a vector and the others.
+
+    The result is the mean over all vectors.
+    """
     count = len(background)
     if count < _LEAST_ROWS:
         return 0.0
@@ -180,9 +191,9 @@ def highest_by_chance(count: int) -> float:
 
 
 def joined(words: Floats, near: Sequence[Floats]) -> Floats:
-    """Return the higher of the word and vector scores, raised by the lower score.
+    """Combine scores by words and by vectors: the higher score is increased by the lower score.
 
-    If both scores agree, the lower score adds up to half of the difference to 1.
+    The lower score adds up to half of the difference between the higher score and 1.
     """
     if not near:
         return words
@@ -192,17 +203,17 @@ def joined(words: Floats, near: Sequence[Floats]) -> Floats:
 
 
 def descending(scores: Sequence[float]) -> list[float]:
-    """Return descending scores for a fixed order of results.
+    """Adjust scores so that they do not increase, for a fixed order of results.
 
-    Among the first ``COMPARED`` results, a score is raised to the highest later score. After them,
-    a score is lowered to the previous score. Therefore, scores do not depend on ``top_k``.
+    Each of the first ``COMPARED`` scores is raised to the highest score after it. Every later score
+    is lowered to the score before it. As a result, scores do not depend on ``top_k``.
     """
     first = [*accumulate(reversed(scores[:COMPARED]), max)][::-1]
     return [*accumulate([*first, *scores[COMPARED:]], min)]
 
 
 def rescored(result: ScoredNode, score: float) -> ScoredNode:
-    """Return a result with a different score, to which the shares of its evidence are scaled."""
+    """Return a result with a different score, and scale the shares of its evidence accordingly."""
     shares = scaled([match.share for match in result.evidence], score)
     evidence = (
         match if share is None else replace(match, share=share)
@@ -212,7 +223,7 @@ def rescored(result: ScoredNode, score: float) -> ScoredNode:
 
 
 def linked_from(result: ScoredNode) -> Node | None:
-    """Return the linking passage of a result, or None if the result is a hit."""
+    """Return the passage from which a result was reached by a link, or None if it was not."""
     for first in result.evidence[:1]:
         if first.similarity.startswith("link "):
             return first.node
@@ -220,13 +231,13 @@ def linked_from(result: ScoredNode) -> Node | None:
 
 
 def with_scores(results: Sequence[ScoredNode], scores: Mapping[str, float]) -> list[ScoredNode]:
-    """Return the results with descending scores. Results with a score of 0 are left out.
+    """Set descending scores for results. Results with a score of 0 are dropped.
 
-    A linked passage has at least half the score of its linking passage.
+    The score of a linked passage is at least half the score of the passage that links to it.
 
     Args:
         results: The results, in their final order.
-        scores: The scores of the results and of their linking passages, by node id.
+        scores: The scores of the results and of the passages that link to them, by node id.
     """
     own = []
     for result in results:
@@ -241,13 +252,14 @@ def with_scores(results: Sequence[ScoredNode], scores: Mapping[str, float]) -> l
 
 
 def same_texts(texts: Sequence[str]) -> list[list[int]]:
-    """Return the positions of each distinct text. Texts are ordered by their first position.
+    """Group the positions of equal texts. The groups are ordered by their first positions.
 
-    Texts are equal if they have the same words, numbers and signs. Case, punctuation, white
-    space, width and markup may differ.
+    Texts are equal if they contain the same words, numbers and symbols. They can differ in case,
+    punctuation, white space, width and markup.
     """
     groups = [[*range(len(texts))]]
-    for key_of in (_first_letters, _letters, _words):  # most texts differ in the first letters
+    # most texts already differ in their first letters
+    for key_of in (_first_letters, _letters, _words):
         by_key: dict[tuple[int, str], list[int]] = {}
         for number, group in enumerate(groups):
             for at in group:
@@ -260,12 +272,12 @@ def same_texts(texts: Sequence[str]) -> list[list[int]]:
 
 
 def with_copies(result: ScoredNode, copies: Sequence[tuple[Node, float]], query: str) -> ScoredNode:
-    """Return a result with evidence for up to ten other documents that contain an equal text.
+    """Add evidence to a result for up to ten other documents that contain an equal text.
 
     Args:
         result: The result.
-        copies: Nodes with an equal text and their scores, best first. The best node of each other
-            document is listed. Nodes of the result's own document are left out.
+        copies: Nodes with an equal text and their scores, best first. From each other document,
+            only the best node is listed. Nodes from the document of the result are ignored.
         query: The query.
     """
     seen = {_document_of(result.node)}
@@ -306,12 +318,12 @@ def _letters(text: str) -> str:
 
 
 def _words(text: str) -> str:
-    """Return the words, numbers and signs of a text, or the text itself if it has none."""
+    """Return the words, numbers and symbols of a text, or the text itself if it contains none."""
     return "\n".join(_SIGNIFICANT.findall(_plain(text))) or text
 
 
 def _plain(text: str) -> str:
-    """Return a text in lower case and composed form, with narrow letters and signs."""
+    """Return a text in lower case and in composed form, without full-width characters."""
     if text.isascii():
         return text.lower()
     text = _WIDE.sub(lambda wide: unicodedata.normalize("NFKC", wide[0]), text)

@@ -1,11 +1,11 @@
-"""Weight the word and vector matches of a question by their evidence.
+"""Weight the matches of a question by words and by vectors according to their evidence.
 
-BM25 scores and cosines have different scales, and a larger corpus has higher chance matches. Scores
-of both kinds become comparable if they are measured against the chance matches of the same
-question: among these, the number of passages above a score falls exponentially. The scale of this
-decay is estimated from the ranks after the first results (Rényi, "On the theory of order
-statistics", 1953). A score in units of this scale is evidence in nats: one unit more is e times
-less likely by chance.
+BM25 scores and cosine similarities have different scales, and random matches score higher in a
+larger corpus. Both kinds of scores can be compared if they are measured against the random matches
+of the same question. Among these, the number of passages above a score decreases exponentially. The
+scale of this decay is estimated from the ranks after the first results (Rényi, "On the theory of
+order statistics", 1953). A score in units of this scale is evidence in nats: each additional unit
+makes a random match less likely by a factor of e.
 """
 
 from __future__ import annotations
@@ -20,46 +20,48 @@ from ..hits import Key
 from ..indexes.bm25_scores import Floats, TermWeights
 
 _FIRST = 10
-"""The rank from which hits count as chance matches. Passages before it may contain answers."""
+"""The rank from which matches are considered random. Passages before it may contain answers."""
 
 _CHANCE = 2.0
-"""The evidence of the best word match that is expected by chance, in nats."""
+"""The evidence of the best match by words that is expected at random, in nats."""
 
 _MOST_COVERAGE = 0.6
-"""The share of a question's weight that is evidence even for the shortest question."""
+"""The share of a question's weight that counts as evidence even for the shortest question."""
 
 _COVERAGE = 1.2
-"""The share that is evidence for a question of one term.
+"""The share of a question's weight that counts as evidence for a question of one term.
 
-It falls with the square root of the number of terms: the more terms there are, the less the share
-varies that a passage covers by chance.
+It decreases with the square root of the number of terms, because the share that random passages
+cover varies less if there are more terms.
 """
 
-# A small corpus has few ranks after the first, so the usual scale of chance counts as additional
-# ranks. The scale of independent terms is 1 nat. Terms that depend on each other, such as a
-# character and its pairs, double this scale.
+# In a small corpus, only a few ranks follow the first results, so the usual scale of random matches
+# is included in the estimate as additional ranks. The scale for independent terms is 1 nat. It is
+# twice as large for dependent terms, such as a character and the pairs that contain it.
 _USUAL_SCALE = 2.0
 
 _RANKS_OF_WORDS = 10
 
 _RANKS_OF_VECTORS = 30
 
-_LEAST_WORDS = 1e-6  # smaller differences of BM25 scores are noise
+_LEAST_WORDS = 1e-6  # smaller differences between BM25 scores are noise
 
 _LEAST_COSINES = 1e-3
 
-_SMALLEST = 3  # passages; with fewer, the logarithm is too small
+_SMALLEST = 3  # the minimum number of passages, so that the logarithm is large enough
 
-_SENTENCES = 0.5  # share of sentences in word and vector scores; passages have the rest
+# the share of sentences in the scores by words; the rest comes from passages as a whole
+_SENTENCES = 0.5
 
 
 class PassageHits(NamedTuple):
-    """The scores of passages, best first.
+    """The scores of the passages that were found, best first.
 
     Attributes:
-        sentences: The scores of the passages' best sentences.
-        passages: The scores of the passages' own texts.
-        counts: The numbers of sentences of the passages in ``sentences``. Empty if unknown.
+        sentences: The score of the best sentence of each passage.
+        passages: The score of the text of each passage as a whole.
+        counts: The number of sentences of each passage in ``sentences``. It is empty if the numbers
+            are unknown.
     """
 
     sentences: Mapping[Key, float]
@@ -68,13 +70,13 @@ class PassageHits(NamedTuple):
 
 
 class PassageEvidence(NamedTuple):
-    """The evidence that passages contain the answer.
+    """The evidence that passages contain the answer to a question.
 
     Attributes:
-        values: The evidence in nats, 0 or more, shape (passages,).
-        highest: The highest evidence, compared with chance.
-        of_sentences: The share that sentences contributed, shape (passages,). The passages
-            contributed the rest.
+        values: The evidence in nats, at least 0, with shape (passages,).
+        highest: The highest evidence, relative to random matches.
+        of_sentences: The share of the evidence that comes from sentences, with shape (passages,).
+            The rest comes from passages as a whole.
     """
 
     values: Floats
@@ -85,15 +87,16 @@ class PassageEvidence(NamedTuple):
 def word_evidence(
     hits: PassageHits, keys: Sequence[Key], limit: int, size: int, query: TermWeights
 ) -> PassageEvidence:
-    """Return the evidence from words.
+    """Return the evidence of words for the relevance of passages.
 
-    Words are evidence if a passage stands out from chance and covers enough of the question. A few
-    words in common are likely chance matches if the answer uses different words.
+    Words count as evidence if a passage clearly differs from random matches and covers enough of
+    the question. If the answer uses different words than the question, a few words in common are
+    probably random matches.
 
     Args:
         hits: The BM25 scores.
         keys: The keys of the passages.
-        limit: The number of hits that were requested.
+        limit: The number of results that were requested.
         size: The number of passages in the corpus.
         query: The terms of the question.
     """
@@ -111,10 +114,10 @@ def word_evidence(
 
 
 def _least_coverage(query: TermWeights) -> float:
-    """Return the smallest share of a question's weight that is evidence.
+    """Return the smallest share of a question's weight that counts as evidence.
 
-    A few heavy terms count as the number of terms of equal weight with the same deviation (Kish,
-    "Survey Sampling", 1965).
+    If a few terms have most of the weight, the effective number of terms is used, which is the
+    number of equally weighted terms with the same deviation (Kish, "Survey Sampling", 1965).
     """
     squares = sum(weight**2 for weight in query.weights.values())
     squares += query.missing * query.highest
@@ -127,19 +130,20 @@ def _least_coverage(query: TermWeights) -> float:
 def vector_evidence(
     hits: PassageHits, keys: Sequence[Key], limit: int, size: int, deviation: float
 ) -> PassageEvidence:
-    """Return the evidence from vectors. The last passage has no evidence.
+    """Return the evidence of vectors for the relevance of passages. It is 0 for the last passage.
 
-    The more sentences a passage has, the more likely one of them is near by chance. The best of
-    ``n`` sentences is then higher by ``log(n)`` units, which are subtracted.
+    The more sentences a passage has, the more likely it is that one of them is similar at random.
+    The score of the best of ``n`` sentences is then higher by ``log(n)`` units, which are
+    subtracted.
 
     Args:
-        hits: The cosines, of sentences, of passages, or of both.
+        hits: The cosine similarities of sentences, of passages, or of both.
         keys: The keys of the passages.
-        limit: The number of hits that were requested.
+        limit: The number of results that were requested.
         size: The number of passages in the corpus.
-        deviation: The standard deviation of the cosines of unrelated texts.
+        deviation: The standard deviation of the cosine similarities of unrelated texts.
     """
-    # The highest of many normal values fall exponentially, with this scale (Cramér, 1946).
+    # The highest of many normal values decrease exponentially with this scale (Cramér, 1946).
     usual = deviation / math.sqrt(2 * math.log(max(size, _SMALLEST)))
     sentences = _without_chances(hits, limit, size, usual)
     found = [ranking for ranking in (sentences, hits.passages) if ranking]
@@ -157,7 +161,7 @@ def vector_evidence(
 def _without_chances(
     hits: PassageHits, limit: int, size: int, usual_scale: float
 ) -> Mapping[Key, float]:
-    """Return the cosines of best sentences, corrected for the number of sentences."""
+    """Return the cosine similarities of the best sentences, corrected for their number."""
     if not hits.counts:
         return hits.sentences
     best = np.sort([*hits.sentences.values()])[::-1][:limit]
@@ -169,13 +173,16 @@ def _without_chances(
 
 
 def probability(evidence: Floats) -> Floats:
-    """Return the probability that a match with this evidence in nats is not a chance match."""
+    """Return the probability that a match is not random, given its evidence in nats."""
     values: Floats = -np.expm1(-evidence)
     return values
 
 
 def mean_scores(rankings: Sequence[Mapping[Key, float]], keys: Sequence[Key], limit: int) -> Floats:
-    """Return the mean score of each passage. Passages after the last hit have its score."""
+    """Return the mean score of each passage over several rankings.
+
+    Passages that a ranking does not contain are assigned its lowest score.
+    """
     mean: Floats = np.mean([_filled(ranking, keys, limit) for ranking in rankings], axis=0)
     return mean
 
@@ -188,7 +195,8 @@ def _filled(
 ) -> Floats:
     """Return the score of each passage.
 
-    Passages after the last hit have the last hit's score as a bound, unless all hits are known.
+    If a passage was not found, its score is unknown, but at most the lowest score that was found.
+    This bound is used, unless all matching passages were found.
     """
     last = min(ranking.values(), default=0.0)
     if missing is not None and len(ranking) < limit:
@@ -202,13 +210,13 @@ def _share(part: Floats, whole: Floats) -> Floats:
 
 
 def _chance(best: Floats, size: int, usual_scale: float, usual_ranks: int) -> tuple[float, float]:
-    """Return the score that chance reaches, and the scale of chance scores.
+    """Return the score that random matches reach, and the scale of their scores.
 
     Args:
-        best: The best scores, best first.
+        best: The best scores, in descending order.
         size: The number of passages in the corpus.
         usual_scale: The scale that is expected before the scores are known.
-        usual_ranks: The number of ranks as which the usual scale counts.
+        usual_ranks: The number of ranks that the expected scale is worth in the estimate.
     """
     last = min(max(0, len(best) - 1), size // 3)
     first = min(_FIRST, last // 3)

@@ -1,4 +1,4 @@
-"""Extend hits with neighboring nodes."""
+"""Extend results by the nodes before and after them."""
 
 from __future__ import annotations
 
@@ -20,26 +20,27 @@ if TYPE_CHECKING:
 
 
 class WindowRetriever(PostprocessRetriever):
-    """A retriever that extends hits with neighboring nodes and merges overlapping windows.
+    """A retriever that extends results by neighboring nodes and merges overlapping windows.
 
-    Use it for small nodes that match precisely but require context. If the context is a group,
-    such as sections, use ``Retriever(..., target=...)`` instead. Only the hits are compared with
-    the query. A window ends before a neighbor that fails the filters.
+    Use it for small nodes that match precisely but require context. If the context is a group, such
+    as sections, use ``Retriever(..., target=...)`` instead. Only the original nodes are compared
+    with the query. A window ends before a neighbor that does not match the filters.
 
-    A window of several nodes is a new node that is not stored. Its text is the span of the
-    document from the first node to the last, ``root.text[start:end]``. If the nodes are not exact
-    spans of the document, their texts are joined by line breaks. Its id is
-    ``"{first id}..{last id}"``. Its group, metadata, parent and score come from the best hit. It
-    has ``parent`` and ``root``, but ``graph.find`` rejects it: use the hits in its evidence.
+    A window of several nodes is a new node that is not stored in the graph. Its text is the span of
+    the document from the first node to the last, ``root.text[start:end]``. If the nodes are not
+    exact spans of the document, their texts are joined by line breaks. The id of the window is
+    ``"{first id}..{last id}"``. Its group, metadata, parent and score are those of the best result.
+    The window has the attributes ``parent`` and ``root``, but it cannot be passed to
+    ``graph.find``; use the nodes in its evidence instead.
 
     Args:
         inner: Any retriever.
-        before: The number of nodes of the hit's group that are added before a hit.
-        after: The number of nodes that are added after a hit.
-        top_k: The maximum number of results. Four times as many hits are retrieved, and read in
-            order of score until enough windows exist. If the hits do not suffice, more are
-            retrieved, unless an inner retriever calls a model. If None, all hits of the inner
-            retriever are extended.
+        before: The number of nodes of the same group that are added before a result.
+        after: The number of nodes of the same group that are added after a result.
+        top_k: The maximum number of results. Four times as many candidates are retrieved, and
+            processed in order of score until enough windows exist. If they do not suffice, more
+            candidates are retrieved, unless an inner retriever calls a model. If None, all results
+            of the inner retriever are extended.
 
     Raises:
         TypeError: If ``inner`` is not a retriever, or a number is not an integer.
@@ -56,7 +57,7 @@ class WindowRetriever(PostprocessRetriever):
         ['Tea is a drink. It has caffeine.']
 
     Source:
-        LlamaIndex's ``SentenceWindowNodeParser``, which stores windows as metadata of the nodes.
+        ``SentenceWindowNodeParser`` of LlamaIndex, which stores windows as metadata of the nodes.
     """
 
     name = "window"
@@ -75,7 +76,7 @@ class WindowRetriever(PostprocessRetriever):
         self.after = whole(after, "after", 0)
 
     def postprocess(self, hits: Results, limit: int | None, conditions: HitConditions) -> Results:
-        """Return up to ``limit`` windows of hits, best first."""
+        """Extend the candidates, and return up to ``limit`` windows, best first."""
         windows: list[_Window] = []
         for rank, hit in enumerate(hits):
             if len(windows) == limit:
@@ -95,35 +96,37 @@ class WindowRetriever(PostprocessRetriever):
         return [window.result() for window in windows]
 
     def _window_nodes(self, hit: Node, conditions: Conditions) -> list[Node]:
-        """Return a hit and its neighbors, or only the hit if its node is not stored.
+        """Return a node with its neighbors, or only the node itself if it is not stored in the
+        graph.
 
-        A window ends before a neighbor that does not meet the conditions of the hit.
+        A window ends before a neighbor that does not meet the conditions.
         """
         if hit.graph is None or hit.parent_id is None:
             return [hit]
         try:
             with hit.graph.reader.reading(hit.group):
                 node = hit.graph.node(hit.id)
-                if not conditions.met_by(node):  # changed after the retrieval
+                if not conditions.met_by(node):  # the node was changed after the retrieval
                     return [hit]
                 before, after = _neighbors(hit.graph, node)
                 preceding = [*takewhile(conditions.met_by, islice(before, self.before))]
                 following = takewhile(conditions.met_by, islice(after, self.after))
                 return [*reversed(preceding), node, *following]
-        except LookupError:  # removed after the retrieval, or created by a retriever
+        # the node was the node was removed after the retrieval, or it was created by a retriever
+        except LookupError:
             return [hit]
 
 
 @dataclass(slots=True, eq=False)
 class _Window:
-    """Adjacent nodes, and the hits among them by rank."""
+    """A sequence of adjacent nodes, and the results among them by rank."""
 
     hits: dict[int, ScoredNode]
     nodes: list[Node]
     scope: tuple[object, ...]
 
     def joins(self, other: _Window) -> bool:
-        """Return whether two windows are merged into one result."""
+        """Return whether two windows must be merged into one result."""
         if self.scope != other.scope:
             return False
         first = self.nodes[0]
@@ -132,11 +135,11 @@ class _Window:
         other_last = other.nodes[-1]
         if "" in (first.document_id, other_first.document_id):
             return (first.id, last.id) == (other_first.id, other_last.id)
-        # `order` numbers the nodes of a document and group without gaps.
+        # The values of `order` are consecutive for the nodes of a document in a group.
         return first.order <= other_last.order + 1 and other_first.order <= last.order + 1
 
     def result(self) -> ScoredNode:
-        """Return the nodes as one result."""
+        """Convert the window to a result."""
         hits = [self.hits[rank] for rank in sorted(self.hits)]
         best = hits[0].node
         node = best if len(self.nodes) == 1 else _joined(self.nodes, best)
@@ -144,10 +147,11 @@ class _Window:
 
 
 def _joined(nodes: Sequence[Node], template: Node) -> Node:
-    """Return a span of a document from the first node to the last as a new node.
+    """Create a node for the span of a document from the first to the last of several nodes.
 
-    If a node is not an exact span of the document, or the nodes are out of order, their texts are
-    joined by line breaks. The group, parent and metadata come from the template.
+    If a node is not an exact span of the document, or if the nodes are not in order, their texts
+    are joined by line breaks. The group, parent and metadata of the new node are copied from
+    ``template``.
     """
     try:
         document = template.root.text
@@ -160,7 +164,7 @@ def _joined(nodes: Sequence[Node], template: Node) -> Node:
         return joined_span(nodes[0], nodes[-1], template, text, content)
     last = max(nodes, key=lambda node: node.end or 0)
     if last.end == nodes[0].end:
-        return nodes[0]  # the first node contains the span
+        return nodes[0]  # the first node contains the whole span
     text = document[nodes[0].start : last.end]
     node = joined_span(nodes[0], last, template, text, text)
     return replace(node, start=nodes[0].start, end=last.end)
@@ -172,9 +176,9 @@ def _is_span(node: Node, document: str) -> bool:
 
 
 def _neighbors(graph: NodeGraph, node: Node) -> tuple[Iterator[Node], Iterator[Node]]:
-    """Return the neighbors of a node before and after it, nearest first.
+    """Return the neighbors of a node, as two iterators: before it and after it, nearest first.
 
-    Siblings are read immediately, nodes beyond the parent during iteration.
+    Siblings are read immediately, and nodes beyond the parent are read during the iteration.
     """
     if node.parent_id is None:
         return iter(()), iter(())

@@ -96,7 +96,7 @@ class MetricCheck:
         return f"{name}: {value} ({low} to {high}){conclusion}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values, with the verdict and the sentence."""
+        """Convert the check to a dictionary of plain values, with the verdict and a sentence."""
         return {
             "setup": self.setup,
             "max_loss": self.max_loss,

@@ -275,7 +275,7 @@ class Evaluation:
         return make_difference(self.metrics[metric], first, second, self.judgments[metric])
 
     def differences(self) -> list[Difference]:
-        """Return the differences of all systems to the first, by each metric."""
+        """Return the differences between the first system and the others, for each metric."""
         first, *others = self.records
         differences: list[Difference] = []
         for other in others:

@@ -1,4 +1,4 @@
-"""Rerank results with a cross-encoder, a model that scores pairs of a query and a passage."""
+"""A reranker that uses a cross-encoder, which is a model that reads a query with a passage."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def as_cross_encoder(model: Any) -> CrossEncoder:
 
 
 def _pair_model(model: Any, method: str) -> CrossEncoder:
-    """Return a pair model as a cross-encoder, with its limit and tokenizer if available."""
+    """Convert a model that scores pairs, with its token limit and tokenizer if available."""
     names = ("max_seq_length", "max_length")  # ``max_length`` before version 6
     limits = [getattr(model, name, None) for name in names]
     limit = next((n for n in limits if type(n) is int and n <= 1_000_000), None)
@@ -232,8 +232,9 @@ class CrossEncoderReranker:
     ones are omitted.
 
     Args:
-        model: A cross-encoder of sentence-transformers, or any other model that
-            ``as_cross_encoder`` supports.
+        model: A cross-encoder of sentence-transformers, LangChain or FlagEmbedding, an object with
+            a method ``rerank(query, texts)``, or a function that receives a query and a list of
+            texts and returns their scores.
         max_tokens: The maximum number of tokens of a query and a passage. Defaults to the limit of
             the model. If this limit is unknown, or if ``length`` is given, the default is 400.
         length: A function that counts the tokens of a text. Defaults to the model's tokenizer if
@@ -376,7 +377,10 @@ class CrossEncoderReranker:
         return count
 
     def _parts(self, node: Node) -> tuple[str, str, str]:
-        """Return the text before a window, the text to split, and the text after a window."""
+        """Split the text of a node into a prefix, a main text and a suffix.
+
+        Only the main text is divided into windows. Each window repeats the prefix and the suffix.
+        """
         text = node.text
         searched = node.searched_text
         core = text.strip()

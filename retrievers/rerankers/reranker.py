@@ -306,26 +306,29 @@ def register_reranker(
 def register_reranker(
     function: Function | None = None, /, *, batch: bool = False, name: str | None = None
 ) -> Function | Callable[[Function], Function]:
-    """Register a function as a reranker. An existing reranker with this name is replaced.
+    """Register a function as a reranker. An existing reranker with the same name is replaced.
 
-    ``Reranker("its_name")`` and ``Reranker(function)`` both use the function. Its first argument is
-    a node, or the list of all nodes if ``batch=True``. The query is passed as the argument
-    ``query``, in ``**kwargs``, or as a required second argument. A function without any of these
-    does not receive the query. The reranker's settings are passed as further arguments.
+    The function can then be used as ``Reranker("name")`` or ``Reranker(function)``. Its first
+    argument is a node, or a list of all nodes if ``batch=True``. The query is passed as the keyword
+    argument ``query``, in ``**kwargs``, or as the second positional argument if it is required. A
+    function without any of these does not receive the query. The settings of the reranker are
+    passed as further keyword arguments.
 
-    A function of one node returns a score, or it filters: the node or True keeps the result and its
-    score, while None and False drop the result. If some results get a score, only None drops a
-    result. A function of all nodes returns scores in the given order (None drops a result), (node,
-    score) pairs, or nodes in their new order, which get the scores 1, 1/2, 1/3 and so on. Missing
-    nodes are dropped.
+    A function that receives a single node returns a score, or a decision. The node itself or True
+    keeps the result and its score, and None or False drops the result. If the function returns a
+    score for any of the results, only None drops a result.
+
+    A function that receives all nodes returns one of the following: scores in the order of the
+    nodes (None drops a result), pairs ``(node, score)``, or nodes in their new order, which are
+    assigned the scores 1, 1/2, 1/3 and so on. Nodes that are not returned are dropped.
 
     Args:
-        function: The function, if the decorator has no arguments.
-        batch: Whether the function takes all nodes in one call.
-        name: The reranker's name. Defaults to the function's name.
+        function: The function, if the decorator is used without arguments.
+        batch: Whether the function receives all nodes in a single call.
+        name: The name of the reranker. Defaults to the name of the function.
 
     Raises:
-        TypeError: If the function is async or not a function.
+        TypeError: If the decorated object is not a function, or is an async function.
 
     Example:
         >>> from nodekin.nodegraph import Node
