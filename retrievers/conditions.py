@@ -1,4 +1,4 @@
-"""Conditions on the value of a metadata field, which are the operators of filters."""
+"""Conditions on the values of metadata fields, which correspond to the operators of filters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEVERAL = (list, tuple, set, frozenset)
 Decide = Callable[[Any], bool]
 
 MISSING = object()
-"""The value of a missing field."""
+"""The value that represents a missing field."""
 
 _NUMBER = re.compile(r"\s*[+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,3})?\s*$")
 
@@ -38,13 +38,13 @@ def plain(value: Any) -> Any:
     if not isinstance(value, np.generic):
         return value
     item = value.item()
-    if isinstance(value, np.datetime64) and isinstance(item, int):  # nanoseconds
+    if isinstance(value, np.datetime64) and isinstance(item, int):  # the unit is nanoseconds
         return value.astype("datetime64[us]").item()
     return item
 
 
 def comparable(value: Any) -> Any:
-    """Convert a NumPy value to a Python value, and texts to their composed form."""
+    """Convert NumPy values to Python values, and strings to their composed Unicode form."""
     value = plain(value)
     if isinstance(value, str):
         return composed(value)
@@ -58,19 +58,23 @@ def comparable(value: Any) -> Any:
 
 
 def identity(value: Any) -> Hashable:
-    """Return a key. Values with equal keys meet the same conditions.
+    """Return a hashable key for a value. Values with equal keys match the same conditions.
 
-    Each value of an uncommon type, such as a mapping, has a unique key.
+    Values of uncommon types, such as mappings, have unique keys.
     """
     value = comparable(value)
     if isinstance(value, SEVERAL):
         return type(value), tuple(map(identity, value))
-    # The key is a text, since -0.0 equals 0, and equal instants may have different calendar days.
+    # The key is a string, because -0.0 equals 0, and equal points in time can have different
+    # calendar days.
     return (type(value), repr(value)) if type(value) in _BY_TEXT else object()
 
 
 def on_items(decide: Decide) -> Decide:
-    """Return a test that accepts a list if the given test accepts any item or the list itself."""
+    """Extend a test to lists.
+
+    A list passes if any of its items or the list itself passes the test.
+    """
 
     def on_items(value: Any) -> bool:
         if isinstance(value, SEVERAL):
@@ -84,20 +88,20 @@ def on_items(decide: Decide) -> Decide:
 
 
 def one_of(values: Sequence[Any]) -> Decide:
-    """Return a test that checks whether a value is one of several values. It uses a hash set."""
+    """Return a test that checks whether a value equals one of several values, using a hash set."""
     existing, others = set(), []
     for value in values:
         try:
             existing.add(_hashed(value))
-        except TypeError:  # unhashable: a list, a signaling NaN
+        except TypeError:  # the value is not hashable, such as a list or a signaling NaN
             others.append(value)
     dates = [(when, isinstance(v, str)) for v in values if (when := read_date(v))]
 
     def equal(value: Any) -> bool:
         try:
-            if value == value and _hashed(value) in existing:  # NaN equals nothing
+            if value == value and _hashed(value) in existing:  # NaN is not equal to any value
                 return True
-        except Exception:  # unhashable, or its comparison raises
+        except Exception:  # the value is not hashable, or its comparison raises an error
             pass
         return _is_date(value, dates) or any(_same(value, other) for other in others)
 
@@ -112,18 +116,18 @@ def _hashed(value: Any) -> Hashable:
 def _same(value: Any, other: Any) -> bool:
     try:
         return bool(value == other)
-    except Exception:  # the value's comparison may raise any error
+    except Exception:  # the comparison of a value can raise any error
         return False
 
 
 def _is_date(value: Any, dates: Sequence[tuple[CalendarTime, bool]]) -> bool:
-    """Return whether a value equals any of several dates.
+    """Return whether a value is equal to any of several dates.
 
-    Two texts are equal dates only if both contain a day, since "1999-01" may be a code.
+    Two strings are compared as dates only if both contain a day, since "1999-01" may be a code.
 
     Args:
         value: A metadata value.
-        dates: Pairs of a date and whether it was written as a text.
+        dates: Pairs of a date and whether the date was given as a string.
     """
     if not dates or (when := read_date(value)) is None:
         return False
@@ -138,7 +142,7 @@ def _is_date(value: Any, dates: Sequence[tuple[CalendarTime, bool]]) -> bool:
 
 
 def in_range(bounds: Sequence[tuple[str, Any]]) -> Decide:
-    """Return a test that checks whether a value, or any item of a list, is within all bounds."""
+    """Return a test that checks whether a value, or an item of a list, is within all bounds."""
     checks = [(_HOLDS[name], bound, read_date(bound)) for name, bound in bounds]
     undated = [bound for _, bound, date in checks if isinstance(bound, str) and date is None]
 
@@ -150,7 +154,7 @@ def in_range(bounds: Sequence[tuple[str, Any]]) -> Decide:
                 value[:40],
                 undated[0][:40],
             )
-            undated.clear()  # one line per filter
+            undated.clear()  # log only one line per filter
         when = read_date(value) if any(date for _, _, date in checks) else None
         return all(
             (order := _order(value, when, bound, date)) is not None and holds(order)
@@ -171,8 +175,8 @@ _HOLDS: dict[str, Callable[[int], bool]] = {
 def _order(
     value: Any, when: CalendarTime | None, bound: Any, date_of_bound: CalendarTime | None
 ) -> int | None:
-    """Return -1, 0 or 1 for a value below, equal to or above a bound. None if not comparable."""
-    if isinstance(value, bool):  # bools are not numbers, as in equality
+    """Compare a value with a bound, and return -1, 0 or 1, or None if they cannot be compared."""
+    if isinstance(value, bool):  # as in tests for equality, bools are not numbers
         return None
     if when is not None and date_of_bound is not None:
         texts = isinstance(value, str) and isinstance(bound, str)
@@ -182,12 +186,12 @@ def _order(
         value, bound = _number(value), _number(bound)
     try:
         return 0 if value == bound else 1 if value > bound else -1 if value < bound else None
-    except Exception:  # the values have no order, or the comparison raises
+    except Exception:  # the values have no order, or their comparison raises an error
         return None
 
 
 def _number(value: Any) -> Any:
-    """Return the number in a text. Other values are returned unchanged."""
+    """Convert a string that represents a number. Other values are returned unchanged."""
     if not isinstance(value, str) or not _NUMBER.match(value):
         return value
     return float(value) if re.search("[.eE]", value) else int(value)
@@ -204,20 +208,21 @@ _WRITTEN_DATE = re.compile(r"\s*(?:[0-9]{1,2}/[0-9]{1,2}/[0-9]{4}|[0-9]{4}/[0-9]
 
 
 class CalendarTime(NamedTuple):
-    """A year, a month, a day, or an instant.
+    """A year, a month, a day or a point in time.
 
     Attributes:
-        calendar: The known part of year, month and day as written, without time zone conversion.
-        instant: The time since the year 1 in UTC. None means no time of day.
+        calendar: The known parts of year, month and day as written, without time zone conversion.
+        instant: The time since the year 1 in UTC, or None if the time of day is unknown.
     """
 
     calendar: tuple[int, ...]
     instant: timedelta | None = None
 
     def compare(self, other: CalendarTime) -> int:
-        """Return -1, 0 or 1 for before, equal or after, at the lower of the two precisions.
+        """Return -1, 0 or 1 if this time is before, equal to or after another time.
 
-        An instant and a day are compared as days. A day and a year are compared as years.
+        The comparison uses the lower of the two precisions. For example, a point in time and a day
+        are compared as days, and a day and a year are compared as years.
         """
         if self.instant is not None and other.instant is not None:
             return (self.instant > other.instant) - (self.instant < other.instant)
@@ -227,10 +232,10 @@ class CalendarTime(NamedTuple):
 
 
 def read_date(value: Any) -> CalendarTime | None:
-    """Parse a date, a datetime, or a text with an ISO date. Return None for other values.
+    """Parse a date, a datetime, or a string in ISO format. For other values, None is returned.
 
-    A text may end after the year or the month. The day may be followed by a time, with or without a
-    time zone. A time without a zone is UTC.
+    A string can end after the year or after the month. The day can be followed by a time, with or
+    without a time zone. A time without a time zone is interpreted as UTC.
 
     Example:
         >>> read_date("2024-01-31 10:00").compare(read_date("2024-01-31T11:00+01:00"))
@@ -257,12 +262,12 @@ def read_date(value: Any) -> CalendarTime | None:
             int(hour), int(minute), int(second or 0), int((fraction or "0").ljust(6, "0")[:6])
         )
         return _instant(datetime.combine(start, at), _offset(zone))
-    except (ValueError, TypeError, OverflowError):  # not a day of the calendar
+    except (ValueError, TypeError, OverflowError):  # the date does not exist in the calendar
         return None
 
 
 def _instant(value: datetime, offset: timedelta | None) -> CalendarTime:
-    # A subtraction fails for pandas timestamps, which do not reach back to the year 1.
+    # The year 1 is not subtracted, because pandas timestamps cannot represent it.
     seconds = value.hour * 3600 + value.minute * 60 + value.second
     since = timedelta(date.toordinal(value), seconds, value.microsecond)
     calendar = value.year, value.month, value.day
@@ -295,8 +300,8 @@ class Condition:
     """A condition on a metadata value.
 
     Attributes:
-        operator: An operator of ``OPERATORS`` without negation, or ``"range"``.
-        operand: The operand. For ``"range"``, pairs of an operator and a bound.
+        operator: One of the ``OPERATORS`` that are not negations, or ``"range"``.
+        operand: The operand. For ``"range"``, it consists of pairs of an operator and a bound.
     """
 
     operator: str
@@ -304,7 +309,7 @@ class Condition:
 
     @cached_property
     def key(self) -> Hashable:
-        """A key for caches: conditions with equal keys accept equal values."""
+        """A key for caches. Conditions with equal keys accept the same values."""
         return self.operator, identity(self.operand)
 
     @cached_property
@@ -315,20 +320,23 @@ class Condition:
         return Condition, (self.operator, self.operand)
 
     def __call__(self, value: Any) -> bool:
-        """Return whether a value, or ``MISSING``, meets the condition. This never raises."""
+        """Return whether a value, or ``MISSING``, meets the condition. No error is ever raised."""
         return self._decide(comparable(value))
 
     @property
     def compares(self) -> bool:
-        """Whether the condition compares the field's value. ``exists`` and ``empty`` do not."""
+        """Whether the condition compares the value of the field.
+
+        ``exists`` and ``empty`` do not.
+        """
         return self.operator not in ("exists", "empty")
 
 
 def parse_conditions(name: str, requirement: Any) -> list[tuple[Condition, bool]]:
-    """Parse a requirement. Returns pairs of a condition and whether it must hold.
+    """Parse the requirement on a field, and return pairs of a condition and whether it must hold.
 
     Args:
-        name: The field's name, for errors.
+        name: The name of the field, for error messages.
         requirement: A value, a list of allowed values, or a mapping from operators to operands. See
             ``parse_filters``.
 
@@ -415,7 +423,7 @@ def _unfit(name: str, operator: str, operand: Any, allowed: str) -> ValueError:
 
 
 def _contains(required: Any) -> Decide:
-    """Return a test that checks whether a text contains a text, or a list contains an item."""
+    """Return a test that checks whether a string contains a text, or a list contains an item."""
     equal = one_of([required])
 
     def contains(value: Any) -> bool:
@@ -427,10 +435,10 @@ def _contains(required: Any) -> Decide:
 
 
 def _like(fold: Callable[[str], str], pattern: str) -> Decide:
-    """Return a test that checks whether a text matches a pattern. A backslash escapes a character.
+    """Return a test that checks whether a string matches a pattern with ``%`` and ``_``.
 
-    Each part between two ``%`` is searched for once, from left to right. Unlike a regular
-    expression with several ``.*``, this takes linear time.
+    A backslash escapes a character. Each part between two ``%`` is searched only once, from left to
+    right. Unlike a regular expression with several ``.*``, this takes linear time.
     """
     parts = [""]
     for token in re.findall(r"\\.|.", fold(pattern), re.DOTALL):

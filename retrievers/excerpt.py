@@ -1,7 +1,8 @@
-"""Choose the parts of a text to show for a query.
+"""Choose the parts of a text that are displayed for a query.
 
-The parts are sentences and lines that together cover the words of the query. The answer is often
-not in the sentence with the most query words, but in its neighbor.
+The parts are sentences and lines that together cover the words of the query. Neighbors of such
+sentences are preferred as well, because the answer is often not in the sentence with the most query
+words but in the sentence before or after it.
 """
 
 from __future__ import annotations
@@ -20,23 +21,24 @@ from ..nodegraph.splitters.chunking import UNSPACED
 from ..nodegraph.splitters.sentences import sentence_spans
 from .analysis.text_analyzer import TextAnalyzer
 
-_MATCHED = 3.0  # value of the sentence that the search found; a word has a value of about 1
+_MATCHED = 3.0  # the value of the sentence that matched; a word has a value of about 1
 
-_AFTER, _BEFORE = 0.7, 0.5  # values of the neighbors of a chosen sentence
+_AFTER, _BEFORE = 0.7, 0.5  # the values of the sentences after and before a chosen sentence
 
-_COLUMN = 0.006  # cost of each column
+_COLUMN = 0.006  # the cost of each column
 
-_SINGLE_LETTER = 0.3  # weight of a letter in a script without spaces, as a share of a pair's weight
+# the weight of a letter in a script without spaces, relative to a pair of letters
+_SINGLE_LETTER = 0.3
 
-_LONG = 5  # letters from which a word has its full weight; most function words are shorter
+_LONG = 5  # the length from which a word has its full weight; most function words are shorter
 
-_LEAST = 25  # columns; shorter remainders of sentences are not shown
+_LEAST = 25  # the minimum number of columns for a part of a sentence
 
-_LEAD = 0.35  # share of the free columns before the first query word if a sentence is cut
+_LEAD = 0.35  # the share of the free columns before the first query word if a sentence is cut
 
-_NEAR = 4_000  # characters before and after the match that are examined
+_NEAR = 4_000  # the number of characters before and after the match that are examined
 
-_LONGEST = 24  # words with up to this many letters are never cut
+_LONGEST = 24  # the maximum length of words that are never cut
 
 GAP = " … "
 
@@ -69,12 +71,12 @@ class Part(NamedTuple):
     is_cut_after: bool = False
 
     def moved(self, by: int) -> Part:
-        """Return the part as a part of a text that starts earlier."""
+        """Return a copy whose positions are increased by a number of characters."""
         return self._replace(start=self.start + by, end=self.end + by, line=self.line + by)
 
 
 class _Word(NamedTuple):
-    """A query word in the text: its span, its terms and a factor of their weights."""
+    """A word of the query in the text, with its span, its terms and a factor for their weights."""
 
     start: int
     end: int
@@ -83,16 +85,16 @@ class _Word(NamedTuple):
 
 
 class _Sentence(NamedTuple):
-    """A sentence, a heading or a row of a table.
+    """A sentence, a heading or a table row.
 
     Attributes:
         start: The position of the first character.
         end: The position after the last character.
-        line: The position of its line.
-        words: The words of the query that it contains.
-        is_row: Whether the sentence is a table row.
-        is_prose: Whether the sentence is neither a heading nor a row. Such a neighbor may contain
-            the answer.
+        line: The position of the line that contains the sentence.
+        words: The words of the query that the sentence contains.
+        is_row: Whether it is a table row.
+        is_prose: Whether it is neither a heading nor a table row. As a neighbor of a chosen
+            sentence, prose may contain the answer.
     """
 
     start: int
@@ -112,18 +114,18 @@ def excerpt(
     rows: int,
     first: int = 0,
 ) -> list[list[Part]]:
-    """Return the parts of a text to show for a query, as rows in the order of the text.
+    """Choose the parts of a text that are displayed for a query, as rows in text order.
 
-    The sentences with the most words of the query are chosen until the rows are full. Words that
-    are rare in the text count more. The sentence of the match and neighbors of chosen sentences
-    have an additional value. A table row is shown with the table's header.
+    Sentences that contain the most words of the query are added until the rows are full. Words that
+    are rare in the text count more. The sentence that matched and the neighbors of chosen sentences
+    are preferred. A table row is displayed below the header of its table.
 
     Args:
         text: The text.
         match: The span of the best match in the text. If None, no part is preferred.
-        query: The query. If it is blank, the parts are those around the match.
-        columns: The number of columns of a row. Chinese characters take two columns.
-        rows: The maximum number of rows, after long rows are wrapped.
+        query: The query. If it is blank, the parts around the match are chosen.
+        columns: The number of columns of a row. Chinese characters occupy two columns.
+        rows: The maximum number of rows after long rows are wrapped.
         first: The number of columns in the first row that are already occupied.
     """
     start, end = match or (0, len(text))
@@ -143,7 +145,7 @@ def excerpt(
 
 
 def row_text(text: str, parts: Sequence[Part]) -> str:
-    """Return the text of a row. A gap between parts is shown as ``…``."""
+    """Return the text of a row, in which ``…`` represents a gap between two parts."""
     shown = ""
     last = None
     for part in parts:
@@ -175,7 +177,7 @@ def best_start(text: str, query: str) -> int:
 
 
 def columns_of(text: str) -> int:
-    """Return the number of columns of a text in a terminal."""
+    """Return the number of columns that a text occupies in a terminal."""
     return sum(map(_columns, text))
 
 
@@ -191,7 +193,7 @@ def _columns(character: str) -> int:
 
 
 def _sentences(text: str, query: str) -> list[_Sentence]:
-    """Return the sentences of each line, without separator rows of tables."""
+    """Return the sentences of each line, without the separator rows of tables."""
     words = _words(text, query)
     sentences = []
     for line in _LINE.finditer(text):
@@ -218,7 +220,7 @@ def _sentences_of_line(line: re.Match[str]) -> list[tuple[int, int]]:
 
 
 def _words(text: str, query: str) -> list[_Word]:
-    """Return the query's words in a text, in text order."""
+    """Return the occurrences of query words in a text, in text order."""
     analyze = TextAnalyzer().like(text)
     terms = frozenset(analyze.query(query))
     words: list[_Word] = []
@@ -231,7 +233,10 @@ def _words(text: str, query: str) -> list[_Word]:
 
 
 def _unspaced_words(text: str, start: int, end: int, terms: frozenset[str]) -> Iterator[_Word]:
-    """Yield letter pairs that are terms, and single letters that are terms outside these pairs."""
+    """Yield the query terms in a text without spaces.
+
+    These are pairs of letters, and single letters outside of such pairs.
+    """
     for at in range(start, end):
         pair = text[at : min(at + 2, end)]
         for term in (pair, text[at]):
@@ -249,7 +254,7 @@ def _sentence_at(sentences: Sequence[_Sentence], position: int) -> int:
 
 
 def _choose(sentences: Sequence[_Sentence], matched: int | None, layout: _Layout) -> None:
-    """Add the sentences with the highest values to the layout, until it is full."""
+    """Add the sentences with the highest values to the layout until it is full."""
     weights = _weights(sentences)
     words = [_weights_of_words(sentence, weights) for sentence in sentences]
     widths = [layout.width(sentence.start, sentence.end) for sentence in sentences]
@@ -285,12 +290,12 @@ def _choose(sentences: Sequence[_Sentence], matched: int | None, layout: _Layout
 
 
 def _may_answer(sentence: _Sentence) -> bool:
-    """Return whether a sentence may contain the answer. A heading does not."""
+    """Return whether a sentence can contain the answer, unlike a heading."""
     return sentence.is_prose or (sentence.is_row and bool(sentence.words))
 
 
 def _nearness(distance: int) -> float:
-    """Return the value of a sentence at a distance from a chosen sentence."""
+    """Return the value that a sentence gains from its distance to a chosen sentence."""
     if distance > 0:
         return _AFTER / distance
     return _BEFORE / -distance
@@ -301,7 +306,7 @@ def _start_of_sentence(sentence: _Sentence) -> int:
 
 
 def _weights(sentences: Sequence[_Sentence]) -> dict[str, float]:
-    """Return the weight of each term. The fewer sentences contain a term, the higher its weight."""
+    """Return the weight of each term, which is higher if fewer sentences contain the term."""
     counts: Counter[str] = Counter()
     for sentence in sentences:
         counts.update(frozenset().union(*(word.terms for word in sentence.words)))
@@ -314,7 +319,10 @@ def _weights(sentences: Sequence[_Sentence]) -> dict[str, float]:
 
 
 def _weights_of_words(sentence: _Sentence, weights: Mapping[str, float]) -> dict[str, float]:
-    """Return the weights of a sentence's words. A word has the weight of its rarest term."""
+    """Return the weights of the query words in a sentence.
+
+    A word has the weight of its rarest term.
+    """
     found = {}
     for word in sentence.words:
         rarest = max(word.terms, key=lambda term: (weights[term], term))
@@ -325,7 +333,7 @@ def _weights_of_words(sentence: _Sentence, weights: Mapping[str, float]) -> dict
 def _header_of(sentences: Sequence[_Sentence], at: int) -> _Sentence | None:
     """Return the first row of the table that a row belongs to.
 
-    The result is None if the row itself is the first one.
+    If the row itself is the first one, None is returned.
     """
     first = at
     while first >= 0 and sentences[first].is_row:
@@ -335,7 +343,7 @@ def _header_of(sentences: Sequence[_Sentence], at: int) -> _Sentence | None:
 
 
 class _Layout:
-    """The chosen parts by line of the text, within a number of rows."""
+    """The chosen parts of a text, arranged by line within a number of rows."""
 
     def __init__(self, text: str, columns: int, rows: int, first: int) -> None:
         self._text = text
@@ -346,11 +354,11 @@ class _Layout:
         self._ends = [0, *accumulate(map(_columns, text))]
 
     def width(self, start: int, end: int) -> int:
-        """Return the number of columns of a span."""
+        """Return the number of columns that a span occupies."""
         return self._ends[end] - self._ends[start]
 
     def has_line(self, line: int) -> bool:
-        """Return whether a part of a line was added."""
+        """Return whether the layout contains a part of a line."""
         return line in self._parts
 
     def is_full(self) -> bool:
@@ -358,12 +366,12 @@ class _Layout:
         return free - sum(map(self._width_of_line, self._parts)) < _LEAST
 
     def add(self, sentence: _Sentence, header: _Sentence | None) -> bool:
-        """Add a sentence, or as much of it as fits. Return whether it was added.
+        """Add a sentence, or as much of it as fits, and return whether anything was added.
 
         Args:
             sentence: The sentence.
-            header: The header of the sentence's table, which is added if a row is free. None means
-                no header.
+            header: The header of the table that the sentence belongs to, or None. It is added if a
+                row is free.
         """
         if sentence.is_row and sentence.line in self._parts:  # the sentence was added as a header
             return True
@@ -393,7 +401,7 @@ class _Layout:
         self._parts.setdefault(sentence.line, []).append(part)
 
     def _free(self, line: int, *others: int) -> int:
-        """Return the number of free columns for a line if each other line needs a row."""
+        """Return the number of free columns for a line if each of the others requires a row."""
         used = sum(self._rows_of(each) for each in self._parts if each != line)
         used += sum(other not in self._parts for other in others)
         free = (self._rows - used) * self._columns - self._width_of_line(line)
@@ -429,7 +437,7 @@ class _Layout:
         return max(sentence.start, self._start_of(found[0].start, before))
 
     def _word_start(self, position: int, least: int) -> int:
-        """Return the start of the next word, if the position is inside a word."""
+        """Return the start of the next word if a position is inside a word."""
         space = self._text.rfind(" ", max(least, position - _LONGEST), position)
         if position == least or space in (-1, position - 1):
             return position
@@ -437,7 +445,7 @@ class _Layout:
         return position if following == -1 else following + 1
 
     def _word_end(self, position: int, most: int) -> int:
-        """Return the end of the previous word, if the position is inside a word."""
+        """Return the end of the previous word if a position is inside a word."""
         if position == most or self._text[position].isspace():
             return position
         space = self._text.rfind(" ", position - _LONGEST, position)
@@ -448,9 +456,9 @@ class _Layout:
         return [word for word in words if word.start >= start and word.end <= end]
 
     def _start_of(self, end: int, columns: int) -> int:
-        """Return the start of the text that ends at a position and takes a number of columns."""
+        """Return the start of the text that ends at a position and occupies a number of columns."""
         return bisect_left(self._ends, self._ends[end] - columns)
 
     def _end_of(self, start: int, columns: int) -> int:
-        """Return the end of the text that starts at a position and takes a number of columns."""
+        """Return the end of the text that starts at a position and occupies a number of columns."""
         return bisect_right(self._ends, self._ends[start] + columns) - 1

@@ -1,4 +1,4 @@
-"""Filters: conditions on metadata, applied before ranking."""
+"""Filters, which are conditions on metadata that are applied before ranking."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ from ..nodegraph.text_forms import in_stored_form
 from .conditions import MISSING, Condition, parse_conditions
 
 Filters = Mapping[str, Any]
-"""A mapping from fields to conditions, or ``"and"``, ``"or"``, ``"not"``: see ``parse_filters``."""
+"""A mapping from fields (or ``"and"``, ``"or"``, ``"not"``) to conditions.
+
+See ``parse_filters``.
+"""
 
 DOCUMENT_ID = "document.id"
-"""The name of the document's id in filters."""
+"""The name that refers to the id of a document in filters."""
 
-_METADATA = "metadata."  # the prefix of a field whose name is reserved
+_METADATA = "metadata."  # the prefix for fields whose name is reserved
 
 _JOINS = ("and", "or", "not")
 
@@ -30,16 +33,17 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Parsed filters: a condition, or a combination of filters.
+    """A parsed filter, which is a condition or a combination of other filters.
 
-    A custom index receives them in its method ``search``, which calls ``matches``.
+    A custom index receives a filter in its method ``search`` and calls ``matches``.
 
     Attributes:
-        join: How ``parts`` are combined: ``"and"``, ``"or"``, or ``"not"`` with one part. A
-            condition has ``"field"``, or ``"document"`` for the document's id.
-        parts: The combined filters. Empty for a condition.
+        join: The kind of the filter. ``"and"``, ``"or"`` and ``"not"`` (with a single part) combine
+            ``parts``. ``"field"`` is a condition on a metadata field, and ``"document"`` is a
+            condition on the id of the document.
+        parts: The filters that are combined. It is empty for a condition.
         field: The metadata field of a condition.
-        condition: The condition on the field's value.
+        condition: The condition on the value of the field.
 
     Example:
         >>> from nodekin.nodegraph import Node
@@ -55,25 +59,28 @@ class Filter:
     condition: Condition | None = None
 
     def __bool__(self) -> bool:
-        """Return whether the filter has a condition."""
+        """Return whether the filter contains any condition."""
         return bool(self.parts) or self.condition is not None
 
     @property
     def key(self) -> Hashable:
-        """A key for caches: filters with equal keys accept the same nodes."""
+        """A key for caches. Filters with equal keys accept the same nodes."""
         condition = None if self.condition is None else self.condition.key
         return self.join, self.field, condition, tuple(part.key for part in self.parts)
 
     def matches(self, node: Node) -> bool:
-        """Return whether a node meets the filter."""
+        """Return whether a node matches the filter."""
         return self.holds(node.metadata, node.document_id)
 
     def mask(self, meets: Callable[[str | None, Condition], Mask]) -> Mask | None:
-        """Return a mask of the rows that meet the filter, or None if it has no condition.
+        """Return a boolean array that is True for rows that match the filter.
+
+        If the filter contains no condition, None is returned.
 
         Args:
-            meets: Returns a mask of the rows that meet a condition on a field, or on the document's
-                id if the field is None.
+            meets: A function that returns a boolean array of the rows that meet a condition. Its
+                arguments are a metadata field, or None for the id of the document, and the
+                condition.
         """
         if self.condition is not None:
             return meets(self.field if self.join == "field" else None, self.condition)
@@ -88,7 +95,7 @@ class Filter:
         return reduce(np.logical_or, masks)
 
     def holds(self, metadata: Mapping[str, Any], document_id: str) -> bool:
-        """Return whether metadata and a document id meet the filter."""
+        """Return whether metadata and a document id match the filter."""
         if self.condition is not None:
             if self.join == "document":
                 return self.condition(document_id)
@@ -100,7 +107,7 @@ class Filter:
 
 
 def field_value(metadata: Mapping[str, Any], field: str) -> Any:
-    """Return a field's value, or ``MISSING``. The Unicode form of names does not matter."""
+    """Return the value of a field, or ``MISSING``, regardless of the Unicode form of its name."""
     value = metadata.get(field, MISSING)
     if value is not MISSING or field.isascii():
         return value
@@ -109,13 +116,13 @@ def field_value(metadata: Mapping[str, Any], field: str) -> Any:
 
 
 def all_of(*filters: Filters | None) -> Filters | None:
-    """Join filters by "and". Return None if no filter has a condition.
+    """Combine filters with "and". If none of them contains a condition, None is returned.
 
-    Use it to add conditions to filters from a different source. No condition replaces another, even
-    on the same field.
+    Use this function to add conditions to filters from a different source. No condition replaces
+    another one, even if both apply to the same field.
 
     Args:
-        *filters: The filters. None means no conditions.
+        *filters: The filters, each of which can be None.
 
     Example:
         >>> all_of({"tenant": "a"}, None, {"tenant": ["a", "b"], "year": 2020})
@@ -130,7 +137,7 @@ def all_of(*filters: Filters | None) -> Filters | None:
 
 
 def metadata_key(field: str) -> str:
-    """Return the name of a metadata field in filters, with a prefix for reserved names.
+    """Return the name of a metadata field as used in filters, with a prefix if it is reserved.
 
     Example:
         >>> metadata_key("year"), metadata_key("or")
@@ -143,7 +150,7 @@ def metadata_key(field: str) -> str:
 
 
 def pattern_within(text: str) -> str:
-    """Return the ``like`` pattern that matches texts containing a text.
+    """Return a pattern for ``like`` that matches every text containing the given text.
 
     Example:
         >>> pattern_within("100%")
@@ -153,34 +160,38 @@ def pattern_within(text: str) -> str:
 
 
 def parse_filters(filters: Filters | None) -> Filter:
-    """Check and parse filters.
+    """Validate and parse filters.
 
-    All entries of a mapping must hold. The value of a field is compared with a value (equality), a
-    list of values (any of them), or a mapping of operators, which must all hold:
+    A filter is a mapping from field names to requirements, all of which must be met. A requirement
+    is a value (the field must be equal to it), a list of values (the field must be equal to any of
+    them), or a mapping from operators to operands, all of which must be met:
 
-    - ``eq``, ``ne``, ``in``, ``nin``: equal to a value or to any value of a list, and the negations
-    - ``gt``, ``gte``, ``lt``, ``lte``: greater or less; two of them form a range
-    - ``contains``: whether a text contains this text, or a list contains this item
-    - ``any``, ``all``: whether the field contains any item, or all items, of a list
-    - ``like``: whether a text matches a pattern, in which ``%`` is any text and ``_`` is any
-      character. Case is ignored, except by ``like_case``. A backslash escapes a character.
-    - ``exists``: whether the field exists
-    - ``empty``: whether the field is missing, None or empty
+    - ``eq``, ``in``: The field is equal to a value, or to any value of a list. ``ne`` and ``nin``
+      are the negations.
+    - ``gt``, ``gte``, ``lt``, ``lte``: The field is greater or less than a value. Two of these
+      operators form a range.
+    - ``contains``: The field is a text that contains a text, or a list that contains an item.
+    - ``any``, ``all``: The field contains any item, or all items, of a list.
+    - ``like``, ``like_case``: The field is a text that matches a pattern, in which ``%`` stands for
+      any text and ``_`` for any character. A backslash escapes a character. ``like`` ignores case.
+    - ``exists``: If True, the field must exist. If False, it must not exist.
+    - ``empty``: If True, the field must be missing, None or empty. If False, it must have a value.
 
-    ``"and"`` and ``"or"`` take a list of filters. ``"not"`` takes filters that must not all hold.
-    Filters can be nested. ``"document.id"`` is the id of the node's document. A field with one of
-    these names, or with a name that starts with ``$``, needs the prefix ``metadata.``, as in
+    ``"and"`` and ``"or"`` combine a list of filters, and ``"not"`` negates a filter. Filters can be
+    nested. ``"document.id"`` refers to the id of the node's document. If a metadata field has one
+    of these names, or a name that starts with ``$``, the prefix ``metadata.`` is required, as in
     ``"metadata.or"``. The prefix is allowed for any field.
 
-    A list in a field meets a condition if any item or the whole list meets it. A missing field
-    meets no condition, except for ``ne``, ``nin`` and ``not``, which are negations. Values compare
-    as in Python, with exceptions: bools are not numbers, NaN equals nothing, and values that cannot
-    be ordered are outside any range. Texts and names are compared regardless of their Unicode form
-    (NFC, NFD). Dates, datetimes and texts with ISO dates compare as dates, with the lower of the
-    two precisions: a datetime equals its day. A range may compare a number with a numeric text.
+    If a field contains a list, a condition is met if any item or the whole list meets it. A missing
+    field does not meet any condition except negations (``ne``, ``nin`` and ``not``). Values are
+    compared as in Python, with the following exceptions: bools are not numbers, NaN is not equal to
+    any value, and values that cannot be ordered are outside of any range. The Unicode form (NFC,
+    NFD) of texts and names is ignored. Dates, datetimes and texts in ISO format are compared as
+    dates, with the lower of the two precisions, so that a datetime is equal to its day. In a range,
+    a number can be compared with a text that represents a number.
 
     Raises:
-        TypeError: If filters are not a mapping from field names.
+        TypeError: If the filters are not a mapping with field names as keys.
         ValueError: If an operator is unknown, or its operand is invalid.
 
     Example:

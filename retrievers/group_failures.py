@@ -1,4 +1,4 @@
-"""Failures of node groups: documents on which a transform or its model failed."""
+"""Failures in groups of nodes: documents for which a transform or its model failed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _GROUP_ATTRIBUTES = ("group", "target", "groups", "via")
 
 
 def group_failures(graph: NodeGraph) -> list[Failure]:
-    """Return the failures of groups, without those of files."""
+    """Return the failures in groups, without failures in reading files."""
     return [failure for failure in graph.failures if failure.group != ROOT]
 
 
 def describe_failures(failures: Sequence[Failure]) -> str:
-    """Return a sentence with the number of failures of each group, and the first error."""
+    """Return a sentence that states the number of failures in each group and the first error."""
     counts = Counter(failure.group for failure in failures)
     numbers = ", ".join(
         f"{count} document{'s' * (count != 1)} failed in the group {group!r}"
@@ -30,7 +30,7 @@ def describe_failures(failures: Sequence[Failure]) -> str:
 
 
 def graphs_of(retriever: object) -> list[NodeGraph]:
-    """Return the graphs of a retriever and of its inner retrievers."""
+    """Return the graphs that a retriever and its inner retrievers search."""
     graphs: dict[int, NodeGraph] = {}
     for item in _parts(retriever):
         for part in (*getattr(item, "graphs", ()), getattr(item, "graph", None), item):
@@ -40,14 +40,14 @@ def graphs_of(retriever: object) -> list[NodeGraph]:
 
 
 def _parts(retriever: object) -> Iterator[object]:
-    """Yield a retriever and its inner retrievers, or the retrievers of a query engine."""
+    """Yield a retriever and its inner retrievers. A query engine is replaced by its retriever."""
     if isinstance(retriever, ForeignRetriever):
         retriever = getattr(retriever.source, "retriever", retriever.source)
     return with_all_inner(retriever)
 
 
 def searched_failures(retriever: object) -> list[Failure]:
-    """Return the failures of the groups that a retriever searches, and of their ancestors."""
+    """Return the failures in the groups that a retriever searches, and in their ancestors."""
     searched: list[Failure] = []
     for graph in graphs_of(retriever):
         failures = group_failures(graph)
@@ -58,7 +58,7 @@ def searched_failures(retriever: object) -> list[Failure]:
 
 
 def _searched_groups(retriever: object, graph: NodeGraph) -> set[str]:
-    """Return the groups of a graph that a retriever searches, and their ancestors."""
+    """Return the names of the groups in a graph that a retriever searches, and their ancestors."""
     names: set[str] = set()
     for item in _parts(retriever):
         for attribute in _GROUP_ATTRIBUTES:

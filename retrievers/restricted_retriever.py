@@ -1,4 +1,4 @@
-"""A retriever that is restricted to conditions, for example for a tenant."""
+"""Restrict a retriever to nodes that match filters, such as the documents of one tenant."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from .results import Results
 RestrictableT = TypeVar("RestrictableT", bound="Restrictable")
 
 Restriction: TypeAlias = Filters | Callable[[], Filters]
-"""Conditions, or a function that returns the conditions of the current call."""
+"""Filters, or a function that returns the filters for the current call."""
 
 
 class Restrictable(Protocol):
-    """An object that can make restricted copies, such as a ``Retriever`` or a ``QueryEngine``."""
+    """An object that can create restricted copies, such as a ``Retriever`` or a ``QueryEngine``."""
 
     def restricted(self: RestrictableT, filters: Filters) -> RestrictableT:
-        """Return a copy that is restricted to nodes that meet conditions."""
+        """Return a copy that is restricted to nodes that match filters."""
 
 
 @overload
@@ -38,23 +38,25 @@ def restrict(target: RetrieverProtocol, filters: Restriction) -> RestrictedRetri
 
 
 def restrict(target: object, filters: Restriction) -> object:
-    """Restrict a retriever or a query engine to nodes that meet conditions, such as a tenant's.
+    """Restrict a retriever or a query engine to nodes that match filters, such as one tenant's
+    nodes.
 
-    The restriction applies to every retrieval of the returned object, including nested retrievers.
-    Filters from a call, a tool or a model are added to it. A restriction is stricter than
-    ``filters``: every returned node and every node of the evidence must meet it by its own
-    metadata, even after lifting, expansion or linking. A node without the field is not returned.
+    The restriction applies to every search of the returned object, including nested retrievers.
+    Filters of a call, a tool or a model are applied in addition. A restriction is stricter than
+    ``filters``: every node that is returned, including nodes in the evidence, must match by its own
+    metadata, even if it replaces, extends or is linked to another node. A node without the field is
+    not returned.
 
     Args:
         target: Any retriever, or a ``QueryEngine``. It is not changed.
-        filters: The conditions, as in ``parse_filters``. If many users share a retriever, a
-            function that returns the conditions. The function is called in each retrieval, in the
-            caller's context. If it raises an error or returns no condition, the retrieval fails.
+        filters: The filters, as described in ``parse_filters``, or a function that returns them. A
+            function is useful if many users share a retriever. It is called for each search, in the
+            context of the caller. If it raises an error or returns no condition, the search fails.
 
     Returns:
-        A copy of a ``Retriever``, a ``QaRetriever`` or a ``QueryEngine``. For other retrievers, or
-        with a function, the target is wrapped in a retriever. For an engine with many users, write
-        ``QueryEngine(restrict(retriever, function), llm)``.
+        A copy of a ``Retriever``, a ``QaRetriever`` or a ``QueryEngine``. Any other retriever is
+        wrapped in a new retriever, and so is every target if ``filters`` is a function. To restrict
+        a query engine with a function, write ``QueryEngine(restrict(retriever, function), llm)``.
 
     Raises:
         TypeError: If the target is neither a retriever nor a query engine.
@@ -99,14 +101,14 @@ def restriction_of(retriever: object) -> Filters | None:
 
 
 class RestrictedRetriever(BaseRetriever):
-    """A retriever that is restricted to nodes that meet conditions. See ``restrict``.
+    """A retriever that is restricted to nodes that match filters. See ``restrict``.
 
-    All inner retrievers apply the restriction, even if a retriever between them does not pass
-    filters on. The results and their evidence are checked again.
+    The restriction is applied by all inner retrievers, even if a retriever between them does not
+    pass filters on. In addition, the results and their evidence are checked.
 
     Args:
         inner: Any retriever.
-        filters: The conditions, or a function that returns them. See ``restrict``.
+        filters: The filters, or a function that returns them. See ``restrict``.
 
     Raises:
         TypeError: If ``inner`` is not a retriever, or the filters are invalid.
@@ -138,9 +140,9 @@ class RestrictedRetriever(BaseRetriever):
 
 
 def _checked(results: Results, conditions: Filter) -> Results:
-    """Return the results and the evidence that meet a restriction.
+    """Remove results and evidence that do not match a restriction.
 
-    The answer of an inner query engine has no metadata, so all its sources must meet the
+    The answer of an inner query engine has no metadata, so all of its sources must match the
     restriction.
     """
     checked = []

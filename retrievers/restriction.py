@@ -1,4 +1,4 @@
-"""The restriction of the current block: conditions that every returned node must meet."""
+"""The active restriction: filters that every returned node must match."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from copy import deepcopy
 from .filters import Filters, parse_filters
 
 RESTRICTION: ContextVar[Filters | None] = ContextVar("restriction", default=None)
-"""The current restriction. None means no restriction.
+"""The active restriction, or None if nothing is restricted.
 
-It applies to every retriever in all threads and tasks that its block starts, even inside retrievers
-that do not pass filters on. See ``restrict``.
+It applies to every retriever, in all threads and tasks that are started in its context, even if
+retrievers in between do not pass filters on. See ``restrict``.
 """
 
 
 def check_restriction(filters: Filters) -> Filters:
-    """Return a private copy of the conditions of a restriction.
+    """Validate the filters of a restriction, and return a private copy.
 
     Raises:
         TypeError: If the filters are invalid.

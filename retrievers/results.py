@@ -1,4 +1,4 @@
-"""The results of a retrieval: nodes, their scores, and how they were found."""
+"""Search results: nodes with their scores and the evidence of how they were found."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .filters import Filters
 
 @dataclass(frozen=True, slots=True)
 class QueryVariant:
-    """A form of a query before a strategy changed it.
+    """An earlier form of a query, before a strategy changed it.
 
     Attributes:
         query: The query that the strategy received.
-        strategy: The name of the strategy: ``"rewrite"``, ``"hyde"``, ``"multi-step"``.
-        note: A problem, such as a failed model call, or other information.
+        strategy: The name of the strategy, such as ``"rewrite"``, ``"hyde"`` or ``"multi-step"``.
+        note: A problem, such as a failed model call, or other information. It can be None.
     """
 
     query: str
@@ -32,19 +32,20 @@ class QueryVariant:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A match: one way in which a result was found.
+    """One match through which a result was found.
 
     Attributes:
-        node: The matching node: the result, or a relative in a smaller group.
+        node: The matching node. It is the result itself, or a related node in a smaller group.
         score: The score of the match.
-        similarity: The name of the similarity or the reranker.
-        query: The searched form of the query.
-        embed_key: The key of the compared embedding. If None, words were compared.
-        share: The part of the result's score that a retriever contributes in a fusion.
-        variants: The earlier forms of a query that strategies changed, the user's form first.
-        by_search_text: Whether the compared text was ``node.searched_text``, which includes
-            ``searched_with``.
-        filters: The conditions of the retriever and of the call. None means no conditions.
+        similarity: The name of the similarity or of the reranker.
+        query: The query in the form in which it was searched.
+        embed_key: The key of the embedding that was compared, or None if words were compared.
+        share: The part of the result's score that comes from this retriever if results were fused.
+        variants: The earlier forms of the query that strategies changed, beginning with the user's
+            query.
+        by_search_text: Whether the compared text was ``node.searched_text``, which includes the
+            texts of ``searched_with``.
+        filters: The filters of the retriever and of the call, or None.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -80,19 +81,20 @@ class Evidence:
 
 
 COPY = "also in"
-"""The ``similarity`` of evidence for an omitted node with the same text."""
+"""The ``similarity`` in the evidence of a node that was omitted because it has the same text."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredNode:
-    """A node, its score (higher is better) and its evidence, the best match first.
+    """A node with its score and its evidence.
 
-    ``print(result)`` shows the place, the score and a snippet.
+    ``print(result)`` displays the location, the score and a snippet.
 
     Attributes:
         node: The node.
-        score: The score. Its range depends on the retriever.
-        evidence: The matches, the best match first. ``repr(result)`` leaves them out.
+        score: The score. A higher score is better, and the range depends on the retriever.
+        evidence: The matches through which the node was found, best first. They are not included in
+            ``repr(result)``.
 
     Example:
         >>> from nodekin.nodegraph import Document, NodeGraph
@@ -108,19 +110,19 @@ class ScoredNode:
     score: float
     evidence: tuple[Evidence, ...] = field(default=(), repr=False)
 
-    if not TYPE_CHECKING:  # a type checker reports missing attributes itself
+    if not TYPE_CHECKING:  # type checkers already report missing attributes
 
         def __getattr__(self, name):
             raise missing_attribute(self, name, "node")
 
     @property
     def text(self) -> str:
-        """The node's text."""
+        """The text of the node."""
         return self.node.text
 
     @property
     def best_match(self) -> Node:
-        """The node of the best evidence inside the result, or the result's node."""
+        """The best matching node within the result, or the node of the result itself."""
         node = self.node
         for match in self.evidence:
             inner = match.node
@@ -131,7 +133,10 @@ class ScoredNode:
 
     @property
     def place(self) -> str:
-        """The place of the best match: ``report.pdf, page 12, 3.2 Results``; see ``Node.place``."""
+        """The location of the best match, such as ``report.pdf, page 12, 3.2 Results``.
+
+        See ``Node.place``.
+        """
         return self.best_match.place
 
     def __str__(self) -> str:
@@ -142,7 +147,7 @@ class ScoredNode:
         return "\n".join([*rows, *other_places(self)])
 
     def _repr_html_(self) -> str:
-        """Return the result as HTML, for notebooks."""
+        """Return the result as HTML, which notebooks display."""
         head = html.escape(f"{self.place}  {self.score:.3f}".strip())
         rows = "<br>".join(html.escape(row) for row in self.snippet())
         also = [html.escape(place.strip()) for place in other_places(self)]
@@ -152,15 +157,15 @@ class ScoredNode:
     def snippet(
         self, query: str | None = None, *, columns: int = 80, rows: int = 5, after: str = ""
     ) -> list[str]:
-        """Return the sentences and table rows that answer the query best, as rows of text.
+        """Return the sentences and table rows that probably answer the query, as rows of text.
 
-        ``…`` stands for omitted text. A table row is preceded by the table's header.
+        Omitted text is represented by ``…``. A table row is preceded by the header of its table.
 
         Args:
             query: The query. If None, the query of the best match is used.
-            columns: The number of columns of a row. Chinese characters take two columns.
-            rows: The maximum number of rows, after long rows are wrapped.
-            after: The text that is shown before the first row, on the same line.
+            columns: The number of columns of a row. Chinese characters occupy two columns.
+            rows: The maximum number of rows after long rows are wrapped.
+            after: The text that is displayed on the same line before the first row.
 
         Example:
             >>> from nodekin.nodegraph import NodeGraph
@@ -186,7 +191,10 @@ class ScoredNode:
 
     @property
     def span_of_match(self) -> tuple[int, int] | None:
-        """The start and end of the best match in the node's text, or None for the node itself."""
+        """The start and the end of the best match in the text of the node.
+
+        It is None if the node as a whole is the best match.
+        """
         match = self.best_match
         if match is self.node or match.start is None or match.end is None:
             return None
@@ -195,16 +203,16 @@ class ScoredNode:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """The node's metadata, including that of its document."""
+        """The metadata of the node, including the metadata of its document."""
         return self.node.metadata
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as a dict of plain values, which ``json.dumps`` accepts.
+        """Convert the result to a dictionary of plain values, which ``json.dumps`` accepts.
 
         Its keys are ``id``, ``group``, ``text``, ``content``, ``score``, ``document_id``,
-        ``start``, ``end``, ``metadata``, ``place`` and ``evidence``. The evidence is a list with
-        the ``node_id``, ``group``, ``text``, ``score``, ``similarity`` and ``query`` of each match.
-        Values that JSON does not support (a date, an object as content) become text.
+        ``start``, ``end``, ``metadata``, ``place`` and ``evidence``. The evidence is a list of
+        dictionaries with the keys ``node_id``, ``group``, ``text``, ``score``, ``similarity`` and
+        ``query``. Values that JSON does not support, such as dates, are converted to strings.
         """
         evidence = [
             {
@@ -236,9 +244,10 @@ class ScoredNode:
         return values
 
     def explain(self) -> str:
-        """Return in words how the node was found: a line for the result and one for each match.
+        """Explain how the node was found, in one line for the result and one line for each match.
 
-        The matches of one retriever share its part of the score, shown on the first of their lines.
+        If several matches come from the same retriever, its part of the score is displayed only in
+        the first of their lines.
 
         Example:
             >>> from nodekin.nodegraph import NodeGraph
@@ -277,7 +286,7 @@ class ScoredNode:
 
 
 def other_places(result: ScoredNode) -> list[str]:
-    """Return a line for each other place where a result's text occurs: ``also in b.md``."""
+    """Return a line such as "also in b.md" for each other place that contains the same text."""
     return [_also(match) for match in result.evidence if match.similarity == COPY]
 
 
@@ -292,7 +301,7 @@ def _line(text: str, size: int = 160) -> str:
     return line if len(line) <= size else f"{line[: size - 3]}..."
 
 
-@functools.lru_cache(maxsize=1_000)  # called with the same query for each of its results
+@functools.lru_cache(maxsize=1_000)  # called with the same query for each result
 def _quoted(text: str) -> str:
     return f'"{_line(text, 60)}"'
 
@@ -308,7 +317,7 @@ def _json_value(value: Any) -> Any:
 
 
 class ResultList(list[ScoredNode]):
-    """A list of a query's results, best first, that is readable at the prompt.
+    """A list of the results of a query, best first, with a readable representation.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -323,7 +332,7 @@ class ResultList(list[ScoredNode]):
         return "\n".join(f"{rank}. {result}" for rank, result in enumerate(self, 1)) or "[]"
 
     def _repr_html_(self) -> str:
-        """Return the results as HTML, for notebooks."""
+        """Return the results as HTML, which notebooks display."""
         items = "".join(f"<li>{result._repr_html_()}</li>" for result in self)
         return f"<ol>{items}</ol>"
 
@@ -345,11 +354,11 @@ class ResultList(list[ScoredNode]):
 
 
 Results = list[ScoredNode]
-"""What a query returns: scored nodes, best first."""
+"""A list of scored nodes, best first, as returned by a query."""
 
 
 def without_removed(results: Results) -> Results:
-    """Leave out the results whose documents were removed after the search."""
+    """Remove results whose documents were removed after the search."""
     nodes = [n for r in results if (n := r.node).graph is not None and n.document_id]
     removed: set[tuple[Any, str]] = set()
     for graph in {node.graph for node in nodes if node.graph is not None}:
@@ -359,11 +368,13 @@ def without_removed(results: Results) -> Results:
 
 
 class Hits(NamedTuple):
-    """Node ids and their scores as an index returns them: best first, ties in document order.
+    """The ids and scores of the nodes that an index found, best first.
+
+    Nodes with equal scores are in document order.
 
     Attributes:
         ids: The ids of the nodes.
-        scores: The score of each node. Higher is better.
+        scores: The score of each node. A higher score is better.
 
     Example:
         >>> hits = Hits(["node-7", "node-2"], [0.9, 0.4])
@@ -381,9 +392,9 @@ OutputFormat = Literal["content", "dict"]
 def formatted(
     results: Sequence[ScoredNode], output_format: OutputFormat | None, join: bool | str
 ) -> Any:
-    """Return scored nodes unchanged, their contents (joined or not), or their ``to_dict``.
+    """Convert results to an output format: scored nodes, their contents, or dictionaries.
 
-    ``join=True`` puts a line break between contents.
+    ``join=True`` joins the contents with line breaks.
     """
     if output_format == "content":
         contents = [result.node.content for result in results]

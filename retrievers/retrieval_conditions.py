@@ -1,4 +1,4 @@
-"""The conditions of a retrieval, and the nodes that meet these conditions."""
+"""The conditions of a retrieval, and the nodes that meet them."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ from .results import ScoredNode
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """The conditions of a retrieval, which apply to hits and returned nodes.
+    """The conditions of a retrieval, which apply to matching nodes and to returned nodes.
 
-    - A hit meets all conditions.
-    - A node that replaces a hit (``target=``) must meet the conditions. Missing fields are taken
-      from the hit. Thus a document is returned for a sentence under a matching heading. A node
-      derived from several documents is returned only if all its sources meet the conditions.
-    - An expansion of a hit (windows, merged parents, completed documents) contains no node that
-      violates the conditions.
+    - A matching node must meet all conditions.
+    - If a node replaces a matching node (because of ``target=``), it must meet the conditions as
+      well, but fields that it lacks are taken from the matching node. For example, a document can
+      be returned for a sentence whose heading matches. A node derived from several documents is
+      returned only if all of its sources meet the conditions.
+    - If a matching node is extended (by windows or merged parents), no node that violates the
+      conditions is added.
     - A restriction is stricter: every returned node must meet it with its own fields.
 
     Attributes:
-        filters: All given conditions. None means no conditions.
+        filters: All filters combined, or None if there are none.
         filter: The parsed ``filters``.
-        restriction: The parsed restrictions among the conditions.
+        restriction: The parsed filters that are restrictions.
     """
 
     filters: Filters | None
@@ -36,13 +37,13 @@ class Conditions:
 
     @classmethod
     def of(cls, *filters: Filters | None, restriction: Filters | None = None) -> Conditions:
-        """Join the conditions of all owners. No condition replaces another.
+        """Combine filters with a restriction. No condition replaces another one.
 
-        The restriction of the current call is not read, so that a retriever may keep the result.
+        The active restriction is not included, so that a retriever can store the result.
 
         Args:
-            *filters: The conditions of the retriever and of the call.
-            restriction: The retriever's restriction.
+            *filters: The filters of the retriever and of the call.
+            restriction: The restriction of the retriever.
 
         Raises:
             TypeError: If the filters are invalid.
@@ -53,19 +54,19 @@ class Conditions:
 
     @classmethod
     def of_call(cls, *filters: Filters | None, restriction: Filters | None = None) -> Conditions:
-        """Join the conditions like ``of``, and add the restriction of the current call."""
+        """Combine filters as in ``of``, and include the active restriction."""
         return cls.of(*filters, restriction=all_of(RESTRICTION.get(), restriction))
 
     def __bool__(self) -> bool:
-        """Return whether any condition is given."""
+        """Return whether there is any condition."""
         return self.filters is not None
 
     def met_by(self, node: Node) -> bool:
-        """Return whether a node's own fields meet all conditions."""
+        """Return whether a node meets all conditions with its own fields."""
         return self.filter.matches(node)
 
     def allow(self, node: Node, hit: Node) -> bool:
-        """Return whether a node may replace a hit."""
+        """Return whether a node may replace a matching node."""
         if not self or node is hit:
             return True
         if not self.restriction.matches(node):
@@ -78,12 +79,12 @@ class Conditions:
         return all(self.met_by(member) for member in node.graph.linked(node))
 
     def allow_whole(self, node: Node, hits: Sequence[Node]) -> bool:
-        """Return whether a node may replace all of several hits below it.
+        """Return whether a node may replace several matching nodes below it.
 
         Args:
-            node: The node. The caller must hold the lock of its graph, in which the hits' groups
-                are built.
-            hits: The hits below the node.
+            node: The node. The lock of its graph must be held, and the groups of the matching nodes
+                must be built.
+            hits: The matching nodes below the node.
         """
         graph = node.graph
         if not self or graph is None:
@@ -98,22 +99,23 @@ class Conditions:
 
 
 class HitConditions:
-    """The conditions for nodes that replace a hit.
+    """The conditions for nodes that replace matching nodes.
 
-    They consist of the conditions of the call and the conditions that the hit met. The conditions
-    of a retriever are in the evidence of its results.
+    They consist of the filters of the call and the filters that were applied when the matching node
+    was found. The latter are stored in the evidence of a result.
 
     Args:
-        filters: The conditions of the call and of the outer retriever.
+        filters: The filters of the call and of the outer retriever.
     """
 
     def __init__(self, *filters: Filters | None) -> None:
         self._filters = filters
-        self._conditions: dict[tuple[int, ...], Conditions] = {}  # by the ids of filters
-        self._kept: list[Filters] = []  # keeps filters alive, so that their ids stay unique
+        # the conditions, by the ids of filters
+        self._conditions: dict[tuple[int, ...], Conditions] = {}
+        self._kept: list[Filters] = []  # references to the filters, so that their ids remain unique
 
     def __call__(self, hits: Iterable[ScoredNode]) -> Conditions:
-        """Return the conditions for one or several hits."""
+        """Return the conditions for nodes that replace one or several results."""
         met: dict[int, Filters] = {}
         for hit in hits:
             for match in hit.evidence:

@@ -1,4 +1,4 @@
-"""The ``Retriever``: search one node group and return related nodes of a target group."""
+"""A retriever that searches one group of nodes and returns related nodes of a target group."""
 
 from __future__ import annotations
 
@@ -38,37 +38,45 @@ T = TypeVar("T")
 
 
 class Retriever(BaseRetriever):
-    """A retriever that searches one group with one similarity and returns nodes of a target group.
+    """A retriever that searches one group of nodes and returns nodes of a target group.
 
-    Groups and indexes are built on the first query. A query reads one snapshot of the graph that
-    includes all earlier changes. A batch of queries is embedded in one call. A blank query returns
-    the nodes that meet the filters in document order with score 0, or no nodes without filters.
+    Groups and indexes are built at the first query. Each query is answered from one snapshot of the
+    graph, which includes all earlier changes. A batch of queries is embedded in one call. For a
+    blank query, the nodes that match the filters are returned in document order with a score of 0.
+    Without filters, a blank query has no results.
 
     Args:
-        graph: A node graph, or several graphs, searched together.
-        group: The group to search.
-        similarity: A name or an object, such as ``Bm25(k1=1.2)``. ``"bm25"`` and ``"bm25_chinese"``
-            compare words of Chinese, English and mixed text, ``"cosine"`` compares embeddings,
-            ``"auto"`` fuses both. The default is ``"bm25"`` with ``index``, ``"cosine"`` with
-            ``embed_keys``, ``"auto"`` if all graphs share an embedding, and otherwise ``"bm25"``.
+        graph: A graph, or several graphs that are searched together.
+        group: The name of the group to search.
+        similarity: The name of a similarity, or an object such as ``Bm25(k1=1.2)``. ``"bm25"`` and
+            ``"bm25_chinese"`` compare words of Chinese, English and mixed text, ``"cosine"``
+            compares embeddings, and ``"auto"`` fuses both. The default is ``"bm25"`` if ``index``
+            is given and ``"cosine"`` if ``embed_keys`` is given. Otherwise, it is ``"auto"`` if all
+            graphs have an embedding in common, and ``"bm25"`` if not.
         top_k: The maximum number of nodes, counted in the target group.
-        target: The group of the returned nodes. Hits are lifted to their relatives in this group:
-            ancestors, descendants or nodes that share an ancestor. None means the searched group.
-        filters: Conditions on metadata, checked before ranking; see ``parse_filters``.
-        min_score: The minimum score of a hit: a number, or a dict by embedding key.
-        embed_keys: The keys of the searched embeddings, if the similarity compares embeddings.
-            None means all embeddings of the graph. A node that several embeddings find is returned
-            once, with its highest score and all evidence.
-        lift: The score of a target: ``"max"`` (its best hit), ``"sum"`` (the best hit plus half of
-            the second best) or ``"mean"`` (the mean of its hits).
-        fetch_k: The number of hits before lifting, per embedding. The evidence, sum and mean of a
-            target use only these hits, and fewer than ``top_k`` targets may result. By default, as
-            many hits are fetched as ``top_k`` targets require. Ignored without a target.
-        index: The index of the similarity: ``"default"`` for its standard index, ``"map"`` for a
-            lookup of exact texts, or a class or function that makes an index.
-        output_format: The format of a call's results: None (scored nodes), ``"content"`` or
+        target: The name of the group that the results belong to. Each matching node is replaced by
+            related nodes of this group, which are ancestors, descendants or nodes with a common
+            ancestor. If None, the matching nodes themselves are returned.
+        filters: Conditions on metadata, which are checked before ranking. See ``parse_filters``.
+        min_score: The minimum score of a matching node, either as a number or as a mapping by
+            embedding.
+        embed_keys: The names of the embeddings to search, if the similarity compares embeddings. If
+            None, all embeddings of the graph are searched. A node that is found with several
+            embeddings is returned once, with its highest score and all evidence.
+        lift: The method that computes the score of a target from the scores of its matching nodes:
+            ``"max"`` (the best score), ``"sum"`` (the best score plus half of the second best) or
+            ``"mean"``.
+        fetch_k: The number of matching nodes that are fetched per embedding before they are
+            replaced by their targets. The evidence, sum and mean of a target are based on these
+            nodes only, and fewer than ``top_k`` targets may be returned. By default, as many nodes
+            are fetched as are needed for ``top_k`` targets. Without a target, this argument is
+            ignored.
+        index: The index of the similarity. ``"default"`` is its standard index, and ``"map"`` looks
+            up exact texts. A class or function that creates an index is also accepted.
+        output_format: The format of the results of a call: None (scored nodes), ``"content"`` or
             ``"dict"``.
-        join: The separator that joins contents into one text, or True for line breaks.
+        join: The separator that joins the contents into a single text. True stands for a line
+            break.
 
     Raises:
         UnknownGroupError: If a graph has no group with the name ``group`` or ``target``.
@@ -140,11 +148,11 @@ class Retriever(BaseRetriever):
         return (-1.0, 1.0) if is_cosine else UNBOUNDED
 
     def _default_similarity(self, index: str | MakeIndex, embed_keys: Sequence[str] | None) -> str:
-        """Return the similarity if none is given."""
+        """Return the name of the similarity that is used if none is given."""
         if embed_keys is not None:
             return "cosine"
         shared = set.intersection(*({*item.embeddings.embedders} for item in self.graphs))
-        # Graphs without vectors would rank lower.
+        # Otherwise, the nodes of graphs without vectors would be ranked lower.
         return "auto" if shared and index == DEFAULT else "bm25"
 
     def __repr__(self) -> str:
@@ -161,7 +169,7 @@ class Retriever(BaseRetriever):
         found = await search_branches([branch], texts, partial(_all_results, branch, top_k))
         if len(texts) == len(queries):
             return found
-        listed: Results = []  # no nodes without filters
+        listed: Results = []  # a blank query has no results without filters
         if branch.conditions:
             unranked = replace(branch, scorings=[Scoring(Unranked(), None)], min_score={})
             limit = max(top_k, FUSED) if branch.is_fused else top_k
@@ -179,17 +187,17 @@ class Retriever(BaseRetriever):
         top_k: int | None = None,
         filters: Filters | None = None,
     ) -> list[ScoredNode]:
-        """Return the results of a given vector, which is compared in each searched embedding.
+        """Search for a given vector, which is compared in each of the embeddings.
 
         Args:
-            query: The name of the vector in the evidence.
-            vector: The vector, (dimension,).
-            top_k: Replaces the retriever's ``top_k``.
-            filters: Additional conditions on metadata.
+            query: A name for the vector, which is stored in the evidence.
+            vector: The vector, with shape (dimension,).
+            top_k: The maximum number of results. Overrides the ``top_k`` of the retriever.
+            filters: Conditions on metadata, in addition to those of the retriever.
 
         Raises:
             ValueError: If the similarity compares texts.
-            EmbeddingError: If the nodes' vectors have a different dimension.
+            EmbeddingError: If the vectors of the nodes have a different dimension.
         """
         if not self.embed_keys:
             raise ValueError(f"{self!r} compares texts; vectors need similarity='cosine'")
@@ -202,7 +210,7 @@ class Retriever(BaseRetriever):
 
     @property
     def filters(self) -> Filters | None:
-        """The conditions on metadata, which are validated on each assignment."""
+        """The filters of the retriever, which are validated on each assignment."""
         return self._filters
 
     @filters.setter
@@ -211,16 +219,16 @@ class Retriever(BaseRetriever):
         self._filters = value
 
     def conditions(self, filters: Filters | None) -> Conditions:
-        """Return the conditions of a call and of the retriever, joined by "and"."""
+        """Return the filters of a call and of the retriever, combined with "and"."""
         if filters is None and RESTRICTION.get() is None:
             return self._conditions
         return Conditions.of_call(self.filters, filters, restriction=self._restriction)
 
     def with_filters(self, filters: Filters | None) -> Self:
-        """Return a copy with other filters.
+        """Return a copy with different filters.
 
-        Filters of a call are only added to the filters of the retriever. A restriction of the
-        retriever stays in force.
+        In contrast, filters of a call are applied in addition to those of the retriever. A
+        restriction of the retriever remains in force.
 
         Raises:
             TypeError: If the filters have the wrong type.
@@ -231,20 +239,20 @@ class Retriever(BaseRetriever):
         return other
 
     def restricted(self, filters: Filters) -> Self:
-        """Return a copy that is restricted to nodes that meet conditions; see ``restrict``."""
+        """Return a copy that is restricted to nodes that match filters. See ``restrict``."""
         other = copy.copy(self)
         other._restriction = all_of(self._restriction, check_restriction(filters))
         other._conditions = Conditions.of(self.filters, restriction=other._restriction)
         return other
 
     def with_fetch_k(self, fetch_k: int) -> Self:
-        """Return a copy that fetches a different number of hits before lifting."""
+        """Return a copy that fetches a different number of matching nodes."""
         other = copy.copy(self)
         other.fetch_k = whole(fetch_k, "fetch_k", 1)
         return other
 
     def branch(self, filters: Filters | None = None) -> Branch:
-        """Return the branch of a search with additional filters."""
+        """Return the search that this retriever performs, with additional filters."""
         return Branch(
             self.graphs,
             [self.group],
@@ -263,13 +271,13 @@ async def search_branches(
     work: Callable[[View], T],
     links: SyncedIndex | None = None,
 ) -> list[T]:
-    """Embed queries and search branches of the same graphs and target in one view.
+    """Embed queries, and perform several searches in the same state of their graphs.
 
     Args:
-        branches: The branches.
-        queries: The queries, without blank queries.
-        work: Returns the result of a query from its view; see ``search``.
-        links: An index of links that ``work`` reads, or None.
+        branches: The searches. Their graphs and their target must be the same.
+        queries: The queries, none of which may be blank.
+        work: A function that returns the result of a query, given its rankings. See ``search``.
+        links: An index of links that ``work`` uses, or None.
     """
 
     async def embed(graph: NodeGraph, key: str) -> Vectors:
@@ -307,7 +315,7 @@ def _scorings(
     graphs: Sequence[NodeGraph],
     embed_keys: Sequence[str] | None,
 ) -> list[Scoring]:
-    """Return the compared words and embeddings.
+    """Return the similarities and embeddings by which nodes are scored.
 
     Raises:
         ValueError: If embeddings are named, but only words are compared.
@@ -333,16 +341,18 @@ def _scorings(
 def search_keys(
     name: str, graphs: Sequence[NodeGraph], embed_keys: Sequence[str] | None, optional: bool
 ) -> list[str]:
-    """Return the searched embeddings.
+    """Return the names of the embeddings to search.
 
     Args:
         name: The name of the similarity.
         graphs: The graphs.
-        embed_keys: The keys to search. None means all keys of the graphs.
-        optional: Whether graphs may have no embedding.
+        embed_keys: The names of embeddings that the user specified. If None, all embeddings of the
+            graphs are searched.
+        optional: Whether graphs without embeddings are allowed.
 
     Raises:
-        ValueError: If the keys are empty, or a graph has no embeddings, or lacks a key.
+        ValueError: If no name is given, a graph has no embeddings, or a graph lacks a named
+            embedding.
     """
     keys_by_graph = [list(graph.embeddings.embedders) for graph in graphs]
     for graph, keys in zip(graphs, keys_by_graph, strict=True):
@@ -368,16 +378,18 @@ def search_keys(
 def check_hit_score(
     min_score: float | Mapping[str, float] | None, keys: Sequence[str], name: str
 ) -> dict[str | None, float]:
-    """Check the minimum score of hits. Return a dict of minimums, in which None stands for words.
+    """Validate the minimum score, and return it as a mapping by embedding (None for words).
 
     Args:
-        min_score: A number, or a mapping by embedding key.
-        keys: The searched embedding keys. The keys are empty if the similarity compares texts.
+        min_score: A number, or a mapping by embedding.
+        keys: The names of the searched embeddings. They are empty if the similarity compares texts.
         name: The name of the similarity.
 
     Raises:
-        TypeError: If the minimum is not a number, or is a mapping but no embedding is searched.
-        ValueError: If the minimum is NaN or not a cosine, or an embedding in it is not searched.
+        TypeError: If the minimum is not a number, or is a mapping although no embedding is
+            searched.
+        ValueError: If the minimum is NaN or outside the range of the cosine similarity, or an
+            embedding in it is not searched.
     """
     if min_score is None:
         return {}

@@ -1,4 +1,4 @@
-"""Traces of searches: trees of spans for printing and for observers."""
+"""Traces of searches, which are trees of spans that can be printed or observed."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class Span:
     """One step of a search.
 
     Attributes:
-        name: The kind of step: ``"search"``, ``"fuse"``, ``"rerank"``, ``"model"``.
-        attributes: Inputs and outputs as plain values.
-        seconds: The duration. None while the step is running.
-        error: The exception. None means no exception.
-        children: The nested steps, in the order of their start.
-        outcome: The result as an object: a ``StrategyOutcome``, or the ``SubResults`` of a
-            sub-question. None for most steps.
-        queries: The queries of a whole search. Empty for other steps.
-        results: The scored nodes of each query. None while the step is running.
+        name: The kind of the step, such as ``"search"``, ``"fuse"``, ``"rerank"`` or ``"model"``.
+        attributes: Inputs and outputs of the step as plain values.
+        seconds: The duration in seconds, or None while the step is running.
+        error: The exception that the step raised, or None.
+        children: The nested steps, in the order in which they started.
+        outcome: The outcome as an object, such as a ``StrategyOutcome``, or the ``SubResults`` of a
+            sub-question. It is None for most steps.
+        queries: The queries, if the step is a whole search. Otherwise, it is empty.
+        results: The scored nodes of each query, or None while the step is running.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Span:
     results: Sequence[Sequence[ScoredNode]] | None = None
 
     def set_results(self, results: Sequence[Sequence[ScoredNode]]) -> None:
-        """Set the results of a search, and their number as the attribute ``"results"``."""
+        """Set the results of a search, and store their number as the attribute ``"results"``."""
         self.results = results
         self.attributes["results"] = sum([len(ranking) for ranking in results])
 
@@ -60,13 +60,13 @@ class Span:
 
 
 class Observer(Protocol):
-    """An object that is notified of spans, in the thread or task of the span."""
+    """An object that is notified when spans begin and end, in the thread or task of the span."""
 
     def begin(self, span: Span, parent: Span | None) -> None:
-        """Called at the start of a span, with its parent. None means no parent."""
+        """Handle the start of a span. Its parent is None if the span is not nested."""
 
     def end(self, span: Span) -> None:
-        """Called at the end of a span, when its duration, attributes and error are set."""
+        """Handle the end of a span, when its duration, attributes and error are set."""
 
 
 _tracing: ContextVar[tuple[Span | None, tuple[Observer, ...]]] = ContextVar(
@@ -76,20 +76,20 @@ _tracing: ContextVar[tuple[Span | None, tuple[Observer, ...]]] = ContextVar(
 
 
 def is_observed() -> bool:
-    """Return whether spans are recorded or observed now."""
+    """Return whether spans are currently recorded or observed."""
     return _tracing.get() != (None, ())
 
 
 def start_span(
     name: str, /, *, queries: Sequence[str] = (), **attributes: object
 ) -> AbstractContextManager[Span]:
-    """Start a span for a block. The block adds its outcome to the ``attributes``.
+    """Start a span for a ``with`` block. The block can add its outcome to the ``attributes``.
 
-    A span with ``queries`` is a whole search. The block calls ``set_results`` with the results. The
-    queries are summarized in the attribute ``"query"``.
+    If ``queries`` are given, the span represents a whole search, and the block calls
+    ``set_results``. A summary of the queries is stored in the attribute ``"query"``.
 
-    Without a trace or observers, the cost is negligible. Threads need a copy of the context
-    (``contextvars.copy_context().run``), which ``asyncio.to_thread`` makes itself.
+    Without a trace or observers, the cost is negligible. A thread must run in a copy of the context
+    (``contextvars.copy_context().run``), which ``asyncio.to_thread`` creates automatically.
     """
     if not is_observed():
         return nullcontext(Span(name, attributes, queries=queries))
@@ -122,7 +122,7 @@ def _observed(span: Span) -> Iterator[Span]:
 
 @contextmanager
 def trace(name: str = "trace") -> Iterator[Span]:
-    """Record the spans of a block as a tree. Print the yielded span to show the tree.
+    """Record the spans of a ``with`` block as a tree. Printing the yielded span displays the tree.
 
     Args:
         name: The name of the yielded span.
@@ -148,7 +148,10 @@ def trace(name: str = "trace") -> Iterator[Span]:
 
 @contextmanager
 def observe(observer: Observer) -> Iterator[None]:
-    """Notify an observer of the spans of a block, only once even if its blocks are nested."""
+    """Notify an observer of all spans in a ``with`` block.
+
+    If blocks are nested, the observer is notified only once.
+    """
     span, observers = _tracing.get()
     added = () if observer in observers else (observer,)
     with context_value(_tracing, (span, (*observers, *added))):
@@ -156,7 +159,7 @@ def observe(observer: Observer) -> Iterator[None]:
 
 
 def summarize_queries(queries: Sequence[str]) -> str:
-    """Return a short description of queries."""
+    """Return the only query, or the number of queries if there are several."""
     return queries[0] if len(queries) == 1 else f"{len(queries)} queries"
 
 

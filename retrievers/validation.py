@@ -1,4 +1,4 @@
-"""Argument checks and their error messages."""
+"""Functions that validate arguments, with their error messages."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..nodegraph.foreign_names import advice
 ChoiceT = TypeVar("ChoiceT")
 
 whole = check_integer
-"""Check an integer."""
+"""Validate an integer."""
 
 
 def optional_whole(number: int | None, name: str, least: int = 1) -> int | None:
-    """Return an integer that is at least ``least``, or None."""
+    """Validate an optional integer, which must be at least ``least``."""
     return None if number is None else check_integer(number, name, least)
 
 
@@ -25,7 +25,7 @@ def check_number(value: object, name: str, what: str = "a number") -> None:
     """Check that a value is a number.
 
     Raises:
-        TypeError: If the value is not a number. True and False are not numbers.
+        TypeError: If the value is not a number. Bools are not accepted as numbers.
         ValueError: If the value is NaN.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -35,7 +35,7 @@ def check_number(value: object, name: str, what: str = "a number") -> None:
 
 
 def number(value: float, name: str) -> float:
-    """Return a finite number of at least 0.
+    """Validate a finite number that must be at least 0, and return it as a float.
 
     Raises:
         TypeError: If the value is not a number.
@@ -48,18 +48,18 @@ def number(value: float, name: str) -> float:
 
 
 UNBOUNDED = (-math.inf, math.inf)
-"""The range of unbounded scores."""
+"""The range of scores that have no limits."""
 
 
 def check_min_score(
     score: float | None, retriever: object, name: str = "min_score"
 ) -> float | None:
-    """Check and return a minimum score. None means no minimum.
+    """Validate a minimum score, which can be None.
 
     Args:
-        score: The score.
-        retriever: The retriever. Its optional ``score_range`` limits the score.
-        name: The name of the argument in errors.
+        score: The minimum score.
+        retriever: The retriever. If it has a ``score_range``, the score must be in this range.
+        name: The name of the argument in error messages.
 
     Raises:
         TypeError: If the score is not a number.
@@ -79,7 +79,7 @@ def check_min_score(
 
 
 def seconds(number: float | None, name: str) -> float | None:
-    """Return a number of seconds. None means no limit.
+    """Validate a number of seconds, which can be None for no limit.
 
     Raises:
         TypeError: If the value is neither a number nor None.
@@ -94,7 +94,7 @@ def seconds(number: float | None, name: str) -> float | None:
 
 
 def choice(value: ChoiceT, name: str, allowed: Iterable[object]) -> ChoiceT:
-    """Return an allowed value.
+    """Check that a value is one of several allowed values, and return it.
 
     Raises:
         ValueError: If the value is not allowed.
@@ -109,7 +109,7 @@ def choice(value: ChoiceT, name: str, allowed: Iterable[object]) -> ChoiceT:
 def check_settings(
     settings: Iterable[str], function: Callable[..., Any], owner: str, *not_settings: str
 ) -> None:
-    """Check that settings are parameters of a function.
+    """Check that all settings are parameters of a function.
 
     Raises:
         TypeError: If a setting is unknown.
@@ -132,7 +132,11 @@ def refuse_settings(settings: Iterable[str], owner: object, kind: str) -> None:
 
 
 def parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
-    """Return the parameters of a function, or none if the function is written in C."""
+    """Return the parameters of a function.
+
+    The result is empty if the signature is not available, for example because the function is
+    written in C.
+    """
     try:
         return inspect.signature(function).parameters
     except (TypeError, ValueError):
@@ -140,15 +144,16 @@ def parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Paramete
 
 
 def takes_any_keyword(function: Callable[..., Any]) -> bool:
-    """Return whether a function has a parameter like ``**settings``."""
+    """Return whether a function accepts arbitrary keyword arguments, such as ``**settings``."""
     return any(p.kind is p.VAR_KEYWORD for p in parameters_of(function).values())
 
 
 def check_output(output_format: str | None, join: bool | str) -> None:
-    """Check the output format.
+    """Validate the output format.
 
     Raises:
-        ValueError: If the format is unknown, or ``join`` is set for any format but content.
+        ValueError: If the format is unknown, or ``join`` is used with a format other than
+            ``"content"``.
     """
     if output_format not in (None, "content", "dict"):
         raise ValueError(
@@ -161,7 +166,7 @@ def check_output(output_format: str | None, join: bool | str) -> None:
 
 
 def check_top_k(top_k: int) -> int:
-    """Return the number of results.
+    """Validate the number of results, which must be at least 1.
 
     Raises:
         TypeError: If the number is not an integer.

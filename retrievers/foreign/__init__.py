@@ -1,1 +1,1 @@
-"""Adapters that make retrievers of other frameworks usable here. They rely on duck typing."""
+"""Adapters for retrievers of other frameworks, which are recognized by duck typing."""

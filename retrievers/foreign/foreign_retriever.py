@@ -1,4 +1,4 @@
-"""Search with functions or retrievers of other frameworks, recognized by duck typing."""
+"""Search with functions and with retrievers of other frameworks, recognized by duck typing."""
 
 from __future__ import annotations
 
@@ -22,13 +22,17 @@ from ..validation import parameters_of, takes_any_keyword
 from .outputs import read_output, read_sources
 
 NATIVE = "native_retriever"
-"""The property of framework adapter classes that returns the wrapped native retriever."""
+"""The property of framework adapters that returns the wrapped retriever of this package."""
 
 MAX_READ = 10_000
-"""Maximum number of results that are read to check conditions."""
+"""The maximum number of results that are read to check filters."""
 
 Request = Callable[[str, int | None, Filters | None], Do[Any]]
-"""A function that returns the call of a source. None means the source's own number of results."""
+"""A function that returns the call of a source.
+
+Its arguments are the query, the number of results (None for the source's own number) and the
+filters.
+"""
 
 
 def as_retriever(
@@ -43,40 +47,40 @@ def as_retriever(
 ) -> RetrieverProtocol:
     """Convert a retriever of any framework into a retriever of this package.
 
-    Every class with an inner retriever calls this function and accepts:
+    Every class with an inner retriever calls this function and accepts the following objects:
 
-    - a retriever of this package, or an adapter around such a retriever, which yields the retriever
-      itself (an adapter subclass that replaces the search is called like any retriever of its
-      framework);
-    - a LangChain retriever;
-    - a LlamaIndex retriever;
-    - a function from a query to texts, mappings with a ``text``, documents, pairs of a document
-      and a score, or an answer; a parameter ``k`` or ``top_k`` receives the number of results, and
-      a parameter ``filters`` receives the conditions, which the function must apply;
-    - a ``NodeGraph``, which yields a ``DefaultRetriever``;
-    - a ``QueryEngine``, whose answer is the only result, with its sources as evidence.
+    - a retriever of this package, or an adapter around one, for which the retriever itself is
+      returned (if a subclass of an adapter overrides the search, it is called like any retriever of
+      its framework);
+    - a retriever of LangChain;
+    - a retriever of LlamaIndex;
+    - a function that receives a query and returns texts, mappings with a ``text``, documents, pairs
+      of a document and a score, or an answer. A parameter ``k`` or ``top_k`` receives the number of
+      results. A parameter ``filters`` receives the filters, which the function must apply;
+    - a ``NodeGraph``, for which a ``DefaultRetriever`` is created;
+    - a ``QueryEngine``, whose answer becomes the only result, with its sources as evidence.
 
-    Wrap anything else (a vector store, a chain, a tool, a query engine) in a function. No
-    framework is imported. The score of a foreign result is its own score, the field
-    ``relevance_score`` of its metadata, or the reciprocal rank. If the number of the source's
-    results cannot be set, its first ``top_k`` results are returned, and conditions of a call raise
-    ValueError.
+    Any other object (such as a vector store, a chain, a tool or a query engine) must be wrapped in
+    a function. No framework is imported. The score of a result from another framework is its own
+    score, the field ``relevance_score`` of its metadata, or the reciprocal rank. If the number of
+    results cannot be passed to the source, its first ``top_k`` results are returned, and filters of
+    a call raise ValueError.
 
     Args:
         source: The retriever.
-        what: The description of the source in error messages.
-        name: The name of a foreign retriever in evidence and traces. Defaults to the retriever's
-            own name or its class name.
-        min_score: The minimum score.
-        max_tokens: The maximum number of tokens of all results together, unless a call has a
-            budget. A graph then returns windows, which are runs of whole sentences.
-        phrases: How the default search of a graph treats results that contain the query's quoted
-            phrases: ``"first"`` or ``"required"``.
+        what: A description of the source for error messages.
+        name: The name of the retriever in evidence and traces, if it comes from another framework.
+            Defaults to the retriever's own name or to the name of its class.
+        min_score: The minimum score of results.
+        max_tokens: The maximum total number of tokens of the results, unless a call specifies a
+            budget. A graph then returns windows, which are sequences of whole sentences.
+        phrases: The treatment of quoted phrases in the default search of a graph: ``"first"`` or
+            ``"required"``. See ``DefaultRetriever``.
         weights: The weights of words and vectors in the default search of a graph. See
             ``DefaultRetriever``.
 
     Raises:
-        TypeError: If the source has none of these types.
+        TypeError: If the source is not supported.
         ValueError: If an option is out of range, or ``phrases`` or ``weights`` is given for a
             source without a default search.
 
@@ -98,8 +102,8 @@ def as_retriever(
 
 
 def _converted(source: Any, what: str, name: str | None) -> RetrieverProtocol:
-    """Convert a retriever. See ``as_retriever``."""
-    # A Runnable may forward attributes of its inner object, so the class is checked.
+    """Convert a retriever without applying options. See ``as_retriever``."""
+    # A Runnable may forward attributes of the object that it wraps, so the class is checked.
     is_adapter = hasattr(type(source), NATIVE)
     if is_adapter and not _replaces_search(type(source)):
         native: RetrieverProtocol = getattr(source, NATIVE)
@@ -157,11 +161,11 @@ _SEARCHES = frozenset(
         "_aretrieve",
     }
 )
-"""The methods of framework retrievers that a subclass may replace in order to remove results."""
+"""The methods of framework retrievers that a subclass can override in order to remove results."""
 
 
 def _replaces_search(cls: type) -> bool:
-    """Return whether a subclass of an adapter replaces a search method."""
+    """Return whether a subclass of an adapter overrides a search method."""
     for base in cls.__mro__:
         if NATIVE in vars(base):
             return False
@@ -171,28 +175,30 @@ def _replaces_search(cls: type) -> bool:
 
 
 class ForeignRetriever(BaseRetriever):
-    """A retriever around a function or a retriever of another framework.
+    """A retriever that wraps a function or a retriever of another framework.
 
-    ``as_retriever`` creates such retrievers. Results are nodes outside of any graph, with the
-    document's text, metadata and id. A missing id is derived from the text and the metadata. The
-    score is the foreign score, the field ``relevance_score`` of the metadata, or the reciprocal
-    rank (1, 1/2, 1/3). The evidence names the kind of score. An answer is one result.
+    Such retrievers are created by ``as_retriever``. The results are nodes that do not belong to a
+    graph, with the text, metadata and id of the original documents. A missing id is derived from
+    the text and the metadata. The score is the original score, the field ``relevance_score`` of the
+    metadata, or the reciprocal rank (1, 1/2, 1/3). The evidence states which kind of score is used.
+    An answer becomes a single result.
 
-    If the number of the source's results cannot be set, the first ``top_k`` results are returned,
-    even if there are fewer. Conditions of a call are checked on the results, and more results are
-    requested as needed. If the number of results cannot be set, conditions are rejected.
+    If the number of results cannot be passed to the source, the first ``top_k`` results are
+    returned, and there may be fewer. Filters of a call are checked on the results, and more results
+    are requested as needed. If the number of results cannot be passed to the source, filters are
+    rejected.
 
     Args:
         source: The function or retriever.
         source_name: The name in evidence and traces.
-        request: A function from a query, a number of results and conditions to the call of the
-            source.
-        takes_top_k: Whether the number of results can be set.
-        applies_filters: Whether the source applies the conditions of a call.
-        is_free: Whether repeated queries call no language model.
+        request: A function that returns the call of the source, given a query, a number of results
+            and filters.
+        takes_top_k: Whether the number of results can be passed to the source.
+        applies_filters: Whether the source applies the filters of a call.
+        is_free: Whether repeated queries do not call a language model.
 
     Raises:
-        ValueError: During retrieval, if conditions are not supported.
+        ValueError: During retrieval, if filters are not supported.
         TypeError: During retrieval, if the source returns neither documents nor an answer.
     """
 
@@ -217,23 +223,23 @@ class ForeignRetriever(BaseRetriever):
 
     @property
     def takes_filters(self) -> bool:
-        """Whether the retriever supports conditions of a call."""
+        """Whether the retriever supports filters of a call."""
         return self._takes_top_k or self._applies_filters
 
     @property
     def is_free(self) -> bool:
-        """Whether repeated queries are assumed to call no language model."""
+        """Whether repeated queries are assumed not to call a language model."""
         return self._is_free
 
     def __repr__(self) -> str:
         return f"ForeignRetriever({self.source_name!r})"
 
     def retrieve_sources(self, query: str, top_k: int | None = None) -> tuple[str | None, Results]:
-        """Return the answer with its sources, or None with the results if there is no answer.
+        """Return an answer with its sources, or None with the results if there is no answer.
 
         Args:
             query: The query.
-            top_k: Maximum number of results. Defaults to the source's number.
+            top_k: The maximum number of results. Defaults to the source's own number.
         """
         limit = self.check_limit(top_k, None)
         if RESTRICTION.get():
@@ -245,7 +251,7 @@ class ForeignRetriever(BaseRetriever):
         return text, results[:limit]
 
     def check_limit(self, top_k: int | None, filters: Filters | None) -> int | None:
-        """Check the arguments of a call and return the maximum number of results."""
+        """Validate the arguments of a call, and return the maximum number of results."""
         limit = super().check_limit(top_k, filters)
         if filters and not self.takes_filters:
             raise ValueError(
@@ -273,7 +279,7 @@ class ForeignRetriever(BaseRetriever):
         return read_output(output, self.source_name, query)[:limit]
 
     async def _checked(self, query: str, limit: int | None, filters: Filters | None) -> Results:
-        """Request more results until ``limit`` results meet the conditions."""
+        """Request more results until ``limit`` results match the filters."""
         conditions = parse_filters(filters)
         results = await self._search(query, limit, None)
         requested = len(results) if limit is None else limit
@@ -296,10 +302,10 @@ class ForeignRetriever(BaseRetriever):
 
 
 def _of_function(name: str, call: Callable[..., Any]) -> ForeignRetriever:
-    """Return a retriever around a function.
+    """Create a retriever from a function.
 
     A parameter ``top_k`` or ``k`` receives the number of results. A parameter ``filters`` receives
-    the conditions, which the function must apply.
+    the filters, which the function must apply.
     """
     parameters = parameters_of(call)
     number = _first_of(("top_k", "k"), parameters)
@@ -326,10 +332,10 @@ def _first_of(names: Sequence[str], allowed: Container[str]) -> str | None:
 
 
 def _of_langchain(name: str, source: Any, inner: Any) -> ForeignRetriever:
-    """Return a retriever around a LangChain retriever, which may be inside a Runnable.
+    """Create a retriever from a LangChain retriever, which may be wrapped in a Runnable.
 
-    The number of results is passed as a keyword, as a search option of the vector store, or as a
-    field of a copy.
+    The number of results is passed as a keyword argument, as a search option of the vector store,
+    or as a field of a copy.
     """
     method = inner.__class__._get_relevant_documents
     parameters = [*parameters_of(method)]
@@ -350,7 +356,7 @@ def _call_langchain(
     options: dict[str, int] = {}
     if top_k is not None and keyword:
         options[keyword] = top_k
-        if getattr(inner, "search_type", "") == "mmr":  # the number of candidates
+        if getattr(inner, "search_type", "") == "mmr":  # MMR also needs the number of candidates
             options["fetch_k"] = max(inner.search_kwargs.get("fetch_k", 20), top_k)
     elif top_k is not None and number:
         source = source.model_copy(update={number: top_k})
@@ -361,14 +367,14 @@ def _call_langchain(
 
 
 def _bound_retriever(source: Any) -> Any | None:
-    """Return the LangChain retriever in a Runnable, or None for any other object."""
+    """Return the LangChain retriever that a Runnable wraps, or None for any other object."""
     while "bound" in getattr(type(source), "model_fields", {}):
         source = source.bound
     return source if hasattr(type(source), "_get_relevant_documents") else None
 
 
 def _of_llama_index(name: str, source: Any) -> ForeignRetriever:
-    """Return a retriever around a LlamaIndex retriever. The number of results is set on a copy."""
+    """Create a retriever from a LlamaIndex retriever. The number of results is set on a copy."""
     fields = ("similarity_top_k", "_similarity_top_k")
     number = next((field for field in fields if hasattr(source, field)), None)
     request = partial(_call_llama_index, source, number)
@@ -381,17 +387,17 @@ def _call_llama_index(
     if top_k is not None and number is not None:
         source = copy.copy(source)
         setattr(source, number, top_k)
-    # The base class calls the sync method in the event loop, which would block the loop.
+    # The base class calls the synchronous method in the event loop, which would block the loop.
     has_own_async = owner_of(source, "_aretrieve") != "BaseRetriever"
     acall = partial(source.aretrieve, query) if has_own_async else None
     return Do(lambda: source.retrieve(query), acall)
 
 
 def check_in_graph(retriever: object, owner: str) -> None:
-    """Check that some results of a retriever belong to a graph, for callers that need relatives.
+    """Check that a retriever can return nodes of a graph, whose parents and neighbors are needed.
 
     Raises:
-        TypeError: If all results come from foreign retrievers.
+        TypeError: If all results come from retrievers of other frameworks.
     """
     parts = [*with_all_inner(retriever)]
     if any(getattr(part, "takes_documents", False) for part in parts):

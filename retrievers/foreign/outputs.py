@@ -1,4 +1,4 @@
-"""Convert the outputs of foreign retrievers and functions into results."""
+"""Convert the outputs of functions and of retrievers of other frameworks to results."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ..results import Evidence, ScoredNode
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ForeignNode(Node):
-    """A document of another framework as a node outside of any graph.
+    """A node that represents a document of another framework and does not belong to a graph.
 
-    It has a text, metadata and an id for rerankers, fusions, strategies and citations. It has no
+    Its text, metadata and id can be used by rerankers, fusions, strategies and citations. It has no
     parent, children or neighbors.
 
     Attributes:
-        original: The document or node of the framework, which the adapters return. None for a plain
+        original: The original document or node, which the adapters return, or None for a plain
             text.
-        sources: The sources of an answer.
+        sources: The sources, if the node is an answer.
     """
 
     original: Any = field(default=None, repr=False)
@@ -35,43 +35,44 @@ class ForeignNode(Node):
 
 
 SCORE_KEY = "relevance_score"
-"""The metadata field that contains a document's score."""
+"""The metadata field that contains the score of a document."""
 
 TEXT_KEYS = ("text", "page_content", "content")
-"""Keys of the text in a mapping from a function."""
+"""The keys under which a mapping can contain its text."""
 
 ANSWER_KEYS = ("answer", "result", "output", "response")
-"""Keys of the answer in a mapping from a chain."""
+"""The keys under which the output of a chain can contain the answer."""
 
 _ANSWER_NAMES = " or ".join([repr(key) for key in ANSWER_KEYS])
 
 SOURCE_KEYS = ("context", "source_documents", "documents")
-"""Keys of the documents in a mapping from a chain."""
+"""The keys under which the output of a chain can contain the documents."""
 
 NOTHING = "Empty Response"
-"""LlamaIndex's answer if nothing was retrieved."""
+"""The answer of LlamaIndex if nothing was retrieved."""
 
 ANSWER_OF = "answer of "
-"""Prefix of the ``similarity`` of an answer's evidence."""
+"""The prefix of ``similarity`` in the evidence of an answer."""
 
 BY_RANK = ", by rank"
-"""Suffix of the ``similarity`` of evidence with reciprocal ranks as scores: 1, 1/2, 1/3."""
+"""The suffix of ``similarity`` in evidence whose scores are reciprocal ranks: 1, 1/2, 1/3."""
 
 
 def read_output(output: Any, name: str, query: str) -> list[ScoredNode]:
-    """Convert the output of a foreign retriever or a function into results.
+    """Convert the output of a function or of another framework's retriever to results.
 
-    Documents keep their order. Duplicates are dropped. Scores are used if all documents have a
-    score and the scores are descending. Otherwise, as for distances, the score is the reciprocal
-    rank (1, 1/2, 1/3), and the evidence's ``similarity`` ends with ``", by rank"``. An answer is
-    one result, with its sources as further evidence. An empty answer gives no result.
+    Documents keep their order, and duplicates are dropped. The original scores are used if all
+    documents have a score and the scores are in descending order. In all other cases (for example,
+    if the values are distances), the score is the reciprocal rank (1, 1/2, 1/3), and ``similarity``
+    in the evidence ends with ``", by rank"``. An answer becomes a single result, with its sources
+    as further evidence. An empty answer is ignored.
 
     Args:
-        output: A list or an answer. The list contains LangChain documents, LlamaIndex nodes, texts,
-            mappings with a ``text`` (optional: ``id``, ``document_id``, ``start``, ``end``,
-            ``metadata``, ``score``), or pairs of one of these and a score. The answer is a text, a
-            response, a message, or a mapping with an answer.
-        name: The retriever's name in evidence.
+        output: A list or an answer. The items of a list can be LangChain documents, LlamaIndex
+            nodes, texts, mappings with a ``text`` (and optionally ``id``, ``document_id``,
+            ``start``, ``end``, ``metadata`` and ``score``), or pairs of any of these and a score.
+            An answer can be a text, a response, a message, or a mapping with an answer.
+        name: The name of the retriever in evidence.
         query: The query.
 
     Raises:
@@ -102,7 +103,8 @@ def read_output(output: Any, name: str, query: str) -> list[ScoredNode]:
 
 
 def read_sources(output: Any, name: str, query: str) -> tuple[str | None, list[ScoredNode]]:
-    """Return an answer and its sources. If the output has no answer, the answer is None.
+    """Return an answer and its sources. If the output does not contain an answer, the answer is
+    None.
 
     See ``read_output`` for the arguments.
     """
@@ -129,15 +131,15 @@ def read_sources(output: Any, name: str, query: str) -> tuple[str | None, list[S
 def read_answer(
     output: Any, documents: Iterable[Any] | None = None
 ) -> tuple[str, list[ScoredNode]]:
-    """Return an answer's text and its documents, in order and with duplicates.
+    """Return the text of an answer and its documents, in order and including duplicates.
 
     Args:
-        output: An answer: a text, a response, a message, or a mapping with an answer.
-        documents: The documents that replace those of the output: nodes, results, texts or
+        output: An answer, which can be a text, a response, a message, or a mapping with an answer.
+        documents: Documents that replace those in the output. They can be nodes, results, texts or
             documents, including documents of LangChain or LlamaIndex.
 
     Raises:
-        TypeError: If the output is not an answer, or a document has any other type.
+        TypeError: If the output is not an answer, or a document has an unsupported type.
     """
     if (answer := _answer(output)) is None:
         raise TypeError(
@@ -154,12 +156,12 @@ def read_answer(
 
 
 def is_answer(result: ScoredNode) -> bool:
-    """Return whether a result is an answer."""
+    """Return whether a result is the answer of a function or a query engine."""
     return bool(result.evidence) and result.evidence[0].similarity.startswith(ANSWER_OF)
 
 
 def _answer(output: Any) -> tuple[str, Sequence[Any]] | None:
-    """Return an answer's text and sources, or None if the output is not an answer."""
+    """Return the text and the sources of an answer, or None if the output is not an answer."""
     if output is None or isinstance(output, str):
         return output or "", ()
     if isinstance(output, Mapping):
@@ -167,19 +169,21 @@ def _answer(output: Any) -> tuple[str, Sequence[Any]] | None:
         texts = (output[key] for key in ANSWER_KEYS if isinstance(output.get(key), str))
         text = next(texts, None)
         return None if text is None else (text, sources)
-    if isinstance(getattr(output, "answered", None), bool):  # an Answer of this package
+    # the output is an Answer of this package
+    if isinstance(getattr(output, "answered", None), bool):
         text = output.text if output.answered else ""
         return text, [source.result for source in output.sources]
     if hasattr(output, "source_nodes"):  # LlamaIndex
         return _llama_index_text(output), output.source_nodes or ()
     content = getattr(output, "content", None)
-    if isinstance(content, str) and not isinstance(output, Node):  # a message
+    if isinstance(content, str) and not isinstance(output, Node):  # the output is a message
         return content, ()
     return None
 
 
 def _llama_index_text(response: Any) -> str:
-    if getattr(response, "response", response) in (None, ""):  # printed as "None"
+    # the response would be printed as "None"
+    if getattr(response, "response", response) in (None, ""):
         return ""
     text = str(response)
     if text.strip() == NOTHING and not response.source_nodes:
@@ -188,7 +192,10 @@ def _llama_index_text(response: Any) -> str:
 
 
 def _item(item: Any, name: str) -> tuple[Node, float | None, tuple[Evidence, ...]]:
-    """Return a document as a node, with its optional score and earlier evidence."""
+    """Convert a document to a node.
+
+    Its score (or None) and its existing evidence are also returned.
+    """
     if isinstance(item, ScoredNode):
         return item.node, item.score, item.evidence
     document: Any = item
@@ -210,16 +217,16 @@ def _item(item: Any, name: str) -> tuple[Node, float | None, tuple[Evidence, ...
         score = node.metadata.get(SCORE_KEY)
     if isinstance(score, bool) or not hasattr(score, "__float__"):
         return node, None, ()
-    return node, float(score), ()  # converts numpy scalars
+    return node, float(score), ()  # this also converts NumPy scalars
 
 
 def _to_node(item: Any) -> Node | None:
-    """Convert a document of any kind into a node.
+    """Convert a document of any supported type to a node.
 
-    A node is returned unchanged. None means no document.
-
-    The id is the document's id. A missing id is derived from the text and the metadata, so that it
-    is stable across retrievals. The score in the metadata depends on the query and is ignored.
+    A node is returned unchanged. If the type is not supported, None is returned. The id of the node
+    is the id of the document. A missing id is derived from the text and the metadata, so that it is
+    the same in all retrievals. A score in the metadata is ignored for this purpose, because it
+    depends on the query.
     """
     if isinstance(item, Node):
         return item
@@ -255,7 +262,7 @@ def _to_node(item: Any) -> Node | None:
 
 
 def _text_node(text: str, metadata: Mapping[str, Any], **fields: Any) -> ForeignNode:
-    """Return a text as a node. A missing id is derived from the text and the metadata."""
+    """Create a node for a text. A missing id is derived from the text and the metadata."""
     fixed = {key: value for key, value in metadata.items() if key != SCORE_KEY}
     identity = fields.pop("id", None) or Document(text, fixed).id
     return ForeignNode(text, metadata, id=identity, **fields)

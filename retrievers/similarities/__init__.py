@@ -1,1 +1,1 @@
-"""Similarities between a query and nodes: BM25, cosine, exact keys and registered functions."""
+"""Similarities between queries and nodes: BM25, cosine, exact keys and user-defined functions."""

@@ -1,4 +1,4 @@
-"""Built-in and registered similarities and indexes, selected by name."""
+"""Built-in and registered similarities and indexes, which are selected by name."""
 
 from __future__ import annotations
 
@@ -30,15 +30,14 @@ Vector = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Cosine:
-    """A similarity that is the cosine of the query's and the node's embeddings, from -1 to 1.
+    """The cosine similarity between the embeddings of the query and of a node, from -1 to 1.
 
-    It matches paraphrases, while ``Bm25`` matches exact words, names and numbers.
-    ``FusionRetriever`` combines both. The graph requires an embedding model: ``NodeGraph(...,
-    embed=model)``.
+    It finds paraphrases, while ``Bm25`` finds exact words, names and numbers. ``FusionRetriever``
+    combines both. The graph requires an embedding model: ``NodeGraph(..., embed=model)``.
 
-    Every node has a cosine, so a search returns ``top_k`` nodes if enough nodes meet the filters.
-    Nodes with a vector of zeros have no direction and are never returned. Use ``min_score`` to drop
-    distant nodes. Scores are rounded to six decimals.
+    Since every node has a similarity, a search returns ``top_k`` nodes if enough nodes match the
+    filters. Use ``min_score`` to drop dissimilar nodes. Nodes whose vector consists of zeros are
+    never returned. Scores are rounded to six decimals.
 
     Args:
         name: The name in evidence.
@@ -58,12 +57,12 @@ class Cosine:
     mode: ClassVar[Literal["embedding"]] = "embedding"
 
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> Index[Vector]:
-        """Return the index of a group's embeddings for a key, shared by all retrievers.
+        """Return the index of a group's embeddings, which all retrievers share.
 
-        If the store can search vectors (pgvector), it provides the index.
+        If the store itself can search vectors (for example, with pgvector), it provides the index.
 
         Raises:
-            LookupError: If the graph has no such embedding.
+            LookupError: If the graph has no embedding with this key.
         """
         from ..indexes.vector_index import VectorIndex
 
@@ -79,7 +78,7 @@ class Cosine:
         return graph.reader.shared(("vector index", group, key), make)
 
     def prepare(self, query: Vector, indexes: Sequence[Index[Vector]]) -> Vector:
-        """Return the query's vector unchanged."""
+        """Return the vector of the query unchanged."""
         return query
 
 
@@ -91,7 +90,7 @@ def _exact() -> Exact:
 
 SIMILARITIES: dict[str, Callable[[], Similarity]] = {
     "bm25": Bm25,
-    # The same analysis serves all languages, so the second name is an alias.
+    # The same text analysis is used for all languages, so this name is an alias.
     "bm25_chinese": lambda: Bm25(name="bm25_chinese"),
     "cosine": Cosine,
     "exact": _exact,
@@ -127,25 +126,28 @@ def register_similarity(
     higher_is_better: bool = True,
     name: str | None = None,
 ) -> FunctionT | Callable[[FunctionT], FunctionT]:
-    """Register a function as a similarity. Retrievers accept its name or the function.
+    """Register a function as a similarity. Retrievers then accept its name or the function itself.
 
-    The similarity supports targets, filters, fusion and minimum scores like a built-in one. The
-    function is called without the graph's lock. It is called again if a node that it found has
-    changed during the search. After three such changes, the last call holds the lock.
+    Like a built-in similarity, it can be used with targets, filters, fusion and minimum scores. The
+    function is called while the graph is not locked. If a node that it found was changed during the
+    search, the function is called again. After three such changes, the graph is locked during the
+    last call.
 
     Args:
-        function: A function whose first parameter is the query. Other arguments are passed by name:
-            ``node`` (or ``nodes``, a list, in batches), and for embeddings ``vector`` (dimension,)
-            or ``vectors`` (nodes, dimension). It returns a number, or None if the node does not
-            match. In batches, it returns a number per node, or pairs of a node and a number.
+        function: A function whose first parameter is the query. The other arguments are passed by
+            name: ``node`` (or, with ``batch``, a list ``nodes``), and for embeddings ``vector``
+            with shape (dimension,) or ``vectors`` with shape (nodes, dimension). The function
+            returns a number, or None if the node does not match. With ``batch``, it returns one
+            number per node, or pairs of a node and a number.
         mode: Whether queries are texts or vectors.
-        batch: Whether the function takes all nodes in one call.
-        higher_is_better: If False, the function returns distances, which are negated in results.
-        name: The name. Defaults to the function's name.
+        batch: Whether the function receives all nodes in a single call.
+        higher_is_better: Whether a higher number is better. If False, the function returns
+            distances, which are negated in results.
+        name: The name of the similarity. Defaults to the name of the function.
 
     Raises:
         ValueError: If the name belongs to a built-in similarity.
-        TypeError: If the function's parameters are invalid.
+        TypeError: If the parameters of the function are not supported.
 
     Example:
         >>> @register_similarity
@@ -170,7 +172,7 @@ def register_similarity(
 
 
 def get_similarity(similarity: str | Similarity | None) -> Similarity:
-    """Return the similarity with a name. An object is returned unchanged. None means BM25.
+    """Return the similarity with a name. An object is returned unchanged, and None selects BM25.
 
     Example:
         >>> get_similarity("bm25").name
@@ -206,26 +208,29 @@ def get_similarity(similarity: str | Similarity | None) -> Similarity:
 
 
 MakeIndex = Callable[[NodeGraph, str, "str | None", Similarity], Index[Any]]
-"""Creates an index from a graph, a group, the key of an embedding or None, and a similarity.
+"""A function that creates an index, given a graph, a group, the key of an embedding or None, and a
+similarity.
 
-It is called once for each graph, group, embedding and similarity. The index receives the unmodified
-query, which is a text or a vector. It may call ``similarity.prepare(query, [index])``. The optional
-method ``close`` of an index is called when the graph is closed. ``graph.reader.index_file(name)``
-returns a path for the index file. ``SyncedIndex`` is a base class with this behavior.
+It is called once for each combination of graph, group, embedding and similarity. The index receives
+the original query, which is a text or a vector, and can call ``similarity.prepare(query,
+[index])``. If the index has a method ``close``, the method is called when the graph is closed.
+``graph.reader.index_file(name)`` returns a path at which the index can be stored. The base class
+``SyncedIndex`` implements this behavior.
 """
 
 DEFAULT = "default"
 
 
 def with_index(similarity: Similarity, index: str | MakeIndex) -> Similarity:
-    """Return a similarity that opens the given index.
+    """Return a similarity that uses the given index.
 
     Args:
-        similarity: The similarity. The index ``"map"`` ignores it and looks up exact texts.
-        index: ``"default"``, ``"map"``, or a callable that creates an index.
+        similarity: The similarity. It is ignored by the index ``"map"``, which looks up exact
+            texts.
+        index: ``"default"``, ``"map"``, or a function that creates an index.
 
     Raises:
-        TypeError: If the index has any other value.
+        TypeError: If ``index`` has any other value.
     """
     if index == DEFAULT:
         return similarity
@@ -242,13 +247,13 @@ def with_index(similarity: Similarity, index: str | MakeIndex) -> Similarity:
 
 
 def has_other_index(similarity: Similarity) -> bool:
-    """Return whether a similarity opens an index that ``with_index`` selected."""
+    """Return whether a similarity uses an index that was selected with ``with_index``."""
     return isinstance(similarity, _Indexed)
 
 
 @dataclass(frozen=True, eq=False)
 class _Indexed:
-    """A similarity with an index that replaces its own."""
+    """A similarity whose index is replaced by another index."""
 
     similarity: Similarity
     make: MakeIndex
@@ -260,7 +265,7 @@ class _Indexed:
         return query
 
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> Index[Any]:
-        """Return the index, shared by all retrievers with the same settings."""
+        """Return the index, which all retrievers with the same settings share."""
         similarity = self.similarity
         identity = similarity if isinstance(similarity, Hashable) else id(similarity)
         name = ("index", self.make, group, key, identity)
@@ -268,39 +273,41 @@ class _Indexed:
 
 
 class Unranked:
-    """A similarity that matches all nodes, in document order, with score 0.
+    """A similarity that returns all nodes in document order, with a score of 0.
 
-    ``Retriever`` uses it for blank queries. It calls no model.
+    ``Retriever`` uses it for blank queries. It does not call a model.
     """
 
     name: ClassVar[str] = "filter"
     mode: ClassVar[Literal["text"]] = "text"
 
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> FilterIndex:
-        """Return the group's index, shared by all retrievers."""
+        """Return the index of a group, which all retrievers share."""
         from ..indexes.filter_index import FilterIndex
 
         return graph.reader.shared(("filter index", group), lambda: FilterIndex(graph, group))
 
     def prepare(self, query: str, indexes: Sequence[FilterIndex]) -> None:
-        """Return None, since the query is blank."""
+        """Return None, because the query is blank."""
 
 
 @dataclass(frozen=True, eq=False)
 class CustomSimilarity:
-    """A similarity that calls a function, which scores one node or all nodes per call.
+    """A similarity that calls a user-defined function, which scores one or all nodes per call.
 
-    Each query scores every node that meets the filters. This is fast enough for thousands of nodes.
+    For each query, every node that matches the filters is scored. This is fast enough for thousands
+    of nodes.
 
     Args:
-        function: See ``register_similarity``.
+        function: The function. See ``register_similarity``.
         name: The name in evidence.
         mode: Whether the query is a text, or a vector of an embedding of the graph.
-        batch: Whether the function takes all nodes in one call.
-        higher_is_better: If False, the function returns distances, which are negated in results.
+        batch: Whether the function receives all nodes in a single call.
+        higher_is_better: Whether a higher number is better. If False, the function returns
+            distances, which are negated in results.
 
     Raises:
-        TypeError: If the function's parameters are invalid.
+        TypeError: If the parameters of the function are not supported.
     """
 
     function: Callable[..., Any]
@@ -323,13 +330,16 @@ class CustomSimilarity:
         return names if self.mode == "embedding" else names[:1]
 
     def _input_names(self) -> list[str]:
-        """Return the parameters for nodes or vectors. A single parameter may have any name."""
+        """Return the names of the parameters for nodes and vectors.
+
+        If the function has only one parameter after the query, it can have any name.
+        """
         names = [*inspect.signature(self.function).parameters][1:]
         known = [name for name in names if name in self._possible_inputs()]
         return names if len(names) == 1 else known
 
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> ScanIndex:
-        """Return the index of a group's nodes, shared by all custom similarities."""
+        """Return the index of a group's nodes, which all user-defined similarities share."""
         from ..indexes.scan_index import ScanIndex
 
         return graph.reader.shared(("nodes", group, key), lambda: ScanIndex(graph, group, key))
@@ -337,7 +347,7 @@ class CustomSimilarity:
     def prepare(
         self, query: Any, indexes: Sequence[ScanIndex]
     ) -> Callable[[Sequence[Node], Any], Scores]:
-        """Return a function that scores nodes and their vectors for the query."""
+        """Return a function that scores nodes and their vectors for a query."""
         names = self._input_names()
 
         def scores(nodes: Sequence[Node], vectors: Any) -> Scores:
@@ -353,7 +363,7 @@ class CustomSimilarity:
         return scores
 
     def _score(self, score: Any, node: Node) -> float | None:
-        """Return a node's score for results."""
+        """Convert the number that the function returned for a node to a score."""
         if score is None:
             return None
         if math.isnan(score):
@@ -365,7 +375,10 @@ class CustomSimilarity:
 
 
 def _aligned(scored: Any, nodes: Sequence[Node], name: str) -> list[Any]:
-    """Convert scores or (node, score) pairs into one score per node, or None without a match."""
+    """Convert scores or (node, score) pairs to a list with one score per node.
+
+    The score of a node that does not match is None.
+    """
     rows = [*scored]
     if not rows:
         return [None] * len(nodes)
