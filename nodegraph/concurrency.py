@@ -238,6 +238,11 @@ class FairLock(_RLock):
         self._mutex = threading.Lock()  # protects the queue
 
     @property
+    def is_owned(self) -> bool:
+        """Whether this thread holds the lock."""
+        return self._is_owned()
+
+    @property
     def has_waiting(self) -> bool:
         """True if any threads are waiting for the lock."""
         return bool(self._waiting)

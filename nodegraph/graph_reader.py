@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -149,7 +149,7 @@ class GraphReader:
         """
         for attempt in range(_MAX_BUILDS):
             with self._store.transactions.turn():
-                if all(map(self.is_fresh, groups)):
+                if self._are_fresh(groups):
                     yield
                     return
             # Documents change faster than the groups are built, so block further changes.
@@ -164,13 +164,18 @@ class GraphReader:
 
     def is_fresh(self, group: str) -> bool:
         """Return whether a group is up to date with the current documents."""
+        return self._are_fresh([group])
+
+    def _are_fresh(self, groups: Iterable[str]) -> bool:
+        """Return whether groups are up to date with the current documents."""
         state = self.held_state()
-        if self._fresh.get(group) is state:
-            return True
-        is_fresh = self._builder.is_fresh(self.lineage(group))
-        if is_fresh and self._held[0] >= 0 and not self._builder.has_failures:
-            self._fresh[group] = state
-        return is_fresh
+        for group in groups:
+            if self._fresh.get(group) is not state:
+                if not self._builder.is_fresh(self.lineage(group)):
+                    return False
+                if self._held[0] >= 0 and not self._builder.has_failures:
+                    self._fresh[group] = state
+        return True
 
     @property
     def is_held(self) -> bool:
@@ -262,6 +267,8 @@ class GraphReader:
 
     def _get(self, ids: Sequence[str]) -> list[Node | None]:
         nodes = self._store.nodes.get(ids)
+        if all(nodes):
+            return nodes
         missing = [i for i, node in zip(ids, nodes, strict=True) if node is None]
         if all(i.isascii() for i in missing):
             return nodes
@@ -399,11 +406,8 @@ class GraphReader:
 
         If neither is set, None is returned, and the setting of each document is used.
         """
-        declared: SearchTextRule | None = None
-        if group != ROOT:
-            # The group was stored by an earlier process and is not registered.
-            with suppress(LookupError):
-                declared = self.lineage(group)[-1].search_text
+        registered = self._groups.get(group)
+        declared = None if registered is None else registered.search_text
         return declared or self._search_text
 
     def searched_sources(self, node: Node) -> tuple[str, ...]:

@@ -363,11 +363,12 @@ class BaseRetriever:
         if not queries:
             return []
         check_texts(queries)
-        budget = TokenBudget(max_tokens, order, top_k)
-        limit = self.check_limit(budget.candidates(self), filters)
-        if not budget:
+        if max_tokens is None and order == "score":
+            limit = self.check_limit(top_k, filters)
             found = await self.search_all(queries, limit, filters)
             return [ResultList(results) for results in found]
+        budget = TokenBudget(max_tokens, order, top_k)
+        limit = self.check_limit(budget.candidates(self), filters)
         with budget.holding():
             found = await self.search_all(queries, limit, filters)
         return await Do(lambda: [budget.fit(results) for results in found], kind="work")

@@ -94,14 +94,15 @@ def lifted(rows: Iterable[Row], lift: Lift, limit: int, keeps_all: bool) -> Rank
         if len(of_targets) >= most:
             break
     if lift == "max":
-        first = islice(of_targets.items(), limit)
-        scores = {target: _score(found[0]) for target, found in first}
-    else:
-        every = {
-            target: lifted_score([_score(row) for row in found], lift)
-            for target, found in of_targets.items()
-        }
-        scores = best(every, limit)
+        if len(of_targets) > limit:
+            of_targets = dict(islice(of_targets.items(), limit))
+        scores = {target: found[0][0] for target, found in of_targets.items()}
+        return Ranking(scores, [FoundBy(of_targets, {})])
+    every = {
+        target: lifted_score([_score(row) for row in found], lift)
+        for target, found in of_targets.items()
+    }
+    scores = best(every, limit)
     return Ranking(scores, [FoundBy({target: of_targets[target] for target in scores}, {})])
 
 

@@ -145,13 +145,11 @@ def fused_scores(
     parts: list[dict[Key, float]] = []
     of_nodes = defaultdict[Key, list[float]](list)
     for ranking, weight in zip(rankings, weights, strict=True):
-        part: dict[Key, float] = {}
         scores = _SCORES[mode]([*ranking.values()], rank_constant)
-        for key, score in zip(ranking, scores, strict=True):
-            share = score * weight if score >= 0 else score / weight
-            part[key] = share / total
+        shares = [score * weight if score >= 0 else score / weight for score in scores]
+        for key, share in zip(ranking, shares, strict=True):
             of_nodes[key].append(share)
-        parts.append(part)
+        parts.append(dict(zip(ranking, [share / total for share in shares], strict=True)))
     join = max if mode == "concat" else math.fsum
     joined = [(key, join(of_node) / total) for key, of_node in of_nodes.items()]
     joined.sort(key=itemgetter(1), reverse=True)

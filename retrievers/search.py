@@ -21,7 +21,7 @@ from .hits import Key, Ranking
 from .indexes.current import current, reading
 from .indexes.synced_index import SyncedIndex
 from .ranking import in_document_order, scaled
-from .results import Results, ScoredNode
+from .results import Evidence, Results, ScoredNode
 from .tracing import is_observed, start_span
 
 T = TypeVar("T")
@@ -34,6 +34,8 @@ MAX_QUERIES = 64
 _AT_ONCE = 100_000
 
 _ATTEMPTS = 3  # views that are tried without the lock before it is held
+
+_HELD = nullcontext()  # the locks are held already
 
 
 def search(
@@ -103,7 +105,7 @@ class _Opened:
     def __init__(self, branches: Sequence[Branch], links: SyncedIndex | None) -> None:
         self._branches = {branch: branch.open() for branch in branches}
         opened = chain.from_iterable(chain.from_iterable(self._branches.values()))
-        self.indexes: list[Any] = [*dict.fromkeys(each.index for each in opened)]
+        self.indexes: list[Any] = [*dict.fromkeys([each.index for each in opened])]
         self.links = links
         self.groups: dict[NodeGraph, list[str]] = {}
         for graph in branches[0].graphs:
@@ -183,7 +185,7 @@ class _State:
         Raises:
             MissingNodeError: If too much has changed to know which documents are affected.
         """
-        return nullcontext() if self._is_held else self._reading()
+        return _HELD if self._is_held else self._reading()
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -320,22 +322,23 @@ class View:
             MissingNodeError: If a node is gone, or its document has changed.
         """
         keys = [*ranking.scores] if keys is None else keys
-        found_rows = [of_branch.rows for of_branch in ranking.found_by]
-        rows = [of_branch[key] for key in keys for of_branch in found_rows if key in of_branch]
+        read = [*keys]
+        for rows, _ in ranking.found_by:
+            for key in keys:
+                read += [node for _, _, node, _ in rows.get(key, ())]
         results = []
         with self._state.reading():
-            nodes = self._state.read([*keys, *(node for _, _, node, _ in chain(*rows))])
+            nodes = self._state.read(read)
             for at, key in enumerate(keys):
                 score = ranking.scores[key]
-                shares = [of_branch.shares.get(key) for of_branch in ranking.found_by]
+                shares = [of_branch.get(key) for _, of_branch in ranking.found_by]
                 if scores is not None:
                     score = scores[at]
                     shares = scaled(shares, score)
-                evidence = [
-                    source.evidence(of_hit, nodes[node], self.query, share)
-                    for share, of_branch in zip(shares, found_rows, strict=True)
-                    for of_hit, source, node, _ in of_branch.get(key, ())
-                ]
+                evidence: list[Evidence] = []
+                for share, (rows, _) in zip(shares, ranking.found_by, strict=True):
+                    for of_hit, source, node, _ in rows.get(key, ()):
+                        evidence.append(source.evidence(of_hit, nodes[node], self.query, share))
                 results.append(ScoredNode(nodes[key], score, tuple(evidence)))
         return results
 

@@ -18,6 +18,8 @@ from .validation import check_top_k, choice, whole
 
 Order = Literal["score", "document"]
 
+_ORDERS = get_args(Order)
+
 CANDIDATES = 50
 """Minimum number of results to retrieve for a budget."""
 
@@ -99,7 +101,7 @@ class TokenBudget:
     def __post_init__(self) -> None:
         if self.max_tokens is not None:
             whole(self.max_tokens, "max_tokens", 1)
-        choice(self.order, "order", get_args(Order))
+        choice(self.order, "order", _ORDERS)
         if self.top_k is not None:
             check_top_k(self.top_k)
 

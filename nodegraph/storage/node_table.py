@@ -17,7 +17,7 @@ from .transactions import Transactions
 PAGE = 1000
 """Nodes that are read in one turn."""
 
-_CACHED_CHARACTERS = 8_000_000  # of nodes
+_CACHED_CHARACTERS = 24_000_000  # of nodes; a new graph of 10,000 passages needs no queries
 
 _NODE_SIZE = 500  # memory of a node without its text, in characters
 
@@ -55,16 +55,13 @@ class StoredNodes:
     # The cache
 
     def _forget(self) -> None:
-        self._forget_cached()
+        self._cached: dict[str, Node] = {}  # by id, the oldest first
+        self._size = 0  # the size of these nodes, in characters
         self._written: dict[str, dict[str, list[Node]]] = {}  # by group and document
         self._written_size = 0  # the size of these nodes, in characters
 
-    def _forget_cached(self) -> None:
-        self._cached: dict[str, Node] = {}  # by id
-        self._size = 0  # the size of these nodes, in characters
-
     def keep_written(self, group: str, nodes: Mapping[str, list[Node]]) -> None:
-        """Keep the nodes of new derivations, except those of large builds.
+        """Keep the nodes of new derivations, except those of large builds. Searches read them next.
 
         Args:
             group: The name of the group.
@@ -74,6 +71,8 @@ class StoredNodes:
         if self._written_size + size < _WRITTEN_CHARACTERS:
             self._written_size += size
             self._written.setdefault(group, {}).update(nodes)
+        if self._size < _CACHED_CHARACTERS:
+            self._cache(chain.from_iterable(nodes.values()))
 
     def written(self, group: str) -> dict[str, list[Node]]:
         """Return the kept nodes of a group by document id."""
@@ -99,15 +98,30 @@ class StoredNodes:
         for document_id in list(written) if documents is None else documents:
             self._written_size -= _size(written.pop(document_id, ()))
 
-    def _keep(self, nodes: Sequence[Node]) -> None:
+    def _cache(self, nodes: Iterable[Node]) -> None:
         for node in nodes:
             self._cached[node.id] = node
             self._size += _NODE_SIZE + len(node.text)
 
+    def _drop_oldest(self) -> None:
+        """Remove the oldest quarter of the cache if the cache is too large."""
+        if self._size <= _CACHED_CHARACTERS:
+            return
+        size = 0
+        oldest: list[str] = []
+        for node in self._cached.values():
+            if size > self._size // 4:
+                break
+            size += _NODE_SIZE + len(node.text)
+            oldest.append(node.id)
+        self.drop(oldest)
+
     def drop(self, ids: Iterable[str]) -> None:
-        """Remove changed nodes from the cache."""
+        """Remove nodes, which may have changed, from the cache."""
         for i in ids:
-            self._cached.pop(i, None)
+            node = self._cached.pop(i, None)
+            if node is not None:
+                self._size -= _NODE_SIZE + len(node.text)
 
     # Reading
 
@@ -130,13 +144,12 @@ class StoredNodes:
     def get(self, ids: Sequence[str]) -> list[Node | None]:
         """Return nodes by id, with None for ids that do not exist."""
         with self._transactions:
-            if self._size > _CACHED_CHARACTERS:
-                self._forget_cached()
+            self._drop_oldest()
             nodes = self._cached
             missing = [i for i in dict.fromkeys(ids) if i not in nodes]
             if missing:
                 query = f"{NODES} WHERE n.id IN"
-                self._keep(self._nodes(select(self._database, query, to_ids(missing))))
+                self._cache(self._nodes(select(self._database, query, to_ids(missing))))
             return [nodes.get(i) for i in ids]
 
     def of_group(self, group: str) -> Iterator[Node]:
@@ -156,7 +169,7 @@ class StoredNodes:
                     [self._groups.row(group).key, document, document, place, PAGE],
                 )
                 if self._size < _CACHED_CHARACTERS:
-                    self._keep(page)
+                    self._cache([node for node in page if node.id not in self._cached])
             yield from page
             if len(page) < PAGE:
                 return

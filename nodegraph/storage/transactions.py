@@ -58,12 +58,7 @@ class Transactions:
     @property
     def is_held(self) -> bool:
         """Whether this thread is inside a turn or a transaction."""
-        if not self._depth or not self.database.lock.acquire(blocking=False):
-            return False
-        try:
-            return self._depth > 0
-        finally:
-            self.database.lock.release()
+        return self._depth > 0 and self.database.lock.is_owned
 
     def turn(self) -> Transactions:
         """Hold the lock and read one state until the block ends.

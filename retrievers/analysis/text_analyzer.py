@@ -406,9 +406,13 @@ class TextAnalyzer:
         form, languages = self._content(text, partial(_present, frequency, size))
         by_script = tuple(languages.items())
         weighed = _weighed(self, text, form, by_script)
-        names = _names(self, text, by_script)
-        if any(not _occurs(term, frequency) for term, weight in weighed if weight >= 1):
-            names = [*names, *_joined_pairs(self, text, by_script, frequency)]
+        names: Sequence[_Name] = ()
+        if _found_names(text):
+            names = _names(self, text, by_script)
+        words = [term for term, weight in weighed if weight >= 1]
+        missing = {word for word in words if not _occurs(word, frequency)}
+        if missing:
+            names = [*names, *_joined_pairs(self, text, by_script, missing, frequency)]
         if not names:
             return weighed
         return _with_names(names, weighed, frequency)
@@ -421,7 +425,7 @@ class TextAnalyzer:
             {'E-106': {'106'}}
         """
         codes: dict[str, set[str]] = {}
-        for term, name in (*_identifiers(text), *codes_apart(text)):
+        for term, name in _found_names(text):
             code = name if name.isalnum() else term
             forms = [code, *self._stems([code], ENGLISH)]
             if _CODE.fullmatch(code) and not _occurs(forms, frequency):
@@ -639,6 +643,9 @@ _ENGLISH_CANDIDATES = {"latin": (ENGLISH,)}
 _EVERY, _ASKED, _ENGLISH_CONTENT = range(3)
 
 
+_normalized = lru_cache(_LATEST)(normalized)
+
+
 @lru_cache(_LATEST)
 def _runs(text: str) -> tuple[Segments, Segments, Segments]:
     """Return the words and runs of a query. The result is cached and must not be changed.
@@ -647,7 +654,7 @@ def _runs(text: str) -> tuple[Segments, Segments, Segments]:
         All segments, the segments without question words of scripts without spaces, and these
         segments without English function words.
     """
-    normal = normalized(text)
+    normal = _normalized(text)
     every = segments(normal)
     asked = every
     if not normal.isascii():
@@ -703,9 +710,10 @@ class _PresentName(NamedTuple):
 
 
 def _occurs(term: str | _Forms, frequency: Callable[[str], int]) -> bool:
+    """Return whether an index has a term, or any of its forms."""
     if isinstance(term, str):
         return frequency(term) > 0
-    return any(frequency(form) for form in term)
+    return any([frequency(form) for form in term])
 
 
 _Scripts = tuple[tuple[str, tuple[Language, ...]], ...]
@@ -714,27 +722,34 @@ _Scripts = tuple[tuple[str, tuple[Language, ...]], ...]
 
 def _names_in(text: str, normal: str, is_spaced: bool = True) -> list[str]:
     """Return the additional terms of the names in a text."""
+    return [term for term, _ in _terms_of_names(text, normal, is_spaced)]
+
+
+def _terms_of_names(text: str, normal: str, is_spaced: bool) -> list[tuple[str, str]]:
+    """Return the additional terms of the names in a text, each with the name as written."""
     has_more = not text.isascii() or has_codes_or_long_numbers(text) is not None
-    found = [term for term, _ in identifiers(normal, is_spaced, has_more)]
+    found = [*identifiers(normal, is_spaced, has_more)]
     if has_roman_numbers(text):
-        found += [term for term, _ in roman_numbers(text)]
+        found += roman_numbers(text)
     if has_more and " " in text:
-        found += [term for term, _ in codes_apart(text)]
+        found += codes_apart(text)
     return found
 
 
 @lru_cache(_LATEST)
-def _identifiers(text: str) -> list[tuple[str, str]]:
-    """Return the identifiers in a query. The result is cached and must not be changed."""
-    return [*identifiers(normalized(text))]
+def _found_names(text: str) -> list[tuple[str, str]]:
+    """Return the terms of the names in a query, each with the name as written.
+
+    The result is cached and must not be changed.
+    """
+    return [*dict.fromkeys(_terms_of_names(text, _normalized(text), is_spaced=False))]
 
 
 @lru_cache(_LATEST)
 def _names(analyzer: TextAnalyzer, text: str, scripts: _Scripts) -> Sequence[_Name]:
     """Return the names of a query."""
     names = []
-    found = [*_identifiers(text), *roman_numbers(text), *codes_apart(text)]
-    for term, name in dict.fromkeys(found):
+    for term, name in _found_names(text):
         is_han = _HAN.search(name) is not None
         parts = sequences_of_han(name) if is_han else _RUNS.findall(name)
         forms, *words = analyzer._forms([term, *parts], scripts)
@@ -755,27 +770,30 @@ def _weight_of(term: str, name: str) -> float:
     return 1.0
 
 
-@lru_cache(_LATEST)
-def _pairs(
-    analyzer: TextAnalyzer, text: str, scripts: _Scripts
-) -> list[tuple[_Forms, tuple[str, str]]]:
-    """Return the pairs of adjacent words of a query, each with its forms as one word."""
-    every: dict[tuple[str, str], None] = {}
+def _joined_pairs(
+    analyzer: TextAnalyzer,
+    text: str,
+    scripts: _Scripts,
+    missing: Collection[str | _Alternatives],
+    frequency: Callable[[str], int],
+) -> Iterator[_Name]:
+    """Yield the pairs of adjacent words of a query that an index has as one word.
+
+    Pairs are joined only if the index does not have both words.
+    """
+    pairs: dict[tuple[str, str], Sequence[_Forms]] = {}
     for run in _runs(text)[_ENGLISH_CONTENT]:
         if isinstance(run, list):
-            every |= dict.fromkeys(pairwise(run))
-    pairs = [pair for pair in every if len(pair[0]) > 1 and len(pair[1]) > 1]
-    forms = analyzer._forms(["".join(pair) for pair in pairs], scripts)
-    return [*zip(forms, pairs, strict=True)]
-
-
-def _joined_pairs(
-    analyzer: TextAnalyzer, text: str, scripts: _Scripts, frequency: Callable[[str], int]
-) -> Iterator[_Name]:
-    """Yield the pairs of adjacent words of a query that an index has as one word."""
-    for forms, pair in _pairs(analyzer, text, scripts):
+            words = analyzer._forms(run, scripts)
+            are_missing = [_as_term(forms) in missing for forms in words]
+            for at, (first, second) in enumerate(pairwise(run)):
+                is_missing = are_missing[at] or are_missing[at + 1]
+                if is_missing and len(first) > 1 and len(second) > 1:
+                    pairs[first, second] = words[at : at + 2]
+    joined = analyzer._forms(["".join(pair) for pair in pairs], scripts)
+    for forms, of_pair in zip(joined, pairs.values(), strict=True):
         if _occurs(forms, frequency):
-            yield _Name(forms, analyzer._forms(pair, scripts), None)
+            yield _Name(forms, of_pair, None)
 
 
 def _with_names(
@@ -794,6 +812,8 @@ def _with_names(
         added.append((name.form, name.weight))
         added += [(word, _PART_WEIGHT) for word in name.added]
         replaced.update(name.replaced)
+    if not replaced:
+        return [*added, *words]
     for term, weight in words:
         alternatives = (term,) if isinstance(term, str) else term
         weight -= min(weight, max([replaced[alternative] for alternative in alternatives]))
@@ -837,10 +857,13 @@ def _weighed(
     plain = analyzer._plain(runs, by_script)
     if plain:
         return [*Counter(plain).items()]
-    return [
-        (alternatives if alternatives[1:] else alternatives[0], weight)
-        for alternatives, weight in analyzer._alternatives(runs, by_script)
-    ]
+    found = analyzer._alternatives(runs, by_script)
+    return [(_as_term(alternatives), weight) for alternatives, weight in found]
+
+
+def _as_term(forms: _Forms) -> str | _Alternatives:
+    """Return the only form of a word, or all forms."""
+    return tuple(forms) if len(forms) > 1 else forms[0]
 
 
 def _present(frequency: Callable[[str], int], size: int, script: str) -> tuple[Language, ...]:

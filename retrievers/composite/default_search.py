@@ -103,7 +103,7 @@ class EvidenceSearch:
         depth = self._distinct.depth
         while True:
             ranking = self._ranked(view, depth)
-            keys = _first_above_zero(ranking.scores, max(depth, relevance.COMPARED))
+            keys = [key for key, score in ranking.scores.items() if score > 0]
             scores = relevance.descending([ranking.scores[key] for key in keys])
             with view.reading():
                 nodes = [*view.nodes(keys[:depth]).values()]
@@ -114,14 +114,14 @@ class EvidenceSearch:
             depth *= 2
 
     def _ranked(self, view: View, depth: int) -> Ranking:
-        """Return the ranking of a query, with scores from 0 to 1."""
+        """Return the first part of the ranking of a query, with scores from 0 to 1."""
         ranking, trust = self._fusion.fuse(view, max(depth, DEPTH))
         words = self._fusion.branches.words
-        keys = [*ranking.scores]
+        keys = [*islice(ranking.scores, max(depth, relevance.COMPARED))]
         scores = relevance.word_scores(view.prepared(words), view.term_scores(words, keys))
         near = self._vector_scores(view, keys, max(depth, DEPTH))
         if near:
-            scores = relevance.joined(scores * trust, near)
+            scores = relevance.joined(scores * trust[: len(keys)], near)
         scores = relevance.below_unknown(scores, view.prepared(words))
         relevances = dict(zip(keys, scores.tolist(), strict=True))
         if not near:
@@ -181,7 +181,3 @@ def _most_relevant_first(scores: dict[Key, float]) -> dict[Key, float]:
     if scores[best] < _CLEARLY * scores[first]:
         return scores
     return {best: scores[best], **scores}
-
-
-def _first_above_zero(scores: Mapping[Key, float], count: int) -> list[Key]:
-    return [key for key in islice(scores, count) if scores[key] > 0]

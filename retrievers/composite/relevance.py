@@ -257,6 +257,8 @@ def same_texts(texts: Sequence[str]) -> list[list[int]]:
     Texts are equal if they contain the same words, numbers and symbols. They can differ in case,
     punctuation, white space, width and markup.
     """
+    if len({_first_letters(text) for text in texts}) == len(texts):  # no copies
+        return [[at] for at in range(len(texts))]
     groups = [[*range(len(texts))]]
     # most texts already differ in their first letters
     for key_of in (_first_letters, _letters, _words):

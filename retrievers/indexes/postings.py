@@ -184,8 +184,11 @@ class Postings:
             MissingNodeError: If the file is damaged.
         """
         number = self.vocabulary.find(term)
+        if number < 0:
+            return 0
         start, stop = self._bounds(number)
-        return stop - start + len(self.later.get(number, ()))
+        later = self.later.get(number)
+        return stop - start if later is None else stop - start + len(later)
 
     def of_term(self, term: str) -> tuple[Ints, Counts, bool]:
         """Return the rows of a term, its counts, and whether they are copies.

@@ -7,16 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from ...nodegraph.graph import NodeGraph
 from ..analysis.phrases import Phrase, quoted_phrases
 from ..analysis.text_analyzer import Analyzer, TextAnalyzer
 from ..indexes.bm25_scores import Saturation, TermWeights
+from ..indexes.text_index import TextIndex
 from ..validation import number
-
-if TYPE_CHECKING:
-    from ..indexes.text_index import TextIndex
 
 Terms = Iterable[tuple[str | tuple[str, ...], float]]
 
@@ -86,8 +84,6 @@ class Bm25:
             group: The group to search.
             key: Not used, since texts are compared.
         """
-        from ..indexes.text_index import TextIndex
-
         analyzer = self.analyzer  # kept alive by the index, so that its id stays unique
         identity = analyzer if isinstance(analyzer, Hashable) else id(analyzer)
         name = ("words", group, identity)
@@ -104,21 +100,35 @@ class Bm25:
         saturation = Saturation(self.k1, self.b, length / size if size else 0.0)
         terms = self.weigh_terms(query, frequency, size)
         words = _weighted(terms, frequency, size, saturation)
-        phrases: set[str] = set()
-        for text in quoted_phrases(query):
-            phrase = Phrase(self.analyzer, text)
-            terms = self.weigh_terms(phrase.words, frequency, size)
-            forms = [_forms(term) for term, occurrences in terms if occurrences >= 1]
-            counts = [index.find_phrase(phrase, forms) for index in indexes if forms]
-            if any(counts):
-                phrases.add(phrase.text)
         find_unknown = getattr(self.analyzer, "unknown_codes", None)
         unknown = {} if find_unknown is None else find_unknown(query, frequency)
         if unknown:
             numbers = words.silent.union(*unknown.values())
             words = words._replace(unknown=tuple(unknown), silent=numbers)
-        weights = words.weights | dict.fromkeys(phrases, _PHRASE_WEIGHT * words.total)
-        return words._replace(weights=_heaviest_first(weights), phrases=frozenset(phrases))
+        quoted = quoted_phrases(query)
+        if quoted:
+            phrases = self._find_phrases(quoted, indexes, frequency, size)
+            weights = words.weights | dict.fromkeys(phrases, _PHRASE_WEIGHT * words.total)
+            words = words._replace(weights=_heaviest_first(weights), phrases=frozenset(phrases))
+        return words
+
+    def _find_phrases(
+        self,
+        quoted: Iterable[str],
+        indexes: Sequence[TextIndex],
+        frequency: Callable[[str], int],
+        size: int,
+    ) -> list[str]:
+        """Find the phrases that occur in nodes. Each becomes a term of the indexes."""
+        found: list[str] = []
+        for text in quoted:
+            phrase = Phrase(self.analyzer, text)
+            terms = self.weigh_terms(phrase.words, frequency, size)
+            forms = [_forms(term) for term, occurrences in terms if occurrences >= 1]
+            counts = [index.find_phrase(phrase, forms) for index in indexes if forms]
+            if any(counts):
+                found.append(phrase.text)
+        return found
 
     def weigh_terms(self, query: str, frequency: Callable[[str], int], size: int) -> Terms:
         """Return the terms of a query and their weights."""
@@ -145,7 +155,7 @@ def _weighted(
     for term, occurrences in terms:
         # In another language, the same form may be a different and rarer word. Its weight is capped
         # by that of the form in the index's main language.
-        forms = _forms(term)
+        forms = (term,) if isinstance(term, str) else term
         first = 0
         for form in forms:
             count = frequency(form)
@@ -162,7 +172,9 @@ def _weighted(
             silent.update(forms)
         else:
             others.update(forms)
-    return TermWeights(weights, saturation, missing, highest, frozenset(silent - others))
+    return TermWeights(
+        _heaviest_first(weights), saturation, missing, highest, frozenset(silent - others)
+    )
 
 
 def _idf(count: int, size: int) -> float:
