@@ -1,7 +1,8 @@
-"""An agent in plain Python: a model behind any OpenAI-compatible server, and a corpus as its tools.
+"""Write an agent in plain Python that uses corpus tools.
 
-Set OPENAI_BASE_URL, OPENAI_MODEL and OPENAI_API_KEY (vLLM, Ollama, llama.cpp). The model returns
-JSON by a schema and needs no support for tool calls. Without a server the replies are scripted.
+To use a model on an OpenAI-compatible server (vLLM, Ollama or llama.cpp), set OPENAI_BASE_URL,
+OPENAI_MODEL and OPENAI_API_KEY. The model returns JSON that follows a schema, so it does not need
+to support tool calls. Without a server, its replies are scripted.
 """
 
 import os
@@ -27,7 +28,7 @@ number, or "read" a place of the results, such as "plays/brand.md [0:500]"
 
 
 def schema(*tools: str) -> dict[str, Any]:
-    """Return the JSON schema of a step."""
+    """Return a JSON schema for one step of the agent."""
     properties: dict[str, Any] = {
         "found": {"type": "string"},
         "tool": {"type": "string", "enum": tools},
@@ -46,7 +47,10 @@ FIRST, NEXT, LAST = (
 
 
 def ask(model: Any, tools: CorpusTools, question: str) -> list[tuple[str, str, str]]:
-    """Return the steps (tool, argument and result). The last step is the answer."""
+    """Run the agent, and return its steps as tuples of tool, argument and result.
+
+    The last step is the answer.
+    """
     steps = list[tuple[str, str, str]]()
     while len(steps) < STEPS:
         results = "\n\n".join(result for *_, result in steps) or "(no results yet)"
@@ -66,23 +70,23 @@ def ask(model: Any, tools: CorpusTools, question: str) -> list[tuple[str, str, s
         }[name]
         try:
             result = tools.call(name, arguments, max_tokens=250).text
-        except ToolError as error:  # the message explains the correct call to the model
+        except ToolError as error:  # the message explains to the model how to correct the call
             result = str(error)
         steps.append((name, argument, result))
     return steps
 
 
 class Scripted:
-    """Search, read the first result, and answer with the line most similar to the question."""
+    """A scripted model that searches, reads the first result, and answers with a matching line."""
 
     def complete_json(self, prompt: str, schema: dict[str, Any]) -> dict[str, Any]:
-        """Return the next step."""
+        """Return the next step as JSON."""
         results = prompt.removeprefix("Question: ").partition("\n\nThe next step")[0]
         question, _, results = results.partition("\n\n")
         place = results.partition("]")[0] + "]"
         if "answer" not in schema["properties"]["tool"]["enum"]:
             return {"found": "", "tool": "search", "argument": question, "skip": 0}
-        if prompt.count(place) == 1:  # not read yet
+        if prompt.count(place) == 1:  # this document has not been read yet
             return {"found": "", "tool": "read", "argument": place, "skip": 0}
         found = max(results.splitlines(), key=lambda line: len(set(line) & set(question)))
         return {"found": found, "tool": "answer", "argument": found, "skip": 0}

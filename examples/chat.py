@@ -1,6 +1,6 @@
-"""Chat over a folder: questions may refer to earlier questions, answers have citations.
+"""Chat about the documents in a folder, with follow-up questions and cited answers.
 
-Without a model the answers are scripted. With a model, enter your questions:
+Without a model, the answers are scripted. With a model, you can enter your own questions:
 ``OPENAI_BASE_URL=... OPENAI_MODEL=... python examples/chat.py [folder]``.
 """
 
@@ -14,15 +14,15 @@ from nodekin.retrievers import QueryEngine, RecursiveRetriever
 
 PAGES = Path(__file__).parent / "data" / "zh"
 QUESTIONS = ["金字塔有多高？", "赵州桥是谁主持建造的？", "它的主拱净跨是多少？"]
-REPLIES = [  # answers; with a history, the condensed question comes first
-    "无答案",  # no page contains the answer
+REPLIES = [  # the scripted answers; a follow-up question is first condensed to a complete question
+    "无答案",  # this means that no page contains the answer
     *("赵州桥是谁主持建造的？", "赵州桥由隋代工匠李春主持建造 [1]。"),
     *("赵州桥的主拱净跨是多少？", "主拱净跨约37米 [1]。"),
 ]
 
 
 def model() -> Any:
-    """Return the model of the environment, or a scripted model."""
+    """Return the language model that is configured in the environment, or a scripted model."""
     if os.environ.get("OPENAI_BASE_URL"):
         from nodekin.adapters.openai_chat import OpenAIChat
 
@@ -32,7 +32,7 @@ def model() -> Any:
 
 
 def main(folder: Path, questions: Any) -> None:
-    """Answer questions in a loop."""
+    """Answer questions one after the other."""
     graph = NodeGraph(folder, progress=False)
     graph.create_node_group("paragraph", split_paragraphs)
     graph.create_node_group("sentence", split_sentences, parent="paragraph")

@@ -1,7 +1,7 @@
-"""Check an answer from a PDF: are its quotations exact, and are its sources unchanged?
+"""Check whether the quotations in an answer are exact and whether its sources have changed.
 
-The model's answer is written below; put your own model there: OpenAIChat("gpt-4o-mini").
-Needs a PDF reader: pip install "nodekin[files]"
+The answer of the language model is written in this file. Replace it with a real model such as
+OpenAIChat("gpt-4o-mini"). A PDF reader is required: pip install "nodekin[files]"
 """
 
 import json
@@ -20,7 +20,7 @@ ANSWER = (
 
 
 def main() -> None:
-    """Show each quotation with its page and problem. Then change the sources."""
+    """Print each quotation with its page and possible problem, and then change the sources."""
     graph = NodeGraph(Path(__file__).parent / "files" / "handbook.pdf", progress=False)
     engine = QueryEngine(DefaultRetriever(graph), lambda prompt: ANSWER, check="quotes")
     answer = engine.query("How is green tea poured, and the kettle cleaned?")
@@ -29,11 +29,11 @@ def main() -> None:
             where = quote.spans[0].place if quote.spans else ""
             print(f"{quote.status:<12} “{quote.text}” {where}".rstrip())
             for span in quote.spans:
-                for location in span.locations:  # one per line of the page
+                for location in span.locations:  # there is one location for each line of the page
                     print(f"{'':<12} at {location.rectangle}")
     print("", *answer.notes, sep="\n! ")
 
-    stored = json.dumps(answer.to_dict())  # to keep in a file or a database
+    stored = json.dumps(answer.to_dict())  # this can be saved in a file or a database
     answer = Answer.from_dict(json.loads(stored))
     print("\nthe sources are the same:", engine.check_current(answer).is_current)
     (document,) = graph.nodes("ROOT")

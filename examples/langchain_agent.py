@@ -1,7 +1,7 @@
-"""An agent that reads a folder: LangGraph, with the corpus as six tools.
+"""Build a LangGraph agent that reads a folder with six corpus tools.
 
-The model is scripted, so that no key is required. Replace it with any chat model that calls tools.
-Needs langgraph: pip install langgraph "nodekin[langchain]"
+The chat model is scripted, so that no API key is required. Replace it with any chat model that
+supports tool calls. Requirements: pip install langgraph "nodekin[langchain]"
 """
 
 import re
@@ -22,14 +22,14 @@ from nodekin.retrievers import CorpusTools
 
 
 class ScriptedModel(BaseChatModel):
-    """A scripted model: search for the question, read around the best passage, quote it."""
+    """A scripted model that searches, reads the text around the best passage, and quotes it."""
 
     @property
     def _llm_type(self) -> str:
         return "scripted"
 
     def bind_tools(self, tools: list, **kwargs: object) -> "ScriptedModel":
-        """Ignore the tools, since the calls are scripted."""
+        """Ignore the tools, because the tool calls are scripted."""
         return self
 
     def _generate(self, messages: list, *args: object, **kwargs: object) -> ChatResult:
@@ -71,7 +71,8 @@ for question in ("大熊猫每天要花多少时间吃东西？", "《茶经》�
         told = message.content or message.tool_calls[0]["args"]
         for line in filter(None, str(told).splitlines()[:4]):
             print(f"{message.type:<6} {line}"[:100])
-        if isinstance(message, ToolMessage):  # the results as data, with exact places
+        # the results are available as data, with exact positions
+        if isinstance(message, ToolMessage):
             for entry in message.artifact["entries"]:
                 print(f"       {entry['document']} {entry['start']}-{entry['end']}")
     print()

@@ -1,6 +1,7 @@
-"""Recursive retrieval in LlamaIndex: by sub-chunks, by summaries and questions, saved and loaded.
+"""Search recursively in LlamaIndex by sub-chunks, summaries and questions.
 
-The model is scripted. Replace it with any LlamaIndex model.
+The graph is saved and loaded again. The language model is scripted. Replace it with any LlamaIndex
+model.
 """
 
 import logging
@@ -25,7 +26,10 @@ calls: list[str] = []
 
 
 def stand_in(prompt: str) -> str:
-    """Answer as a scripted model: first sentences, fixed questions, or an answer by a clue."""
+    """Answer a prompt in place of a language model.
+
+    The answer consists of first sentences, fixed questions, or a fixed answer.
+    """
     calls.append(prompt)
     if "<passage>" in prompt:
         passage = prompt.partition("<passage>\n[1]")[2].partition("</passage>")[0]
@@ -45,7 +49,7 @@ model = LLM(stand_in, "stand-in")
 
 
 def open_graph(file: Path) -> NodeGraph:
-    """Open or create the file. A group is built and stored at its first search."""
+    """Open or create a graph file. Each group is built and stored when it is first searched."""
     graph = NodeGraph(DATA, store=file, progress=False)
     graph.create_node_group("base", split_paragraphs)
     for name, size in SUB_CHUNKS.items():
@@ -56,10 +60,10 @@ def open_graph(file: Path) -> NodeGraph:
 
 
 def ask(title: str, question: str, retriever: Retriever | retrievers.RecursiveRetriever) -> None:
-    """Retrieve in LlamaIndex, print the base node and the matching child, and answer."""
+    """Retrieve with LlamaIndex, print the returned node and the child that matched, and answer."""
     best = NodeGraphRetriever(retriever).retrieve(question)[0]
     match = best.evidence[0]
-    start = best.text.rpartition("\n")[2][:9]  # without its heading
+    start = best.text.rpartition("\n")[2][:9]  # the start of the text, without its heading
     print(f"  {title}: {start}… by {match['group']}: {match['text'][:20]}…")
     print(f"      {str(QueryEngine(retriever, model).query(question))[:40]}")
 

@@ -1,7 +1,7 @@
-"""Find a quotation in a PDF, and write a picture of its page with the quotation marked.
+"""Find a quotation in a PDF, and save an image of the page in which the quotation is highlighted.
 
-python examples/marked_page.py [FILE.pdf QUOTATION] writes the picture to the current folder.
-Needs a PDF reader: pip install "nodekin[files]"
+Usage: python examples/marked_page.py [FILE.pdf QUOTATION]. The image is saved in the current
+folder. A PDF reader is required: pip install "nodekin[files]"
 """
 
 import sys
@@ -16,7 +16,7 @@ QUOTATION = "Emptied every evening and cleaned with vinegar"
 
 
 def main(file: Path, quotation: str) -> None:
-    """Print the page and lines of the quotation, and write the picture."""
+    """Print the page and the lines of the quotation, and save the image."""
     from nodekin.adapters.files.page_images import page_image
 
     with NodeGraph(file, progress=False) as graph:

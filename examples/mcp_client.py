@@ -1,7 +1,7 @@
-"""A program as an MCP client: it starts ``nodekin mcp`` on a folder and calls its tools.
+"""Write an MCP client that starts ``nodekin mcp`` for a folder and calls its tools.
 
-docs/agents.md has the configuration of editors and desktop assistants.
-Needs the SDK: pip install "nodekin[mcp]"
+See docs/agents.md for the configuration of editors and desktop assistants. The MCP SDK is required:
+pip install "nodekin[mcp]"
 """
 
 import asyncio
@@ -17,7 +17,7 @@ PAGES = Path(__file__).parent / "data" / "zh"
 
 
 async def main(folder: Path, question: str) -> None:
-    """List the tools, search, and read the document of the first result."""
+    """List the tools, search for the question, and read the document of the first result."""
     command = [sys.executable, "-m", "nodekin"]
     server = StdioServerParameters(command=command[0], args=[*command[1:], "mcp", str(folder)])
     async with Client(stdio_client(server)) as client:

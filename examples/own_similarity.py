@@ -1,6 +1,6 @@
-"""A custom similarity and a custom index, compared with BM25.
+"""Write a custom similarity and a custom index, and compare them with BM25.
 
-python examples/own_similarity.py
+Usage: python examples/own_similarity.py
 """
 
 import math
@@ -15,7 +15,7 @@ from nodekin.retrievers.similarities.bm25 import Bm25
 
 
 class TfIdf:
-    """TF-IDF: the index of BM25 with other weights."""
+    """A TF-IDF similarity that uses the index of BM25 with different weights."""
 
     name, mode = "tf-idf", "text"
 
@@ -31,7 +31,7 @@ class TfIdf:
 
 
 class TrigramIndex(SyncedIndex):
-    """A similarity for misspelled words: the share of common three-letter sequences."""
+    """An index for misspelled words, which compares the three-letter sequences of texts."""
 
     def clear(self):
         self.nodes = {}

@@ -1,7 +1,8 @@
-"""A custom strategy: search for the question and a more general question.
+"""Write a custom strategy that also searches for a more general question.
 
-The model's answer is scripted. To use a model, set ``OPENAI_BASE_URL`` and ``OPENAI_MODEL``.
-Source: Zheng et al., "Take a step back: evoking reasoning via abstraction", 2023.
+The answers of the language model are scripted. To use a real model, set ``OPENAI_BASE_URL`` and
+``OPENAI_MODEL``. The idea is from Zheng et al., "Take a step back: evoking reasoning via
+abstraction", 2023.
 """
 
 import os
@@ -18,7 +19,7 @@ GENERAL = "大跨度桥梁的设计为什么要做风洞试验？"
 
 
 class StepBack(QueryTransform):
-    """A strategy that adds a more general question by a model to the query."""
+    """A query transform in which a model adds a more general question to the query."""
 
     name = "step back"
     supplements = True  # the original query is searched as well
@@ -35,13 +36,13 @@ class StepBack(QueryTransform):
 
 
 class StepBackRetriever(TransformRetriever):
-    """Search for a query and a more general question, and fuse the results."""
+    """A retriever that searches for a query and a more general question, and fuses the results."""
 
     name, variant_name = "step-back search", "more general question"
 
 
 def model() -> Any:
-    """Return the model of the environment, or a scripted model."""
+    """Return the language model that is configured in the environment, or a scripted model."""
     if os.environ.get("OPENAI_BASE_URL"):
         from nodekin.adapters.openai_chat import OpenAIChat
 

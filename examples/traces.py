@@ -1,8 +1,9 @@
-"""The stages of an answer as OpenTelemetry spans, printed as a tree with times.
+"""Print the stages of an answer as a tree of OpenTelemetry spans with their durations.
 
-With OTEL_EXPORTER_OTLP_ENDPOINT, the spans are sent to a viewer as well (pip install
-opentelemetry-exporter-otlp-proto-http): Jaeger at http://127.0.0.1:4318, Phoenix (pip install
-arize-phoenix; phoenix serve) at http://127.0.0.1:6006. Needs opentelemetry-sdk.
+If OTEL_EXPORTER_OTLP_ENDPOINT is set, the spans are also sent to a viewer, such as Jaeger at
+http://127.0.0.1:4318 or Phoenix at http://127.0.0.1:6006 (pip install arize-phoenix; phoenix
+serve). This requires opentelemetry-exporter-otlp-proto-http. The program itself requires
+opentelemetry-sdk.
 """
 
 import os
@@ -29,7 +30,7 @@ tracer = provider.get_tracer("example")
 
 graph = NodeGraph(Path(__file__).parent / "data" / "zh", progress=False)
 engine = QueryEngine(DefaultRetriever(graph), lambda prompt: "陆羽 [1]。", top_k=3)
-engine.query("谁写了《茶经》？")  # the first query builds groups and indexes
+engine.query("谁写了《茶经》？")  # the first query also builds groups and indexes
 
 with telemetry_spans(tracer, content=True):
     engine.query("谁写了《茶经》？")
@@ -41,7 +42,7 @@ whole = root.end_time - root.start_time
 
 
 def show(span, depth: int = 0) -> None:
-    """Print a span, its time as a bar, its results, and its inner spans."""
+    """Print a span with its results, its duration as a bar, and its child spans."""
     begin = 20 * (span.start_time - root.start_time) // whole
     length = max(1, 20 * (span.end_time - span.start_time) // whole)
     bar = (" " * begin + "#" * length)[:20]

@@ -1,5 +1,6 @@
-"""The most common names. All other names are in the packages ``nodegraph``, ``retrievers`` and
-``adapters``.
+"""Search documents and answer questions with sources. This module exports the most common names.
+
+All other names are in the packages ``nodegraph``, ``retrievers`` and ``adapters``.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _NAMES = {
     "as_retriever": "retrievers",
 }
 
-__all__ = [  # without Document, a name in LangChain and LlamaIndex as well
+__all__ = [  # Document is not included, because LangChain and LlamaIndex use the same name
     "FusionRetriever",
     "NodeGraph",
     "QueryEngine",
@@ -41,7 +42,7 @@ __all__ = [  # without Document, a name in LangChain and LlamaIndex as well
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name on first use, so that ``import nodekin`` stays fast."""
+    """Import a name when it is first used, so that ``import nodekin`` stays fast."""
     if name == "__version__":
         from importlib.metadata import version
 

@@ -1,4 +1,4 @@
-"""The entry point of ``python -m nodekin``, equal to the command ``nodekin``."""
+"""The entry point of ``python -m nodekin``, which is equivalent to the command ``nodekin``."""
 
 from .adapters.cli import main
 

@@ -1,4 +1,4 @@
-"""Compare LangChain's EnsembleRetriever of words and vectors with nodekin's default.
+"""Compare LangChain's EnsembleRetriever with nodekin's default retriever.
 
     cd examples/evaluation
     nodekin eval langchain_ensemble:ensemble default --docs ../data/zh \
@@ -14,7 +14,7 @@ from small_embeddings import LangChainEmbeddings
 
 
 def ensemble(documents) -> EnsembleRetriever:
-    """Fuse BM25, on pairs of letters as Chinese needs them, with FAISS."""
+    """Combine FAISS with BM25. BM25 compares pairs of letters, because Chinese has no spaces."""
     whole = [Document(d.text, metadata={"source": d.id}) for d in documents]
     chunks = RecursiveCharacterTextSplitter(chunk_size=400, chunk_overlap=40).split_documents(whole)
     words = BM25Retriever.from_documents(chunks, k=5, preprocess_func=letter_pairs)
@@ -25,5 +25,5 @@ def ensemble(documents) -> EnsembleRetriever:
 
 
 def letter_pairs(text: str) -> list[str]:
-    """Return the pairs of neighboring letters."""
+    """Return all pairs of adjacent letters."""
     return [text[n : n + 2] for n in range(len(text) - 1)]

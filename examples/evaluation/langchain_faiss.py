@@ -1,4 +1,4 @@
-"""Compare LangChain's FAISS store with nodekin's default, on equal documents and questions.
+"""Compare LangChain's FAISS store with nodekin's default retriever on the same questions.
 
     cd examples/evaluation
     nodekin eval langchain_faiss:faiss default --docs ../data/zh \
@@ -13,7 +13,7 @@ from small_embeddings import LangChainEmbeddings
 
 
 def faiss(documents) -> BaseRetriever:
-    """Split the documents that nodekin has read, and search them as you do today."""
+    """Split the documents that nodekin has loaded, and search them with an existing program."""
     whole = [Document(d.text, metadata={"source": d.id}) for d in documents]
     splitter = RecursiveCharacterTextSplitter(chunk_size=400, chunk_overlap=40)
     store = FAISS.from_documents(splitter.split_documents(whole), LangChainEmbeddings())

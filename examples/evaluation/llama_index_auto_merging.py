@@ -1,4 +1,4 @@
-"""Compare LlamaIndex's AutoMergingRetriever with nodekin's default.
+"""Compare LlamaIndex's AutoMergingRetriever with nodekin's default retriever.
 
     cd examples/evaluation
     nodekin eval llama_index_auto_merging:auto_merging default --docs ../data/zh \
@@ -13,7 +13,7 @@ from small_embeddings import LlamaIndexEmbeddings
 
 
 def auto_merging(documents) -> AutoMergingRetriever:
-    """Search leaves of 128 tokens, and return their parents where most of their leaves match."""
+    """Search chunks of 128 tokens, and return their parents if most of the children match."""
     whole = [Document(text=d.text, doc_id=d.id) for d in documents]
     nodes = HierarchicalNodeParser.from_defaults(
         chunk_sizes=[1024, 512, 128]

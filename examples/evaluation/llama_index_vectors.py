@@ -1,4 +1,4 @@
-"""Compare LlamaIndex's VectorStoreIndex with nodekin's default.
+"""Compare LlamaIndex's VectorStoreIndex with nodekin's default retriever.
 
     cd examples/evaluation
     nodekin eval llama_index_vectors:vector_index default --docs ../data/zh \
@@ -12,7 +12,7 @@ from small_embeddings import LlamaIndexEmbeddings
 
 
 def vector_index(documents) -> BaseRetriever:
-    """Return the retriever of a vector index."""
+    """Return a retriever that searches a vector index of the documents."""
     whole = [Document(text=d.text, doc_id=d.id) for d in documents]
     splitter = SentenceSplitter(chunk_size=256, chunk_overlap=20)
     index = VectorStoreIndex.from_documents(

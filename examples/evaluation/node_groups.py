@@ -1,4 +1,4 @@
-"""Measure retrievers over a tree of node groups, including groups written by a model.
+"""Measure retrievers that search different node groups, including groups that a model writes.
 
     cd examples/evaluation
     OPENAI_BASE_URL=http://127.0.0.1:8091/v1 OPENAI_MODEL=qwen2.5-7b-instruct \
@@ -24,7 +24,7 @@ from nodekin.retrievers import (
 
 @cache
 def model() -> OpenAIChat:
-    """Return the model that the environment names."""
+    """Return the language model that is configured in the environment."""
     key = os.environ.get("OPENAI_API_KEY", "none")
     url = os.environ["OPENAI_BASE_URL"]
     return OpenAIChat(os.environ["OPENAI_MODEL"], base_url=url, api_key=key)
@@ -32,7 +32,7 @@ def model() -> OpenAIChat:
 
 @cache
 def graph() -> NodeGraph:
-    """Declare the groups. A group is built when a retriever first searches it."""
+    """Create a graph with several node groups. Each group is built when it is first searched."""
     graph = NodeGraph(os.environ.get("DOCS", "../data/zh"), progress=False, on_error="skip")
     graph.create_node_group("block", str.splitlines)
     graph.create_node_group("sentence", lambda text: text.split("。"), parent="block")
@@ -43,55 +43,58 @@ def graph() -> NodeGraph:
 
 
 def blocks() -> Retriever:
-    """Search the lines of documents."""
+    """Search the lines of the documents, which are called blocks."""
     return Retriever(graph(), "block")
 
 
 def sentences() -> Retriever:
-    """Search sentences, and return their blocks."""
+    """Search sentences, and return the blocks that contain them."""
     return Retriever(graph(), "sentence", target="block")
 
 
 def summaries() -> Retriever:
-    """Search summaries, and return their blocks."""
+    """Search summaries, and return the blocks that they summarize."""
     return Retriever(graph(), "summary", target="block")
 
 
 def keywords() -> Retriever:
-    """Search keywords, and return their blocks."""
+    """Search keywords, and return the blocks from which they were extracted."""
     return Retriever(graph(), "keyword", target="block")
 
 
 def questions() -> Retriever:
-    """Search questions and answers that the model wrote."""
+    """Search questions and answers that the model has written about the blocks."""
     return Retriever(graph(), "qapair")
 
 
 def several() -> FusionRetriever:
-    """Search several groups together."""
+    """Search several groups and combine the results."""
     return FusionRetriever([blocks(), sentences(), summaries(), keywords()])
 
 
 class SharedCharacters:
-    """A reranker by characters in common with the question, in place of a model."""
+    """A reranker that counts characters shared with the question. It replaces a reranking model."""
 
     name = "shared characters"
 
     def rerank(self, results, query):
-        """Return the results in another order."""
+        """Return the results in a new order."""
         return sorted(results, key=lambda result: -len({*query} & {*result.node.text}))
 
 
 def reranked() -> RerankRetriever:
-    """Rerank the results of several groups."""
+    """Rerank the combined results of several groups."""
     return RerankRetriever(several(), SharedCharacters())
 
 
 def rewritten() -> QueryRewriteRetriever:
-    """Rewrite the question with the model before the search."""
+    """Let the model rewrite the question before searching."""
     return QueryRewriteRetriever(blocks(), model())
 
 
 def answers() -> QueryEngine:
-    """Answer with the model from the reranked results. The sources are measured."""
+    """Answer questions with the model from the reranked results.
+
+    The sources of answers are measured.
+    """
     return QueryEngine(reranked(), model())

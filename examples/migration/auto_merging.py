@@ -1,4 +1,4 @@
-"""Merge small nodes into their parents: LlamaIndex's class before, nodekin's after."""
+"""Merge small nodes into their parents: first with LlamaIndex, then with nodekin."""
 
 from itertools import pairwise
 
@@ -28,7 +28,7 @@ def load():
 
 
 class Letters(BaseEmbedding):
-    """A model that counts pairs of letters. Any embedding model works."""
+    """An embedding model that counts pairs of letters. Any embedding model can be used instead."""
 
     def _get_text_embedding(self, text):
         counts = [0.001] * 1024

@@ -1,4 +1,4 @@
-"""An agent with a retriever as its tool: the passages are numbered for citations."""
+"""An agent that uses a retriever as a tool. Its passages are numbered so that they can be cited."""
 
 from langchain.agents import create_agent
 from langchain_common import Letters, ScriptedChat, load, read, show
@@ -12,7 +12,7 @@ TOOL = "search_pages", "Searches the pages."
 
 
 def reply(messages):
-    """Search for the question, then answer from the passages."""
+    """Call the search tool with the question, and then answer from the passages."""
     if isinstance(messages[-1], HumanMessage):
         call = {"name": TOOL[0], "args": {"query": messages[-1].content}, "id": "1"}
         return AIMessage("", tool_calls=[call])

@@ -1,4 +1,4 @@
-"""A chain over chunks that is streamed, awaited and traced: the class of the store changes."""
+"""A retrieval chain that is streamed, awaited and traced. Only the class of the store changes."""
 
 import asyncio
 

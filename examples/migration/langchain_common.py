@@ -1,6 +1,6 @@
-"""Documents and scripted models of the LangChain programs in this folder.
+"""Documents and scripted models for the LangChain programs in this folder.
 
-Replace them with your loader, your embedding model and your chat model.
+Replace them with your own loader, embedding model and chat model.
 """
 
 import operator
@@ -41,14 +41,14 @@ TOPICS = {"tea": "drink", "coffee": "drink", "river": "nature", "bridge": "build
 
 
 class FixedLLM(FakeListLLM):
-    """A language model with fixed answers that counts four characters as a token."""
+    """A language model with fixed answers that counts every four characters as one token."""
 
     def get_num_tokens(self, text: str) -> int:
         return len(text) // 4
 
 
 def load() -> list[Document]:
-    """Return the pages."""
+    """Return the English sample pages."""
     return [
         Document(
             text,
@@ -60,7 +60,7 @@ def load() -> list[Document]:
 
 
 def load_zh() -> list[Document]:
-    """Return a Chinese page."""
+    """Return a Chinese sample page."""
     text = (
         "绿茶是不发酵的茶，杀青以后干燥。红茶是全发酵的茶，汤色红亮。红茶和绿茶的区别在于发酵。"
         "咖啡要烘焙。河流入海。赵州桥是石拱桥，李春主持建造。"
@@ -72,7 +72,7 @@ class Letters(Embeddings):
     """An embedding model that counts pairs of letters."""
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Return a vector for each text."""
+        """Return one vector for each text."""
         return [self.embed_query(text) for text in texts]
 
     def embed_query(self, text: str) -> list[float]:
@@ -84,7 +84,7 @@ class Letters(Embeddings):
 
 
 class ScriptedChat(BaseChatModel):
-    """A chat model that calls a function with the messages."""
+    """A chat model whose answers are computed by a function of the messages."""
 
     reply: Callable[[list[BaseMessage]], str | AIMessage]
 
@@ -93,7 +93,7 @@ class ScriptedChat(BaseChatModel):
         return "scripted"
 
     def bind_tools(self, tools: Any, **kwargs: Any) -> "ScriptedChat":
-        """Ignore the tools. The script names the tool."""
+        """Ignore the tools, because the script contains the name of the tool."""
         return self
 
     def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
@@ -103,10 +103,10 @@ class ScriptedChat(BaseChatModel):
 
 
 class SharedWords(BaseCrossEncoder):
-    """A cross-encoder that counts shared words."""
+    """A cross-encoder that scores a text by the words it shares with the question."""
 
     def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:  # type: ignore[override]
-        """Return the share of a text's words that are in the question."""
+        """Return the share of words in each text that also occur in the question."""
         pairs = [[{*re.findall(r"\w+", text.lower())} for text in pair] for pair in text_pairs]
         return [len(query & text) / len(text) for query, text in pairs]
 
@@ -120,13 +120,13 @@ COMPARE = {"eq": operator.eq, "lt": operator.lt}
 
 
 class InMemoryFilter(Visitor):
-    """A translator of structured queries to functions, for ``InMemoryVectorStore``."""
+    """Translates structured queries to Python functions, for ``InMemoryVectorStore``."""
 
     allowed_comparators = tuple(Comparator)
     allowed_operators = tuple(Operator)
 
     def visit_operation(self, operation: Any) -> Any:
-        """Return a function for ``and``, ``or`` and ``not``."""
+        """Return a function that evaluates ``and``, ``or`` or ``not``."""
         parts = [part.accept(self) for part in operation.arguments]
         if operation.operator == Operator.NOT:
             return lambda document: not parts[0](document)
@@ -134,12 +134,12 @@ class InMemoryFilter(Visitor):
         return lambda document: together(part(document) for part in parts)
 
     def visit_comparison(self, comparison: Any) -> Any:
-        """Return a function that compares a field."""
+        """Return a function that compares the value of a field."""
         test, limit = COMPARE[comparison.comparator.value], comparison.value
         return lambda document: test(document.metadata[comparison.attribute], limit)
 
     def visit_structured_query(self, structured_query: Any) -> Any:
-        """Return the query and the keyword arguments of its search."""
+        """Return the query and the keyword arguments for the search."""
         function = structured_query.filter.accept(self)
         return structured_query.query, {"filter": function}
 
@@ -148,7 +148,7 @@ FACTS = ("Black tea is fermented", "Coffee is roasted", "The Nile is 6,650 km lo
 
 
 def read(messages: list[BaseMessage]) -> str:
-    """Return the fact in the prompt that shares most words with the question."""
+    """Return the fact in the prompt that shares the most words with the question."""
     text = "\n".join(str(message.content) for message in messages)
     question = {*text.lower().rpartition("question:")[2].replace("?", "").split()}
     known = [fact for fact in FACTS if fact in text]
@@ -162,6 +162,6 @@ def names(documents: list[Document]) -> list[str]:
 
 
 def show(before: Callable[[], Any], after: Callable[[], Any]) -> None:
-    """Print the results of both forms of a program."""
+    """Print the results of a program before and after the migration."""
     print("LangChain:", before())
     print("nodekin:  ", after())

@@ -1,4 +1,4 @@
-"""Rerank with a cross-encoder: ``NodeGraphReranker`` takes the same model."""
+"""Rerank documents with a cross-encoder. ``NodeGraphReranker`` accepts the same model."""
 
 from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_classic.retrievers.document_compressors import CrossEncoderReranker

@@ -1,4 +1,4 @@
-"""Set options of a retriever per call: ``k`` and ``filter`` are fields, and call arguments too."""
+"""Configure a retriever for each call. ``k`` and ``filter`` are both fields and call arguments."""
 
 from langchain_common import Letters, load, names, show
 from langchain_core.runnables import ConfigurableField

@@ -1,6 +1,7 @@
-"""Search by words and by meaning with weights: both retrievers become nodekin's.
+"""Combine a search by words and a search by meaning with weights.
 
-Each retriever returns its best page. ``FusionRetriever`` queries both in parallel.
+Both retrievers are replaced with nodekin retrievers. Each of them returns its best page, and
+``FusionRetriever`` queries both in parallel.
 """
 
 from langchain_classic.retrievers import EnsembleRetriever
@@ -18,7 +19,7 @@ def lower(text):
 
 
 def before():
-    from langchain_community.retrievers import BM25Retriever  # no longer maintained
+    from langchain_community.retrievers import BM25Retriever  # this package is no longer maintained
 
     words = BM25Retriever.from_documents(load(), k=4, preprocess_func=lower)
     vectors = InMemoryVectorStore.from_documents(load(), Letters())

@@ -1,4 +1,7 @@
-"""The usual FAISS program: split, embed, save, load, search, answer by several chain types."""
+"""A typical FAISS program that splits, embeds, saves, loads, searches and answers.
+
+The answers are written by several types of chains.
+"""
 
 import tempfile
 from functools import partial

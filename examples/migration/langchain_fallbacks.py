@@ -1,4 +1,4 @@
-"""Retry a retriever, then fall back to another: here, to a search by words without a model."""
+"""Retry a failing retriever, and then fall back to a word search that does not need a model."""
 
 from langchain_common import Letters, load, names, show
 from langchain_core.vectorstores import InMemoryVectorStore
@@ -9,7 +9,7 @@ QUESTION = "Which tea is fermented?"
 
 
 class Unreliable(Letters):
-    """A model whose server is down: it counts the calls."""
+    """An embedding model whose server is down. It counts the calls."""
 
     calls = 0
 

@@ -1,4 +1,7 @@
-"""Keep a store in sync with its source by ``index()``: the store is a ``NodeGraphVectorStore``."""
+"""Keep a vector store in sync with its source by using LangChain's ``index()``.
+
+The vector store is a ``NodeGraphVectorStore``.
+"""
 
 from langchain_classic.indexes import SQLRecordManager
 from langchain_common import Letters, load, show

@@ -1,4 +1,7 @@
-"""Search for several phrasings of a question: LangChain's retriever stays, or ``strategy=``."""
+"""Search for several phrasings of a question.
+
+LangChain's retriever can still be used, or be replaced with the argument ``strategy``.
+"""
 
 from langchain_classic.retrievers import MultiQueryRetriever
 from langchain_common import Letters, ScriptedChat, load, names, show
@@ -25,7 +28,8 @@ def after():
     strategy = NodeGraphRetriever.from_documents(
         load(), Letters(), strategy="multi_query", llm=MODEL, k=2, **MEANING
     )
-    assert names(strategy.invoke(QUESTION)) == names(kept)  # ranked by all phrasings
+    # the results are ranked by all phrasings
+    assert names(strategy.invoke(QUESTION)) == names(kept)
     return sorted(names(kept))
 
 

@@ -1,4 +1,7 @@
-"""Search small chunks, return their larger chunks: one line. ``k`` counts the larger chunks."""
+"""A parent document retriever, which searches small chunks and returns larger chunks.
+
+With nodekin, this takes one line, and ``k`` is the number of larger chunks.
+"""
 
 from langchain_classic.retrievers import ParentDocumentRetriever
 from langchain_common import Letters, load, show

@@ -1,4 +1,7 @@
-"""A model writes a filter: ``StructuredFilter`` translates all operators, the retriever stays."""
+"""A self-query retriever, in which a model writes metadata filters.
+
+``StructuredFilter`` translates all operators, so the same retriever can still be used.
+"""
 
 import json
 
@@ -8,7 +11,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 
 from nodekin.adapters.langchain import NodeGraphVectorStore, StructuredFilter
 
-FILTERS = {  # of the model, for each question
+FILTERS = {  # the filters that the scripted model writes for each question
     "Drinks before 1650?": 'and(eq("topic", "drink"), lt("year", 1650))',
     "Tea or bridges?": 'or(eq("topic", "building"), eq("year", 1610))',
     "What is no drink?": 'not(eq("topic", "drink"))',

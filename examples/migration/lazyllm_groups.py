@@ -1,6 +1,6 @@
-"""Search sentences, return the paragraphs they are from: the node groups of LazyLLM's course.
+"""Search sentences and return their paragraphs, with the node groups from LazyLLM's course.
 
-The first form needs LazyLLM (``pip install lazyllm``) and is not run by the tests.
+The first version requires LazyLLM (``pip install lazyllm``) and is not run by the tests.
 """
 
 from pathlib import Path
@@ -12,7 +12,7 @@ QUESTION = "赵州桥是谁主持建造的？"
 
 
 def before() -> list[str]:
-    """Search by LazyLLM."""
+    """Search with LazyLLM."""
     import lazyllm
 
     docs = lazyllm.Document(dataset_path=str(FOLDER))
@@ -23,7 +23,7 @@ def before() -> list[str]:
 
 
 def after() -> list[str]:
-    """Search with nodekin: the parents are the results, each once."""
+    """Search with nodekin. Each parent is returned only once."""
     graph = NodeGraph(FOLDER, progress=False)
     graph.create_node_group("block", lambda text: text.split("\n"))
     graph.create_node_group("sentence", lambda text: text.split("。"), parent="block")

@@ -1,4 +1,4 @@
-"""An agent that calls a query engine as a tool."""
+"""An agent that uses a query engine as a tool."""
 
 import asyncio
 import re

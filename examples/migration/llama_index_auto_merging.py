@@ -1,4 +1,4 @@
-"""Auto-merging: several small chunks of one large chunk are replaced by the large chunk."""
+"""An auto-merging retriever, which replaces several small chunks with their common parent."""
 
 from llama_index.core import StorageContext
 from llama_index.core.node_parser import HierarchicalNodeParser, get_leaf_nodes

@@ -1,4 +1,4 @@
-"""A chat engine: a question that refers to an earlier question."""
+"""A chat engine that answers a follow-up question."""
 
 from llama_index_offline import Index, ScriptedLLM, WordVectors, compare, documents, read, splitter
 

@@ -1,4 +1,7 @@
-"""Fusion: two indexes with chunks of different sizes, merged by reciprocal ranks."""
+"""A fusion retriever that merges the results of two indexes by reciprocal rank.
+
+The indexes contain chunks of different sizes.
+"""
 
 from llama_index.core.llms import MockLLM
 from llama_index.core.retrievers import QueryFusionRetriever
@@ -14,7 +17,7 @@ def program(index_class: Index) -> list[str]:
     ]
     retriever = QueryFusionRetriever(
         [index.as_retriever(similarity_top_k=1) for index in indexes],
-        llm=MockLLM(),  # required even if no queries are generated
+        llm=MockLLM(),  # a model is required even if no queries are generated
         num_queries=1,
         mode="reciprocal_rerank",
         similarity_top_k=2,

@@ -1,4 +1,4 @@
-"""An ingestion pipeline with a docstore: unchanged documents are not parsed again."""
+"""An ingestion pipeline with a docstore, which does not parse unchanged documents again."""
 
 from llama_index.core import Document
 from llama_index.core.ingestion import DocstoreStrategy, IngestionPipeline

@@ -1,6 +1,6 @@
 """Documents, an embedding model and scripted language models for programs that run offline.
 
-Replace them by any models of LlamaIndex.
+They can be replaced with any LlamaIndex models.
 """
 
 import re
@@ -38,23 +38,23 @@ TEXTS = {
 
 
 def compare(program: Callable[[Index], list[str]]) -> None:
-    """Run a program with LlamaIndex's index and with nodekin's index, and print the results."""
+    """Run a program with a LlamaIndex index and with a nodekin index, and print both results."""
     for index_class in (VectorStoreIndex, NodeGraphIndex):
         print(index_class.__name__, *program(index_class), sep="\n  ")
 
 
 def splitter(size: int) -> SentenceSplitter:
-    """Return a splitter that keeps the spaces between sentences."""
+    """Return a sentence splitter that preserves the spaces between sentences."""
     return SentenceSplitter(chunk_size=size, chunk_overlap=0, chunking_tokenizer_fn=with_spaces)
 
 
 def documents() -> list[Document]:
-    """Return one document per topic."""
+    """Return one document for each topic."""
     return [Document(text=text, id_=name, metadata={"topic": name}) for name, text in TEXTS.items()]
 
 
 def with_spaces(text: str) -> list[str]:
-    """Split into sentences with their trailing spaces, without NLTK's rules."""
+    """Split a text into sentences, including their trailing spaces, without using NLTK."""
     return re.split(r"(?<=[.!?]\s)", text)
 
 
@@ -75,7 +75,7 @@ class WordVectors(BaseEmbedding):
 
 
 class ScriptedLLM(CustomLLM):
-    """A model whose answer is a function of the prompt."""
+    """A language model whose answers are computed by a function of the prompt."""
 
     reply: Callable[[str], str]
 
@@ -93,7 +93,7 @@ class ScriptedLLM(CustomLLM):
 
 
 def read(prompt: str) -> str:
-    """Answer with the sentence of the prompt that shares most words with the question."""
+    """Answer with the sentence of the prompt that shares the most words with the question."""
     asked = re.search(r"(?:Query|Question): (.*)", prompt)
     words = {word for word in re.findall(r"\w+", asked[1].lower()) if len(word) > 4}
     sentences = [s for text in TEXTS.values() for s in re.findall(r"[^.]+\.", text) if s in prompt]

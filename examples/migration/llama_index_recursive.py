@@ -1,4 +1,4 @@
-"""Recursive retrieval over chunk references: search small chunks, return large chunks."""
+"""A recursive retriever that searches small chunks and returns the large chunks they refer to."""
 
 from llama_index.core.retrievers import RecursiveRetriever
 from llama_index.core.schema import IndexNode

@@ -1,4 +1,4 @@
-"""A router: a model selects the query engine for a question."""
+"""A router query engine, in which a model selects the query engine that answers a question."""
 
 from llama_index.core.query_engine import RouterQueryEngine
 from llama_index.core.selectors import LLMSingleSelector

@@ -1,4 +1,4 @@
-"""Sentence windows: search single sentences, answer with the sentences around them."""
+"""A sentence window retriever, which searches single sentences and adds the text around them."""
 
 from llama_index.core.node_parser import SentenceWindowNodeParser
 from llama_index.core.postprocessor import MetadataReplacementPostProcessor

@@ -1,4 +1,7 @@
-"""Sub-questions over query engine tools. ``NodeGraphQuestionGenerator`` works with any model."""
+"""A sub-question query engine with tools.
+
+``NodeGraphQuestionGenerator`` works with any language model.
+"""
 
 from llama_index.core.query_engine import SubQuestionQueryEngine
 from llama_index.core.tools import QueryEngineTool

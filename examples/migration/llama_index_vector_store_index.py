@@ -1,4 +1,4 @@
-"""The starter program: index documents, retrieve, answer, persist and load."""
+"""A starter program that indexes documents, retrieves, answers, persists the index and loads it."""
 
 import tempfile
 

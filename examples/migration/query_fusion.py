@@ -1,4 +1,4 @@
-"""Fuse the results of two retrievers: LlamaIndex's class before, nodekin's after."""
+"""Fuse the results of two retrievers: first with LlamaIndex, then with nodekin."""
 
 from itertools import pairwise
 
@@ -24,7 +24,7 @@ def load():
 
 
 class Letters(BaseEmbedding):
-    """A model that counts pairs of letters. Any embedding model works."""
+    """An embedding model that counts pairs of letters. Any embedding model can be used instead."""
 
     def _get_text_embedding(self, text):
         counts = [0.001] * 1024
@@ -45,7 +45,7 @@ def before():
     index = VectorStoreIndex.from_documents(load(), embed_model=Letters())
     fusion = QueryFusionRetriever(
         [index.as_retriever(similarity_top_k=2), index.as_retriever(similarity_top_k=1)],
-        llm=MockLLM(),  # required even if no queries are written
+        llm=MockLLM(),  # a model is required even if no queries are written
         num_queries=1,
         mode="relative_score",
         retriever_weights=[0.6, 0.4],

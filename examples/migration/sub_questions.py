@@ -1,4 +1,4 @@
-"""Ask sub-questions of several query engines: LlamaIndex's class before, nodekin's after."""
+"""Send sub-questions to several query engines: first with LlamaIndex, then with nodekin."""
 
 from itertools import pairwise
 
@@ -25,7 +25,7 @@ def load():
 
 
 class Letters(BaseEmbedding):
-    """A model that counts pairs of letters. Any embedding model works."""
+    """An embedding model that counts pairs of letters. Any embedding model can be used instead."""
 
     def _get_text_embedding(self, text):
         counts = [0.001] * 1024
@@ -40,9 +40,9 @@ class Letters(BaseEmbedding):
 
 
 class Scripted(CustomLLM):
-    """A model with scripted replies. Any model works."""
+    """A language model with scripted replies. Any language model can be used instead."""
 
-    replies: dict[str, str]  # by words of the prompt
+    replies: dict[str, str]  # the replies, by words that occur in the prompt
 
     @property
     def metadata(self):

@@ -1,1 +1,1 @@
-"""Helpers that several tests share."""
+"""Helpers that are shared by several tests."""

@@ -1,6 +1,6 @@
-"""Forms in which models write queries, lists, questions for tools, and thoughts.
+"""Formats in which language models write queries, lists, questions for tools, and reasoning.
 
-``⏎`` is a line break, ``⇥`` a tab, and ``{0}`` and ``{1}`` are the items.
+``⏎`` represents a line break and ``⇥`` a tab. ``{0}`` and ``{1}`` are placeholders for items.
 """
 
 # ruff: noqa: E501
@@ -930,12 +930,12 @@ Here's my thought process:⏎{}⏎Here's my response:⏎
 
 
 def filled(form: str, *items: str) -> str:
-    """Return a form with items."""
+    """Fill the placeholders of a format with items."""
     return form.format(*items).replace("⏎", "\n").replace("⇥", "\t")
 
 
 class Scripted:
-    """A model with one answer, which it also streams."""
+    """A language model that always gives the same answer, and can also stream it."""
 
     def __init__(self, answer: str, size: int = 7) -> None:
         self.answer = answer

@@ -1,4 +1,4 @@
-"""All parsers of model answers, by name."""
+"""All functions that parse the answers of language models, by name."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,8 @@
-"""Run a command with a server of a language model: arguments ``FOLDER SERVER COMMAND...``.
+"""Run a command while a language model server is running.
 
-The server is a script that installs itself into the folder and prints ``OPENAI_BASE_URL=...`` when
-it is ready. If this variable is set or the script is missing, the command runs without a server.
+The arguments are ``FOLDER SERVER COMMAND...``. The server is a script that installs itself into the
+folder and prints ``OPENAI_BASE_URL=...`` when it is ready. If this environment variable is already
+set, or if the script does not exist, the command runs without a server.
 """
 
 import os
@@ -13,7 +14,7 @@ from pathlib import Path
 
 
 def main(folder: str, server: str, *command: str) -> int:
-    """Return the exit status of the command."""
+    """Run the command, and return its exit status."""
     settings = {"OPENAI_MODEL": "local", "OPENAI_API_KEY": "none", **os.environ}
     if settings.get("OPENAI_BASE_URL"):
         return subprocess.call(command, env=settings)
@@ -37,7 +38,8 @@ def main(folder: str, server: str, *command: str) -> int:
         if not url:
             print(f"{server} ended before it served, with {started.wait()}; see {log}", flush=True)
             return 1
-        threading.Thread(target=list, args=[lines], daemon=True).start()  # read later output
+        # the thread reads the remaining output
+        threading.Thread(target=list, args=[lines], daemon=True).start()
         settings["OPENAI_BASE_URL"] = url.partition("=")[2].strip()
         return subprocess.call(command, env=settings)
     finally:

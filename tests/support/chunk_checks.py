@@ -1,4 +1,4 @@
-"""Texts, sizes and lengths to try a splitter with, and a check of its chunks."""
+"""Texts, sizes and length functions for testing splitters, and a function that checks chunks."""
 
 from collections.abc import Callable, Sequence
 
@@ -23,7 +23,7 @@ TEXTS = st.one_of(ENGLISH, CHINESE, MIXED, st.text(max_size=60))
 
 
 def thirds(text: str) -> int:
-    """Measure a text so that the parts' lengths don't add up to the whole's."""
+    """Return the length of a text such that the lengths of its parts do not add up to the total."""
     return len(text) // 3 + 1
 
 

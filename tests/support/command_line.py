@@ -18,7 +18,7 @@ FILES = {
 
 @pytest.fixture
 def here(tmp_path, monkeypatch, tmp_path_factory):
-    """Make a folder with three documents, and stand beside it."""
+    """Create a folder with three documents, and make its parent the current folder."""
     for name in ("OPENAI_MODEL", "OPENAI_BASE_URL", "OPENAI_API_KEY", "NODEKIN_STORE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "80")
@@ -31,7 +31,7 @@ def here(tmp_path, monkeypatch, tmp_path_factory):
 
 
 class Ran:
-    """Hold what a command wrote and its exit status."""
+    """The output and the exit status of a command."""
 
     def __init__(self, result):
         self.status = result.exit_code
@@ -50,7 +50,7 @@ class Ran:
 
 @pytest.fixture
 def nodekin(here):
-    """Return a function that runs the command with arguments."""
+    """Return a function that runs the command with the given arguments."""
 
     def run(*arguments, input=None, color=False):
         return Ran(CliRunner().invoke(app, [str(a) for a in arguments], input=input, color=color))
@@ -60,16 +60,17 @@ def nodekin(here):
 
 @pytest.fixture
 def indexed(nodekin):
-    """Run the command where the folder is indexed already."""
+    """Return a function that runs the command in a folder that is already indexed."""
     assert nodekin("index", "docs").status == 0
     return nodekin
 
 
 @pytest.fixture
 def embedding(monkeypatch):
-    """Return a function that sets the embedding model of commands: lengths of texts, or an error.
+    """Return a function that sets the embedding model of commands.
 
-    Each later call replaces the model.
+    The model returns the lengths of texts or raises an error. Each call of the function replaces
+    the model.
     """
 
     def set_model(name="letters", numbers=2, error=None):

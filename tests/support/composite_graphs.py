@@ -1,4 +1,4 @@
-"""Graphs of lines of words, for tests of windows and merging."""
+"""Graphs of lines and words, for testing windows and merging."""
 
 from collections.abc import Sequence
 from itertools import count
@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from nodekin.nodegraph import Document, Node, NodeGraph
 
 DOCUMENTS = st.lists(st.lists(st.integers(1, 5), min_size=1, max_size=4), min_size=1, max_size=3)
-"""Documents as the numbers of words of their lines."""
+"""Random documents, each represented by the number of words in each line."""
 
 
 def words(*documents: str, store: Path | None = None) -> NodeGraph:
-    """Return a graph of documents of lines of words."""
+    """Return a graph of documents that are split into lines and words."""
     graph = NodeGraph(progress=False, store=store)
     graph.create_node_group("line", str.splitlines)
     graph.create_node_group("word", str.split, parent="line")
@@ -22,7 +22,7 @@ def words(*documents: str, store: Path | None = None) -> NodeGraph:
 
 
 def numbered(shape: Sequence[Sequence[int]]) -> NodeGraph:
-    """Return a graph of documents of this shape; all words differ."""
+    """Return a graph of documents with the given shape, in which all words are different."""
     number = count()
     return words(
         *(
@@ -33,6 +33,6 @@ def numbered(shape: Sequence[Sequence[int]]) -> NodeGraph:
 
 
 def pick(graph: NodeGraph, texts: str) -> list[Node]:
-    """Return the words with these texts, which are separated by commas."""
+    """Return the word nodes with the given texts, which are separated by commas."""
     nodes = graph.nodes("word")
     return [next(node for node in nodes if node.text == text) for text in texts.split(",")]

@@ -1,4 +1,4 @@
-"""A model that counts its concurrent calls."""
+"""A language model that counts how many calls run at the same time."""
 
 import asyncio
 import threading
@@ -6,7 +6,10 @@ import time
 
 
 class ConcurrencyGauge:
-    """A model that counts its concurrent calls. Calls wait until ``least`` calls run."""
+    """A language model that counts how many calls run at the same time.
+
+    Each call waits until at least ``least`` calls are running.
+    """
 
     def __init__(self, least=1):
         self.least = least
@@ -17,7 +20,7 @@ class ConcurrencyGauge:
         self._begin()
         while self.most < self.least:
             time.sleep(0.001)
-        time.sleep(0.005)  # time for another call
+        time.sleep(0.005)  # this gives another call time to start
         self._end()
         return "An answer [1]."
 

@@ -1,4 +1,4 @@
-"""An embedding model that counts words and records its queries."""
+"""An embedding model that counts words and records the queries it embeds."""
 
 WORDS = ["tea", "river", "book", "茶"]
 

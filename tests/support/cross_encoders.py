@@ -1,10 +1,10 @@
-"""Models that score a passage by its length, in the forms that libraries have."""
+"""Models that score a passage by its length, with the interfaces of different libraries."""
 
 import numpy as np
 
 
 def scoring(*scores):
-    """Return a model that returns these scores for every query."""
+    """Return a model that returns the given scores for every query."""
     return lambda query, texts: list(scores)
 
 

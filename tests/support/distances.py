@@ -1,4 +1,4 @@
-"""Vectors of uneven length, and the order in which a store that measures L2 finds them."""
+"""Vectors of different lengths, and the order in which a store with L2 distance returns them."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ QUERIES = [f"Question {n} on subject {n % 7}?" for n in range(50)]
 
 
 def uneven(texts: Sequence[str]) -> Any:
-    """Return vectors (texts, 8) of lengths between a third and thirty."""
+    """Return an array of shape (texts, 8) with vectors whose lengths are from a third to thirty."""
     rows = []
     for text in texts:
         seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
@@ -22,6 +22,6 @@ def uneven(texts: Sequence[str]) -> Any:
 
 
 def nearest(vectors: Mapping[str, Sequence[float]], query: Sequence[float], k: int) -> list[str]:
-    """Return the ids of the nearest vectors by Euclidean distance."""
+    """Return the ids of the vectors with the smallest Euclidean distance to a query."""
     distances = {i: float(np.linalg.norm(np.subtract(v, query))) for i, v in vectors.items()}
     return sorted(distances, key=distances.__getitem__)[:k]

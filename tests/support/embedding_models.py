@@ -1,4 +1,4 @@
-"""Embedding models of every kind, as tests need them."""
+"""Embedding models of all supported kinds, for tests."""
 
 from collections.abc import Callable
 
@@ -50,7 +50,7 @@ class LlamaIndexModel(BaseEmbedding):
 
 
 class LangChainVectors(Embeddings):
-    """A model that embeds passages and queries by one function."""
+    """A LangChain model that embeds passages and queries with the same function."""
 
     def __init__(self, vector: Callable[[str], list[float]]) -> None:
         self.vector = vector
@@ -63,7 +63,7 @@ class LangChainVectors(Embeddings):
 
 
 class LlamaIndexVectors(BaseEmbedding):
-    """A model that embeds passages and queries by one function."""
+    """A LlamaIndex model that embeds passages and queries with the same function."""
 
     vector: Callable[[str], list[float]]
 

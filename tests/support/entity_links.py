@@ -1,4 +1,4 @@
-"""Links of a group that two graphs build alternately."""
+"""Links of a group that is built by two graphs in turn."""
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.nodegraph.node import LinkedText
@@ -11,14 +11,14 @@ def names(passages: list[Node]) -> list[LinkedText]:
 
 
 def opened(store: str) -> NodeGraph:
-    """Return a graph like that of another process: only the store is shared."""
+    """Return a graph as another process would open it. Only the store is shared."""
     graph = NodeGraph(store=store, progress=False)
     graph.create_node_group("entity", names, scope="group")
     return graph
 
 
 def of_anna(graph: NodeGraph) -> list[str]:
-    """Return the ids of the documents that mention Anna."""
+    """Return the ids of all documents that mention Anna."""
     (anna,) = graph.nodes("entity")
     return [link.target for link in anna.links]
 
@@ -35,7 +35,10 @@ def fill(graph: NodeGraph, third: str = WITH_ANNA) -> None:
 
 
 def changed_in_turns(store: str, first: str, then: str) -> list[list[str]]:
-    """Return the links of two graphs that changed a document alternately, and of a third graph."""
+    """Change a document with two graphs in turn, and return the links of all three graphs.
+
+    The third graph is opened after the changes.
+    """
     with opened(store) as a, opened(store) as b:
         fill(a, then)
         b.add(Document("x y", id="four"))

@@ -1,4 +1,4 @@
-"""Files with the features of their formats, made without an office program."""
+"""Files that use many features of their formats, created without an office program."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from pathlib import Path
 from support.sample_files import pdf_of
 
 Features = tuple[bytes, list[str], dict[str, str]]
-"""A file, parts of its text, and by note: the words of the file that are left out."""
+"""A file, texts that it contains, and for each note, the words that are left out."""
 
 _OFFICE = "http://schemas.openxmlformats.org"
 _LINKS = f"{_OFFICE}/officeDocument/2006/relationships"
@@ -78,7 +78,7 @@ def _packed(parts: Mapping[str, str | bytes]) -> bytes:
 
 
 def _office_file(main: str, types: Mapping[str, str], parts: Mapping[str, str | bytes]) -> bytes:
-    """Return a packed file with its content types, from the parts and the main part."""
+    """Return an Office file that consists of the given parts, including its content types."""
     listed = "".join(
         f'<Override PartName="/{name}" ContentType="application/vnd.openxmlformats-officedocument.'
         f'{kind}+xml"/>'

@@ -1,7 +1,8 @@
-"""Run the READMEs in a clean environment: ``make first-hour``.
+"""Run the commands of the READMEs in a new environment: ``make first-hour``.
 
-Install the checkout into a new environment, run the blocks of README.md and README.zh.md, and
-compare their output. Then build the partner packages, install their wheels, and run their READMEs.
+The program installs the checkout into a new environment, runs the code blocks of README.md and
+README.zh.md, and compares their output. Then it builds the partner packages, installs their wheels,
+and runs their READMEs.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ ASKS_A_MODEL = "nodekin ask"
 
 
 def run(what: str, command: list[str], folder: Path) -> str:
-    """Run a command and print its time. Exit with its output if it fails."""
+    """Run a command and print how long it took. If it fails, print its output and exit."""
     begun = time.perf_counter()
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "COLUMNS": "100"}
     environment |= {name: os.environ[name] for name in os.environ if name.startswith("PIP_")}
@@ -37,7 +38,7 @@ def run(what: str, command: list[str], folder: Path) -> str:
 
 
 def play(page: Path, folder: Path, environment: str = "environment") -> None:
-    """Run the blocks of a page. Each block of Python is a process."""
+    """Run the code blocks of a page. Each Python block runs in its own process."""
     bin = folder / environment / "bin"
     printed = ""
     for kind, body in BLOCK.findall(page.read_text(encoding="utf-8")):

@@ -1,4 +1,4 @@
-"""A retriever with fixed results, for tests of retrievers around it."""
+"""A retriever that returns fixed results, for testing retrievers that use other retrievers."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -10,7 +10,10 @@ from nodekin.retrievers.tracing import start_span
 
 
 class FixedRetriever:
-    """Return the same results for every query, none for a blank one; record the calls."""
+    """A retriever that returns the same results for every query, and records its calls.
+
+    Blank queries have no results.
+    """
 
     def __init__(self, results: Sequence[ScoredNode]) -> None:
         self.results = list(results)
@@ -34,7 +37,10 @@ class FixedRetriever:
 
 
 class FunctionRetriever:
-    """A retriever around a function of the query. Async calls run in a thread."""
+    """A retriever that calls a function with the query.
+
+    Async calls run the function in a thread.
+    """
 
     def __init__(self, search: Callable[[str], list[ScoredNode]]) -> None:
         self.search = search
@@ -54,9 +60,10 @@ class FailingRetriever:
     """A retriever that raises an error for some queries.
 
     Args:
-        inner: Searches the other queries.
-        fails: A word of the queries, or a function of a query. An empty word: all queries.
-        error: The error.
+        inner: The retriever that searches for all other queries.
+        fails: A word that failing queries contain, or a function that returns whether a query
+            fails. If empty, all queries fail.
+        error: The exception to raise.
     """
 
     takes_filters = True
@@ -82,7 +89,7 @@ class FailingRetriever:
 
 
 class EndlessRetriever:
-    """Search until it is cancelled; ``started`` is released by each search."""
+    """A retriever that searches until it is cancelled. Each search releases ``started``."""
 
     def __init__(self) -> None:
         self.started = asyncio.Semaphore(0)
@@ -102,7 +109,7 @@ def scored(
     similarity: str = "fixed",
     query: str = "q",
 ) -> list[ScoredNode]:
-    """Return nodes as results with evidence; scored n, n-1, ... 1 where no scores are given."""
+    """Convert nodes to results with evidence. The default scores are n, n-1, ..., 1."""
     scores = range(len(nodes), 0, -1) if scores is None else scores
     return [
         ScoredNode(node, float(score), (Evidence(node, float(score), similarity, query),))
@@ -123,16 +130,16 @@ def text_scores(results: Sequence[ScoredNode]) -> list[tuple[str, float]]:
 
 
 def fixed(nodes: Sequence[Node], scores: Sequence[float] | None = None) -> FixedRetriever:
-    """Return a retriever of these nodes, scored as ``scored`` does."""
+    """Return a retriever that always returns the given nodes, with scores as in ``scored``."""
     return FixedRetriever(scored(nodes, scores))
 
 
 def candidates(*texts: str) -> list[ScoredNode]:
-    """Return results of these texts, scored 10, 9, 8 and so on, for a reranker."""
+    """Return results with the given texts and the scores 10, 9, 8 and so on, to test rerankers."""
     nodes = [Node(text, id=f"n{place}") for place, text in enumerate(texts)]
     return scored(nodes, [10.0 - place for place in range(len(nodes))], "bm25")
 
 
 def passage(text: str, **metadata: Any) -> ScoredNode:
-    """Return a result without evidence."""
+    """Return a result that has no evidence."""
     return ScoredNode(Node(text, metadata), 1.0)

@@ -1,10 +1,10 @@
-"""Argument names of other libraries' classes, and the names that a function leaves unanswered."""
+"""The argument names of classes in other libraries, and a check of how functions handle them."""
 
 import inspect
 
 
 def names_of(*functions):
-    """The names of the arguments of functions and of the fields of pydantic classes."""
+    """Return the names of the arguments of functions, or of the fields of pydantic classes."""
     names = []
     for function in functions:
         fields = getattr(function, "model_fields", None)
@@ -17,9 +17,9 @@ def names_of(*functions):
 
 
 def unanswered(call, names):
-    """The names that a call neither takes nor answers, with the error.
+    """Return the names that a call rejects without an explanation, with the error messages.
 
-    An answered name has another name here, or a sentence that says what to write.
+    A helpful error message suggests a different name or explains what to write instead.
     """
     wrong = {}
     for name in names:

@@ -1,4 +1,4 @@
-"""Composites around a retriever, for tests with retrievers of frameworks."""
+"""Composite retrievers, for tests with retrievers of other frameworks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STEPS = "Answer: unknown\nAnswered: no\nNext question: Which tea is black?"
 
 
 def about_tea(query: str, texts: list[str]) -> list[float]:
-    """Score texts as a cross-encoder does."""
+    """Score texts like a cross-encoder."""
     return [float("tea" in text) for text in texts]
 
 
@@ -56,11 +56,11 @@ HOLDERS: dict[str, Callable[[Any], Any]] = {
     "choose": lambda inner: RouterRetriever({"it": inner}, lambda prompt: "it"),
     "references": _referring,
 }
-"""Functions that create a composite around a retriever, by name."""
+"""Functions that create a composite retriever around a retriever, by name."""
 
 
 def ways(retriever: Any, query: str, **options: Any) -> list[list[ScoredNode]]:
-    """Return the results of a query sync, async and in batches."""
+    """Return the results of synchronous, asynchronous and batch searches for a query."""
 
     async def in_a_loop() -> list[list[ScoredNode]]:
         one = await retriever.aretrieve(query, **options)
@@ -72,7 +72,7 @@ def ways(retriever: Any, query: str, **options: Any) -> list[list[ScoredNode]]:
 
 
 def answers(inner: Any, question: str) -> list[Any]:
-    """Return the answers of a query engine around a retriever, sync, async and streamed."""
+    """Return the synchronous, asynchronous and streamed answers of a query engine."""
     engine = QueryEngine(inner, lambda prompt: "It is green tea [1].")
     stream = engine.stream(question)
     list(stream)

@@ -1,4 +1,4 @@
-"""Forge files of an index as a stranger could write them, and open them in child processes."""
+"""Forge the files of an index like an attacker would, and open them in child processes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ import numpy as np
 from nodekin.retrievers.indexes.stored_array import checksums_of
 
 SECONDS = 10
-"""A child that computes longer is killed, and a child that waits ten times as long."""
+"""The CPU time limit of a child process in seconds.
 
-_MEMORY = 2_000_000_000  # bytes, more than the parent has
+A child process that waits for ten times as long is killed as well.
+"""
+
+_MEMORY = 2_000_000_000  # in bytes, more than the memory of the parent process
 
 NUMBERS = [-1, 0, 1, 2, 255, 2**31 - 1, 2**31, 2**32, 2**53, 2**62, 2**63 - 1, -(2**63)]
-"""Numbers at the limits of types."""
+"""Numbers at the limits of common integer types."""
 
 VALUES = [
     *(None, "", b"", "x", b"\xff", b"\0" * 12, 1.5, float("inf"), *NUMBERS),
@@ -34,15 +37,19 @@ VALUES = [
     *(b'{"$type":"dict","value":[[[],1]]}', b'{"$type":"date","value":"x"}', b'{"n":1e999}'),
     *(b'{"$type":"set","value":[[1]]}', b"\x00" + b"9" * 30, "[" * 50_000, b"null", b"9" * 5_000),
 ]
-"""Values for columns of any type."""
+"""Values that can be written to columns of any type."""
 
 
 def in_child(call: Callable[[], object], allowed: tuple[type[BaseException], ...]) -> str:
-    """Return how a call ended in a forked process. Empty: it returned or raised an allowed error.
+    """Make a call in a forked process, and describe how it ended.
 
     Args:
-        call: The call.
-        allowed: The documented errors.
+        call: The function to call.
+        allowed: The documented exceptions.
+
+    Returns:
+        An empty string if the call returned or raised an allowed exception, otherwise a
+        description.
     """
     read, write = os.pipe()
     child = os.fork()
@@ -52,13 +59,15 @@ def in_child(call: Callable[[], object], allowed: tuple[type[BaseException], ...
             os.close(read)
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.signal(signal.SIGPROF, signal.SIG_DFL)
-            signal.setitimer(signal.ITIMER_PROF, SECONDS)  # of this process, on a busy machine
+            # this is the CPU time of this process, because the machine may be busy
+            signal.setitimer(signal.ITIMER_PROF, SECONDS)
             signal.alarm(10 * SECONDS)
             size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
             resource.setrlimit(resource.RLIMIT_AS, (size + _MEMORY, size + _MEMORY))
             call()
         except BaseException as error:
-            status = 0 if type(error) in allowed else 3  # a KeyError is not a LookupError here
+            # subclasses do not count: a KeyError is not a LookupError here
+            status = 0 if type(error) in allowed else 3
             os.write(write, traceback.format_exc()[-1_500:].encode("utf-8", "replace"))
         finally:
             os._exit(status)
@@ -70,12 +79,12 @@ def in_child(call: Callable[[], object], allowed: tuple[type[BaseException], ...
 
 
 def forge_arrays(path: Path, rng: random.Random, only: str = "") -> str:
-    """Change the header or the arrays of an index file, whose checksum stays right.
+    """Change the header or the arrays of an index file without invalidating its checksum.
 
     Args:
-        path: The file.
-        rng: Random numbers.
-        only: The start of the names of the changed arrays.
+        path: The path of the file.
+        rng: A generator of random numbers.
+        only: A prefix of the names of arrays. Only these arrays are changed.
     """
     header, body = read_parts(path)
     names = [name for name in header["arrays"] if name.startswith(only)]
@@ -127,7 +136,7 @@ def forge_arrays(path: Path, rng: random.Random, only: str = "") -> str:
 
 
 def read_parts(path: Path) -> tuple[dict[str, Any], bytearray]:
-    """Return the header of an index file, and the bytes of its arrays."""
+    """Return the header of an index file and the bytes of its arrays."""
     content = path.read_bytes()
     length = int.from_bytes(content[:8], "little")
     header = json.loads(content[8 : 8 + length])
@@ -136,14 +145,14 @@ def read_parts(path: Path) -> tuple[dict[str, Any], bytearray]:
 
 
 def write_parts(path: Path, size: int, data: bytes, body: bytes, header: Any) -> None:
-    """Write an index file whose checksums are right.
+    """Write an index file with valid checksums.
 
     Args:
-        path: The file.
-        size: The length of the header that the file states.
-        data: The header as JSON, with spaces up to the first array.
+        path: The path of the file.
+        size: The length of the header that the file declares.
+        data: The header as JSON, padded with spaces up to the first array.
         body: The bytes of the arrays.
-        header: The header, which describes the arrays as far as it is not damaged.
+        header: The header, which describes the arrays unless it is damaged.
     """
     start = (size % 2**64).to_bytes(8, "little") + data
     checksums = b""
@@ -157,12 +166,12 @@ def write_parts(path: Path, size: int, data: bytes, body: bytes, header: Any) ->
 
 
 def _size(kind: str, shape: list[int]) -> int:
-    """Return the bytes of an array."""
+    """Return the size of an array in bytes."""
     return math.prod(shape, start=int(kind[2:]))
 
 
 def _start(arrays: dict[str, Any], sought: str = "") -> int:
-    """Return the position of an array, or of the end."""
+    """Return the start of an array, or the end of all arrays."""
     start = 0
     for name, described in arrays.items():
         if name == sought:
@@ -191,7 +200,7 @@ def forge_database(path: Path, rng: random.Random) -> str:
                         ["1", "1", "rowid % 2", "rowid = (SELECT max(rowid) FROM t)"]
                     )
                     where = where.replace(" t)", f" {table})")
-                    # Constraints are those of the writer: a stranger ignores them.
+                    # An attacker does not have to respect the constraints.
                     db.execute("PRAGMA ignore_check_constraints = ON")
                     db.execute(f"UPDATE OR REPLACE {table} SET {column} = ? WHERE {where}", [value])
             elif how == "delete":
@@ -228,7 +237,7 @@ def forge_database(path: Path, rng: random.Random) -> str:
 
 
 def forge_bytes(path: Path, rng: random.Random) -> str:
-    """Overwrite bytes of a file."""
+    """Overwrite some bytes of a file."""
     content = bytearray(path.read_bytes())
     for _ in range(rng.choice([1, 3, 20])):
         at = rng.randrange(len(content))
@@ -238,7 +247,7 @@ def forge_bytes(path: Path, rng: random.Random) -> str:
 
 
 def forge_json(path: Path, rng: random.Random) -> str:
-    """Change the settings of a workspace."""
+    """Change the settings in a workspace file."""
     record = json.loads(path.read_text())
     deep = "[" * 100_000
     values = [None, [], {}, "", "x", "\ud800", "a\0b", True, 1.5, -1, 10**400, "[" * 99, "openai:x"]
@@ -258,7 +267,7 @@ def forge_json(path: Path, rng: random.Random) -> str:
 
 
 def forge_ignore_file(path: Path, rng: random.Random) -> str:
-    """Write random patterns."""
+    """Write random patterns to an ignore file."""
     pieces = ["*", "**", "/", "?", "a", "b", "[!a]", "[a-z]", "[", "]", "\\", "!", "*a", "**/", "{"]
     pieces += ["\ud800", "\0", "é", "#", " ", "\n", "[[:alpha:]]", "(a+)+", "|", "$", "^"]
     few = rng.sample(pieces, rng.randint(1, 6))

@@ -1,4 +1,4 @@
-"""Groups of each kind, and the comparison of a graph with a fresh build."""
+"""Groups of every kind, and a comparison of a graph with a newly built graph."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.nodegraph.node import LinkedText
 
 TIMEOUT = 60
-"""Timeout of a thread in seconds. A later end counts as a deadlock."""
+"""The timeout of a thread in seconds. If it is exceeded, the test reports a deadlock."""
 
 
 def lines(text: str) -> list[str]:
@@ -17,7 +17,7 @@ def lines(text: str) -> list[str]:
 
 
 def halves(text: str) -> list[str]:
-    """Return the first line and the whole text."""
+    """Return the first line and the complete text."""
     return [*text.splitlines()[:1], text]
 
 
@@ -28,14 +28,14 @@ def words(text: str) -> list[str]:
 
 
 def picky(text: str) -> list[str]:
-    """Return words in upper case. Raise for texts with "cup"."""
+    """Return the words of a text in upper case. Texts that contain "cup" raise an error."""
     if "cup" in text:
         raise ValueError(text)
     return [word.upper() for word in text.split()]
 
 
 def labels(word: Node) -> list[LinkedText]:
-    """Return a label with the ancestors of a word, linked to them."""
+    """Return a label with the ancestors of a word. The label is linked to these ancestors."""
     line = word.parent
     assert line is not None
     if word.text == "worse":
@@ -77,14 +77,14 @@ def declare(
     num_workers: int = 0,
     around: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda transform: transform,
 ) -> None:
-    """Register groups. ``around`` wraps each transform."""
+    """Create node groups in a graph. The function ``around`` wraps each transform."""
     for name, (transform, options) in groups.items():
         settings = {"version": transform.__name__, "num_workers": num_workers, "replace": True}
         graph.create_node_group(name, around(transform), **{**settings, **options})
 
 
 def facts(graph: NodeGraph, group: str) -> list[dict[str, Any]]:
-    """Return all fields of the nodes of a group. A missing group is built."""
+    """Return all fields of the nodes in a group, which is built if necessary."""
     with graph.reader.reading(group):
         nodes = graph.nodes(group)
         orders = [node.order for node in nodes]
@@ -107,9 +107,10 @@ def facts(graph: NodeGraph, group: str) -> list[dict[str, Any]]:
 
 
 def whole(graph: NodeGraph, groups: dict[str, Declaration]) -> dict[str, Any]:
-    """Return all fields of the nodes of a graph, the last groups first."""
+    """Return all fields of all nodes in a graph, starting with the last group."""
     names = [*reversed(groups), "ROOT"]
-    for name in names:  # one group at a time, so that each is tested separately
+    # groups are processed one at a time, so that each of them is tested separately
+    for name in names:
         texts = [(n.id, n.text, n.parent and n.parent.id) for n in graph.nodes(name)]
         assert all(text is not None for text in texts)
     graph.build(*groups, on_error="skip")
@@ -124,7 +125,7 @@ def whole(graph: NodeGraph, groups: dict[str, Declaration]) -> dict[str, Any]:
 
 
 def anew(graph: NodeGraph, groups: dict[str, Declaration]) -> dict[str, Any]:
-    """Return all fields of a fresh build from the documents of a graph."""
+    """Build a new graph from the documents of a graph, and return all fields of its nodes."""
     nodes = graph.nodes("ROOT")
     key = repr([(node.id, node.text, dict(node.own_metadata)) for node in nodes]), repr(groups)
     if key not in _ANEW:
@@ -139,7 +140,7 @@ _ANEW: dict[tuple[str, str], dict[str, Any]] = {}
 
 
 def check_against_fresh_build(graph: NodeGraph, groups: dict[str, Declaration]) -> None:
-    """Check that a graph equals a fresh build from its documents."""
+    """Check that a graph is equal to a new graph that is built from its documents."""
     known, expected = whole(graph, groups), anew(graph, groups)
     for part, value in expected.items():
         assert known[part] == value, f"{part} differs from a fresh build"

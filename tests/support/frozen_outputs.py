@@ -1,16 +1,17 @@
-"""Freeze outputs in ``frozen/``, one JSON file per kind.
+"""Freeze outputs in the folder ``frozen``, with one JSON file for each kind of output.
 
-- ``splitters``: ids and spans of the nodes of each built-in splitter on the texts in
-  ``frozen/texts``.
+- ``splitters``: the ids and spans of the nodes that each built-in splitter creates from the texts
+  in ``frozen/texts``.
 - ``files``: the length and a hash of the text that is extracted from each sample file.
-- ``commands``: the JSON of each command with ``--json`` on three small files.
-- ``tools``: the schema and the results of each MCP tool on the same texts.
-- ``figures``: the figures of ``evaluate`` on the first 300 questions of CMRC 2018.
-- ``abstain``: how well scores separate a corpus's own questions from others (AUC).
+- ``commands``: the JSON output of each command with ``--json`` for three small files.
+- ``tools``: the schema and the results of each MCP tool for the same texts.
+- ``figures``: the results of ``evaluate`` for the first 300 questions of CMRC 2018.
+- ``abstain``: how well scores separate questions about a corpus from other questions (AUC).
 
-``PYTHONPATH=tests python -m support.frozen_outputs changes [KIND ...]`` prints what changed;
-``write`` instead of ``changes`` also regenerates the files. Data sets: NODEKIN_DATA.
-Paths, dates, sizes on disk and times are masked; scores are rounded to four digits.
+``PYTHONPATH=tests python -m support.frozen_outputs changes [KIND ...]`` prints all changes. With
+``write`` instead of ``changes``, the files are also regenerated. The data sets are read from the
+folder NODEKIN_DATA. Paths, dates, sizes on disk and times are masked, and scores are rounded to
+four digits.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ PREDEFINED = ("CoarseChunk", "MediumChunk", "FineChunk", "section", "page", "tab
 
 
 def splitters(data: Path) -> dict[str, Any]:
-    """Return ``id start-end`` of each node by text and splitter."""
+    """Return ``id start-end`` for each node, by text and splitter."""
     made: dict[str, Any] = {}
     for path in sorted((FOLDER / "texts").iterdir()):
         name = "code.py" if path.name == "code.txt" else path.name
@@ -96,7 +97,7 @@ def splitters(data: Path) -> dict[str, Any]:
 
 
 def files(data: Path) -> dict[str, Any]:
-    """Return the length and the hash of each document's text, by its id."""
+    """Return the length and the hash of the text of each document, by id."""
     from support.office_files import FIXTURES
     from support.sample_files import sample_files
 
@@ -155,13 +156,13 @@ CALLS: dict[str, dict[str, Any]] = {
 }
 
 LEFT_OUT = {"eval": {"results", "moved_gold"}}
-"""Fields by command whose content is not frozen."""
+"""The fields whose contents are not frozen, by command."""
 
 MASKED = {"bytes", "costs", "version", "seconds", "file_size"}
 
 
 def commands(data: Path) -> dict[str, Any]:
-    """Return the masked JSON of each command."""
+    """Return the masked JSON output of each command."""
     from click.testing import CliRunner
 
     from nodekin.adapters.cli.app import app
@@ -184,7 +185,7 @@ def commands(data: Path) -> dict[str, Any]:
 
 @contextmanager
 def folder_of_texts() -> Iterator[str]:
-    """Enter a folder with the texts, the questions and a retriever; yield its path."""
+    """Change to a folder with the texts, the questions and a retriever, and yield its path."""
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder).resolve()
@@ -202,7 +203,7 @@ def folder_of_texts() -> Iterator[str]:
 
 
 def masked(value: Any, folder: str = "") -> Any:
-    """Return JSON without what differs between runs."""
+    """Replace values that differ between runs in JSON data."""
     if isinstance(value, dict):
         return {
             key: f"<{key}>" if key in MASKED or key.endswith("_date") else masked(part, folder)
@@ -221,7 +222,7 @@ def tools(data: Path) -> dict[str, Any]:
 
 
 async def called_tools() -> dict[str, Any]:
-    """Call each tool by the protocol, in memory."""
+    """Call each tool through the MCP protocol in memory."""
     from mcp import Client
 
     from nodekin.adapters.mcp.mcp_server import CorpusServer
@@ -244,7 +245,7 @@ async def called_tools() -> dict[str, Any]:
 
 
 def types_of(properties: dict[str, Any]) -> dict[str, Any]:
-    """Return the types of arguments without their descriptions."""
+    """Return the types of arguments, without their descriptions."""
     return {
         name: {key: part for key, part in schema.items() if key != "description"}
         for name, schema in properties.items()
@@ -255,7 +256,7 @@ def types_of(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def figures(data: Path) -> dict[str, Any]:
-    """Return the figures of three searches on the first 300 questions of CMRC 2018."""
+    """Return the evaluation results of three searches for the first 300 questions of CMRC 2018."""
     folder = data / "cmrc2018"
     paths = sorted(folder.glob("kb/part_*.txt"), key=lambda path: int(path.stem[5:]))
     lines = [line for path in paths for line in path.read_text("utf-8").splitlines()]
@@ -276,7 +277,7 @@ def figures(data: Path) -> dict[str, Any]:
         }
         metrics = ["recall@1", "recall@3", "recall@5", "mrr@5"]
         dataset = Dataset(questions, documents, "CMRC 2018")
-        matching = Matching("place")  # a passage is a part of a paragraph
+        matching = Matching("place")  # the returned passages are parts of paragraphs
         measured = evaluate(searches, dataset, metrics, top_k=5, matching=matching, progress=False)
         return {
             name: {
@@ -287,7 +288,7 @@ def figures(data: Path) -> dict[str, Any]:
 
 
 def abstain(data: Path) -> dict[str, Any]:
-    """Return the AUC of the first result's score, by data set and search."""
+    """Return the AUC of the score of the first result, by data set and search."""
     script = data.parent / "benchmarks" / "abstain.py"
     if not script.exists():
         raise FileNotFoundError(2, "no script", str(script))
@@ -295,7 +296,7 @@ def abstain(data: Path) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for name, texts, own, others in measure["sets"](data):
         with NodeGraph(progress=False) as graph:
-            # Half of a corpus is a set there, whose order differs between processes.
+            # Half of the corpus is a set, whose order differs between processes.
             graph.add([Document(text, id=str(at)) for at, text in enumerate(sorted(texts))])
             searches = {
                 "default": as_retriever(graph),
@@ -322,7 +323,7 @@ KINDS: dict[str, Callable[[Path], dict[str, Any]]] = {
 
 
 def changes(kind: str, data: Path, write: bool = False) -> list[str]:
-    """Return the changed values of a kind; optionally regenerate its file."""
+    """Return the changed values of a kind of output, and optionally regenerate its file."""
     path = FOLDER / f"{kind}.json"
     new = json.loads(json.dumps(KINDS[kind](data)))
     old = json.loads(path.read_text("utf-8")) if path.exists() else {}
@@ -333,7 +334,7 @@ def changes(kind: str, data: Path, write: bool = False) -> list[str]:
 
 
 def differences(old: Any, new: Any) -> list[str]:
-    """Return the paths of values that differ, with both values."""
+    """Return the paths of values that differ, together with both values."""
     before, after = dict(leaves(old)), dict(leaves(new))
     missing = "missing"
     return [
@@ -344,7 +345,7 @@ def differences(old: Any, new: Any) -> list[str]:
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the values in JSON with their paths."""
+    """Yield all values in JSON data with their paths."""
     parts = value.items() if isinstance(value, dict) else enumerate(value)
     for key, part in parts:
         if isinstance(part, dict | list) and part:

@@ -1,4 +1,4 @@
-"""After any changes, a graph equals a graph that is built from the same documents."""
+"""Test that a graph equals a new graph of the same documents after any sequence of changes."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -48,7 +48,10 @@ def facts(node: Node) -> tuple[Any, ...]:
 
 
 class GraphEdits(RuleBasedStateMachine):
-    """Random changes of a graph, each compared with a graph of the same documents."""
+    """A state machine that makes random changes to a graph.
+
+    After each step, the graph is compared with a new graph of the same documents.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,7 +62,7 @@ class GraphEdits(RuleBasedStateMachine):
         self.links: set[tuple[str, str]] = set()
 
     def place(self) -> Path | str | None:
-        """Return the store of the graph."""
+        """Return the store for the graph."""
         return None
 
     def new(self, store: Path | str | None = None) -> NodeGraph:
@@ -128,7 +131,7 @@ class GraphEdits(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from([*RULES, "ROOT"]))
     def follow(self, name: str) -> None:
-        """Update a copy from the changes only, like an index."""
+        """Update a copy of a group only from the reported changes, in the same way as an index."""
         revision, copy = self.copies.get(name, (0, {}))
         with self.graph.reader.reading(name):
             changes = self.graph.reader.changes(name, revision)

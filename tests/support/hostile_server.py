@@ -1,4 +1,4 @@
-"""A server on loopback that answers requests late, without end or not at all."""
+"""A local server that answers requests too late, endlessly or not at all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EVENTS = OK + b"Content-Type: text/event-stream\r\n\r\n"
 
 
 def delta(text: str) -> bytes:
-    """Return an event with a piece of an answer."""
+    """Return a server-sent event that contains a piece of an answer."""
     choice = {"index": 0, "delta": {"content": text}, "finish_reason": None}
     head = {"id": "1", "created": 0, "model": "m", "object": "chat.completion.chunk"}
     return f"data: {json.dumps({**head, 'choices': [choice]})}\n\n".encode()
@@ -54,13 +54,17 @@ WAYS: Mapping[str, Callable[[str], Iterator[bytes]]] = {
     "redirects to another server": _redirects,
     "speaks another language": _once(b"220 mail ESMTP\r\n"),
 }
-"""Failures of a server. Each returns the sent bytes, given the address of another server."""
+"""Ways in which a server can fail.
+
+Each function takes the URL of another server and returns bytes.
+"""
 
 
 class HostileServer(socketserver.ThreadingTCPServer):
-    """A server that fails in one of ``WAYS`` until ``released`` is set or the client disconnects.
+    """A server that fails in one of the ways in ``WAYS``.
 
-    Redirects lead to the address ``elsewhere``.
+    It stops when ``released`` is set or the client disconnects. Redirects lead to the URL
+    ``elsewhere``.
     """
 
     daemon_threads = True
@@ -77,7 +81,7 @@ class HostileServer(socketserver.ThreadingTCPServer):
         return f"http://127.0.0.1:{self.server_address[1]}/v1"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        pass  # a disconnected client
+        pass  # the client has disconnected
 
 
 class _Handler(socketserver.StreamRequestHandler):
@@ -98,7 +102,7 @@ class _Handler(socketserver.StreamRequestHandler):
 
 @contextlib.contextmanager
 def hostile(way: str, elsewhere: str = "") -> Iterator[HostileServer]:
-    """Run a server in a thread until the block ends."""
+    """Run a server in a thread until the end of the ``with`` block."""
     with HostileServer(way, elsewhere) as server:
         thread = threading.Thread(target=server.serve_forever, args=[0.01], daemon=True)
         thread.start()

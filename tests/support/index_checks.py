@@ -1,4 +1,4 @@
-"""Compare the searches of an index or a retriever with searches of a new graph."""
+"""Compare the searches of an index or a retriever with the searches of a new graph."""
 
 import asyncio
 import logging
@@ -47,9 +47,10 @@ WAYS: tuple[dict[str, Any], ...] = (
     {"target": "ROOT", "lift": "sum"},
 )
 
-COPIES = 30  # of the texts: a larger index is stored in a file
+# number of copies of each text, so that the index is large enough to be saved in a file
+COPIES = 30
 
-Rows = list[tuple[str, float]]  # ids and scores
+Rows = list[tuple[str, float]]  # pairs of ids and scores
 
 
 def check_index(
@@ -59,13 +60,14 @@ def check_index(
     graph_options: Callable[[], Mapping[str, Any]] = dict,
     steps: int = 8,
 ) -> None:
-    """Check rankings, filters, changes, search texts, reopening and threads.
+    """Check the rankings, filters, updates, search texts, files and thread safety of an index.
 
     Args:
-        similarity: As for ``Retriever``.
-        index: As for ``Retriever``.
-        graph_options: Returns more arguments of ``NodeGraph``, for each checked graph.
-        steps: How many random changes of the corpus are compared.
+        similarity: The similarity, as for ``Retriever``.
+        index: The index, as for ``Retriever``.
+        graph_options: A function that returns additional arguments of ``NodeGraph`` for each graph
+            that is checked.
+        steps: The number of random changes to the corpus after which searches are compared.
     """
 
     def search(graph: NodeGraph, **options: Any) -> list[Rows]:
@@ -94,7 +96,7 @@ def check_index(
             text = "\n".join(rng.sample(lines, rng.randint(1, len(lines))))
             documents[node_id] = document(node_id, text, rng.choice(COLORS))
             graph.add(documents[node_id])
-        if rng.random() < 0.7:  # else the index gets several changes together
+        if rng.random() < 0.7:  # otherwise, the index receives several changes at the same time
             compare(graph, new_graph(documents), f"after a change of {node_id}")
     for node_id in documents:
         graph.remove(node_id)
@@ -109,7 +111,7 @@ def check_index(
         graph.create_node_group("line", str.splitlines, search_text=search_text, replace=True)
         compare(graph, new_graph(documents, search_text=search_text), f"with {search_text!r}")
 
-    # Reopening, also with damaged index files
+    # Reopening the graph, also with damaged index files
     with TemporaryDirectory() as folder:
         options = graph_options() or {"store": Path(folder, "graph.db")}
         documents = documents_of(TEXTS * COPIES)
@@ -135,7 +137,7 @@ def check_retriever(
     *,
     graph_options: Callable[[], Mapping[str, Any]] = dict,
 ) -> None:
-    """Check results, ``top_k``, filters, ``aretrieve``, and results after changes."""
+    """Check the results, ``top_k``, filters, ``aretrieve`` and updates of a retriever."""
     documents = documents_of()
     graph = new_graph(documents, graph_options())
     retriever = make(graph)
@@ -152,7 +154,7 @@ def check_retriever(
             assert len(retriever.retrieve(query, top_k=k)) <= k, query
         for result in retriever.retrieve(query, filters={"color": "red"}):
             assert result.node.metadata.get("color") == "red", query
-        with ThreadPoolExecutor(1) as thread:  # this thread may run an event loop
+        with ThreadPoolExecutor(1) as thread:  # this thread may already run an event loop
             awaited = thread.submit(asyncio.run, retriever.aretrieve(query)).result()
         check_same([rows(awaited)], [rows(results)], f"aretrieve({query!r})")
         check_same([rows(results)], [rows(new.retrieve(query))], f"{query!r} after changes")
@@ -163,7 +165,7 @@ def document(node_id: str, text: str, color: str | None = None) -> Document:
 
 
 def documents_of(texts: Sequence[str] = TEXTS) -> dict[str, Document]:
-    """Return documents by id."""
+    """Return documents with the given texts, by id."""
     ids = [f"d{number}" for number in range(len(texts))]
     return {
         i: document(i, text, COLORS[n % 3])
@@ -184,12 +186,12 @@ def new_graph(
 
 
 def count_letters(texts: Sequence[str]) -> list[list[float]]:
-    """Return the counts of letters, and a number that is never 0."""
+    """Return the number of occurrences of each letter, and a number that is never 0."""
     return [[*(text.count(letter) for letter in "aeiounrtbmk河茶"), 0.25] for text in texts]
 
 
 def check_ranking(graph: NodeGraph, similarity: Any, index: Any) -> None:
-    """Check order, ties, ``top_k``, filters and ``batch``."""
+    """Check the order of results, ties, ``top_k``, filters and ``batch``."""
     retriever = Retriever(graph, "line", similarity, index=index, top_k=10_000)
     nodes = {node.id: node for node in graph.nodes("line")}
     position = {node_id: at for at, node_id in enumerate(nodes)}
@@ -207,7 +209,7 @@ def check_ranking(graph: NodeGraph, similarity: Any, index: Any) -> None:
 
 
 def check_threads(graph: NodeGraph, search: Callable[[NodeGraph], list[Rows]]) -> None:
-    """Check that each search during changes returns the results of one state."""
+    """Check that each search during updates returns results of a single state."""
     more = document("more", TEXTS[0])
     states = [search(graph), search(new_graph({**documents_of(), "more": more}))]
     finished = threading.Event()
@@ -236,7 +238,7 @@ def rows(results: Sequence[ScoredNode]) -> Rows:
 
 
 def check_rows(found: Rows, where: str, position: Mapping[str, int] | None = None) -> None:
-    """Check that results are unique, best first, and ties in document order."""
+    """Check that results are unique and sorted by score, and that ties are in document order."""
     assert len(dict(found)) == len(found), f"{where}: a node occurs twice in {found[:9]}"
     assert all(isinstance(s, float) and math.isfinite(s) for _, s in found), (where, found[:9])
     for (first, high), (second, low) in pairwise(found):
@@ -258,7 +260,7 @@ def same(found: Rows, expected: Rows) -> bool:
 
 
 def damage(file: Path | None) -> None:
-    """Overwrite the middle of all files in the folder of a graph's indexes."""
+    """Overwrite the middle of each index file of a graph."""
     for path in file.parent.iterdir() if file is not None and file.parent.is_dir() else ():
         data = path.read_bytes()
         middle = len(data) // 2
@@ -266,7 +268,7 @@ def damage(file: Path | None) -> None:
 
 
 def check_vector_index(graph: NodeGraph, group: str, key: str = "default") -> None:
-    """Check that the shared index of a group's vectors finds the same as a new index."""
+    """Check that the shared vector index of a group returns the same results as a new index."""
     shared = Cosine().open(graph, group, key)
     new = VectorIndex(graph, group, key)
     queries = graph.embeddings.query_vectors(QUERIES, key)

@@ -1,4 +1,4 @@
-"""Documents, models and components to compare LangChain's own classes with ours."""
+"""Documents, models and components for comparing LangChain's own classes with nodekin classes."""
 
 from itertools import pairwise
 
@@ -49,7 +49,7 @@ QUERIES = ["What is tea?", "tea, black or green", "fermented leaves"]
 
 
 class Pairs(Embeddings):
-    """Counts pairs of characters, so that hardly any two cosines are equal."""
+    """An embedding model that counts pairs of characters, so that cosines are rarely equal."""
 
     def embed_documents(self, texts):
         return [self.embed_query(text) for text in texts]
@@ -62,7 +62,7 @@ class Pairs(Embeddings):
 
 
 class Recording(FakeListChatModel):
-    """A chat model that records its messages."""
+    """A chat model that records the messages it receives."""
 
     sent: list = Field(default_factory=list)
 
@@ -89,7 +89,7 @@ TEMPLATES = [
 
 
 class Listed(BaseRetriever):
-    """A retriever that returns its documents for every query."""
+    """A retriever that returns the same documents for every query."""
 
     documents: list[Document]
 
@@ -98,21 +98,21 @@ class Listed(BaseRetriever):
 
 
 class SharedLetters(BaseCrossEncoder):
-    """Scores a pair by the characters that both have."""
+    """A cross-encoder that scores a pair of texts by the characters that they have in common."""
 
     def score(self, text_pairs):
         return [float(len({*query} & {*text}) / len({*text})) for query, text in text_pairs]
 
 
 def splitter(size=26):
-    """Return LangChain's splitter, into sentences of both languages."""
+    """Return a LangChain splitter that splits texts of both languages into sentences."""
     return RecursiveCharacterTextSplitter(
         separators=[". ", "。", ""], chunk_size=size, chunk_overlap=0, keep_separator="end"
     )
 
 
 def theirs(documents=DOCUMENTS):
-    """Return LangChain's vector store of the documents."""
+    """Return a LangChain vector store that contains the documents."""
     store = InMemoryVectorStore(Pairs())
     store.add_documents(documents)
     return store
@@ -127,12 +127,12 @@ def texts(documents):
 
 
 def plain_retriever(retriever, **settings):
-    """Return a LangChain retriever whose documents have no scores."""
+    """Return a LangChain retriever whose documents do not contain scores."""
     return NodeGraphRetriever(retriever, **{"score_key": None, **settings})
 
 
 def peer_graph():
-    """Return a graph of the documents, with children."""
+    """Return a graph that contains the documents and their child nodes."""
     graph = NodeGraph(embed=Pairs(), progress=False)
     graph.add(DOCUMENTS)
     graph.create_node_group("child", as_transform(splitter()))
@@ -140,7 +140,7 @@ def peer_graph():
 
 
 def loaded_graph():
-    """Return a graph of documents as loaders write them."""
+    """Return a graph with documents as they are created by loaders."""
     graph = NodeGraph(embed=Letters(), progress=False)
     graph.add(LOADED)
     return graph

@@ -1,4 +1,4 @@
-"""Programs that run with one class of LangChain and with one class of nodekin, and their events."""
+"""Run programs with a LangChain class and with a nodekin class, and compare results and events."""
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
@@ -30,18 +30,18 @@ OURS = {
     "NodeGraphVectorStore": "InMemoryVectorStore",
     "NodeGraphRetriever": "VectorStoreRetriever",
 }
-"""Names of our classes, with the names of the classes that they replace."""
+"""The names of nodekin classes, with the names of the LangChain classes that they replace."""
 
 
 def renamed(name):
-    """A name of a run with the names of LangChain's classes."""
+    """Replace names of nodekin classes in the name of a run with names of LangChain classes."""
     for ours, theirs in OURS.items():
         name = name and name.replace(ours, theirs)
     return name
 
 
 def from_store(cls):
-    """Return a function that makes a retriever of a vector store's class."""
+    """Return a function that creates a retriever for a vector store of the given class."""
 
     def make(documents=DOCUMENTS, k=3, embedding=None):
         store = cls.from_documents(documents, embedding or Letters())
@@ -60,9 +60,10 @@ RETRIEVERS = {"store": from_store(NodeGraphVectorStore), "retriever": from_retri
 
 
 class Events(BaseCallbackHandler):
-    """Records events: their names, runs, nesting and the names in their payload.
+    """A callback handler that records the names, runs, nesting and payload keys of events.
 
-    The runs below a retriever of nodekin are its stages. LangChain's retrievers have none.
+    Runs below a nodekin retriever are not recorded, because they represent its stages. LangChain's
+    retrievers have no such runs.
     """
 
     run_inline = True
@@ -88,7 +89,7 @@ class Events(BaseCallbackHandler):
 
     def _record(self, event, run_id, value, payload):
         keys = sorted(value) if isinstance(value, dict) else type(value).__name__
-        if isinstance(value, BaseException):  # the classes of errors differ
+        if isinstance(value, BaseException):  # the classes of errors are different
             keys = "error"
         self.records.append((self._paths[run_id], event, str(keys), tuple(sorted(payload))))
 
@@ -110,7 +111,10 @@ Events.on_chat_model_start = _recorder("chat model start")
 
 
 def shaped(value):
-    """A result as plain values: documents and messages by type, id, text and metadata."""
+    """Convert a result to plain values.
+
+    Documents and messages are represented by their type, id, text and metadata.
+    """
     if isinstance(value, Document):
         return type(value).__name__, value.id, value.page_content, list(value.metadata.items())
     if isinstance(value, BaseMessage):
@@ -123,14 +127,14 @@ def shaped(value):
 
 
 def outcome(program, make):
-    """The result of a program and its events. Events of parallel runs have no order."""
+    """Return the result of a program and its events, sorted because parallel runs have no order."""
     events = Events()
     result = program(make, {"callbacks": [events]})
     return shaped(result), sorted(events.records)
 
 
 def check(program, theirs, ours):
-    """Check that a program has equal results and equal events with both classes."""
+    """Check that a program has the same results and events with both classes."""
     expected, expected_events = outcome(program, theirs)
     found, found_events = outcome(program, ours)
     assert expected
@@ -139,7 +143,10 @@ def check(program, theirs, ours):
 
 
 def model(*answers):
-    """A chat model that gives these answers, and streams each by its words."""
+    """Return a chat model that returns the given answers.
+
+    When streaming, it splits them into words.
+    """
     return GenericFakeChatModel(messages=iter([AIMessage(answer) for answer in answers * 9]))
 
 

@@ -2,7 +2,7 @@ from langchain_core.tracers import BaseTracer
 
 
 class FinishedRuns(BaseTracer):
-    """Collects the root runs that have ended."""
+    """A tracer that collects the root runs that have ended."""
 
     def __init__(self):
         super().__init__()
@@ -13,14 +13,14 @@ class FinishedRuns(BaseTracer):
 
 
 def tree(run):
-    """Return the name of a run and the trees of its children, in alphabetical order."""
+    """Return the name of a run and the trees of its child runs, in alphabetical order."""
     return run.name, sorted((tree(child) for child in run.child_runs), key=str)
 
 
 async def call(runnable, way, given, config=None, **kwargs):
-    """Return what comes of a call, the pieces of a stream added up.
+    """Call a runnable in the given way, and return the result. The pieces of a stream are added up.
 
-    ``"sync"`` is ``"invoke"``, ``"async"`` is ``"ainvoke"``.
+    ``"sync"`` is short for ``"invoke"``, and ``"async"`` for ``"ainvoke"``.
     """
     way = {"sync": "invoke", "async": "ainvoke"}.get(way, way)
     if way.endswith("stream"):
@@ -33,6 +33,6 @@ async def call(runnable, way, given, config=None, **kwargs):
 
 
 async def pieces_of(runnable, way, given, config=None, **kwargs):
-    """Return the pieces of a stream, ``"stream"`` or ``"astream"``."""
+    """Return the pieces of a stream that is created with ``"stream"`` or ``"astream"``."""
     made = getattr(runnable, way)(given, config, **kwargs)
     return list(made) if way == "stream" else [piece async for piece in made]

@@ -1,10 +1,10 @@
-"""Run LangChain's own tests of its components with the classes of nodekin.
+"""Run LangChain's own component tests with nodekin classes.
 
     python tests/support/langchain_suites.py [FOLDER]
 
-The tests are in the source distributions of the installed langchain-core and langchain-classic, in
-FOLDER or fetched by pip. They need pytest-mock. The exit status is 0 if ``DIFFERENCES`` explains
-all failures, as docs/langchain.md does.
+The tests are part of the source distributions of the installed versions of langchain-core and
+langchain-classic. These are read from FOLDER or downloaded with pip. The tests require pytest-mock.
+The exit status is 0 if all failures are explained in ``DIFFERENCES`` and in docs/langchain.md.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ DIFFERENCES = {
     "test_inmemory_call_embeddings_async": "a text is given instead of a list of texts",
     "test_ensemble.py::test_invoke": "documents of one text and other metadata are two",
 }
-"""Reasons of failures by the ends of the names of tests."""
+"""The reasons for expected failures, by the last part of the name of the test."""
 
-# Calls of nodekin that LangChain has deprecated are failures.
+# If nodekin calls a deprecated function of LangChain, the test fails.
 _SETTINGS = """[pytest]
 asyncio_mode = auto
 filterwarnings = error::DeprecationWarning:nodekin.*
 """
 
 
-# The plugin of pytest
+# The pytest plugin
 
 
 def pytest_collection_modifyitems(items: list[Any]) -> None:
-    """Replace LangChain's classes in the modules of the tests."""
+    """Replace LangChain's classes in the test modules."""
     for module in {item.module for item in items}:
         for name, make in _stand_ins().items():
             if hasattr(module, name):
@@ -95,7 +95,7 @@ def _stand_ins() -> dict[str, Any]:
 
 
 def run(distribution: str, files: list[str], folder: Path) -> dict[str, str]:
-    """Run the tests of a distribution; return the outcome of each by its name."""
+    """Run the tests of a distribution, and return the outcome of each test by name."""
     name = f"{distribution.replace('-', '_')}-{version(distribution)}"
     archive = folder / f"{name}.tar.gz"
     if not archive.exists():

@@ -4,7 +4,7 @@ from langchain_core.embeddings import Embeddings
 
 
 class Letters(Embeddings):
-    """Counts a few Latin and Chinese letters. Records its calls."""
+    """An embedding model that counts a few Latin and Chinese letters, and records its calls."""
 
     ALPHABET = "aeiourst茶河绿红"
 

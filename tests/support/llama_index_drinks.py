@@ -1,4 +1,4 @@
-"""Six nodes with metadata, and indexes of LlamaIndex and of nodekin over them."""
+"""Six nodes with metadata, and LlamaIndex and nodekin indexes that contain them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Record what LlamaIndex's callbacks, spans and events tell about a program."""
+"""Record the LlamaIndex callbacks, spans and events of a program."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _OURS = {
 
 
 def their_name(name: str) -> str:
-    """Return a name with LlamaIndex's class instead of ours."""
+    """Replace the name of a nodekin class with the name of the corresponding LlamaIndex class."""
     for ours, theirs in _OURS.items():
         name = name.replace(ours, theirs)
     return name
 
 
 class Callbacks(BaseCallbackHandler):
-    """A callback handler that records events with their parents and payload keys."""
+    """A callback handler that records events together with their parents and payload keys."""
 
     def __init__(self) -> None:
         super().__init__([], [])
@@ -63,7 +63,7 @@ class Callbacks(BaseCallbackHandler):
 
 
 class Events(BaseEventHandler):
-    """A handler of instrumentation events."""
+    """An event handler that counts instrumentation events."""
 
     seen: Counter[str] = Counter()  # noqa: RUF012
 
@@ -78,7 +78,7 @@ class Events(BaseEventHandler):
 
 
 class Spans(BaseSpanHandler[Any]):
-    """A handler of spans that records their names with the names of their parents."""
+    """A span handler that records the names of spans and of their parents."""
 
     seen: Counter[str] = Counter()  # noqa: RUF012
 
@@ -102,7 +102,7 @@ class Spans(BaseSpanHandler[Any]):
 
 @contextmanager
 def recorded() -> Iterator[tuple[Callbacks, Counter[str]]]:
-    """Yield a callback handler, and the counts of spans and events of the block."""
+    """Yield a callback handler, and a counter for spans and events inside the ``with`` block."""
     seen: Counter[str] = Counter()
     events = Events()
     spans = Spans()

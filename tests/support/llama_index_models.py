@@ -1,4 +1,4 @@
-"""What tests of LlamaIndex share: scripted models, and memories that are closed."""
+"""Scripted models and memory databases that the LlamaIndex tests share."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 @pytest.fixture
 def closed_memories(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Close the databases of chat engines' memories, which LlamaIndex leaves open.
+    """Close the databases of chat memories, which LlamaIndex does not close.
 
-    Deleted open, one warns, and its thread fails if the event loop is closed in the meantime.
+    An open database causes a warning when it is deleted, and its thread fails if the event loop has
+    been closed.
     """
     engines: list[AsyncEngine] = []
 
@@ -34,10 +35,10 @@ def closed_memories(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 class ScriptedLLM(CustomLLM):
-    """A model whose answers depend on the prompt; it records its prompts."""
+    """A language model whose answers depend on the prompt. It records its prompts."""
 
     answer: Any = "Black tea."
-    """A text, or a function of the prompt; an exception is raised."""
+    """A text, an exception to raise, or a function that takes the prompt and returns the answer."""
     prompts: list[str] = []  # noqa: RUF012
 
     @property
@@ -60,7 +61,7 @@ class ScriptedLLM(CustomLLM):
 
 
 class Words(BaseEmbedding):
-    """Count words; record what was embedded."""
+    """An embedding model that counts words, and records the texts it embeds."""
 
     texts: list[str] = []  # noqa: RUF012
 

@@ -1,4 +1,4 @@
-"""Run a program with LlamaIndex's index and with nodekin's, and compare results and events."""
+"""Run programs with a LlamaIndex index and a nodekin index, and compare results and events."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def documents() -> list[Document]:
 
 
 def splitter() -> SentenceSplitter:
-    """Return a splitter whose nodes have stable ids."""
+    """Return a splitter that creates nodes with stable ids."""
     return SentenceSplitter(
         chunk_size=40,
         chunk_overlap=0,
@@ -45,29 +45,29 @@ def splitter() -> SentenceSplitter:
 
 
 def answering(answer: Any = "Black tea.") -> ScriptedLLM:
-    """Return a model with a scripted answer."""
+    """Return a language model that always gives the same answer."""
     return ScriptedLLM(answer=answer, prompts=[])
 
 
 class Kit(NamedTuple):
-    """The one class that a program exchanges, with its arguments."""
+    """The index class with which a program runs, and the arguments of this class."""
 
     cls: Any
     options: dict[str, Any]
 
     def from_documents(self, given: Iterable[Document] | None = None, **options: Any) -> Any:
-        """Return an index of documents."""
+        """Create an index from documents."""
         options = {"embed_model": Words(texts=[]), "transformations": [splitter()], **options}
         made = documents() if given is None else given
         return self.cls.from_documents(made, **options, **self.options)
 
     def of_nodes(self, nodes: list[BaseNode], **options: Any) -> Any:
-        """Return an index of nodes."""
+        """Create an index from nodes."""
         return self.cls(nodes, embed_model=Words(texts=[]), **options, **self.options)
 
 
 class Outcome(NamedTuple):
-    """The values of a program, and what its callbacks, spans and events told."""
+    """The result of a program, and the callbacks, spans and events that were recorded."""
 
     value: Any
     callbacks: Counter[str]
@@ -80,7 +80,10 @@ Program = Callable[[Kit], Any]
 
 
 def described(nodes: Iterable[NodeWithScore]) -> list[Any]:
-    """Return what is compared of results: type, id, text, metadata, relations and score."""
+    """Return the properties of results that are compared.
+
+    These are the type, id, text, metadata, relationships and score.
+    """
     return [
         (
             type(result.node).__name__,
@@ -95,7 +98,7 @@ def described(nodes: Iterable[NodeWithScore]) -> list[Any]:
 
 
 def outcomes(program: Program, monkeypatch: pytest.MonkeyPatch) -> tuple[Outcome, Outcome]:
-    """Return the outcomes of a program with both indexes."""
+    """Run a program with both indexes, and return both outcomes."""
     found = []
     for kit in KITS:
         with recorded() as (callbacks, events):
@@ -106,12 +109,12 @@ def outcomes(program: Program, monkeypatch: pytest.MonkeyPatch) -> tuple[Outcome
 
 
 def check(program: Program, monkeypatch: pytest.MonkeyPatch, *, counts: bool = True) -> None:
-    """Assert that a program has equal results and events with both indexes.
+    """Check that a program has the same results and events with both indexes.
 
     Args:
         program: The program.
-        monkeypatch: Sets the callback manager.
-        counts: Whether each event has to occur equally often.
+        monkeypatch: The fixture with which the callback manager is set.
+        counts: Whether each event must occur equally often.
     """
     theirs, ours = outcomes(program, monkeypatch)
     assert theirs.value
@@ -127,5 +130,5 @@ def check(program: Program, monkeypatch: pytest.MonkeyPatch, *, counts: bool = T
 
 
 def storage(folder: str) -> StorageContext:
-    """Return the storage context of a folder."""
+    """Return a storage context that loads from the given folder."""
     return StorageContext.from_defaults(persist_dir=folder)

@@ -1,9 +1,9 @@
-"""What LlamaIndex documents of its classes, run with them first and then with nodekin's.
+"""Tests of documented LlamaIndex behavior that run with LlamaIndex classes and nodekin classes.
 
-LlamaIndex ships no tests of its own. Each file of ``tests/suites/llama_index`` has what the
-documentation of one kind of class promises. A test gets ``kind``, and has to pass with
-LlamaIndex's classes. Where nodekin's do something else, ``DIFFERENCES`` says why, and the test has
-to fail.
+LlamaIndex does not publish its own tests. Each file in ``tests/suites/llama_index`` tests what the
+documentation promises for one type of class. Each test receives the fixture ``kind``, and must pass
+with the LlamaIndex classes. If the behavior of a nodekin class is different, ``DIFFERENCES``
+contains the reason, and the test must fail.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from support.llama_index_models import ScriptedLLM, Words
 DIFFERENCES = {
     "test_scores_are_cosines": "words and vectors are fused; similarity='cosine' gives cosines",
 }
-"""Why tests fail with nodekin's classes, by their names."""
+"""The reasons why tests fail with nodekin classes, by the name of the test."""
 
 OF_THE_OLDEST = {
     "test_nothing_was_found": "an index without nodes fails",
     "test_an_index_without_documents_has_no_results": "an index without nodes fails",
     "test_equal_texts_with_different_ids_are_kept": "results are merged by their texts",
 }
-"""What LlamaIndex's classes fail themselves, before 0.14."""
+"""The tests that fail with LlamaIndex classes before version 0.14, and the reasons."""
 
 KINDS = {
     "LlamaIndex": SimpleNamespace(
@@ -69,7 +69,7 @@ TEXTS = {
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Expect the differences, and nothing else."""
+    """Mark tests that are expected to fail."""
     expected = {"nodekin": DIFFERENCES}
     if version("llama-index-core").startswith("0.13."):
         expected["LlamaIndex"] = OF_THE_OLDEST
@@ -82,13 +82,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(params=KINDS)
 def kind(request: pytest.FixtureRequest) -> SimpleNamespace:
-    """The classes of LlamaIndex, then those of nodekin."""
+    """Return the LlamaIndex classes, and then the nodekin classes."""
     return KINDS[request.param]
 
 
 @pytest.fixture(autouse=True)
 def settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set the models as a program does, once for all."""
+    """Set the global models, as programs usually do once at the start."""
     monkeypatch.setattr(Settings, "_llm", ScriptedLLM(answer="It is.", prompts=[]))
     monkeypatch.setattr(Settings, "_embed_model", Words())
     monkeypatch.setattr(Settings, "_transformations", None)
@@ -97,7 +97,7 @@ def settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def documents() -> list[Document]:
-    """Three documents, as a loader returns them."""
+    """Return three documents, as a document loader would create them."""
     years = dict(zip(TEXTS, (2001, 2002, 2003), strict=True))
     return [
         Document(text=text, id_=name, metadata={"topic": name, "year": years[name]})
@@ -116,7 +116,7 @@ def llm() -> ScriptedLLM:
 
 
 class Recorder(BaseEventHandler):
-    """Record the names of LlamaIndex's events."""
+    """An event handler that records the names of LlamaIndex events."""
 
     names: list[str] = []  # noqa: RUF012
 
@@ -130,7 +130,7 @@ class Recorder(BaseEventHandler):
 
 @pytest.fixture
 def events() -> Iterator[list[str]]:
-    """The names of the events from now on."""
+    """Return a list to which the names of all following events are added."""
     recorder = Recorder(names=[])
     get_dispatcher().add_event_handler(recorder)
     yield recorder.names

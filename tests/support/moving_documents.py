@@ -1,4 +1,4 @@
-"""Documents that change owner and text in one transaction, and retrievers to look at them with."""
+"""Documents whose owner and text change in one transaction, and retrievers that search them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ IDS = ("a", "b", "c", "d")
 
 
 def documents(state: int) -> list[Document]:
-    """Return the documents of a state: two are A's, and each says whose it is, and since when."""
+    """Return the documents in the given state.
+
+    Two of them belong to A. The text of each document contains its owner and the state.
+    """
     made = []
     for place, i in enumerate(IDS):
         owner = "A" if (place + state) % 2 == 0 else "B"
@@ -39,7 +42,7 @@ def documents(state: int) -> list[Document]:
 
 
 def moving_graph(state: int = 0, store: Any = None) -> NodeGraph:
-    """Return a graph of one state."""
+    """Return a graph of the documents in the given state."""
     graph = NodeGraph(store=store, progress=False, embed=Embedder(letters, "letters"))
     graph.create_node_group("line", str.splitlines)
     graph.create_node_group("word", str.split, parent="line")
@@ -54,7 +57,7 @@ def letters(texts: list[str]) -> list[list[float]]:
 
 @register_reranker(batch=True, name="longest_first")
 def longest_first(nodes: list[Any], query: str) -> list[float]:
-    return [float(len(node.root.text)) for node in nodes]  # looks around
+    return [float(len(node.root.text)) for node in nodes]  # this reads other nodes of the graph
 
 
 def variants(prompt: str) -> str:
@@ -95,7 +98,10 @@ COMPOSITES: Mapping[str, Callable[[NodeGraph, Inner], RetrieverProtocol]] = {
         ]
     ),
 }
-"""Retrievers around ``Retriever`` s, each of which is given to a function first."""
+"""Functions that create composite retrievers.
+
+Each function takes a graph and a function that is applied to each inner ``Retriever``.
+"""
 
 WAYS: Mapping[str, Callable[[RetrieverProtocol], list[ScoredNode]]] = {
     "sync": lambda retriever: retriever.retrieve(QUERY, filters=OWNER),

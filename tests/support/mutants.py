@@ -1,12 +1,12 @@
-"""Change random lines of the source, one at a time, and check that a test that runs them fails.
+"""Mutation testing: change random lines of the source, and check that at least one test fails.
 
     python tests/support/mutants.py COUNT SEED [FOLDER ...]
 
-First all quick tests run once with coverage, which records the tests of each line. A mutant is one
-changed operator, number, condition or return value. Mutants are tested two at a time, in two
-worktrees of the current commit. The report lists the mutants that no test noticed. With folders,
-such as ``retrievers/indexes``, only their files are changed, and only the tests below the same
-paths run.
+All quick tests run once with coverage, to find out which tests execute each line. A mutant is a
+copy of the source in which one operator, number, condition or return value has been changed. Two
+mutants at a time are tested in two worktrees of the current commit. The report lists the mutants
+for which no test failed. If folders such as ``retrievers/indexes`` are given, only files in these
+folders are changed, and only the tests in the corresponding folders run.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from coverage import CoverageData  # type: ignore[import-not-found]
 REPO = Path(__file__).resolve().parents[2]
 PACKAGES = ("nodegraph", "retrievers", "adapters")
 BUILD = REPO / "build" / "mutants"
-FIRST = 12  # tests of a mutant that run before the others
+FIRST = 12  # number of tests that run first for each mutant
 TIMEOUT = 300
-SECONDS = 100  # limit of the tests of a mutant, as measured with coverage
-STARTUP = 0.1  # seconds of a test outside its body
-LARGE = 64  # a larger number is a size, which may be one more
+SECONDS = 100  # maximum total time of the tests for a mutant, as measured with coverage
+STARTUP = 0.1  # seconds that a test takes in addition to its body
+LARGE = 64  # larger numbers are sizes, for which adding one makes no difference
 
 _OPERATORS: dict[type[ast.AST], Any] = {
     **{ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq},
@@ -46,7 +46,7 @@ _OPERATORS: dict[type[ast.AST], Any] = {
 
 
 def mutations(tree: ast.Module) -> Iterator[tuple[int, Callable[[], None]]]:
-    """Yield the line and the function of each possible change."""
+    """Yield the line number of each possible change, and a function that makes the change."""
     skipped = {id(part) for node in ast.walk(tree) for part in ast.walk(_unnoticeable(node))}
     for node in ast.walk(tree):
         if id(node) in skipped or not isinstance(node, ast.expr | ast.stmt):
@@ -68,7 +68,7 @@ def mutations(tree: ast.Module) -> Iterator[tuple[int, Callable[[], None]]]:
 
 
 def _unnoticeable(node: ast.AST) -> ast.AST:
-    """Return a part whose change only affects time, memory, types, logs or error messages."""
+    """Return a part of the tree where changes affect only time, memory, types, logs or messages."""
     match node:
         case ast.If(test=ast.Name(id="TYPE_CHECKING")) | ast.FunctionDef(name="__repr__"):
             return node
@@ -90,7 +90,7 @@ def _unnoticeable(node: ast.AST) -> ast.AST:
 
 
 def worktree(name: str) -> Path:
-    """Return a worktree of the current commit, whose modules replace the installed package."""
+    """Create a worktree of the current commit whose modules replace the installed package."""
     tree = BUILD / name
     subprocess.run(["git", "worktree", "remove", "--force", tree], cwd=REPO, capture_output=True)
     subprocess.run(["git", "worktree", "add", "-q", "--detach", tree], cwd=REPO, check=True)
@@ -102,7 +102,7 @@ def worktree(name: str) -> Path:
 
 
 def passes(tree: Path, output: Path, *arguments: str, limit: float | None = None) -> bool:
-    """Run quick tests in a worktree; return whether all pass within ``limit`` seconds."""
+    """Run quick tests in a worktree, and return whether all pass within ``limit`` seconds."""
     command = [sys.executable, "-m", "pytest", "-m", "not slow and not models", *arguments]
     paths = f"{tree / 'build'}:{os.environ.get('PYTHONPATH', '')}"
     with output.open("w") as file:
@@ -116,12 +116,12 @@ def passes(tree: Path, output: Path, *arguments: str, limit: float | None = None
         try:
             return run.wait(limit) == 0
         except subprocess.TimeoutExpired:
-            os.killpg(run.pid, signal.SIGKILL)  # also the servers that tests have started
+            os.killpg(run.pid, signal.SIGKILL)  # this also kills servers that were started by tests
             return False
 
 
 def record(tree: Path, folders: list[str]) -> None:
-    """Run the tests of some folders; save the tests of each line and the times of the tests."""
+    """Run the tests of some folders, and save the lines that each test runs and its duration."""
     options = ["-vv", "-n", "2", "--durations=0", "--durations-min=0", "--cov", "--cov-report="]
     paths = [f"tests/{folder}" for folder in folders] or ["tests"]
     passes(tree, BUILD / "tests.txt", *options, "--cov-context=test", *paths)
@@ -129,7 +129,7 @@ def record(tree: Path, folders: list[str]) -> None:
 
 
 def durations() -> dict[str, float]:
-    """Return the seconds of each recorded test that passed."""
+    """Return the duration of each recorded test that passed, in seconds."""
     text = (BUILD / "tests.txt").read_text(encoding="utf-8")
     passed = {*re.findall(r"PASSED (tests/.+?) *$", text, re.MULTILINE)}
     found = re.findall(r"^([\d.]+)s call +(tests/.+?) *$", text, re.MULTILINE)
@@ -137,11 +137,14 @@ def durations() -> dict[str, float]:
 
 
 def tests_of(file: str, line: int, data: CoverageData, seconds: dict[str, float]) -> list[str]:
-    """Return the tests of a line, or of its file: those of its folder first, then fast ones."""
+    """Return the tests that execute a line, or the tests of its file if there are none.
+
+    Tests in the corresponding folder come first, followed by other tests, fastest first.
+    """
     lines, path = data.contexts_by_lineno(file), Path("tests", file)
     contexts = [*filter(None, lines.get(line, ()))]
     own, near = str(path.with_name(f"test_{path.stem}")), f"{path.parent}/"
-    # Code in other processes is not recorded, and code outside functions runs at import.
+    # Code in other processes is not recorded, and code outside of functions runs during the import.
     always = own if contexts else (near, "tests/test_architecture.py")
     contexts = contexts or chain.from_iterable(lines.values())
     names = {context.rpartition("|")[0] for context in contexts} & {*seconds}
@@ -155,7 +158,7 @@ def tests_of(file: str, line: int, data: CoverageData, seconds: dict[str, float]
 
 
 def is_noticed(trees: SimpleQueue[Path], file: str, source: str, tests: list[str]) -> bool:
-    """Change a file in a worktree and run its tests; return whether a test fails."""
+    """Change a file in a worktree, run its tests, and return whether a test fails."""
     tree = trees.get()
     path, listed, output = tree / file, tree / "build" / "tests.txt", tree / "build" / "output.txt"
     before = path.read_text(encoding="utf-8")

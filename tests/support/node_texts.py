@@ -1,4 +1,4 @@
-"""Texts of nodes, as lists that a test can compare."""
+"""Helpers that return the texts of nodes as lists, so that tests can compare them."""
 
 from nodekin.nodegraph import Node
 

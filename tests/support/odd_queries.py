@@ -1,6 +1,6 @@
-"""Queries that look odd and are right: code, arrows, labels, repeated words, errors, refusals.
+"""Rewritten queries that look unusual but are correct, such as code, arrows, labels and refusals.
 
-Each row has a user's question and the rewritten query. The query must be searched unchanged.
+Each row contains a user's question and the rewritten query, which must be searched unchanged.
 """
 
 ODD_QUERIES = [

@@ -1,4 +1,4 @@
-"""The known text of the files that LibreOffice wrote, and the fidelity of what is read."""
+"""The known contents of files that LibreOffice wrote, and a measure of how well they are read."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import Any
 
 Block = tuple[Any, ...]
-"""("h", level, text), ("p", text), ("note", text, footnote), ("list", items), ("table", rows),
-("columns", blocks), ("page",)."""
+"""A part of a document, in one of the following forms.
+
+("h", level, text), ("p", text), ("note", text, footnote), ("list", items), ("table", rows),
+("columns", blocks), ("page",).
+"""
 
 
 def text_of(blocks: Iterable[Block]) -> str:
-    """Return the known text of blocks."""
+    """Return the expected text of blocks."""
     lines: list[str] = []
     for kind, *rest in blocks:
         if kind == "h":
@@ -28,14 +31,14 @@ def text_of(blocks: Iterable[Block]) -> str:
 
 
 def characters(text: str) -> str:
-    """Return a text without white space and the marks of Markdown."""
+    """Return the characters of a text without white space and Markdown syntax."""
     return re.sub(r"[\s#*_|`>\[\]()\-•–\\\f]+", "", text)
 
 
 def fidelity(known: str, read: str) -> float:
-    """Return the F1 of the characters of two texts that stand in the same order.
+    """Return the F1 score of the characters that two texts have in common, in the same order.
 
-    A longest common subsequence by bit-parallel sums (Hyyrö 2004).
+    The longest common subsequence is computed with bit-parallel arithmetic (Hyyrö 2004).
     """
     a, b = characters(known), characters(read)
     places: dict[str, int] = {}
@@ -147,7 +150,7 @@ HANDBOOK_ZH: Sequence[Block] = (
 )
 
 FIXTURES = Path(__file__).parent / "libreoffice"
-"""What LibreOffice 7.4 wrote: ``python benchmarks/office_files.py`` writes it again."""
+"""Files written by LibreOffice 7.4, which ``python benchmarks/office_files.py`` regenerates."""
 
 KNOWN = {"handbook": HANDBOOK, "手册": HANDBOOK_ZH, "直排": HANDBOOK_ZH[:3]}
-"""The known text of each; the last one runs from top to bottom."""
+"""The known contents of each file. The text of the last file runs from top to bottom."""

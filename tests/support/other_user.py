@@ -1,4 +1,4 @@
-"""Run a function as a user without rights, since mode bits do not stop root."""
+"""Run a function as an unprivileged user, because file permissions do not restrict root."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NOBODY = 65534
 
 @contextmanager
 def shared_folder() -> Iterator[Path]:
-    """Provide a temporary folder that all users can read."""
+    """Create a temporary folder that all users can read."""
     folder = Path(tempfile.mkdtemp())
     try:
         folder.chmod(0o755)
@@ -30,22 +30,22 @@ def shared_folder() -> Iterator[Path]:
 
 
 def freeze(folder: Path) -> None:
-    """Remove the rights to write to a folder and all that it contains."""
+    """Remove the write permissions for a folder and everything in it."""
     for path in [*folder.rglob("*"), folder]:
         path.chmod(0o555 if path.is_dir() else 0o444)
 
 
 def thaw(folder: Path) -> None:
-    """Give the owner the right to write to a folder and all that it contains."""
+    """Give the owner write permissions for a folder and everything in it."""
     for path in [folder, *folder.rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)
 
 
 def as_other_user(work: Callable[[], T]) -> T:
-    """Return the result of a function that a forked process calls, not as root.
+    """Call a function in a forked process as an unprivileged user, and return its result.
 
     Raises:
-        AssertionError: If the function raises, with its traceback.
+        AssertionError: If the function raises an exception. The message contains the traceback.
     """
     read, write = os.pipe()
     child = os.fork()

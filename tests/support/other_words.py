@@ -1,10 +1,10 @@
-"""Answers in other words than their questions, with vectors of their meanings."""
+"""Answers that share no words with their questions, and vectors that represent their meanings."""
 
 from zlib import crc32
 
 import numpy as np
 
-# A meaning, an answer, and a question in other words.
+# Each row consists of a meaning, an answer, and a question that uses different words.
 ANSWERS = [
     (
         "refund",
@@ -18,7 +18,7 @@ ANSWERS = [
     ("staff", "Personnel files are destroyed.", "Do you keep records of former workers?"),
 ]
 
-# Words of the questions in other meanings.
+# These texts use words of the questions with different meanings.
 CHANCE = [
     "The bank has money in a safe.",
     "The dog show is a loud event.",
@@ -32,10 +32,10 @@ MEANINGS = {text: meaning for meaning, *texts in ANSWERS for text in texts}
 
 
 def by_meaning(texts: list[str]) -> np.ndarray:
-    """Embed texts of one meaning alike. Other texts are unrelated.
+    """Return the same vector for all texts with the same meaning. Other texts are unrelated.
 
     Returns:
-        An array (texts, 64).
+        An array of shape (texts, 64).
     """
 
     def of(key: str) -> np.ndarray:

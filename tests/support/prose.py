@@ -1,4 +1,4 @@
-"""Count constructions that make prose hard to read."""
+"""Count phrases that make prose difficult to read."""
 
 from __future__ import annotations
 
@@ -32,17 +32,20 @@ _CONSTRUCTIONS = (
 _WORD = re.compile(r"[A-Za-z][A-Za-z'-]*")
 
 Passage = tuple[str, str]
-"""The place of a text and the text."""
+"""The position of a text in a file, and the text itself."""
 
 
 def pages_prose(paths: Iterable[Path]) -> list[Passage]:
-    """Return the paragraphs of Markdown pages without code."""
+    """Return the paragraphs of Markdown pages, without code."""
     texts = ((path, _without_code(path.read_text(encoding="utf-8"))) for path in paths)
     return [(path.name, part) for path, text in texts for part in text.split("\n\n")]
 
 
 def programs_prose(paths: Iterable[Path], *, names: bool = False) -> list[Passage]:
-    """Return the docstrings and comments of programs, and the names of tests if ``names``."""
+    """Return the docstrings and comments of programs.
+
+    If ``names`` is True, the names of tests are included.
+    """
     passages = []
     for path in paths:
         text = path.read_text(encoding="utf-8")
@@ -66,15 +69,15 @@ def _without_code(text: str) -> str:
 
 
 def count_hits(text: str) -> int:
-    """Return the number of constructions in a text."""
+    """Return the number of difficult phrases in a text."""
     return sum(len(re.findall(pattern, text)) for pattern in _CONSTRUCTIONS)
 
 
 def check_prose(passages: Iterable[Passage], limit: int) -> None:
-    """Check that texts have at most ``limit`` constructions per 10,000 words, or three.
+    """Check that texts contain at most three difficult phrases, or ``limit`` per 10,000 words.
 
     Raises:
-        AssertionError: If they have more. The message lists the ten worst passages.
+        AssertionError: If the texts contain more. The message lists the ten worst passages.
     """
     counted = [(count_hits(text), place, " ".join(text.split())) for place, text in passages]
     words = sum(len(_WORD.findall(text)) for _, _, text in counted)

@@ -1,8 +1,8 @@
-"""Forms in which models frame queries: calls, labels, arrows, comments, repetitions.
+"""Formats in which language models present queries, such as calls, labels, arrows and comments.
 
-In the forms, ``{q}`` is a query, ``{o}`` the user's question, ``{a}`` and ``{b}`` are two items, and
-``{t1}`` and ``{t2}`` their tools. ``⏎`` is a line break, ``⇥`` a tab. Each form is read with items in
-English and in Chinese.
+In these formats, ``{q}`` represents a query, ``{o}`` the user's question, ``{a}`` and ``{b}`` two
+items, and ``{t1}`` and ``{t2}`` the tools of these items. ``⏎`` represents a line break and ``⇥`` a
+tab. Each format is parsed with English and Chinese items.
 """
 
 # ruff: noqa: E501

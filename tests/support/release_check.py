@@ -1,10 +1,10 @@
-"""Rehearse a release: ``make release-check`` builds, checks, installs and uses the packages.
+"""Rehearse a release. ``make release-check`` builds, checks, installs and uses the packages.
 
-twine checks the source distributions and wheels. The wheel is installed into an empty environment
-of each Python of the classifiers, where the first commands of the README must work. Each partner
-package is installed into an empty environment of each Python, where its own tests must pass.
-``first_hour.py`` runs last. A missing Python is an error, unless its version is an argument:
-``make release-check WITHOUT="3.13 3.14"``.
+The source distributions and wheels are checked with twine. For each supported Python version, the
+wheel is installed into an empty environment, in which the first commands of the README must work.
+Each partner package is also installed into an empty environment for each Python version, in which
+its own tests must pass. Finally, ``first_hour.py`` runs. If an interpreter is missing, the check
+fails, unless its version is excluded: ``make release-check WITHOUT="3.13 3.14"``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 
 
 def interpreters(excused: Iterable[str]) -> dict[str, str]:
-    """Return the interpreter of each Python version that is not excused.
+    """Return the interpreter for each supported Python version, except for excluded versions.
 
     Raises:
         SystemExit: If an interpreter is missing.
@@ -54,7 +54,7 @@ def _interpreter(version: str) -> str | None:
 
 
 def built(folder: Path) -> list[Path]:
-    """Build all packages, check them with twine, and return the files."""
+    """Build all packages, check them with twine, and return the paths of the files."""
     ignored = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__")
     source = shutil.copytree(first_hour.REPO, folder / "source", ignore=ignored)
     python = _environment(sys.executable, folder / "tools")
@@ -70,7 +70,7 @@ def built(folder: Path) -> list[Path]:
 
 
 def install_and_use(version: str, name: str, wheel: Path, folder: Path) -> None:
-    """Install a wheel into an empty environment of an interpreter and search."""
+    """Install a wheel into an empty environment, and run a search with it."""
     here = folder / version
     shutil.copytree(first_hour.REPO / "examples" / "files", here / "docs")
     python = _environment(name, here / "environment")
@@ -84,13 +84,13 @@ def install_and_use(version: str, name: str, wheel: Path, folder: Path) -> None:
 
 
 def partners() -> list[Path]:
-    """Return the folders of the partner packages that have tests."""
+    """Return the folders of all partner packages that contain tests."""
     folders = first_hour.REPO.glob("packaging/*/tests")
     return sorted(folder.parent for folder in folders)
 
 
 def test_requirements(partner: Path) -> list[str]:
-    """Return the packages of the dependency group ``test`` of a partner package."""
+    """Return the packages in the dependency group ``test`` of a partner package."""
     text = (partner / "pyproject.toml").read_text(encoding="utf-8")
     requirements: list[str] = tomllib.loads(text)["dependency-groups"]["test"]
     return requirements

@@ -13,11 +13,13 @@ NAME = ".s.PGSQL.5432"
 
 
 class Relay:
-    """A relay on a socket. A client that sends after an answer starts a round trip.
+    """A relay between clients and a PostgreSQL server that counts round trips.
+
+    A round trip starts when a client sends data after it has received an answer.
 
     Args:
-        uri: The address of the server, with the folder of its socket.
-        folder: The folder of the relay's socket.
+        uri: The address of the server, including the folder of its socket.
+        folder: The folder for the socket of the relay.
     """
 
     def __init__(self, uri: str, folder: str) -> None:
@@ -68,7 +70,7 @@ class Relay:
 
 @contextmanager
 def relay(uri: str) -> Iterator[Relay]:
-    folder = tempfile.mkdtemp(prefix="relay")  # a socket's path must be short
+    folder = tempfile.mkdtemp(prefix="relay")  # the path of a socket must be short
     result = Relay(uri, folder)
     try:
         yield result

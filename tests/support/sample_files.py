@@ -1,4 +1,4 @@
-"""Small files of every format, made without LibreOffice."""
+"""Small files of every supported format, created without LibreOffice."""
 
 import io
 import json
@@ -63,11 +63,11 @@ PACKED = {
         '<c r="A1"><v>3</v></c></row></sheetData></worksheet>',
     },
 }
-"""The parts of packed files."""
+"""The contents of zip-based files."""
 
 
 def sample_files(folder: Path) -> list[Path]:
-    """Write a file of every format into a folder; return their paths, sorted."""
+    """Write a file of every format to a folder, and return the sorted paths."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in TEXTS.items():
         (folder / name).write_text(text, encoding="utf-8")
@@ -107,7 +107,7 @@ def _slides(path: Path) -> None:
 
 
 def pdf_of(*pages: bytes, extra: bytes = b"", font: bytes = b"") -> bytes:
-    """Write a PDF by hand: each page is its content stream."""
+    """Create a PDF from the content stream of each page."""
     objects = [b"<</Type/Catalog/Pages 2 0 R>>"]
     kids = b" ".join(b"%d 0 R" % (4 + 2 * n) for n in range(len(pages)))
     objects.append(b"<</Type/Pages/Count %d/Kids[%s]>>" % (len(pages), kids))

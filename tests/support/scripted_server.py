@@ -1,4 +1,4 @@
-"""An HTTP server on loopback with OpenAI's protocol and scripted answers and failures."""
+"""A local HTTP server for the OpenAI protocol, with scripted answers and failures."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 
 
 class ScriptedServer(ThreadingHTTPServer):
-    """A server that answers requests with the JSON of ``answer``.
+    """An HTTP server that responds to each request with the JSON that ``answer`` returns.
 
     Attributes:
-        asked: The requests, with ``paths`` and ``headers``.
-        statuses: The statuses of the next answers; 0 drops the connection.
-        error: The message of these statuses.
-        raw: Bytes instead of the answer.
-        silent: Whether no request is answered.
+        asked: The requests that were received, including ``paths`` and ``headers``.
+        statuses: The HTTP statuses of the next responses. 0 means that the connection is dropped.
+        error: The error message that is sent with these statuses.
+        raw: Bytes that are sent instead of an answer.
+        silent: Whether the server does not respond to any requests.
     """
 
     def __init__(self) -> None:
@@ -34,11 +34,14 @@ class ScriptedServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """The address for clients."""
+        """The base URL for clients."""
         return f"http://127.0.0.1:{self.server_port}/v1"
 
     def answer(self, body: dict[str, Any]) -> Any:
-        """Return the answer to a request; an iterator is sent as a stream of events."""
+        """Return the answer to a request.
+
+        If it is an iterator, it is sent as a stream of events.
+        """
         raise NotImplementedError
 
 
@@ -89,17 +92,17 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.flush()
 
     def log_message(self, *args: object) -> None:
-        """Stay silent."""
+        """Do not log anything."""
 
 
 class ChatServer(ScriptedServer):
-    """A server of /v1/chat/completions.
+    """A server with the endpoint ``/v1/chat/completions``.
 
     Attributes:
-        text: The answer, or a function of the prompt.
-        message: More fields of the message.
-        finish: The reason for the end of the answer.
-        pieces: The number of sent pieces of a stream. None: all.
+        text: The answer, or a function that takes the prompt and returns the answer.
+        message: Additional fields of the message.
+        finish: The finish reason of the answer.
+        pieces: The number of pieces to send when streaming. If None, all pieces are sent.
     """
 
     def __init__(self) -> None:
@@ -115,7 +118,7 @@ class ChatServer(ScriptedServer):
         return [body["messages"][-1]["content"] for body in self.asked]
 
     def answer(self, body: dict[str, Any]) -> Any:
-        """Return the answer, as a stream if the request asks for a stream."""
+        """Return the answer, as a stream if the request asks for one."""
         text = self.text
         if callable(text):
             text = text(body["messages"][-1]["content"])
@@ -142,7 +145,7 @@ class ChatServer(ScriptedServer):
 
 
 def broken(server: ChatServer) -> None:
-    """Answer with an internal error."""
+    """Make the server respond with an internal error."""
     server.statuses = [500] * 50
 
 
@@ -171,12 +174,12 @@ def empty(server: ChatServer) -> None:
 
 
 BREAKDOWNS = (drop, too_many, broken, half_json, no_message, cut_off, empty)
-"""Failures of a server."""
+"""Functions that make a server fail in different ways."""
 
 
 @contextlib.contextmanager
 def serving(server: ScriptedServer) -> Iterator[Any]:
-    """Run a server in a thread until the block ends."""
+    """Run a server in a thread until the end of the ``with`` block."""
     with server:
         threading.Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
         try:

@@ -1,4 +1,4 @@
-"""Small files for tests of one property: Word documents, sheets, slides, OpenDocument files."""
+"""Small Word, spreadsheet, presentation and OpenDocument files that test a single property."""
 
 import io
 import zipfile
@@ -25,13 +25,13 @@ _OPEN = " ".join(
 
 
 def text_of(path: Path, data: bytes) -> str:
-    """Write a file and return the text that is read from it."""
+    """Write data to a file, and return the text that is read from this file."""
     path.write_bytes(data)
     return NodeGraph(path, progress=False).nodes("ROOT")[0].text
 
 
 def packed(parts: dict[str, str]) -> bytes:
-    """Return a zip file with these parts."""
+    """Return a zip archive that contains the given parts."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in parts.items():
@@ -56,7 +56,7 @@ def _types(kinds: dict[str, str]) -> str:
 
 
 def word(body: str, styles: str = "") -> bytes:
-    """Return a Word document with this body and these styles."""
+    """Return a Word document with the given body and styles."""
     space = f'xmlns:w="{_OFFICE}/wordprocessingml/2006/main"'
     kind = "wordprocessingml"
     return packed(
@@ -73,12 +73,12 @@ def word(body: str, styles: str = "") -> bytes:
 
 
 def word_run(text: str, properties: str = "") -> str:
-    """Return a run of a Word document."""
+    """Return a run for a Word document."""
     return f'<w:r><w:rPr>{properties}</w:rPr><w:t xml:space="preserve">{text}</w:t></w:r>'
 
 
 def sheet(rows: str, before: str = "", fonts: str = "", strings: str = "") -> bytes:
-    """Return a workbook with these rows, parts before them, fonts of styles, and strings."""
+    """Return a workbook with the given rows, preceding elements, fonts of styles, and strings."""
     styles = "".join(f'<xf fontId="{n}" numFmtId="0"/>' for n in range(1 + fonts.count("<font>")))
     return packed(
         {
@@ -102,12 +102,12 @@ def sheet(rows: str, before: str = "", fonts: str = "", strings: str = "") -> by
 
 
 def inline_cell(place: str, text: str, style: int = 0) -> str:
-    """Return a cell of a sheet with its own text."""
+    """Return a spreadsheet cell that contains its own text."""
     return f'<c r="{place}" s="{style}" t="inlineStr"><is><t>{text}</t></is></c>'
 
 
 def open_document(kind: str, body: str, styles: str = "") -> bytes:
-    """Return an OpenDocument text or spreadsheet with automatic styles."""
+    """Return an OpenDocument text or spreadsheet with the given automatic styles."""
     return packed(
         {
             "mimetype": f"application/vnd.oasis.opendocument.{kind}",
@@ -121,7 +121,7 @@ def open_document(kind: str, body: str, styles: str = "") -> bytes:
 
 
 def open_style(name: str, properties: str, family: str = "text") -> str:
-    """Return an automatic style of an OpenDocument file."""
+    """Return an automatic style for an OpenDocument file."""
     return (
         f'<style:style style:name="{name}" style:family="{family}"><style:text-properties '
         f"{properties}/></style:style>"
@@ -129,7 +129,7 @@ def open_style(name: str, properties: str, family: str = "text") -> str:
 
 
 def slide_deck(*, hidden: str = "", struck: str = "") -> bytes:
-    """Return slides with a title, a hidden shape and a struck text."""
+    """Return a presentation with a title, a hidden shape and a strikethrough text."""
     from pptx import Presentation
 
     deck = Presentation()

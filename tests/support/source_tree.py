@@ -1,4 +1,4 @@
-"""Measures of the source: imports, names, classes and tests."""
+"""Inspect the source code: its imports, names, classes and tests."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ def tree(path: Path) -> ast.Module:
 
 
 def files() -> list[Path]:
-    """Return the source files without ``__init__.py``."""
+    """Return all source files except ``__init__.py`` files."""
     found = sorted(path for name in PACKAGES for path in (REPO / name).rglob("*.py"))
     return [path for path in found if path.name != "__init__.py"]
 
 
 def short(path: Path) -> str:
-    """Return a path below the repository, with slashes."""
+    """Return a path relative to the repository, with forward slashes."""
     return path.relative_to(REPO).as_posix()
 
 
 def external_imports(path: Path) -> set[str]:
-    """Return the dotted names of the absolute imports of a file."""
+    """Return the dotted names of all modules that a file imports with absolute imports."""
     found = set()
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
@@ -47,9 +47,9 @@ def external_imports(path: Path) -> set[str]:
 
 @cache
 def imports(path: Path) -> frozenset[Path]:
-    """Return the files that a file imports relatively, also in functions.
+    """Return the files that a file imports with relative imports, also inside functions.
 
-    Imports for type checkers are left out, since they are not executed.
+    Imports for type checkers are ignored, because they are not executed.
     """
     for_types = {
         inner
@@ -62,7 +62,7 @@ def imports(path: Path) -> frozenset[Path]:
         if isinstance(node, ast.ImportFrom) and node.level and node not in for_types:
             base = path.parents[node.level - 1]
             package = base / node.module.replace(".", "/") if node.module else base
-            for alias in node.names:  # a submodule, or a name of the module
+            for alias in node.names:  # this is either a submodule or a name in the module
                 found.add(_module(package / alias.name) or _module(package))
     return frozenset(found - {None, path})  # type: ignore[arg-type]
 
@@ -75,7 +75,7 @@ def _module(place: Path) -> Path | None:
 
 
 def repeated(pairs: Iterator[tuple[str, Path]]) -> dict[str, list[str]]:
-    """Return the names that occur in several files, with these files."""
+    """Return the names that occur in more than one file, together with these files."""
     places = defaultdict[str, list[str]](list)
     for name, path in pairs:
         places[name].append(short(path))
@@ -83,7 +83,7 @@ def repeated(pairs: Iterator[tuple[str, Path]]) -> dict[str, list[str]]:
 
 
 def classes() -> Iterator[tuple[Path, ast.ClassDef]]:
-    """Yield all classes with their files."""
+    """Yield all classes, together with the files that define them."""
     for path in files():
         for node in ast.walk(tree(path)):
             if isinstance(node, ast.ClassDef):
@@ -91,7 +91,7 @@ def classes() -> Iterator[tuple[Path, ast.ClassDef]]:
 
 
 def mutable_dataclasses() -> set[str]:
-    """Return the names of the dataclasses that are not frozen."""
+    """Return the names of all dataclasses that are not frozen."""
     return {
         node.name
         for _, node in classes()
@@ -101,7 +101,7 @@ def mutable_dataclasses() -> set[str]:
 
 
 def public_names() -> dict[str, list[str]]:
-    """Map each package that users import from to the names in its stub."""
+    """Return the names in the stub of each package from which users import."""
     return {
         short(stub.parent): [
             alias.asname or alias.name
@@ -115,7 +115,7 @@ def public_names() -> dict[str, list[str]]:
 
 
 def public_docstrings() -> Iterator[str]:
-    """Yield the docstrings of public functions, of public classes and of their public methods."""
+    """Yield the docstrings of all public functions, public classes and their public methods."""
     public = {name for names in public_names().values() for name in names}
     kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     for path in files():
@@ -129,14 +129,14 @@ def public_docstrings() -> Iterator[str]:
 
 
 def importable_classes() -> set[str]:
-    """Return the classes of packages and of files like ``nodekin/adapters/openai.py``."""
+    """Return the classes that can be imported from packages and from single-file adapters."""
     exported = {name for names in public_names().values() for name in names}
     adapters = REPO / "adapters"
     return exported | {node.name for path, node in classes() if path.parent == adapters}
 
 
 def methods(name: str) -> list[str]:
-    """Return the public methods and properties of a class."""
+    """Return the names of the public methods and properties of a class."""
     (node,) = (node for _, node in classes() if node.name == name)
     functions = (n for n in node.body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))
     return [function.name for function in functions if not function.name.startswith("_")]

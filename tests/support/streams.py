@@ -1,11 +1,11 @@
-"""Read streamed answers to their end."""
+"""Read streamed answers until they are complete."""
 
 from nodekin.retrievers.answers.answer import Answer
 from nodekin.retrievers.answers.stream import AnswerStream
 
 
 def finish(stream: AnswerStream) -> Answer:
-    """Read a stream to its end, and return the answer."""
+    """Read a stream until it ends, and return the complete answer."""
     "".join(stream)
     return stream.answer
 

@@ -1,4 +1,4 @@
-"""An ASGI application, served by uvicorn in a thread."""
+"""Serve an ASGI application with uvicorn in a thread."""
 
 import contextlib
 import threading
@@ -11,7 +11,7 @@ import uvicorn
 
 @contextlib.contextmanager
 def served(app: Any) -> Iterator[str]:
-    """Serve an application on a free port; yield its address."""
+    """Serve an application on a free port, and yield its URL."""
     config = uvicorn.Config(app, port=0, log_level="error", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)

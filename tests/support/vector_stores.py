@@ -1,4 +1,4 @@
-"""A strict vector store of LangChain, and a graph to be indexed in it."""
+"""A strict LangChain vector store, and a graph whose vectors are stored in it."""
 
 import itertools
 
@@ -20,7 +20,7 @@ QUERIES = ["Is tea hot?", "红茶", "河 river", "dry", "sea"]
 
 
 class CountingStore(InMemoryVectorStore):
-    """A strict store that counts its calls."""
+    """A vector store that rejects incorrect calls and counts all calls."""
 
     def __init__(self, embedding):
         super().__init__(embedding)
