@@ -182,7 +182,7 @@ class VectorBackend:
         """
 
     def stored(self, ids: Sequence[str]) -> dict[str, str] | None:
-        """Return the fingerprints of the nodes that the store contains, by id.
+        """Return a dictionary from the ids of stored nodes to their fingerprints.
 
         Return None if the store cannot look up ids.
         """
@@ -801,7 +801,7 @@ class StoreRecord:
         self.write({_STATE: json.dumps([*state, size])})
 
     def read(self, ids: Collection[str]) -> dict[str, str]:
-        """Return the fingerprints of written nodes by id.
+        """Return a dictionary from the ids of written nodes to their fingerprints.
 
         A fingerprint is empty if writing the node may have failed.
         """
@@ -816,7 +816,7 @@ class StoreRecord:
         return [node_id for node_id in ids if node_id != _STATE]
 
     def write(self, fingerprints: Mapping[str, str]) -> None:
-        """Record fingerprints by node id."""
+        """Record fingerprints, given as a mapping from node ids."""
         if self._kind:
             rows = {i: value.encode() for i, value in fingerprints.items()}
             self._reader.save(self._kind, rows, derived=True)

@@ -17,10 +17,7 @@ calls = []
 
 
 def headline(paragraph: str) -> str:
-    """Return a headline for a paragraph.
-
-    It stands for a language model that costs money per call.
-    """
+    """Return a headline for a paragraph. This replaces a language model that costs money."""
     calls.append(paragraph)
     return paragraph.strip().splitlines()[0][:20]
 

@@ -258,7 +258,7 @@ def _needs_extra(failure: Failure) -> bool:
 
 
 _REMEDIES = {**REMEDIES, "scanned": "read with: nodekin index --ocr", WITHOUT_READER: ""}
-"""Suggestions for skipped files on the command line, by the start of the reason."""
+"""Suggestions for skipped files on the command line, keyed by the start of the reason."""
 
 
 def describe_skipped_files(graph: NodeGraph) -> str:

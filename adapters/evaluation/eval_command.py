@@ -90,7 +90,7 @@ def eval_command(retrievers: tuple[str, ...], quiet: bool, json: bool, **options
 
 
 def _limits(max_losses: Sequence[str]) -> dict[str, float]:
-    """Parse the maximum losses that are allowed, by the name of the metric."""
+    """Parse the maximum allowed losses into a dictionary keyed by the name of the metric."""
     losses = _pairs(max_losses, "--max-loss", "recall@5=.02")
     return {name: float(loss) for name, loss in losses.items()}
 
@@ -106,7 +106,7 @@ def _measure(
     """Measure retrievers on the documents of a graph.
 
     Args:
-        sources: The names of retrievers for ``load_retriever``, by their displayed names.
+        sources: A mapping from displayed names to the names of retrievers for ``load_retriever``.
         graph: The graph that contains the documents.
         dataset: The questions and their correct answers.
         metrics: The metrics.

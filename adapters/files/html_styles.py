@@ -35,7 +35,9 @@ _STYLE_SHEET = re.compile(r"<style\b[^<>]*>(.*?)</style\s*>", re.I | re.S)
 
 
 def class_rules(css: str) -> dict[str, str]:
-    """Return the declarations of a style sheet by class name. Media queries are ignored.
+    """Return a dictionary of the declarations in a style sheet, keyed by class name.
+
+    Media queries are ignored.
 
     Example:
         >>> class_rules(".old, .gone { text-decoration: line-through }")

@@ -205,7 +205,7 @@ def _fields(message: Any, names: Iterable[str], source: SourceFile, place: str) 
 
 
 def _richness(part: Any, text: str) -> int:
-    """Return a rank that tells how rich an alternative version of a message is.
+    """Return the rank of an alternative version of a message. Higher ranks have more formatting.
 
     Empty texts have the lowest rank.
     """

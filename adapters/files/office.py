@@ -102,7 +102,7 @@ def _without_marks(text: str, notes: Mapping[str, str]) -> str:
 
 
 def _notes(notes: Iterable[Any], heads: list[tuple[str, str]]) -> dict[str, str]:
-    """Return the texts of footnotes in parentheses, by id.
+    """Return a dictionary from the ids of footnotes to their texts in parentheses.
 
     Page headers and footers that are stored as footnotes are added to ``heads``.
     """

@@ -180,7 +180,7 @@ _PASSES: dict[str, Callable[[Element, Element, str], list[Element]]] = {
     "dstrike": _strike_mark,
     "vertAlign": _script_mark,
 }
-"""Functions that replace elements, by the name of the element."""
+"""The functions that replace elements, keyed by the name of the element."""
 
 
 _HEIGHTS = ("baseline", "superscript", "subscript")
@@ -189,10 +189,10 @@ _SYMBOL_FONT = str.maketrans(
     "abcdefghiklmnopqrstuwxyzCDFGJLPQSUWXY\xa3\xa5\xae\xb0\xb1\xb3\xb4\xb6\xb7\xb8\xb9\xbb\xce\xd6\xe5\xf2",
     "αβχδεφγηικλμνοπθρστυωξψζΧΔΦΓϑΛΠΘΣΥΩΞΨ≤∞→°±≥×∂•÷≠≈∈√∑∫",
 )
-"""The letters and signs of the Symbol font, by their codes."""
+"""A translation table from the character codes of the Symbol font to Unicode characters."""
 
 _CHINESE = ("chinese", "japanese", "taiwanese", "ideograph")
-"""The prefixes of list number formats that the library writes as 1, 2, 3."""
+"""The prefixes of list number formats that anydoc incorrectly writes as 1, 2, 3."""
 
 CHINESE_NUMBER = re.compile("\ue031([^\ue032]*)\ue032")
 

@@ -94,7 +94,7 @@ class Relation(NamedTuple):
 
 
 def relations(archive: zipfile.ZipFile, name: str) -> dict[str, Relation]:
-    """Return the references from a part of an Office file to other parts, by id."""
+    """Return the references from a part of an Office file to other parts, keyed by id."""
     folder, base = posixpath.split(name)
     parts: dict[str, Relation] = {}
     for relation in xml_part(archive, f"{folder}/_rels/{base}.rels"):

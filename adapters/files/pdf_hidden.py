@@ -125,7 +125,7 @@ def _is_wide(box: Rectangle) -> bool:
 class _Drawn(NamedTuple):
     """An object on a page, with its address, its type and, if known, its bounding box.
 
-    For objects in a form, ``matrix`` is the transformation of the form. ``is_opaque`` tells whether
+    For objects in a form, ``matrix`` is the transformation of the form. ``is_opaque`` is True if
     the form is opaque.
     """
 
@@ -380,7 +380,7 @@ def _with_surroundings(texts: Sequence[_Text], areas: Sequence[_Area]) -> Iterat
 
 
 def _are_around(outer: Any, inner: Any) -> Any:
-    """Return a boolean array that tells which outer boxes contain the centers of which inner boxes.
+    """Return a boolean array that is True where an outer box contains the center of an inner box.
 
     The comparison has a tolerance of one point.
     """

@@ -31,7 +31,7 @@ _MEANINGLESS = re.compile("[^\t-\r -\udfff\uf900-\ufffc\ufffe-\U000effff]")
 # characters, and characters that consist of two UTF-16 units.
 _VARIANTS = re.compile("[\u00ad\u2010\u2011\u2e80-\u2fdf\uf900-\ufaff\U00010000-\U0010ffff]")
 
-_FILLER = "\ufdd1"  # stands for the second unit of a character with two UTF-16 units
+_FILLER = "\ufdd1"  # represents the second unit of a character with two UTF-16 units
 
 _SENTENCE_END = re.compile(r"[.!?。！？…:：；;][\"'”’」』）)\]]*$")
 
@@ -230,7 +230,7 @@ _NUMBER = re.compile(r"(?<!\d)\d{1,5}(?!\d)")
 _OUTER_NUMBER = re.compile(r"^\d{1,5}\s|\s\d{1,5}$")
 
 _Margins = Mapping[int, Sequence[tuple[int, str]]]
-"""The page indexes and texts of possible headers and footers, by rounded height on the page."""
+"""The page indexes and texts of possible headers and footers, keyed by rounded height."""
 
 
 def _height(line: TextLine) -> int:
@@ -269,7 +269,7 @@ class _RunningHeads:
     Args:
         pages: The lines of the pages.
         margins: The lines that may be headers or footers.
-        first_pages: The first page of each header or footer, by height and text.
+        first_pages: The first page of each header or footer, keyed by height and text.
     """
 
     def __init__(
@@ -321,7 +321,10 @@ class _RunningHeads:
 
 
 def _running_titles(pages: Sequence[Lines], margins: _Margins) -> dict[int, set[str]]:
-    """Return the headers that consist of one or two headings of the document, by height."""
+    """Return a dictionary of headers that consist of headings of the document, keyed by height.
+
+    Such a header consists of one or two headings.
+    """
     likely: dict[int, set[str]] = {}
     for height, on in margins.items():
         if _is_on_most([page for page, _ in on], len(pages)):
@@ -561,7 +564,7 @@ def _with_break(text: str, following: str) -> str:
 
 
 _Headings = dict[int, tuple[int, int]]
-"""The level and the number of lines of each heading, by the index of its first line."""
+"""The level and the number of lines of each heading, keyed by the index of its first line."""
 
 
 def _blocks(

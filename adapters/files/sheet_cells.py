@@ -63,8 +63,9 @@ class Workbook(NamedTuple):
     """The parts of an XLSX file that are shared by all of its sheets.
 
     Attributes:
-        styles: The styles by number. Cells without a style number have the first style.
-        strings: The strings that contain superscripts, subscripts or strikethrough text, by number.
+        styles: The styles, keyed by number. Cells without a style number have the first style.
+        strings: The strings that contain superscripts, subscripts or strikethrough text, keyed by
+            number.
         starts_1904: Whether days are counted from 1904.
     """
 
@@ -113,7 +114,10 @@ def _is_struck(properties: Any) -> bool:
 
 
 def _shared_strings(archive: zipfile.ZipFile) -> dict[bytes, str]:
-    """Return the strings that contain superscripts, subscripts or strikethrough text, by number."""
+    """Return the strings that contain superscripts, subscripts or strikethrough text.
+
+    The result is a dictionary that is keyed by the number of the string.
+    """
     name = "xl/sharedStrings.xml"
     if name not in archive.namelist():
         return {}

@@ -84,9 +84,10 @@ class _Parts:
     """The parts of a workbook that the calamine library does not read.
 
     Attributes:
-        cells: The displayed texts of cells, by sheet.
-        drawn: The charts, text boxes, headers and footers, by sheet.
-        merged: The first and last cell (row, column) of each merged cell, by OpenDocument sheet.
+        cells: The displayed texts of cells, keyed by sheet.
+        drawn: The charts, text boxes, headers and footers, keyed by sheet.
+        merged: The first and last cell (row, column) of each merged cell, keyed by OpenDocument
+            sheet.
     """
 
     cells: dict[str, SheetCells] = field(default_factory=dict)

@@ -98,7 +98,7 @@ def _character_offsets(data: bytes, limits: Iterable[int]) -> dict[int, int]:
 
 
 _GRAMMARS = {"tsx": "tree_sitter_typescript"}
-"""The grammar modules that contain more than one language, by language."""
+"""The names of grammar modules that contain more than one language, keyed by language."""
 
 
 @cache

@@ -107,7 +107,7 @@ class LangChainBackend(VectorBackend):
         return [_node_id(document) for document in documents]
 
     def stored(self, ids: Sequence[str]) -> dict[str, str] | None:
-        """Return the fingerprints of the nodes that the store contains, by id.
+        """Return a dictionary from the ids of stored nodes to their fingerprints.
 
         Return None if the store cannot look up ids.
         """

@@ -71,7 +71,7 @@ class GraphRecords(BaseKVStore):
         return self.get_many([key], collection).get(key)
 
     def get_all(self, collection: str = DEFAULT_COLLECTION) -> dict[str, dict[str, Any]]:
-        """Return all records of a collection by key."""
+        """Return all records of a collection as a dictionary."""
         return self.get_many(None, collection)
 
     def get_many(self, keys: Sequence[str] | None, collection: str) -> dict[str, dict[str, Any]]:
@@ -124,7 +124,7 @@ class GraphDocstore(KVDocumentStore):
     ) -> None:
         """Add nodes to the docstore, and replace nodes with the same ids.
 
-        This takes linear time.
+        The required time is linear in the number of nodes.
         """
         nodes = {node.node_id: _record(node) for node in docs}
         hashes = {node.node_id: {"doc_hash": node.hash} for node in docs}
@@ -162,9 +162,10 @@ class GraphDocstore(KVDocumentStore):
         return [i for i, record in hashes.items() if record.get("ref_doc_id") == ref_doc_id]
 
     def given_nodes(self, nodes: Sequence[Node]) -> dict[str, BaseNode]:
-        """Return the stored LlamaIndex nodes from which nodes of the graph were derived, by id.
+        """Return the stored LlamaIndex nodes from which nodes of the graph were derived.
 
-        The metadata of each returned node is the current metadata of its document in the graph.
+        The result is a dictionary that is keyed by id. The metadata of each returned node is the
+        current metadata of its document in the graph.
         """
         documents = {node.document_id or node.id for node in nodes}
         records = self.records.get_many([*documents], _NODES)

@@ -123,10 +123,10 @@ def options_of(kind: type[object], arguments: Mapping[str, object]) -> dict[str,
 
     Args:
         kind: The ``TypedDict`` that declares the options.
-        arguments: All arguments by name.
+        arguments: A mapping from the names of all arguments to their values.
 
     Returns:
-        The selected arguments by name.
+        The selected arguments, keyed by name.
     """
     names = get_type_hints(kind)
     return {name: value for name, value in arguments.items() if name in names and value is not None}

@@ -538,7 +538,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
 
     @property
     def ref_doc_info(self) -> dict[str, RefDocInfo]:
-        """The source documents by id, each with its metadata and the ids of its nodes."""
+        """The source documents, keyed by id, with their metadata and the ids of their nodes."""
         infos = self._docstore.get_all_ref_doc_info() or {}
         ids = self._struct.nodes_dict.keys()
         return {i: info for i, info in infos.items() if not ids.isdisjoint(info.node_ids)}

@@ -78,7 +78,7 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
     """A LlamaIndex query engine that uses a nodekin retriever and optionally a strategy.
 
     The answer is written by LlamaIndex's response synthesizer. ``response.metadata`` contains the
-    metadata of the source nodes by id, and the following entries:
+    metadata of each source node under its id, and the following entries:
 
     - ``"sub_qa"``: pairs of a sub-question or step and its response;
     - ``"errors"``: failed sub-questions, as dicts of ``question`` and ``error``. If all fail, the
@@ -207,9 +207,9 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
         llm: LanguageModel | None = None,
         **kwargs: Unpack[EngineOptions],
     ) -> NodeGraphQueryEngine:
-        """Create a query engine.
+        """Create a query engine with the same arguments as the constructor.
 
-        This method exists because ``RetrieverQueryEngine`` has it, too.
+        This method exists for compatibility with ``RetrieverQueryEngine``.
         """
         return cls(retriever, llm, **kwargs)
 

@@ -104,7 +104,7 @@ class PlaceRecords:
         self._records.put_all([*rows.items()], PLACES)
 
     def read(self) -> dict[str, NodePlaces]:
-        """Return the positions of nodes, by the id of their source document."""
+        """Return the positions of nodes, keyed by the id of their source document."""
         rows = self._records.get_all(PLACES)
         return {source: NodePlaces(**row) for source, row in rows.items()}
 
@@ -177,7 +177,7 @@ class SourceDocuments:
     def _documents(
         self, nodes: Sequence[Node], places: Mapping[str, NodePlaces]
     ) -> dict[str, Document]:
-        """Return the documents that contain the given nodes, by id.
+        """Return a dictionary of the documents that contain the given nodes, keyed by id.
 
         Each document is either joined from several nodes or consists of a single node.
         """

@@ -85,7 +85,7 @@ class LlamaIndexBackend(VectorBackend):
         return [node.node_id for node in nodes] if result.ids is None else list(result.ids)
 
     def stored(self, ids: Sequence[str]) -> dict[str, str] | None:
-        """Return the fingerprints of the nodes that the store contains, by id.
+        """Return a dictionary from the ids of stored nodes to their fingerprints.
 
         Return None if the store cannot look up ids.
         """

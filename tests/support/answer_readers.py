@@ -1,4 +1,4 @@
-"""All functions that parse the answers of language models, by name."""
+"""A collection of all functions that parse the answers of language models."""
 
 from collections.abc import Callable
 from typing import Any

@@ -17,9 +17,10 @@ def names_of(*functions):
 
 
 def unanswered(call, names):
-    """Return the names that a call rejects without an explanation, with the error messages.
+    """Return the names that a call rejects without a helpful error message.
 
-    A helpful error message suggests a different name or explains what to write instead.
+    The result contains these error messages. A helpful message suggests a different name or
+    explains what to write instead.
     """
     wrong = {}
     for name in names:

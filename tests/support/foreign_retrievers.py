@@ -56,7 +56,7 @@ HOLDERS: dict[str, Callable[[Any], Any]] = {
     "choose": lambda inner: RouterRetriever({"it": inner}, lambda prompt: "it"),
     "references": _referring,
 }
-"""Functions that create a composite retriever around a retriever, by name."""
+"""Functions that create a composite retriever around a retriever, keyed by name."""
 
 
 def ways(retriever: Any, query: str, **options: Any) -> list[list[ScoredNode]]:

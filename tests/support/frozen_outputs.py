@@ -72,7 +72,7 @@ PREDEFINED = ("CoarseChunk", "MediumChunk", "FineChunk", "section", "page", "tab
 
 
 def splitters(data: Path) -> dict[str, Any]:
-    """Return ``id start-end`` for each node, by text and splitter."""
+    """Return the text ``id start-end`` for each node, keyed by text and splitter."""
     made: dict[str, Any] = {}
     for path in sorted((FOLDER / "texts").iterdir()):
         name = "code.py" if path.name == "code.txt" else path.name
@@ -97,7 +97,7 @@ def splitters(data: Path) -> dict[str, Any]:
 
 
 def files(data: Path) -> dict[str, Any]:
-    """Return the length and the hash of the text of each document, by id."""
+    """Return the length and the hash of the text of each document, keyed by id."""
     from support.office_files import FIXTURES
     from support.sample_files import sample_files
 
@@ -156,7 +156,7 @@ CALLS: dict[str, dict[str, Any]] = {
 }
 
 LEFT_OUT = {"eval": {"results", "moved_gold"}}
-"""The fields whose contents are not frozen, by command."""
+"""The fields whose contents are not frozen, keyed by command."""
 
 MASKED = {"bytes", "costs", "version", "seconds", "file_size"}
 
@@ -288,7 +288,7 @@ def figures(data: Path) -> dict[str, Any]:
 
 
 def abstain(data: Path) -> dict[str, Any]:
-    """Return the AUC of the score of the first result, by data set and search."""
+    """Return the AUC of the score of the first result, keyed by data set and search."""
     script = data.parent / "benchmarks" / "abstain.py"
     if not script.exists():
         raise FileNotFoundError(2, "no script", str(script))

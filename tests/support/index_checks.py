@@ -165,7 +165,7 @@ def document(node_id: str, text: str, color: str | None = None) -> Document:
 
 
 def documents_of(texts: Sequence[str] = TEXTS) -> dict[str, Document]:
-    """Return documents with the given texts, by id."""
+    """Return a dictionary of documents with the given texts, keyed by id."""
     ids = [f"d{number}" for number in range(len(texts))]
     return {
         i: document(i, text, COLORS[n % 3])

@@ -45,7 +45,7 @@ DIFFERENCES = {
     "test_inmemory_call_embeddings_async": "a text is given instead of a list of texts",
     "test_ensemble.py::test_invoke": "documents of one text and other metadata are two",
 }
-"""The reasons for expected failures, by the last part of the name of the test."""
+"""The reasons for expected failures, keyed by the last part of the name of the test."""
 
 # If nodekin calls a deprecated function of LangChain, the test fails.
 _SETTINGS = """[pytest]
@@ -95,7 +95,7 @@ def _stand_ins() -> dict[str, Any]:
 
 
 def run(distribution: str, files: list[str], folder: Path) -> dict[str, str]:
-    """Run the tests of a distribution, and return the outcome of each test by name."""
+    """Run the tests of a distribution, and return a dictionary with the outcome of each test."""
     name = f"{distribution.replace('-', '_')}-{version(distribution)}"
     archive = folder / f"{name}.tar.gz"
     if not archive.exists():

@@ -35,7 +35,7 @@ from support.llama_index_models import ScriptedLLM, Words
 DIFFERENCES = {
     "test_scores_are_cosines": "words and vectors are fused; similarity='cosine' gives cosines",
 }
-"""The reasons why tests fail with nodekin classes, by the name of the test."""
+"""The reasons why tests fail with nodekin classes, keyed by the name of the test."""
 
 OF_THE_OLDEST = {
     "test_nothing_was_found": "an index without nodes fails",

@@ -269,7 +269,7 @@ def graph_of(dataset: DataSet, kind: str) -> NodeGraph:
 
 
 def rankings(data: Path, name: str, kind: str) -> dict[str, list[Ranking]]:
-    """Return the rankings for the questions of a data set, by search."""
+    """Return the rankings for the questions of a data set, keyed by the name of the search."""
     dataset = DATA_SETS[name](data)
     with graph_of(dataset, kind) as graph:
         return {
@@ -319,7 +319,7 @@ Frozen = dict[tuple[str, str], dict[str, list[Ranking]]]
 
 @cache
 def frozen() -> Frozen:
-    """Load the saved rankings by data set, embedder and search."""
+    """Load the saved rankings, keyed by data set, embedder and search."""
     read: Frozen = {}
     for part in gzip.decompress(FILE.read_bytes()).decode().split("# ")[1:]:
         head, *lines = part.removesuffix("\n").split("\n")

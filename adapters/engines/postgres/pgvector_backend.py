@@ -121,7 +121,7 @@ class PgvectorBackend(VectorBackend):
         return self._transaction()
 
     def stored(self, ids: Sequence[str]) -> dict[str, str]:
-        """Return the fingerprints of the nodes that the table contains, by id."""
+        """Return a dictionary from the ids of stored nodes to their fingerprints."""
         query = f"SELECT id, fingerprint FROM {self._table} WHERE id = ANY(?)"
         return {from_id(i): f for i, f in self._db.rows(query, [to_ids(ids)])}
 
