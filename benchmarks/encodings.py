@@ -1,14 +1,15 @@
-"""Encodings of short texts: the share of samples that a detector decodes to the original text.
+"""Measure how often encoding detectors decode short texts correctly.
 
-200 samples for each of 25 encodings, of 120 and of 40 characters. Arabic, Chinese, German,
-Japanese, Russian, Thai and Vietnamese samples come from ``--data``. Its texts contain no other
-language, so samples of Greek, Korean, Polish and others come from the translations of Django
-(``pip install django``), a library without other use here. Without Django these encodings are left
-out.
+For each of 25 encodings, 200 samples of 120 characters and 200 samples of 40 characters are used.
+The samples in Arabic, Chinese, German, Japanese, Russian, Thai and Vietnamese are taken from
+``--data``. For other languages such as Greek, Korean and Polish, they are taken from the
+translations of Django (``pip install django``), which is not used for anything else here. Without
+Django, these encodings are left out.
 
-nodekin has no declared encoding and no folder here: only the bytes decide. The peers (``pip install
-chardet charset-normalizer faust-cchardet chardetng-py``) run with default settings. Missing peers
-are skipped. A wrong encoding counts as right if it decodes the bytes to the same text.
+nodekin is tested without a declared encoding and without other files in the folder, so that only
+the bytes can be used. The other detectors (``pip install chardet charset-normalizer faust-cchardet
+chardetng-py``) are run with default settings. Detectors that are not installed are skipped. If a
+wrong encoding decodes the bytes to the same text, it is counted as correct.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ COUNT = 200
 
 
 class Encoding(NamedTuple):
-    """An encoding and the languages of its samples."""
+    """An encoding, and the languages in which its samples are written."""
 
     codec: str
     languages: tuple[str, ...]
@@ -79,21 +80,21 @@ DATA = {
     "vi": "xquad/xquad.vi.json",
     "zh": "cmrc2018/dev.json",
 }
-"""The files of the languages, in SQuAD's format."""
+"""The files that contain texts in each language, in the format of SQuAD."""
 
 
-# Samples
+# Creating the samples
 
 
 def contexts(path: Path) -> list[str]:
-    """Return the paragraphs of a file in SQuAD's format."""
+    """Return the paragraphs in a file that has the format of SQuAD."""
     content = json.dumps(json.loads(path.read_text(encoding="utf-8")), ensure_ascii=False)
     found = re.findall(r'"context(?:_text)?": "((?:[^"\\]|\\.)*)"', content)
     return [json.loads(f'"{text}"').rpartition("[SEP]")[2].strip() for text in found]
 
 
 def messages(language: str) -> list[str]:
-    """Return the messages of Django in a language, without placeholders and tags."""
+    """Return Django's messages in a language, without placeholders and tags."""
     spec = find_spec("django")
     if spec is None or spec.origin is None:
         return []
@@ -102,13 +103,13 @@ def messages(language: str) -> list[str]:
         with path.open("rb") as file:
             catalog: dict[Any, str] = gettext.GNUTranslations(file)._catalog
         for key, text in catalog.items():
-            if key:  # the message without a key is a header
+            if key:  # The message with an empty key is a header.
                 texts.append(re.sub(r"%\(?\w*\)?[sd]|\{\w*\}|<[^>]*>", " ", text))
     return [" ".join(text.split()) for text in texts]
 
 
 def traditional(text: str) -> str:
-    """Return a text with traditional Chinese characters."""
+    """Convert a text to traditional Chinese characters."""
     return text.translate(_TRADITIONAL)
 
 
@@ -121,7 +122,7 @@ _TRADITIONAL = {
 
 
 def texts_of(language: str, data: Path) -> list[str]:
-    """Return texts of a language, each of at least the length of a sample."""
+    """Return texts in a language that are at least as long as a sample."""
     if language == "zh-hant":
         texts = [traditional(text) for text in contexts(data / DATA["zh"])]
     elif language in DATA:
@@ -135,8 +136,8 @@ def texts_of(language: str, data: Path) -> list[str]:
 
 
 def encoded(text: str, codec: str) -> bytes:
-    """Return the bytes of a sample. Characters that the encoding lacks are left out."""
-    if codec == "cp1258":  # tone marks are separate characters
+    """Encode a sample. Characters that the encoding does not support are left out."""
+    if codec == "cp1258":  # In this encoding, tone marks are separate characters.
         text = "".join(_with_separate_tone(character) for character in text)
     return text.encode(codec, "ignore")
 
@@ -151,7 +152,7 @@ def _with_separate_tone(character: str) -> str:
 
 
 def samples(encoding: Encoding, data: Path, length: int = LENGTH) -> list[bytes]:
-    """Return samples of an encoding that are not ASCII, the languages in turn."""
+    """Return samples in an encoding, alternating between its languages. Pure ASCII is left out."""
     pools = []
     for language in encoding.languages:
         pick = random.Random(f"{encoding.codec} {language}")
@@ -169,19 +170,19 @@ def samples(encoding: Encoding, data: Path, length: int = LENGTH) -> list[bytes]
 
 
 def nodekin() -> Detect:
-    """Return nodekin's detector."""
+    """Return the encoding detector of nodekin."""
     return detected
 
 
 def chardet() -> Detect:
-    """Return chardet."""
+    """Return the encoding detector of chardet."""
     from chardet import detect
 
     return lambda data: detect(data)["encoding"]
 
 
 def charset_normalizer() -> Detect:
-    """Return charset-normalizer."""
+    """Return the encoding detector of charset-normalizer."""
     from charset_normalizer import from_bytes
 
     def best(data: bytes) -> str | None:
@@ -192,14 +193,14 @@ def charset_normalizer() -> Detect:
 
 
 def faust_cchardet() -> Detect:
-    """Return faust-cchardet."""
+    """Return the encoding detector of faust-cchardet."""
     from cchardet import detect
 
     return lambda data: detect(data)["encoding"]
 
 
 def chardetng() -> Detect:
-    """Return chardetng, the detector of Firefox."""
+    """Return the encoding detector of chardetng, which Firefox uses."""
     from chardetng_py import detect
 
     return lambda data: detect(data)
@@ -215,7 +216,7 @@ DETECTORS = {
 
 
 def detectors() -> Iterator[tuple[str, Detect]]:
-    """Yield the installed detectors."""
+    """Yield the names and functions of all detectors that are installed."""
     for name, make in DETECTORS.items():
         try:
             yield name, make()
@@ -235,7 +236,7 @@ def is_right(detect: Detect, data: bytes, codec: str) -> bool:
 def accuracy(
     systems: Iterable[tuple[str, Detect]], data: Path, length: int = LENGTH
 ) -> list[list[str]]:
-    """Return a row for each encoding, and a row for all."""
+    """Return a row of the table for each encoding, and a final row for all encodings together."""
     systems = list(systems)
     rows = []
     right = dict.fromkeys((name for name, _ in systems), 0)
@@ -257,7 +258,10 @@ def accuracy(
 
 
 def speed(systems: Iterable[tuple[str, Detect]], data: Path) -> list[list[str]]:
-    """Return the milliseconds for a file of 1 MB in four encodings, and for one sample."""
+    """Measure the time in milliseconds to detect the encoding of large files and of a short sample.
+
+    The files have a size of 1 MB and are written in four encodings.
+    """
     systems = list(systems)
     rows = []
     for codec, language in (("gb18030", "zh"), ("cp1251", "ru"), ("cp1252", "de"), ("cp932", "ja")):
@@ -270,7 +274,7 @@ def speed(systems: Iterable[tuple[str, Detect]], data: Path) -> list[list[str]]:
 
 
 def _milliseconds(detect: Detect, texts: list[bytes]) -> str:
-    detect(texts[0][:100])  # imports and tables
+    detect(texts[0][:100])  # load imports and tables first
     start = time.perf_counter()
     for text in texts:
         detect(text)
@@ -278,7 +282,7 @@ def _milliseconds(detect: Detect, texts: list[bytes]) -> str:
 
 
 def main() -> None:
-    """Print the tables."""
+    """Run the benchmarks and print their tables."""
     options = arguments(__doc__).parse_args()
     systems = list(detectors())
     names = [name for name, _ in systems]

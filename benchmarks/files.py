@@ -1,12 +1,14 @@
-"""The fidelity and speed of readers beside the bare libraries, and the command line on a folder.
+"""Measure the quality and speed of file readers, and the speed of the command line on a folder.
 
-LibreOffice writes known text (``apt-get install libreoffice-writer-nogui fonts-noto-cjk``) in each
-format. The readers are measured by the F1 of characters in order, by whole paragraphs, headings and
-rows of tables, and by CPU time relative to the bare library; the two alternate.
+For the readers, LibreOffice writes known texts in each format (``apt-get install
+libreoffice-writer-nogui fonts-noto-cjk``). The quality is measured as the F1 score of characters in
+order, and as the share of paragraphs, headings and table rows that are read completely. The speed
+is the CPU time relative to calling the underlying library directly. Both are run alternately.
 
-The command line works on ``--files`` Markdown files of about 6.6 kB, made of random sentences
-(fixed seed) of HotpotQA and, one file in five, of CMRC 2018. Every command runs in a new process.
-Its CPU time includes its children; its memory is the peak of the largest process.
+For the command line, a folder with ``--files`` Markdown files of about 6.6 kB is created. The files
+consist of random sentences (with a fixed seed) from HotpotQA, and every fifth file consists of
+sentences from CMRC 2018. Each command is run in a new process. Its CPU time includes its child
+processes, and its memory is the peak of the largest process.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ from nodekin.nodegraph import ReadOptions
 from nodekin.nodegraph.readers.formats import format_of
 from nodekin.nodegraph.readers.source_files import SourceFile
 
-FILE = 6_600  # bytes of a Markdown file
+FILE = 6_600  # number of bytes in a Markdown file
 
 NOTE = (
     "English / Chinese: 20 chapters of MuSiQue and CMRC 2018 by LibreOffice 7.4. F1 of characters; "
@@ -59,7 +61,7 @@ HEADINGS = {
 
 
 def paragraphs(data: Path, language: str) -> Iterator[str]:
-    """Yield paragraphs: of MuSiQue in English, of CMRC in Chinese."""
+    """Yield paragraphs from MuSiQue (English) or CMRC (Chinese)."""
     if language == "en":
         for passage in json.loads((data / "musique/musique_train_corpus.json").read_text("utf-8")):
             if len(passage["text"]) > 300:
@@ -72,7 +74,7 @@ def paragraphs(data: Path, language: str) -> Iterator[str]:
 
 
 def blocks(texts: list[str], language: str, chapters: int) -> Iterator[Block]:
-    """Yield chapters, each with headings, a footnote, a list, a table and two columns."""
+    """Yield the content of chapters with headings, a footnote, a list, a table and two columns."""
     title, methods, results, note = HEADINGS[language]
     for number in range(1, chapters + 1):
         one, two, three, four, five, six = texts[6 * number - 6 : 6 * number]
@@ -89,7 +91,7 @@ def blocks(texts: list[str], language: str, chapters: int) -> Iterator[Block]:
 
 
 def bare_pdf(path: Path) -> None:
-    """Return the text of a PDF by PDFium alone."""
+    """Extract the text of a PDF by calling PDFium directly."""
     import pypdfium2
 
     pdf = pypdfium2.PdfDocument(path)
@@ -98,14 +100,14 @@ def bare_pdf(path: Path) -> None:
 
 
 def bare_docx(path: Path) -> None:
-    """Convert a Word document by anydoc alone."""
+    """Convert a Word document by calling anydoc directly."""
     from anydoc import to_markdown
 
     to_markdown(path)
 
 
 def bare_html(path: Path) -> None:
-    """Convert a page by html-to-markdown alone."""
+    """Convert a web page by calling html-to-markdown directly."""
     from html_to_markdown import convert as to_markdown
 
     to_markdown(path.read_text(encoding="utf-8"))
@@ -115,7 +117,7 @@ BARE = {".pdf": bare_pdf, ".docx": bare_docx, ".html": bare_html}
 
 
 def ratio(ours: Callable[[], object], bare: Callable[[], object]) -> tuple[float, float]:
-    """Return the CPU time of a call, and its ratio to another call; the two alternate."""
+    """Run two calls alternately, and return the first call's CPU time and the ratio of both."""
     times: list[tuple[float, float]] = []
     for _ in range(9):
         start = time.process_time()
@@ -128,14 +130,14 @@ def ratio(ours: Callable[[], object], bare: Callable[[], object]) -> tuple[float
 
 
 def parse(file: SourceFile) -> list[Any]:
-    """Read a file by nodekin in this process."""
+    """Read a file with nodekin in the current process."""
     reader = format_of(file.path)
     assert reader is not None, file.path
     return [*reader.records(file)]
 
 
 def parts_of(blocks: Sequence[Block]) -> Known:
-    """Return the headings, the paragraphs and the rows of tables of blocks."""
+    """Return the headings, the paragraphs and the table rows in a list of blocks."""
     columns = [inner for block in blocks if block[0] == "columns" for inner in block[1]]
     return Known(
         source="",
@@ -147,7 +149,7 @@ def parts_of(blocks: Sequence[Block]) -> Known:
 
 
 def fidelity_rows(folder: Path, data: Path, chapters: int) -> Iterator[list[str]]:
-    """Yield the fidelity and the time of each format: English / Chinese."""
+    """Yield a row of the table for each format, with figures for English and Chinese texts."""
     found: dict[str, list[list[str]]] = {}
     for language in ("en", "zh"):
         texts = list(dict.fromkeys(paragraphs(data, language)))
@@ -175,14 +177,14 @@ def fidelity_rows(folder: Path, data: Path, chapters: int) -> Iterator[list[str]
 
 
 class Cost(NamedTuple):
-    """The cost of a command: CPU time in seconds, peak memory in megabytes."""
+    """The cost of running a command: its CPU time in seconds and its peak memory in megabytes."""
 
     seconds: float
     memory: float
 
 
 def write_files(data: Path, folder: Path, count: int) -> None:
-    """Write Markdown files."""
+    """Write Markdown files with random sentences into a folder."""
     english = [d.text for d in hotpotqa(data).documents]
     languages = {
         "en": ([s for t in english for s in re.split(r"(?<=[.!?])\s+", t) if len(s) > 20], " "),
@@ -206,7 +208,7 @@ def write_files(data: Path, folder: Path, count: int) -> None:
 
 
 def command(folder: Path, *words: str) -> Cost:
-    """Run a command of nodekin in a folder."""
+    """Run a subcommand of nodekin in a folder, and return its cost."""
     program = [sys.executable, "-m", "nodekin", *words]
     with (folder / "output.txt").open("ab") as output:
         process = subprocess.Popen(program, cwd=folder, stdout=output, stderr=output)
@@ -217,12 +219,12 @@ def command(folder: Path, *words: str) -> Cost:
 
 
 def median(costs: Sequence[Cost]) -> Cost:
-    """Return the median of each figure."""
+    """Return the median of each figure over several runs."""
     return Cost(*(statistics.median(column) for column in zip(*costs, strict=True)))
 
 
 def main() -> None:
-    """Measure and print both tables."""
+    """Run both benchmarks and print their tables."""
     parser = arguments(__doc__)
     parser.add_argument("--work", type=json.loads, help=argparse.SUPPRESS)
     parser.add_argument("--chapters", type=int, default=20, help="of the files that are read")
@@ -250,7 +252,7 @@ def main() -> None:
         costs = {"a bare `nodekin --version`": command(folder, "--version")}
         if not docs.exists():
             work = {"data": str(args.data), "folder": str(docs), "count": args.files}
-            in_new_process(__file__, work)  # excludes the memory of this process
+            in_new_process(__file__, work)  # This excludes the memory of the current process.
         if not (folder / ".nodekin").exists():
             costs["index"] = command(folder, "index", "docs", "--quiet")
         questions = (

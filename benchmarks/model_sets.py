@@ -1,12 +1,13 @@
-"""The question sets of ``quality.py --models``.
+"""Data sets with questions for ``quality.py --models``.
 
-Ordinary questions share words with their answers: XQuAD, CMRC 2018, JSQuAD, Chroma, HotpotQA and
-MuSiQue. Questions of XQuAD in one language are also about passages in another language.
+Ordinary questions share words with their answers. They come from XQuAD, CMRC 2018, JSQuAD, Chroma,
+HotpotQA and MuSiQue. With XQuAD, questions in one language are also asked about passages in another
+language.
 
-The sets in ``other_words`` have questions in other words than their answers: a help center
-(``faq``) and the rules of a house (``house``), in English, German (``de``) and Chinese (``zh``).
-They are searched alone and among passages about other subjects. In the sets whose names end with
-``wrong``, words of the questions are in wrong answers.
+The data sets in ``other_words`` contain questions that use different words than their answers: a
+help center (``faq``) and house rules (``house``), in English, German (``de``) and Chinese (``zh``).
+They are searched alone and together with passages about other subjects. In data sets whose names
+end with ``wrong``, words of the questions occur in wrong answers.
 """
 
 from __future__ import annotations
@@ -34,18 +35,19 @@ LANGUAGES = ("de", "ru", "ar", "vi")
 E5, MINILM = "e5", "minilm"
 
 _JAPANESE_PASSAGES = 400
-_CHUNK_TOKENS = 200  # MiniLM reads 256 of its own tokens
+_CHUNK_TOKENS = 200  # number of tokens that MiniLM reads
 _OTHERS = (0, 300, 1_500)
 _CHINESE_OTHERS = (0, 300, 1_104)  # CMRC 2018 has 1,104 paragraphs
 
 
 class QuestionSet(NamedTuple):
-    """A set of questions.
+    """A data set with questions for one embedding model.
 
     Attributes:
-        name: The name.
-        model: The embedding model, ``"e5"`` or ``"minilm"``.
-        read: A function from the folder of the data and the maximum number of questions.
+        name: The name of the data set.
+        model: The name of the embedding model, ``"e5"`` or ``"minilm"``.
+        read: A function that reads the data set. It takes the folder of the data and the maximum
+            number of questions.
     """
 
     name: str
@@ -54,7 +56,7 @@ class QuestionSet(NamedTuple):
 
 
 def question_sets() -> list[QuestionSet]:
-    """Return all sets."""
+    """Return all available data sets."""
     sets = [QuestionSet(f"xquad.{name}", E5, partial(xquad, name, name)) for name in LANGUAGES]
     for asked, searched in permutations(LANGUAGES, 2):
         read = partial(xquad, asked, searched)
@@ -69,7 +71,7 @@ def question_sets() -> list[QuestionSet]:
 
 
 def sets_in_other_words() -> Iterator[QuestionSet]:
-    """Yield the sets with questions in other words than their answers."""
+    """Yield the data sets whose questions use different words than their answers."""
     for topic in ("faq", "house"):
         for others in _OTHERS:
             yield _among(topic, others, "en", MINILM)
@@ -85,10 +87,10 @@ def sets_in_other_words() -> Iterator[QuestionSet]:
 
 
 def selected(patterns: Sequence[str]) -> list[QuestionSet]:
-    """Return the sets whose names match a pattern (``faq*``).
+    """Return the data sets whose names match one of the patterns, such as ``faq*``.
 
     Raises:
-        ValueError: If no set matches a pattern.
+        ValueError: If a pattern does not match any data set.
     """
     sets = question_sets()
     for pattern in patterns:
@@ -99,7 +101,7 @@ def selected(patterns: Sequence[str]) -> list[QuestionSet]:
 
 
 def evenly(items: Sequence[Any], count: int) -> list[Any]:
-    """Return at most ``count`` of the items, evenly chosen."""
+    """Select at most ``count`` items that are evenly distributed over the list."""
     if len(items) <= count:
         return [*items]
     return [items[at * len(items) // count] for at in range(count)]
@@ -109,7 +111,7 @@ def evenly(items: Sequence[Any], count: int) -> list[Any]:
 
 
 def xquad(asked: str, searched: str, data: Path, count: int) -> Dataset:
-    """Read questions in one language about 240 passages in the same or another language."""
+    """Read questions in one language about 240 passages in the same or a different language."""
     of_passages = load_squad(data / "xquad" / f"xquad.{searched}.json")
     of_questions = load_squad(data / "xquad" / f"xquad.{asked}.json")
     texts = {question.id: question.text for question in of_questions.questions}
@@ -127,7 +129,7 @@ def cmrc(data: Path, count: int) -> Dataset:
 
 
 def jsquad(data: Path, count: int) -> Dataset:
-    """Read questions about 400 Japanese paragraphs, those with the answers and others."""
+    """Read questions about 400 Japanese paragraphs. Not all of them contain an answer."""
     path = data / "languages" / "jsquad_valid.json"
     dataset = _by_document(load_squad(path), count)
     gold = {gold.document_id for question in dataset.questions for gold in question.gold}
@@ -138,19 +140,19 @@ def jsquad(data: Path, count: int) -> Dataset:
 
 
 def hotpotqa(data: Path, count: int) -> Dataset:
-    """Read questions that two passages answer together."""
+    """Read questions that require information from two passages."""
     return _first(harness.hotpotqa(data), count)
 
 
 def musique(data: Path, count: int) -> Dataset:
-    """Read questions that two to four passages answer together."""
+    """Read questions that require information from two to four passages."""
     return _first(harness.musique(data), count)
 
 
 def chroma(data: Path, count: int) -> Dataset:
-    """Read questions about five corpora in chunks of 200 tokens.
+    """Read questions about five corpora, which are split into chunks of 200 tokens.
 
-    Gold is the chunk with the longest part of each excerpt that answers.
+    The expected results are the chunks that contain the longest part of each relevant excerpt.
     """
     task = read_chroma(data)
     graph = NodeGraph(progress=False)
@@ -166,7 +168,7 @@ def chroma(data: Path, count: int) -> Dataset:
 
 
 def _longest_part(excerpt: tuple[str, int, int], chunks: Sequence[Any]) -> str:
-    """Return the index of the chunk with the longest part of an excerpt."""
+    """Return the index of the chunk that contains the longest part of an excerpt."""
     document, start, end = excerpt
 
     def length(at: int) -> int:
@@ -179,7 +181,7 @@ def _longest_part(excerpt: tuple[str, int, int], chunks: Sequence[Any]) -> str:
 
 
 def _by_document(dataset: Dataset, count: int) -> Dataset:
-    """Replace texts by the ids of documents as gold, and choose questions."""
+    """Replace the expected texts by document ids, and select some of the questions."""
     documents = [
         Document(document.text, id=str(at)) for at, document in enumerate(dataset.documents)
     ]
@@ -188,7 +190,7 @@ def _by_document(dataset: Dataset, count: int) -> Dataset:
     for question in dataset.questions:
         (gold,) = question.gold
         document_id = ids.get(gold.text.strip())
-        if document_id is not None:  # CMRC lacks the passages of two questions
+        if document_id is not None:  # The passages for two questions are missing in CMRC.
             questions.append(Question(question.id, question.text, (GoldDocument(document_id),)))
     return Dataset(evenly(questions, count), documents, dataset.name)
 
@@ -197,16 +199,16 @@ def _first(dataset: Dataset, count: int) -> Dataset:
     return Dataset(evenly(dataset.questions, count), dataset.documents, dataset.name)
 
 
-# Questions in other words
+# Questions that use different words than their answers
 
 
 def other_words(name: str, others: int, language: str, data: Path, count: int) -> Dataset:
-    """Read a set in other words, among passages about other subjects.
+    """Read a data set whose questions use other words than the answers, and add other passages.
 
     Args:
         name: The name of the file.
-        others: The number of other passages.
-        language: The language of the other passages.
+        others: The number of passages about other subjects to add.
+        language: The language of the added passages.
         data: The folder of the data.
         count: The maximum number of questions.
     """
@@ -223,7 +225,7 @@ def other_words(name: str, others: int, language: str, data: Path, count: int) -
 
 
 def _among(name: str, others: int, language: str, model: str) -> QuestionSet:
-    """Return a set in other words among other passages."""
+    """Return a data set in other words to which passages about other subjects are added."""
     full = f"{name}+{others}" if others else name
     if language == "en" and model == E5:
         full = f"{full}.e5"
@@ -231,7 +233,7 @@ def _among(name: str, others: int, language: str, model: str) -> QuestionSet:
 
 
 def _other_texts(language: str, data: Path) -> list[str]:
-    """Return distinct passages of other sets in a language."""
+    """Return distinct passages in a language from other data sets."""
     if language == "zh":
         datasets = [harness.cmrc(data), harness.cmrc_dev(data)]
     elif language == "de":

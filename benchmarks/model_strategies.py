@@ -1,8 +1,9 @@
-"""Strategies with a language model, or with the scripted oracle, beside those of frameworks.
+"""Compare query strategies that use a language model with the strategies of other frameworks.
 
-``strategies.py --only model`` runs this module. The questions are asked one after the other, all
-systems for each question, so that a run that ends early has compared all systems on the same
-questions. Replies are cached in ``--cache``, and a repeated run continues where the last one ended.
+The model is a real language model or a scripted oracle. ``strategies.py --only model`` runs this
+module. The questions are asked one after another, and each question is passed to all systems before
+the next. If a run ends early, all systems have therefore been compared on the same questions. The
+model's replies are cached in ``--cache``, so that the next run continues where the last run ended.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ ORACLE = "scripted oracle"
 
 
 class Reply(NamedTuple):
-    """A reply with its tokens."""
+    """The reply of a model, with the number of tokens in the prompt and in the reply."""
 
     text: str
     prompt_tokens: int
@@ -45,18 +46,18 @@ class Reply(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """The calls and tokens since the last reset."""
+    """The number of model calls and tokens since the last reset."""
 
     calls: int = 0
     tokens: int = 0
 
 
 class CountedModel:
-    """A model whose calls and tokens are counted, and whose replies are cached.
+    """A language model that counts its calls and tokens, and caches its replies.
 
     Args:
-        ask: Returns the reply to a prompt.
-        cache: The file of the cache. If None, replies are not cached.
+        ask: A function that returns the reply to a prompt.
+        cache: The path of the cache file. If None, replies are not cached.
         name: The name of the model in the cache.
     """
 
@@ -73,7 +74,10 @@ class CountedModel:
             self._file.execute("CREATE TABLE IF NOT EXISTS replies (key BLOB PRIMARY KEY, reply)")
 
     def __call__(self, prompt: str) -> str:
-        """Return the reply. Equal prompts have one reply."""
+        """Return the reply to a prompt.
+
+        If the prompt was sent before, the cached reply is returned.
+        """
         with self._lock:
             reply = self._cached(prompt)
             calls = self._usage.calls + 1
@@ -82,7 +86,7 @@ class CountedModel:
         return reply.text
 
     def taken(self) -> Usage:
-        """Return the usage since the last call of this method."""
+        """Return the number of calls and tokens since the last call of this method."""
         with self._lock:
             usage = self._usage
             self._usage = Usage()
@@ -102,7 +106,7 @@ class CountedModel:
 
 
 def served(name: str) -> Callable[[str], Reply]:
-    """Return a function that asks a model behind OPENAI_BASE_URL."""
+    """Return a function that sends prompts to a model on the server at OPENAI_BASE_URL."""
     url = os.environ["OPENAI_BASE_URL"].rstrip("/") + "/chat/completions"
 
     def ask(prompt: str) -> Reply:
@@ -130,12 +134,13 @@ def served(name: str) -> Callable[[str], Reply]:
 
 
 class Gold(NamedTuple):
-    """What the oracle knows of a question.
+    """The correct decomposition of a question, which is given to the scripted oracle.
 
     Attributes:
-        parts: The gold sub-questions, without the answers to earlier ones.
-        steps: The gold sub-questions with the answers to earlier ones.
-        answers: The answer to each step. For a simple question, its answer.
+        parts: The correct sub-questions, which do not contain the answers to earlier sub-questions.
+        steps: The correct sub-questions, in which the answers to earlier sub-questions are filled
+            in.
+        answers: The answer to each step. For a simple question, this is its only answer.
     """
 
     parts: Sequence[str]
@@ -144,13 +149,13 @@ class Gold(NamedTuple):
 
 
 class Oracle:
-    """The model that knows the gold sub-questions and their answers.
+    """A fake language model that always replies with the correct sub-questions and answers.
 
-    It replies in the form that each prompt of nodekin, LangChain and LlamaIndex asks for.
+    It replies in the format that the prompts of nodekin, LangChain and LlamaIndex request.
 
     Args:
-        known: The gold by question.
-        tool: The name of LlamaIndex's only tool.
+        known: The correct decompositions, keyed by question.
+        tool: The name of the only tool that LlamaIndex can use.
     """
 
     def __init__(self, known: Mapping[str, Gold], tool: str) -> None:
@@ -163,23 +168,23 @@ class Oracle:
         }
 
     def __call__(self, prompt: str) -> Reply:
-        """Return the reply, with estimated tokens."""
+        """Return the reply to a prompt, with estimated token counts."""
         text = self._text(prompt)
         return Reply(text, count_tokens(prompt), count_tokens(text))
 
     def _text(self, prompt: str) -> str:
         question = max((q for q in self._known if q in prompt), key=len, default="")
-        if "Context information is below" in prompt:  # LlamaIndex's answers
+        if "Context information is below" in prompt:  # the format of LlamaIndex for answers
             asked = max((q for q in self._answers if q in prompt), key=len, default="")
             return self._answers.get(asked, "unknown")
         gold = self._known[question]
         if "The five lines" in prompt or "五行" in prompt:
             return self._step(prompt, gold)
-        if '"sub_question"' in prompt:  # LlamaIndex
+        if '"sub_question"' in prompt:  # the format of LlamaIndex
             parts = gold.parts or (question,)
             items = [{"sub_question": part, "tool_name": self._tool} for part in parts]
             return f"```json\n{json.dumps({'items': items}, ensure_ascii=False)}\n```"
-        if "The original question is as follows" in prompt:  # LlamaIndex
+        if "The original question is as follows" in prompt:  # the format of LlamaIndex
             steps = gold.steps or (question,)
             reasoning = prompt.rpartition("The original question is as follows")[2]
             done = sum(f"- {step}" in reasoning for step in steps)
@@ -188,7 +193,7 @@ class Oracle:
             return json.dumps({"questions": [*gold.parts]}, ensure_ascii=False)
         if "<fields>" in prompt:
             return json.dumps({"query": question, "filters": {}}, ensure_ascii=False)
-        # A simple question has no gold phrasing but a polite one.
+        # For a simple question, the correct phrasing is a polite version of the question.
         return "\n".join(gold.parts or (f"请问，{question}",))
 
     def _step(self, prompt: str, gold: Gold) -> str:
@@ -204,7 +209,7 @@ class Oracle:
 
 
 class Found(NamedTuple):
-    """The ids of the first documents, and whether the model's reply could not be used."""
+    """The ids of the first documents found, and whether the model's reply was unusable."""
 
     ids: Sequence[str]
     is_degraded: bool = False
@@ -214,7 +219,10 @@ Search = Callable[[str], Found]
 
 
 def nodekin_search(retriever: Any) -> Search:
-    """Return the search of a nodekin retriever. A note on a failure is a degraded answer."""
+    """Return a search function for a nodekin retriever.
+
+    If a failure is noted, the reply was unusable.
+    """
 
     def search(question: str) -> Found:
         results = retriever.retrieve(question, top_k=TOP_K)
@@ -226,7 +234,7 @@ def nodekin_search(retriever: Any) -> Search:
 
 
 def langchain_search(plain: DefaultRetriever, model: Callable[[str], str]) -> Search:
-    """Return the search of LangChain's MultiQueryRetriever around the same retriever."""
+    """Return a search function for LangChain's MultiQueryRetriever around the same retriever."""
     from langchain_classic.retrievers import MultiQueryRetriever
     from langchain_core.runnables import RunnableLambda
 
@@ -245,7 +253,7 @@ def langchain_search(plain: DefaultRetriever, model: Callable[[str], str]) -> Se
 def llama_index_searches(
     plain: DefaultRetriever, model: Callable[[str], str], tool: str
 ) -> Iterator[tuple[str, Search]]:
-    """Yield the searches of LlamaIndex's engines for sub-questions and steps."""
+    """Yield search functions for LlamaIndex's engines for sub-questions and for steps."""
     from llama_index.core.indices.query.query_transform import StepDecomposeQueryTransform
     from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
     from llama_index.core.llms.callbacks import llm_completion_callback
@@ -301,11 +309,11 @@ def llama_index_searches(
 def systems(
     plain: DefaultRetriever, model: Callable[[str], str], is_oracle: bool
 ) -> dict[str, Search]:
-    """Return all systems around one retriever, by name."""
+    """Return the search functions of all systems around one retriever, keyed by name."""
     found: dict[str, Search] = {"plain": nodekin_search(plain)}
     for name in STRATEGIES:
         if is_oracle and name in ("rewrite", "hyde"):
-            continue  # there are no gold rewrites and passages
+            continue  # No correct rewrites and passages are available.
         found[name] = nodekin_search(make_strategy(name, plain, model))
     found["LangChain MultiQueryRetriever"] = langchain_search(plain, model)
     found.update(llama_index_searches(plain, model, "passages"))
@@ -317,7 +325,7 @@ def systems(
 
 @dataclass
 class Figures:
-    """The figures of a system."""
+    """The accumulated figures of one system."""
 
     recalls: list[float] = field(default_factory=list)
     recalls_of_all: list[float] = field(default_factory=list)
@@ -327,7 +335,7 @@ class Figures:
     degraded: int = 0
 
     def row(self) -> list[str]:
-        """Return the cells of a table."""
+        """Format the figures as a row of a table."""
         count = max(1, len(self.recalls))
         return [
             f"{sum(self.recalls) / count:.3f}",
@@ -340,7 +348,7 @@ class Figures:
 
 
 def gold_ids(question: Question, by_text: Mapping[str, str]) -> set[str]:
-    """Return the ids of the gold documents."""
+    """Return the ids of the documents that are needed to answer a question."""
     found: set[str] = set()
     for gold in question.gold:
         if isinstance(gold, GoldDocument):
@@ -351,12 +359,12 @@ def gold_ids(question: Question, by_text: Mapping[str, str]) -> set[str]:
 
 
 def known_gold(data: Path, dataset: Dataset, steps: Mapping[str, Sequence[Any]]) -> dict[str, Gold]:
-    """Return what the oracle knows of each question.
+    """Return the correct decomposition of each question, for the scripted oracle.
 
     Args:
         data: The folder of the data.
-        dataset: The questions.
-        steps: The gold steps by question, with the answers to earlier steps filled in.
+        dataset: The data set with the questions.
+        steps: The correct steps of each question, in which earlier answers are filled in.
     """
     from strategies import parts_of
 
@@ -377,7 +385,10 @@ def rows(
     cache: Path,
     seconds: float | None,
 ) -> Iterator[list[str]]:
-    """Yield a row for each system, after all questions or the time limit."""
+    """Measure all systems, and yield a row for each of them.
+
+    The measurement ends after all questions or after the time limit.
+    """
     is_oracle = name == ORACLE
     ask = Oracle(known, "passages") if is_oracle else served(name)
     model = CountedModel(ask, None if is_oracle else cache, name)
@@ -400,7 +411,10 @@ def rows(
 def measure(
     figures: Figures, search: Search, question: str, gold: set[str], model: CountedModel
 ) -> None:
-    """Add one question to the figures of a system. An error is a degraded answer."""
+    """Ask a system one question, and add the result to its figures.
+
+    If the system raises an error, the reply counts as unusable.
+    """
     model.taken()
     found = Found((), True)
     with suppress(Exception):
@@ -418,7 +432,7 @@ def measure(
 def tables(
     data: Path, models: Sequence[str], cache: Path, count: int, seconds: float | None
 ) -> Iterator[list[str]]:
-    """Yield the rows of both sets for each model."""
+    """Yield the rows of both data sets for each model."""
     from strategies import musique_steps
 
     chains = musique(data)

@@ -1,8 +1,8 @@
-"""The systems of ``quality.py --models``: nodekin with its parts, LangChain, LlamaIndex, haystack.
+"""The systems compared by ``quality.py --models``: nodekin, LangChain, LlamaIndex and haystack.
 
-All systems get the same texts, the same vectors of the same model and the same ``top_k``, also for
-the parts of a fusion. Otherwise, they have their default settings. Titles precede the texts, except
-in nodekin, which searches the metadata.
+All systems use the same texts, the same vectors of the same model, and the same ``top_k``,
+including the parts of a fusion. All other settings are defaults. Titles are added before the texts,
+except for nodekin, which searches titles in the metadata.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from nodekin.retrievers.evaluation import Dataset
 
 TOP_K = 10
 
-_CHILD = 400  # characters of a child of ParentDocumentRetriever, as in its documentation
+# number of characters in a child chunk of ParentDocumentRetriever, as in its documentation
+_CHILD = 400
 
 System = tuple[str, Any]
-"""A name and a retriever."""
+"""A pair of the name of a system and its retriever."""
 
 Family = Callable[[Dataset, EmbeddingModel], Iterator[System]]
-"""Yields systems. It raises ImportError if their package is missing."""
+"""A function that yields systems. It raises ImportError if their package is not installed."""
 
 DEFAULT = "nodekin, default"
 
 
 def nodekin_systems(dataset: Dataset, model: EmbeddingModel) -> Iterator[System]:
-    """Yield the default search and its parts."""
+    """Yield nodekin's default search and the retrievers of which it consists."""
     graph = _graph(dataset, model)
     yield DEFAULT, DefaultRetriever(graph, top_k=TOP_K)
     yield "nodekin, words", DefaultRetriever(graph, top_k=TOP_K, embed_keys=[])
@@ -41,7 +42,7 @@ def nodekin_systems(dataset: Dataset, model: EmbeddingModel) -> Iterator[System]
 
 
 def variants_of_nodekin(dataset: Dataset, model: EmbeddingModel) -> Iterator[System]:
-    """Yield the default search with other options."""
+    """Yield nodekin's default search with different options."""
     graph = _graph(dataset, model)
     unlinked = DefaultRetriever(graph, top_k=TOP_K, follow_links=False)
     yield "nodekin, without links", unlinked
@@ -87,7 +88,7 @@ def langchain_systems(dataset: Dataset, model: EmbeddingModel) -> Iterator[Syste
 
 
 def _langchain_store(model: EmbeddingModel) -> Any:
-    """Return an empty FAISS store of LangChain."""
+    """Return an empty FAISS vector store for LangChain."""
     import faiss
     from langchain_community.docstore.in_memory import InMemoryDocstore
     from langchain_community.vectorstores import FAISS
@@ -113,7 +114,7 @@ def _of_langchain(dataset: Dataset, retriever: Any) -> Ranking:
 
 
 def llama_index_systems(dataset: Dataset, model: EmbeddingModel) -> Iterator[System]:
-    """Yield LlamaIndex's VectorStoreIndex, and three fusions with its BM25Retriever."""
+    """Yield LlamaIndex's VectorStoreIndex, and three ways to fuse it with its BM25Retriever."""
     from llama_index.core import VectorStoreIndex
     from llama_index.core.llms import MockLLM
     from llama_index.core.retrievers import QueryFusionRetriever
@@ -164,7 +165,7 @@ def _of_llama_index(dataset: Dataset, retriever: Any) -> Ranking:
 
 
 def haystack_systems(dataset: Dataset, model: EmbeddingModel) -> Iterator[System]:
-    """Yield haystack's retriever by vectors, and two joins with its retriever by words."""
+    """Yield haystack's embedding retriever, and two ways to join it with its BM25 retriever."""
     os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")
     from haystack import Document
     from haystack.components.joiners import DocumentJoiner

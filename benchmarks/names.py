@@ -1,9 +1,10 @@
-"""Names in searches: the share of versions, dates, codes, amounts and units that are found first.
+"""Measure how often records are found by names such as versions, dates, codes and amounts.
 
-Each row has one-line records that differ in their names. The question contains the name, as written
-or in another spelling. The last row has passages of 150 words with five names each. The peers are
-the retrievers by words of LangChain (``pip install langchain-community rank-bm25``) and LlamaIndex
-(``pip install llama-index-retrievers-bm25``) with default settings; missing peers are skipped.
+Each row of the table is measured with one-line records that differ only in their names. The
+question contains the name in the same or in a different spelling. The last row is measured with
+passages of 150 words that contain five names each. nodekin is compared with the BM25 retrievers of
+LangChain (``pip install langchain-community rank-bm25``) and LlamaIndex (``pip install
+llama-index-retrievers-bm25``) with default settings. Packages that are not installed are skipped.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from nodekin import NodeGraph, as_retriever
 from nodekin.nodegraph import Document
 
 Search = Callable[[str], list[tuple[str, float]]]
-"""Returns the ids and scores of the first two results."""
+"""A function that returns the ids and scores of the first two results for a query."""
 
 THINGS = "valve pump gasket spring cable sensor filter motor panel switch".split()
 KINDS = "blue red steel brass small large spare main left right".split()
@@ -28,7 +29,7 @@ WORDS = "the of and in to a system operator manual check pressure water before a
 
 
 class Names(NamedTuple):
-    """Names of one kind, the text of each, and the question about it."""
+    """Names of one kind, with functions that return the record and the question for a name."""
 
     kind: str
     names: Sequence[str]
@@ -37,7 +38,7 @@ class Names(NamedTuple):
 
 
 def kinds(pick: random.Random) -> Iterator[Names]:
-    """Yield names of each kind."""
+    """Yield random names of each kind."""
 
     def thing() -> str:
         return f"the {pick.choice(KINDS)} {pick.choice(THINGS)}"
@@ -97,12 +98,12 @@ def kinds(pick: random.Random) -> Iterator[Names]:
 
 
 def spaced(unit: str) -> str:
-    """Return a number and its unit with a space."""
+    """Insert a space between a number and its unit."""
     return re.sub(r"([0-9]+)([A-Za-z]+)", r"\1 \2", unit)
 
 
 def long_passages(pick: random.Random) -> tuple[list[Document], list[tuple[str, str]]]:
-    """Return passages of 150 words with five names each, and questions with the right ids."""
+    """Return passages of 150 words with five names each, and questions with the expected ids."""
     every = [(names, name) for names in kinds(pick) for name in names.names[:150]]
     unique = list({name: (names, name) for names, name in every}.values())
     pick.shuffle(unique)
@@ -117,7 +118,7 @@ def long_passages(pick: random.Random) -> tuple[list[Document], list[tuple[str, 
 
 
 def nodekin(documents: Sequence[Document]) -> Search:
-    """Return nodekin's default search."""
+    """Return a search function that uses nodekin's default search."""
     graph = NodeGraph(progress=False)
     graph.add(documents)
     retriever = as_retriever(graph)
@@ -127,7 +128,7 @@ def nodekin(documents: Sequence[Document]) -> Search:
 
 
 def langchain(documents: Sequence[Document]) -> Search:
-    """Return LangChain's BM25Retriever."""
+    """Return a search function that uses LangChain's BM25Retriever."""
     from langchain_community.retrievers import BM25Retriever
 
     ids = [{"id": document.id} for document in documents]
@@ -143,7 +144,7 @@ def langchain(documents: Sequence[Document]) -> Search:
 
 
 def llama_index(documents: Sequence[Document]) -> Search:
-    """Return LlamaIndex's BM25Retriever."""
+    """Return a search function that uses LlamaIndex's BM25Retriever."""
     from llama_index.core.schema import TextNode
     from llama_index.retrievers.bm25 import BM25Retriever
 
@@ -171,7 +172,7 @@ def measure(search: Search, questions: Sequence[tuple[str, str]]) -> tuple[float
 
 
 def main() -> None:
-    """Print the table."""
+    """Measure all kinds of names and print the table."""
     arguments(__doc__).parse_args()
     rows: dict[str, list[str]] = {}
     used = []

@@ -1,6 +1,6 @@
-"""Documents from known text: flat OpenDocument, which LibreOffice turns into other formats.
+"""Create documents with known texts in the flat OpenDocument format for LibreOffice to convert.
 
-``python benchmarks/office_files.py`` writes the files of the tests and the examples again.
+``python benchmarks/office_files.py`` recreates the files that the tests and examples use.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NAMESPACES = " ".join(
 
 
 def flat_document(blocks: Iterable[Block], *, vertical: bool = False) -> str:
-    """Return blocks as a flat OpenDocument text."""
+    """Format blocks of text as a flat OpenDocument file."""
     headings = "".join(
         f'<style:style style:name="H{level}" style:display-name="Heading {level}" '
         f'style:family="paragraph" style:default-outline-level="{level}" style:class="text">'
@@ -109,7 +109,10 @@ def _xml(block: Block, notes: Any) -> str:
 
 
 def convert(path: Path, *formats: str) -> None:
-    """Let LibreOffice write a file in other formats beside it."""
+    """Convert a file to other formats with LibreOffice.
+
+    The results are written next to the file.
+    """
     office = shutil.which("soffice") or shutil.which("libreoffice")
     if office is None:
         raise SystemExit("LibreOffice is missing: apt-get install libreoffice-writer-nogui")
@@ -120,7 +123,7 @@ def convert(path: Path, *formats: str) -> None:
 
 
 def main() -> None:
-    """Write the files of known text, and those of the examples."""
+    """Write the files for the tests and the examples."""
     examples = Path(__file__).parents[1] / "examples" / "files"
     FIXTURES.mkdir(exist_ok=True)
     for name, blocks in KNOWN.items():

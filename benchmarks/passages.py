@@ -1,22 +1,26 @@
-"""Whether the text for a model contains the answer, by ways to split and to search.
+"""Measure whether the text that is passed to a model contains the answer.
 
-The questions of this project (``passage_questions.jsonl``: how-tos and facts) are about three kinds
-of text in one corpus: Python's reference, which is part of Python (``pydoc_data``), this project's
-guides (``corpus/pages``), and CMRC 2018's Chinese paragraphs. CMRC's own 1,002 questions are about
-its paragraphs.
+Several ways to split documents and to search are compared. The questions written for this project
+(``passage_questions.jsonl``, how-to questions and factual questions) are about a corpus of three
+kinds of text: Python's reference, which is included in Python (``pydoc_data``), the guides of this
+project (``corpus/pages``), and the Chinese paragraphs of CMRC 2018. The 1,002 questions of CMRC are
+about its paragraphs.
 
-The default retriever is compared with its parts on every available set: MRR@10 of the paragraph
-with the answer (CMRC 2018, XQuAD); the share of questions with all gold passages among the first
-five (HotpotQA, MuSiQue). Weak vectors are wordllama's (static, English: ``pip install wordllama``);
-"weight" is their weight in the default search, beside 3 and 1 of the words of passages and
-sentences.
+The default retriever is also compared with its parts on all available data sets. The figure is the
+MRR@10 of the paragraph that contains the answer (CMRC 2018, XQuAD), or the share of questions for
+which all relevant passages are among the first five results (HotpotQA, MuSiQue). The "weak vectors"
+are static English vectors from wordllama (``pip install wordllama``). "Weight" is their weight in
+the default search, in which the words of passages have the weight 3 and the words of sentences have
+the weight 1.
 
-The answers within a token budget: chunks of 400 tokens, passages, windows. The figure is the share
-of the answers' characters in the results, averaged over questions: Chroma's five corpora with the
-excerpts that answer, XQuAD's articles, HotpotQA's supporting sentences and the answers of MuSiQue's
-steps. For how-tos, facts and CMRC, it is the number of questions whose whole answer is in the
-results. Chunks and passages are the first results of BM25 and of the default search that fit.
-Windows are the results of the default search with ``max_tokens=``.
+Finally, results within a token budget are compared: chunks of 400 tokens, passages, and windows.
+The figure is the share of the answers' characters that are contained in the results, averaged over
+all questions. The answers are the relevant excerpts of Chroma's five corpora, the answers in
+XQuAD's articles, the supporting sentences of HotpotQA and the answers to the steps of MuSiQue. For
+how-to questions, factual questions and CMRC, the figure is the number of questions whose complete
+answer is contained in the results. Chunks and passages are the first results of BM25 and of the
+default search that fit the budget. Windows are the results of the default search with
+``max_tokens=``.
 """
 
 from __future__ import annotations
@@ -65,15 +69,18 @@ from nodekin.retrievers.evaluation import (
 
 HERE = Path(__file__).resolve().parent
 
-CONTAIN_OTHERS = {"compound", "specialnames", "types"}  # topics that repeat shorter topics
+CONTAIN_OTHERS = {"compound", "specialnames", "types"}  # topics whose texts include other topics
 
 DEPTH, FUSED_DEPTH = 10, 50
 
-TOP_K = 6  # the number of passages that ``nodekin ask`` shows a model
+TOP_K = 6  # number of passages that ``nodekin ask`` passes to a model
 
 
 def whole_answer(case: RetrievalCase) -> Judgment:
-    """Return whether one result has the whole answer: its span if known, else its text."""
+    """Return whether a single result contains the complete answer.
+
+    The position of the answer is used if it is known. Otherwise, the text is compared.
+    """
     question = case.question
     if question.gold:
         (span,) = (gold for gold in question.gold if isinstance(gold, GoldSpan))
@@ -88,7 +95,7 @@ WHOLE_ANSWER = Metric("whole answer", whole_answer)
 
 
 def texts(data: Path) -> Iterator[Document]:
-    """Yield the corpus; missing files are named and left out."""
+    """Yield the documents of the corpus. Missing files are reported and left out."""
     for name, text in topics.items():
         if name not in CONTAIN_OTHERS:
             yield Document(text, id=f"pydoc/{name}")
@@ -102,7 +109,10 @@ def texts(data: Path) -> Iterator[Document]:
 
 
 def own_questions(sources: Mapping[str, str]) -> dict[str, Dataset]:
-    """Return the questions by kind whose answer is in the texts of this version of Python."""
+    """Return the questions written for this project, keyed by kind.
+
+    Questions whose answer is not contained in this version of Python's reference are left out.
+    """
     lines = (HERE / "passage_questions.jsonl").read_text(encoding="utf-8").splitlines()
     rows = [json.loads(line) for line in lines]
     here = [row for row in rows if _plain(row["answer"]) in _plain(sources.get(row["source"], ""))]
@@ -117,7 +127,7 @@ def own_questions(sources: Mapping[str, str]) -> dict[str, Dataset]:
 
 
 def cmrc_questions(data: Path, sources: Mapping[str, str]) -> Iterator[Question]:
-    """Yield CMRC's own questions, each with the span of its answer."""
+    """Yield the questions of CMRC with the positions of their answers."""
     file = data / "cmrc2018" / "questions.jsonl"
     starts = {
         paragraph: (name, at)
@@ -145,7 +155,7 @@ def _plain(text: str) -> str:
 
 
 def set_ups(graph: NodeGraph, top_k: int) -> Iterator[tuple[str, Any]]:
-    """Yield ways to split and to search."""
+    """Yield retrievers for each way to split documents and to search, with their names."""
     cuts: dict[str, Any] = {
         "paragraphs": split_paragraphs,
         "chunks of 256": SentenceSplitter(256, 25),
@@ -171,7 +181,7 @@ def set_ups(graph: NodeGraph, top_k: int) -> Iterator[tuple[str, Any]]:
 
 
 def datasets(data: Path) -> Iterator[tuple[Dataset, str]]:
-    """Yield the available sets, each with its metric."""
+    """Yield the available data sets, each with the name of its metric."""
     yield cmrc(data), "mrr@10"
     try:
         yield cmrc_dev(data), "mrr@10"
@@ -184,7 +194,7 @@ def datasets(data: Path) -> Iterator[tuple[Dataset, str]]:
 
 
 def measured(data: Path) -> Iterator[list[str]]:
-    """Yield a row for each set when it is measured."""
+    """Measure the default retriever and its parts, and yield a row for each data set."""
     for dataset, metric in datasets(data):
         graph = graph_of(dataset)
         default = DefaultRetriever(graph, ROOT)
@@ -203,7 +213,7 @@ COLUMNS = ["words", "sentences", "both, 3:1", "words, links", "both, links", "de
 
 
 def weak(dataset: Dataset, metric: str) -> list[str]:
-    """Return the default's figure with weak vectors, and their weight."""
+    """Return the default retriever's figure with weak vectors, and the weight of the vectors."""
     try:
         import wordllama
     except ImportError:
@@ -223,20 +233,20 @@ def weak(dataset: Dataset, metric: str) -> list[str]:
 BUDGETS = (400, 800, 1_600)
 
 Span = tuple[str, int, int]
-"""A document, and the first character of a part of it, and the one behind the last."""
+"""The id of a document, and the start and end (exclusive) of a part of its text."""
 
 
 class Task(NamedTuple):
-    """Documents, and questions with the spans of their answers."""
+    """Documents, and questions with the positions of their answers."""
 
     name: str
     documents: Sequence[Document]
     questions: Sequence[tuple[str, Sequence[Span]]]
-    whole: bool = False  # whether only whole answers count
+    whole: bool = False  # True if only complete answers count
 
 
 def chroma(data: Path) -> Task:
-    """Read five corpora and 472 questions, each with the excerpts that answer the question."""
+    """Read five corpora and 472 questions with the excerpts that answer them."""
     folder = data / "chroma"
     documents = [Document(p.read_text("utf8"), id=p.stem) for p in sorted(folder.glob("*.md"))]
     csv.field_size_limit(10**9)
@@ -255,7 +265,7 @@ def chroma(data: Path) -> Task:
 
 
 def articles(path: Path) -> Task:
-    """Read whole articles of a SQuAD file, and a quarter of its questions."""
+    """Read complete articles from a SQuAD file, and every fourth of its questions."""
     documents, questions = [], []
     for number, article in enumerate(json.loads(path.read_text("utf8"))["data"]):
         text = ""
@@ -271,7 +281,7 @@ def articles(path: Path) -> Task:
 
 
 def guides(data: Path) -> Iterator[Task]:
-    """Yield this project's how-tos and facts, and CMRC's questions, over one corpus."""
+    """Yield the tasks for this project's questions and for CMRC, which share one corpus."""
     documents = list(texts(data))
     sources = {str(document.id): document.text for document in documents}
     lines = Path(__file__).with_name("passage_questions.jsonl").read_text("utf8").splitlines()
@@ -282,7 +292,7 @@ def guides(data: Path) -> Iterator[Task]:
             source = source_of[question.text]
             text, answer = sources[source], question.answers[0]
             start = text.find(answer)
-            if start < 0:  # only white space differs
+            if start < 0:  # The texts differ only in whitespace.
                 continue
             questions.append((question.text, [(source, start, start + len(answer))]))
         yield Task(kind, documents, questions, whole=True)
@@ -294,7 +304,7 @@ def guides(data: Path) -> Iterator[Task]:
 
 
 def hotpotqa(data: Path) -> Task:
-    """Read 100 questions with the sentences that support the answer."""
+    """Read 100 questions of HotpotQA with the sentences that support their answers."""
     folder = data / "hotpotqa"
     rows = json.loads((folder / "hotpotqa_train.json").read_text("utf8"))
     corpus = json.loads((folder / "hotpotqa_train_corpus.json").read_text("utf8"))
@@ -311,7 +321,7 @@ def hotpotqa(data: Path) -> Task:
 
 
 def musique(data: Path) -> Task:
-    """Read 100 questions with all occurrences of the answers of their steps in the passages."""
+    """Read 100 questions of MuSiQue with the positions of the answers to their steps."""
     folder = data / "musique"
     rows = json.loads((folder / "musique_train.json").read_text("utf8"))
     corpus = json.loads((folder / "musique_train_corpus.json").read_text("utf8"))
@@ -333,7 +343,7 @@ def musique(data: Path) -> Task:
 
 
 def tasks(data: Path) -> Iterator[tuple[str, Callable[[], Iterator[Task]]]]:
-    """Yield functions that read the available sets."""
+    """Yield the names of the available data sets with functions that read them."""
     yield "chroma", lambda: iter([chroma(data)])
     for path in sorted((data / "xquad").glob("*.json")):
         yield path.stem, lambda path=path: iter([articles(path)])
@@ -343,7 +353,10 @@ def tasks(data: Path) -> Iterator[tuple[str, Callable[[], Iterator[Task]]]]:
 
 
 def recall(results: Sequence[ScoredNode], spans: Sequence[Span], whole: bool) -> float:
-    """Return the share of the spans' characters in the results; 0 or 1 for whole answers."""
+    """Return the share of the answers' characters that are contained in the results.
+
+    If only complete answers count, the result is 0 or 1.
+    """
     have: set[tuple[str, int]] = set()
     for result in results:
         node = result.node
@@ -355,7 +368,7 @@ def recall(results: Sequence[ScoredNode], spans: Sequence[Span], whole: bool) ->
 
 
 def fitting(ranking: Sequence[ScoredNode], budget: int) -> list[ScoredNode]:
-    """Return the first results that fit into a budget."""
+    """Return the first results of a ranking that fit a token budget."""
     found, left = [], budget
     for result in ranking:
         if (cost := count_tokens(result.node.text)) <= left:
@@ -365,7 +378,7 @@ def fitting(ranking: Sequence[ScoredNode], budget: int) -> list[ScoredNode]:
 
 
 def row_of(task: Task, chunks: Retriever, default: Any) -> list[str]:
-    """Return the share of a task's answers in chunks, passages and windows at each budget."""
+    """Return the figures of a task for chunks, passages and windows at each token budget."""
     totals = np.zeros((len(BUDGETS), 3))
     for question, spans in task.questions:
         rankings = [one.retrieve(question, top_k=20) for one in (chunks, default)]
@@ -384,7 +397,7 @@ def row_of(task: Task, chunks: Retriever, default: Any) -> list[str]:
 
 
 def rows(data: Path, names: Sequence[str]) -> Iterator[list[str]]:
-    """Yield a row for each available set."""
+    """Yield a row of the table for each available data set."""
     for name, read in tasks(data):
         if names and name not in names:
             continue
@@ -402,7 +415,7 @@ def rows(data: Path, names: Sequence[str]) -> Iterator[list[str]]:
 
 
 def whole_excerpts(data: Path) -> float:
-    """Return the share of Chroma's excerpts that are in one passage as a whole."""
+    """Return the share of Chroma's excerpts that are completely contained in a single passage."""
     task = chroma(data)
     graph = NodeGraph(progress=False)
     graph.add(task.documents)
@@ -417,7 +430,7 @@ def whole_excerpts(data: Path) -> float:
 
 
 def answers_table(options: Namespace) -> None:
-    """Print the number of answers in the text for a model, by ways to split and to search."""
+    """Print the number of answers that a model would see for each way to split and to search."""
     graph = NodeGraph(progress=False)
     documents = list(texts(options.data))
     graph.add(documents)
@@ -442,13 +455,13 @@ def answers_table(options: Namespace) -> None:
 
 
 def default_table(options: Namespace) -> None:
-    """Print the default retriever and its parts."""
+    """Print a table that compares the default retriever with its parts."""
     columns = ["set", *COLUMNS, "with weak vectors", "weight"]
     show("The default beside what it is made of", columns, measured(options.data))
 
 
 def windows_table(options: Namespace) -> None:
-    """Print the share of the answers within a budget."""
+    """Print a table that shows the share of the answers within each token budget."""
     print(f"one passage has {whole_excerpts(options.data):.3f} of Chroma's excerpts as a whole")
     header = ["set", *(f"{budget:,} tokens" for budget in BUDGETS)]
     show("What of the answer is within a budget", header, rows(options.data, options.sets))
@@ -458,7 +471,7 @@ PARTS = {"answers": answers_table, "default": default_table, "windows": windows_
 
 
 def main() -> None:
-    """Print the tables."""
+    """Run the selected benchmarks and print their tables."""
     parser = arguments(__doc__)
     parser.add_argument("--top-k", type=int, default=TOP_K)
     parser.add_argument("--only", choices=[*PARTS], help="one table, not all")

@@ -1,10 +1,13 @@
-"""Readers of PDF: paragraphs, headings, tables, answers in the first passage, CPU time per page.
+"""Compare PDF readers by the quality of their output and by their speed.
 
-Known texts are typeset with Typst: a German report (XQuAD, one column, an outline, ruled tables),
-an English paper (MuSiQue, two columns, numbered headings, tables with three rules, no outline),
-a Russian journal (XQuAD, two columns, large headings, running titles, no outline), and a Chinese
-manual (CMRC 2018, one column, an outline, ruled tables; ``apt-get install fonts-noto-cjk``). Each
-reader converts the same files to Markdown. Readers that are not installed are left out.
+The table shows how many paragraphs, headings and table rows are read correctly, how often the first
+passage found contains the answer to a question, and the CPU time per page. The PDF files are
+typeset from known texts with Typst: a German report (XQuAD, one column, an outline, tables with
+borders), an English paper (MuSiQue, two columns, numbered headings, tables with three horizontal
+lines, no outline), a Russian journal (XQuAD, two columns, large headings, running titles, no
+outline), and a Chinese manual (CMRC 2018, one column, an outline, tables with borders; ``apt-get
+install fonts-noto-cjk``). Each reader converts the same files to Markdown. Readers that are not
+installed are left out.
 """
 
 from __future__ import annotations
@@ -26,13 +29,13 @@ from nodekin.retrievers import Retriever
 
 
 class Known(NamedTuple):
-    """A typeset text: its source and its parts."""
+    """The source of a typeset text, and its parts that a reader should recognize."""
 
     source: str
     headings: list[str]
     paragraphs: list[str]
     rows: list[list[str]]
-    questions: list[tuple[str, str]]  # with answers
+    questions: list[tuple[str, str]]  # with their answers
 
 
 REPORT = """#set page(paper: "a4", header: [Teehandel, Jahresbericht], numbering: "1")
@@ -65,12 +68,12 @@ MANUAL = """#set page(paper: "a4", header: [茶叶手册], numbering: "— 1 —
 
 
 def written(text: str) -> str:
-    """Return a text with the marks of Typst escaped."""
+    """Escape the special characters of Typst in a text."""
     return re.sub(r"([\\#$*_`<>@=\[\]~/-])", r"\\\1", text)
 
 
 def typeset(setting: str, parts: Sequence[tuple[str, list[str]]], questions: list) -> Known:
-    """Return the source of sections with a table after every third one."""
+    """Return the Typst source for a list of sections, with a table after every third section."""
     is_ruled = "stroke: 0.5pt" in setting
     source, headings, rows = [f"{setting}\n#set smartquote(enabled: false)"], [], []
     for number, (title, paragraphs) in enumerate(parts, 1):
@@ -89,7 +92,7 @@ def typeset(setting: str, parts: Sequence[tuple[str, list[str]]], questions: lis
 
 
 def xquad(data: Path, language: str, setting: str) -> Known:
-    """Return the paragraphs of XQuAD in sections, with their questions."""
+    """Return paragraphs from XQuAD in sections, with questions about them."""
     articles = json.loads((data / f"xquad/xquad.{language}.json").read_text("utf-8"))["data"]
     parts, questions = [], []
     for article in articles[:30]:
@@ -101,7 +104,7 @@ def xquad(data: Path, language: str, setting: str) -> Known:
 
 
 def musique(data: Path) -> Known:
-    """Return passages of MuSiQue in sections of three."""
+    """Return passages from MuSiQue, in sections of three passages."""
     passages = json.loads((data / "musique/musique_train_corpus.json").read_text("utf-8"))
     texts = [" ".join(p["text"].split()) for p in passages if 300 < len(p["text"]) < 1_200][:120]
     threes = [texts[at : at + 3] for at in range(0, len(texts), 3)]
@@ -110,7 +113,7 @@ def musique(data: Path) -> Known:
 
 
 def cmrc(data: Path) -> Known:
-    """Return paragraphs of CMRC in sections of three, with questions."""
+    """Return paragraphs from CMRC in sections of three paragraphs, with questions about them."""
     lines = (data / "cmrc2018/questions.jsonl").read_text("utf-8").splitlines()
     rows = [row for row in map(json.loads, lines) if len(row["context"]) > 150]
     texts = list(dict.fromkeys("".join(row["context"].split()) for row in rows))[:120]
@@ -121,7 +124,7 @@ def cmrc(data: Path) -> Known:
 
 
 def nodekin_text(path: Path) -> str:
-    """Read a file as nodekin does, in this process."""
+    """Convert a PDF to text with nodekin in the current process."""
     from nodekin.adapters.files.pdf import read_pdf
 
     return read_pdf(SourceFile(path, ReadOptions())).text
@@ -135,7 +138,7 @@ def liteparse_text(path: Path) -> str:
 
 
 def opendataloader_text(path: Path) -> str:
-    """Convert a file with opendataloader, in a Java process."""
+    """Convert a file with opendataloader in a Java process."""
     from opendataloader_pdf import convert
 
     with tempfile.TemporaryDirectory() as folder:
@@ -183,19 +186,19 @@ NOTE = (
 
 
 def squeezed(text: str) -> str:
-    """Return a text without white space, hyphens and the marks of Markdown."""
+    """Remove whitespace, hyphens and Markdown formatting from a text."""
     return re.sub(r"[\s\\*_#`\u00ad\u2010-]", "", text.replace("…", "..."))
 
 
 def blocks_of(text: str) -> Iterator[str]:
-    """Yield the blocks of a Markdown text; a heading is a block."""
+    """Yield the blocks of a Markdown text. A heading counts as a separate block."""
     for block in re.split(r"\n\s*\n", text.replace("\f", "")):
         for heading, rest in re.findall(r"(?m)(^#+ .*$)|((?:^(?!#+ ).*\n?)+)", block):
             yield heading or rest
 
 
 def score(known: Known, text: str) -> list[float | None]:
-    """Return the shares of paragraphs, headings (F1), rows of tables, and answers found."""
+    """Return the shares of paragraphs, headings (as F1), table rows and answers found."""
     blocks = [block for block in blocks_of(text) if block.strip()]
     found = {squeezed(block) for block in blocks if block.startswith("#")}
     expected = set(map(squeezed, known.headings))
@@ -226,7 +229,7 @@ def score(known: Known, text: str) -> list[float | None]:
 
 
 def main() -> None:
-    """Typeset the files, convert them with each reader, and print the table."""
+    """Typeset the files, convert them with each reader, and print a table of the results."""
     parser = arguments(__doc__)
     parser.add_argument("--readers", nargs="+", default=[*READERS], help="the readers to compare")
     args = parser.parse_args()
@@ -252,7 +255,7 @@ def main() -> None:
                 for kind, known in made.items():
                     times = []
                     for _ in range(3):
-                        start = sum(os.times()[:4])  # with child processes
+                        start = sum(os.times()[:4])  # including child processes
                         text = READERS[reader](paths[kind])
                         times.append(sum(os.times()[:4]) - start)
                     seconds += min(times)

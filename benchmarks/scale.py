@@ -1,18 +1,19 @@
-"""Two graphs of a million lines and 300,000 short passages in a file, beside tantivy and bm25s.
+"""Measure large graphs in a file, compared with tantivy and bm25s.
 
-``speed.py --scale`` calls it. Each system builds its files in one process, and opens and changes
-them in a second process, so that memory is not shared. The lines are searched by plain BM25 and
-belong to 1,000 documents; each passage is a document, searched by nodekin's default search. The
-texts are those of ``speed.py``. All systems store the texts and return them.
+One graph contains a million lines, the other contains 300,000 short passages. ``speed.py --scale``
+runs this benchmark. Each system builds its files in one process, and opens and changes them in a
+second process, so that no memory is shared. The lines belong to 1,000 documents and are searched by
+plain BM25. Each passage is a document and is searched by nodekin's default search. The texts are
+the same as in ``speed.py``. All systems store the texts and return them.
 
-- Build: until the first answer, with the processes that nodekin starts. The peak of memory is the
-  sum of the peaks of these processes.
-- Opening: CPU seconds and private memory (anonymous pages) of the first answer in a new process,
-  after the imports.
-- Questions: the median CPU time of a new question, without and with a filter that 1 % of the
-  documents meet.
-- Edit: the median CPU time of replacing one document, and of the next answer. bm25s has no
-  updates, so that its edit is another build.
+- Build: the time until the first answer, including all processes that nodekin starts. The peak
+  memory is the sum of the peaks of these processes.
+- Opening: the CPU seconds and private memory (anonymous pages) for the first answer in a new
+  process, after all imports.
+- Questions: the median CPU time of a new question, without a filter and with a filter that matches
+  1 % of the documents.
+- Edit: the median CPU time of replacing one document and answering the next question. bm25s does
+  not support updates, so its index is built again.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ from harness import (
 from speed import corpora, english_words
 
 TOP_K = 10
-DOCUMENTS = 1000  # of the lines
-PARTS = 100  # a filter selects one of them
+DOCUMENTS = 1000  # number of documents to which the lines belong
+PARTS = 100  # number of values, of which a filter selects one
 WARM = 5
 QUESTIONS = 60
 EDITS = 5
@@ -66,14 +67,14 @@ HEADER = [
 
 @dataclass(frozen=True)
 class Case:
-    """One system and one set of texts.
+    """A combination of a system and a set of texts to measure.
 
     Attributes:
-        system: The name in ``SYSTEMS``.
-        kind: ``"lines"`` or ``"passages"``.
-        language: ``"English"`` or ``"Chinese"``.
+        system: The name of the system, which is a key of ``SYSTEMS``.
+        kind: The kind of texts, ``"lines"`` or ``"passages"``.
+        language: The language, ``"English"`` or ``"Chinese"``.
         size: The number of lines or passages.
-        folder: The folder of the texts, the questions and the system's files.
+        folder: The folder that contains the texts, the questions and the files of the system.
     """
 
     system: str
@@ -84,12 +85,12 @@ class Case:
 
     @property
     def texts(self) -> Path:
-        """The file of the texts, one per line."""
+        """The file that contains the texts, one per line."""
         return Path(self.folder) / "texts.txt"
 
     @property
     def store(self) -> Path:
-        """The folder of the system's files."""
+        """The folder that contains the files of the system."""
         return Path(self.folder) / self.system
 
     @property
@@ -98,26 +99,26 @@ class Case:
         return max(1, self.size // DOCUMENTS) if self.kind == "lines" else 1
 
     def questions(self) -> list[str]:
-        """Return the questions."""
+        """Read the questions and return them."""
         text = (Path(self.folder) / "questions.json").read_text(encoding="utf-8")
         questions: list[str] = json.loads(text)
         return questions
 
 
 class Page(NamedTuple):
-    """A document: its number, which is its id, and its texts."""
+    """A document, which consists of a number that is also its id, and its texts."""
 
     number: int
     texts: list[str]
 
     @property
     def part(self) -> int:
-        """The value that a filter selects."""
+        """The value of the field that is used in filters."""
         return self.number % PARTS
 
 
 def pages(case: Case) -> Iterator[Page]:
-    """Read the documents of a case; they are not kept in memory."""
+    """Read the documents of a case one by one, without keeping them in memory."""
     number = 0
     texts: list[str] = []
     with case.texts.open(encoding="utf-8") as file:
@@ -132,7 +133,7 @@ def pages(case: Case) -> Iterator[Page]:
 
 
 def write_texts(folder: Path, texts: Iterable[str], questions: Sequence[str]) -> None:
-    """Write the texts and questions that all systems read."""
+    """Write the texts and the questions to files that all systems read."""
     with (folder / "texts.txt").open("w", encoding="utf-8") as file:
         file.writelines(f"{' '.join(text.split())}\n" for text in texts)
     (folder / "questions.json").write_text(json.dumps(questions), encoding="utf-8")
@@ -142,25 +143,31 @@ def write_texts(folder: Path, texts: Iterable[str], questions: Sequence[str]) ->
 
 
 class System(Protocol):
-    """A search engine in files. ``open`` comes before questions and edits."""
+    """A search engine that stores its data in files.
+
+    ``open`` must be called before questions are asked or documents are edited.
+    """
 
     def __init__(self, case: Case) -> None: ...
 
     def build(self, pages: Iterable[Page]) -> None:
-        """Write the files."""
+        """Index all documents and write the files."""
 
     def open(self) -> None:
-        """Open the files."""
+        """Open the files that ``build`` wrote."""
 
     def ask(self, question: str, part: int | None = None) -> list[str]:
-        """Return the texts of the best results, of one part or of all."""
+        """Return the texts of the best results for a question.
+
+        If ``part`` is given, only documents with this value are searched.
+        """
 
     def edit(self, page: Page) -> bool:
-        """Replace a document. Return False if the system can only build again."""
+        """Replace a document. Return False if the system does not support updates."""
 
 
 class Nodekin:
-    """A graph in a file: plain BM25 for lines, the default search for passages."""
+    """A node graph in a file, with plain BM25 for lines and the default search for passages."""
 
     def __init__(self, case: Case) -> None:
         from nodekin.nodegraph import Document, NodeGraph
@@ -173,12 +180,12 @@ class Nodekin:
         self.default = DefaultRetriever
 
     def build(self, pages: Iterable[Page]) -> None:
-        """Add the documents."""
+        """Add all documents to the graph."""
         self.open()
         self.graph.add(self._document(page) for page in pages)
 
     def open(self) -> None:
-        """Open the graph and make its retriever."""
+        """Open the graph and create its retriever."""
         self.graph = self.graph_class(store=self.case.store / "graph.db", progress=False)
         if self.case.kind == "lines":
             self.graph.create_node_group("line", str.splitlines)
@@ -187,12 +194,12 @@ class Nodekin:
             self.retriever = self.default(self.graph, top_k=TOP_K)
 
     def ask(self, question: str, part: int | None = None) -> list[str]:
-        """Search, with a filter if a part is given."""
+        """Search the graph, with a filter if ``part`` is given."""
         filters = None if part is None else {"part": part}
         return [found.node.text for found in self.retriever.retrieve(question, filters=filters)]
 
     def edit(self, page: Page) -> bool:
-        """Add a document with the same id."""
+        """Replace a document by adding a document with the same id."""
         self.graph.add(self._document(page))
         return True
 
@@ -201,7 +208,7 @@ class Nodekin:
 
 
 class Tantivy:
-    """Tantivy with its default number of threads; each line is one of its documents."""
+    """Tantivy with its default number of threads. Each line is a separate document."""
 
     def __init__(self, case: Case) -> None:
         import tantivy
@@ -217,7 +224,7 @@ class Tantivy:
         self.schema = builder.build()
 
     def build(self, pages: Iterable[Page]) -> None:
-        """Add the documents, and wait until segments are merged."""
+        """Add all documents, and wait until the segments of the index are merged."""
         self.open()
         for page in pages:
             self._add(page)
@@ -231,7 +238,7 @@ class Tantivy:
         self._writer: Any = None
 
     def ask(self, question: str, part: int | None = None) -> list[str]:
-        """Search for the question's words; a part must match as well."""
+        """Search for the words of the question. If ``part`` is given, it must match as well."""
         words = " ".join(english_words(searched_words(self.case.language, question)))
         query = self.index.parse_query(words, ["words"])
         if part is not None:
@@ -243,7 +250,7 @@ class Tantivy:
         return [searcher.doc(address)["text"][0] for _, address in hits]
 
     def edit(self, page: Page) -> bool:
-        """Delete the lines of the document and add its new lines."""
+        """Delete the lines of a document and add its new lines."""
         self.writer.delete_documents("page", str(page.number))
         self._add(page)
         self.writer.commit()
@@ -252,7 +259,7 @@ class Tantivy:
 
     @property
     def writer(self) -> Any:
-        """The writer of the index, made when it is first used."""
+        """The writer of the index, which is created when it is first used."""
         if self._writer is None:
             self._writer = self.index.writer()
         return self._writer
@@ -265,7 +272,7 @@ class Tantivy:
 
 
 class Bm25s:
-    """bm25s with its own tokenizer, opened with memory maps."""
+    """bm25s with its own tokenizer. The index is opened as a memory-mapped file."""
 
     def __init__(self, case: Case) -> None:
         import bm25s
@@ -278,7 +285,7 @@ class Bm25s:
         self.stemmer = Stemmer.Stemmer("english")
 
     def build(self, pages: Iterable[Page]) -> None:
-        """Index all texts and save them."""
+        """Index all texts and save the index."""
         texts: list[str] = []
         for page in pages:
             texts.extend(page.texts)
@@ -288,20 +295,20 @@ class Bm25s:
         self.open()
 
     def open(self) -> None:
-        """Map the saved index."""
+        """Open the saved index as a memory-mapped file."""
         self.index = self.library.BM25.load(self.case.store, mmap=True, load_corpus=True)
         documents = self.numpy.arange(self.case.size) // self.case.lines_per_document
         self.parts = documents % PARTS
 
     def ask(self, question: str, part: int | None = None) -> list[str]:
-        """Search, with a mask if a part is given."""
+        """Search the index, with a mask if ``part`` is given."""
         mask = None if part is None else (self.parts == part).astype("float32")
         tokens = self._tokens([question])
         found, _ = self.index.retrieve(tokens, k=TOP_K, show_progress=False, weight_mask=mask)
         return [one["text"] for one in found[0]]
 
     def edit(self, page: Page) -> bool:
-        """Return False."""
+        """Return False, since bm25s does not support updates."""
         return False
 
     def _tokens(self, texts: list[str]) -> Any:
@@ -320,17 +327,17 @@ SYSTEMS: dict[str, Callable[[Case], System]] = {
 
 
 def searched_words(language: str, text: str) -> str:
-    """Return a text for tantivy: Chinese words are separated by spaces."""
+    """Prepare a text for tantivy. Chinese words are separated by spaces."""
     return " ".join(jieba_words(text)) if language == "Chinese" else text
 
 
-# Clocks and memory
+# Timers and memory
 
 
 class OtherProcesses:
-    """The CPU seconds and peak memory of the processes that this process starts (Linux).
+    """Measures the CPU seconds and peak memory of the child processes of this process (Linux only).
 
-    A thread reads them several times per second, because they are lost when a process ends.
+    A thread reads the values several times per second, because they are lost when a process ends.
     """
 
     def __init__(self) -> None:
@@ -356,7 +363,7 @@ class OtherProcesses:
         for path in Path("/proc/self/task").glob("*/children"):
             try:
                 children = path.read_text().split()
-            except OSError:  # the thread has ended
+            except OSError:  # The thread has ended.
                 continue
             for child in children:
                 self._read_process(int(child))
@@ -365,7 +372,7 @@ class OtherProcesses:
         try:
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
             peak = field_megabytes("VmHWM", pid)
-        except OSError:  # the process has ended
+        except OSError:  # The process has ended.
             return
         user_ticks, system_ticks = fields[11:13]
         ticks = int(user_ticks) + int(system_ticks)
@@ -374,17 +381,23 @@ class OtherProcesses:
 
 
 def field_megabytes(field: str, process: int | str = "self") -> float:
-    """Return a field of a process's status, such as RssAnon; 0 if it is missing."""
+    """Return a memory field of a process's status, such as RssAnon, in megabytes.
+
+    The result is 0 if the field is missing.
+    """
     try:
         status = Path(f"/proc/{process}/status").read_text()
-    except FileNotFoundError:  # not Linux
+    except FileNotFoundError:  # This file exists only on Linux.
         return 0.0
     found = re.search(rf"{field}:\s+(\d+) kB", status)
     return int(found[1]) / 1024 if found else 0.0
 
 
 def median_milliseconds(work: Callable[[Any], Any], items: Iterable[Any]) -> float:
-    """Return the median CPU time of a call, in all threads of this process."""
+    """Call a function with each item, and return the median CPU time in milliseconds.
+
+    The CPU time of all threads in this process is measured.
+    """
     times = []
     for item in items:
         start = time.process_time()
@@ -393,11 +406,11 @@ def median_milliseconds(work: Callable[[Any], Any], items: Iterable[Any]) -> flo
     return 1000 * statistics.median(times)
 
 
-# In the processes
+# Functions that run in the measured processes
 
 
 def build(case: Case) -> dict[str, float]:
-    """Build a system's files and return the figures of the build."""
+    """Build the files of a system, and return the figures of the build."""
     system = SYSTEMS[case.system](case)
     case.store.mkdir()
     start = time.perf_counter()
@@ -417,7 +430,7 @@ def build(case: Case) -> dict[str, float]:
 
 
 def use(case: Case) -> dict[str, float | None]:
-    """Open a system's files; return the figures of opening, questions and edits."""
+    """Open the files of a system, and return the figures for opening, questions and edits."""
     questions = iter(case.questions())
     system = SYSTEMS[case.system](case)
     memory = field_megabytes("RssAnon")
@@ -445,7 +458,10 @@ def use(case: Case) -> dict[str, float | None]:
 
 
 def edit_milliseconds(system: System, case: Case) -> float | None:
-    """Return the median CPU time of an edit and the next answer, None without edits."""
+    """Return the median CPU time of an edit and the next answer in milliseconds.
+
+    The result is None if the system does not support updates.
+    """
     edits = []
     for page in pages(case):
         if len(edits) == EDITS:
@@ -466,11 +482,11 @@ def edit_milliseconds(system: System, case: Case) -> float | None:
 TASKS: dict[str, Callable[[Case], Any]] = {"build": build, "use": use}
 
 
-# In the first process
+# Functions that run in the main process
 
 
 def measure(data: Path, language: str, lines: int, passages: int) -> Iterator[list[str]]:
-    """Yield a row for each set of texts and system."""
+    """Measure all systems on all sets of texts, and yield a row for each combination."""
     for kind, size in (("lines", lines), ("passages", passages)):
         (corpus,) = corpora(data, size, [language])
         with tempfile.TemporaryDirectory() as folder:
@@ -483,7 +499,7 @@ def measure(data: Path, language: str, lines: int, passages: int) -> Iterator[li
 
 
 def row(case: Case) -> list[str]:
-    """Return the cells of a system, measured in two new processes."""
+    """Measure a system in two new processes, and return its row of the table."""
     name = f"**{case.system}**" if case.system == "nodekin" else case.system
     try:
         built = in_new_process(__file__, {"task": "build", "case": vars(case)})
@@ -505,14 +521,17 @@ def row(case: Case) -> list[str]:
 
 
 def show_scale(data: Path, languages: Sequence[str], lines: int, passages: int) -> None:
-    """Print the table of each language; ``--save`` keeps it for docs/scale.md."""
+    """Measure and print the table of each language.
+
+    With ``--save``, it is saved for docs/scale.md.
+    """
     for language in languages:
         rows = measure(data, language, lines, passages)
         show(f"Scale, {language}", HEADER, rows, script="scale")
 
 
 def main() -> None:
-    """Measure, or do the work of one process."""
+    """Run the benchmark, or do the work of one of its processes."""
     parser = arguments(__doc__)
     parser.add_argument("--languages", nargs="+", default=["English"])
     parser.add_argument("--lines", type=int, default=1_000_000)

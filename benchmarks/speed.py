@@ -1,24 +1,26 @@
-"""Build, query and update times at growing sizes, beside the peers, in one run.
+"""Measure build, query and update times for growing corpora, compared with other libraries.
 
-The texts are short random passages (fixed seed): Chinese passages of about 65 characters from the
-clauses of CMRC 2018, and English passages of one to three sentences from HotpotQA. The queries are
-the questions of both sets. There are two tables:
+The texts are short random passages (with a fixed seed): Chinese passages of about 65 characters,
+which consist of clauses from CMRC 2018, and English passages of one to three sentences from
+HotpotQA. The queries are the questions of both data sets. There are two tables:
 
-- Default settings: every system with an analysis that its users would choose. Chinese: jieba's
-  search mode for the peers. English: bm25s with its own tokenizer, stop words and Snowball,
-  LlamaIndex's retriever with its own analysis, the others with words in lower case. Build and query
-  include the analysis. Peers without updates rebuild their index when a document is added. Ratios
-  are the peer's time divided by nodekin's.
-- Equal terms, queries only: the terms of nodekin's analysis. The peers receive the terms of the
-  query and return numbers; nodekin analyzes the query and returns nodes. The figure is the median
-  CPU time of all threads; systems alternate per question. It is given for new questions, for
-  repeated questions, and for new questions after a line was added.
+- Default settings: each system uses an analysis that its users would choose. For Chinese, the other
+  systems use jieba's search mode. For English, bm25s uses its own tokenizer, stop words and
+  Snowball, LlamaIndex's retriever uses its own analysis, and the others use lowercase words. Build
+  and query times include the analysis. Systems without updates rebuild their index when a document
+  is added. Ratios are the time of the other system divided by the time of nodekin.
+- Equal terms, queries only: all systems use the terms from nodekin's analysis. The other systems
+  receive the terms of the query and return numbers, whereas nodekin analyzes the query and returns
+  nodes. The figure is the median CPU time of all threads, and the systems take turns for each
+  question. It is reported for new questions, for repeated questions, and for new questions after a
+  line was added.
 
-The default search is compared with a plain retriever, each over its own graph, with links over the
-passages of HotpotQA and MuSiQue: the ratio of CPU times of a question and of the build.
+The default search is also compared with a plain retriever. Each uses a separate graph, with links
+between the passages of HotpotQA and MuSiQue. The figures are the ratios of the CPU times of a
+question and of the build.
 
-No question is asked twice, so that caches are not measured, except for the column of repeated
-questions.
+No question is asked twice, except in the column for repeated questions, so that caches are not
+measured.
 """
 
 from __future__ import annotations
@@ -45,11 +47,11 @@ from harness import (
 )
 
 Search = Callable[[str, list[str]], Any]
-"""Searches for a query, whose terms are ready."""
+"""A function that searches for a query whose terms are already known."""
 
 SLOW_PEERS_UP_TO = 100_000
 
-AFTER = 40  # questions after an added line
+AFTER = 40  # number of questions after a line was added
 
 
 class Peer(NamedTuple):
@@ -62,7 +64,7 @@ class Peer(NamedTuple):
 
 
 class Corpus(NamedTuple):
-    """Texts and queries of a language, and the tokenizer of the peers."""
+    """Texts and queries in one language, and the tokenizer for the other systems."""
 
     language: str
     texts: list[str]
@@ -71,7 +73,7 @@ class Corpus(NamedTuple):
 
 
 def english_words(text: str) -> list[str]:
-    """Split a text into words in lower case."""
+    """Split a text into lowercase words."""
     return re.findall(r"\w+", text.lower())
 
 
@@ -85,7 +87,7 @@ def passages(paragraphs: Sequence[str], size: int, chinese: bool = True) -> list
 
 
 def corpora(data: Path, size: int, languages: Sequence[str]) -> Iterator[Corpus]:
-    """Yield the corpus of each language."""
+    """Yield the corpus for each language."""
     if "Chinese" in languages:
         paragraphs, questions = cmrc_texts(data)
         texts = passages(paragraphs, size, True)
@@ -99,7 +101,7 @@ def corpora(data: Path, size: int, languages: Sequence[str]) -> Iterator[Corpus]
 
 
 def nodekin(corpus: Corpus, top_k: int) -> Peer:
-    """One group of nodes; each document has a thousand lines."""
+    """Measure nodekin with one group of nodes. Each document contains a thousand lines."""
     from nodekin.retrievers import Retriever
 
     _, texts, queries, _ = corpus
@@ -119,12 +121,12 @@ def nodekin(corpus: Corpus, top_k: int) -> Peer:
 
 
 def bm25s_numpy(corpus: Corpus, top_k: int) -> Peer:
-    """bm25s with numpy."""
+    """Measure bm25s with its numpy backend."""
     return _bm25s(corpus, top_k, "numpy")
 
 
 def bm25s_numba(corpus: Corpus, top_k: int) -> Peer:
-    """bm25s with numba."""
+    """Measure bm25s with its numba backend."""
     return _bm25s(corpus, top_k, "numba")
 
 
@@ -155,7 +157,7 @@ def _bm25s(corpus: Corpus, top_k: int, backend: str) -> Peer:
 
 
 def tantivy(corpus: Corpus, top_k: int) -> Peer:
-    """Tantivy with one thread, on tokenized words; English by its own analysis."""
+    """Measure tantivy with one thread. Chinese texts are tokenized before they are indexed."""
     import tantivy as library
 
     chinese = corpus.language == "Chinese"
@@ -192,7 +194,7 @@ def tantivy(corpus: Corpus, top_k: int) -> Peer:
 
 
 def rank_bm25(corpus: Corpus, top_k: int) -> Peer:
-    """The reference implementation, with numpy's partition instead of its full sort."""
+    """Measure rank-bm25, the reference implementation, with a partial instead of a full sort."""
     import numpy as np
     from rank_bm25 import BM25Okapi
 
@@ -205,7 +207,7 @@ def rank_bm25(corpus: Corpus, top_k: int) -> Peer:
 
 
 def langchain(corpus: Corpus, top_k: int) -> Peer:
-    """LangChain's BM25Retriever."""
+    """Measure LangChain's BM25Retriever."""
     from langchain_community.retrievers import BM25Retriever
 
     built, made = seconds(
@@ -216,7 +218,7 @@ def langchain(corpus: Corpus, top_k: int) -> Peer:
 
 
 def llama_index(corpus: Corpus, top_k: int) -> Peer:
-    """LlamaIndex's BM25Retriever."""
+    """Measure LlamaIndex's BM25Retriever."""
     from llama_index.core.schema import TextNode
     from llama_index.retrievers.bm25 import BM25Retriever
 
@@ -237,7 +239,7 @@ def llama_index(corpus: Corpus, top_k: int) -> Peer:
 
 
 def peers(size: int) -> Iterator[Callable[[Corpus, int], Peer]]:
-    """Yield the systems to measure at a size."""
+    """Yield functions that measure the systems that are suitable for a corpus size."""
     yield nodekin
     yield bm25s_numpy
     yield bm25s_numba
@@ -249,7 +251,7 @@ def peers(size: int) -> Iterator[Callable[[Corpus, int], Peer]]:
 
 
 def as_it_comes(corpus: Corpus, top_k: int) -> Iterator[list[str]]:
-    """Yield the row of each system with default settings."""
+    """Measure each system with default settings, and yield a row for each."""
     own: Peer | None = None
     for measure in peers(len(corpus.texts)):
         try:
@@ -270,7 +272,7 @@ def as_it_comes(corpus: Corpus, top_k: int) -> Iterator[list[str]]:
 
 
 def passage_graph(texts: Sequence[str], store: Path | None = None) -> Any:
-    """Return a graph of the texts; each document has a thousand."""
+    """Return a graph that contains the texts, with a thousand texts per document."""
     from nodekin.nodegraph import Document, NodeGraph
 
     graph = NodeGraph(store=store, progress=False)
@@ -283,9 +285,10 @@ def passage_graph(texts: Sequence[str], store: Path | None = None) -> Any:
 def nodekin_searches(
     corpus: Corpus, top_k: int, folder: Path, adds: dict[str, Callable[[str], Any]]
 ) -> Iterator[tuple[str, Search]]:
-    """Yield nodekin's calls, each on its own graph, so that every question is new.
+    """Yield the ways to search with nodekin, each with a separate graph.
 
-    Functions that add a line are appended to ``adds``.
+    Because of the separate graphs, every question is new. Functions that add a line to a graph are
+    added to ``adds``.
     """
     from nodekin.retrievers import Retriever
 
@@ -316,7 +319,7 @@ def nodekin_searches(
 
 
 def ready_bm25s(terms: list[list[str]], top_k: int, backend: str) -> Search:
-    """Index terms with bm25s."""
+    """Index terms with bm25s, and return a search function."""
     import bm25s
 
     if backend == "numba":
@@ -327,7 +330,7 @@ def ready_bm25s(terms: list[list[str]], top_k: int, backend: str) -> Search:
 
 
 def ready_tantivy(terms: list[list[str]], top_k: int) -> Search:
-    """Index terms with tantivy."""
+    """Index terms with tantivy, and return a search function."""
     import tantivy as library
 
     builder = library.SchemaBuilder()
@@ -351,7 +354,7 @@ def ready_tantivy(terms: list[list[str]], top_k: int) -> Search:
 
 
 def same_terms(corpus: Corpus, top_k: int) -> Iterator[list[str]]:
-    """Yield a row for each system with equal terms."""
+    """Measure each system with equal terms, and yield a row for each."""
     from nodekin.retrievers import TextAnalyzer
 
     analyzer = TextAnalyzer()
@@ -395,9 +398,9 @@ def same_terms(corpus: Corpus, top_k: int) -> Iterator[list[str]]:
 
 
 def beside_plain(texts: Callable[[], Any], queries: Sequence[str], links: bool) -> list[str]:
-    """Return the ratios of the default search to a plain retriever.
+    """Return the times of the default search divided by the times of a plain retriever.
 
-    The ratios are of new questions, repeated questions, questions after an added line, and the
+    The ratios are for new questions, repeated questions, questions after a line was added, and the
     build.
     """
     from nodekin.retrievers import DefaultRetriever, Retriever
@@ -418,7 +421,7 @@ def beside_plain(texts: Callable[[], Any], queries: Sequence[str], links: bool) 
     new, later = queries[:-AFTER], queries[-AFTER:]
     for asked in (new, new, later):
         times: tuple[list[float], list[float]] = ([], [])
-        for pair in zip(asked, [*asked[9:], *asked[:9]], strict=True):  # in another order
+        for pair in zip(asked, [*asked[9:], *asked[:9]], strict=True):  # in a different order
             for graph, system, query, of_system in zip(graphs, systems, pair, times, strict=True):
                 if asked is later:
                     graph.add(f"newcomer: {query}")
@@ -430,7 +433,7 @@ def beside_plain(texts: Callable[[], Any], queries: Sequence[str], links: bool) 
 
 
 def titled_graph(data: Path) -> Any:
-    """Return a graph of passages with titles that other passages mention."""
+    """Return a graph of passages with titles that are mentioned in other passages."""
     from nodekin.nodegraph import Document, NodeGraph, PassageSplitter
 
     graph = NodeGraph(progress=False)
@@ -446,7 +449,7 @@ def titled_graph(data: Path) -> Any:
 
 
 def the_default(data: Path, sizes: Sequence[int], languages: Sequence[str]) -> None:
-    """Print the table of the default search beside a plain retriever."""
+    """Print a table that compares the default search with a plain retriever."""
     columns = {}
     for size in sizes:
         for corpus in corpora(data, size, languages):
@@ -463,7 +466,7 @@ def the_default(data: Path, sizes: Sequence[int], languages: Sequence[str]) -> N
 
 
 def main() -> None:
-    """Measure each size and language."""
+    """Run the benchmark for each size and language, and print the tables."""
     parser = arguments(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000, 100_000])
     parser.add_argument("--languages", nargs="+", default=["Chinese", "English"])
@@ -474,7 +477,7 @@ def main() -> None:
     parser.add_argument("--passages", type=int, default=300_000, help="of --scale")
     options = parser.parse_args()
     if options.scale:
-        from scale import show_scale  # which imports the texts of this module
+        from scale import show_scale  # This module imports the texts of the current module.
 
         show_scale(options.data, options.languages, options.lines, options.passages)
         return

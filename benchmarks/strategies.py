@@ -1,31 +1,33 @@
-"""Query strategies on questions that need several passages: are all gold passages found?
+"""Measure whether query strategies find all passages that are needed to answer a question.
 
-Models are scripted, so that the strategies are measured and not a model:
+The language models are scripted, so that the strategies are measured and not a particular model:
 
-- *oracle*, MuSiQue: writes the gold questions of the decomposition one after the other, and gives
-  the gold answer to each, whatever was found. Sub-questions are written before anything is
-  answered, so they contain no answers of earlier steps.
-- *reading oracle*, MuSiQue: like the oracle, but gives an answer, and continues, only if the gold
-  passage of the question is among the shown passages.
-- *reading oracle*, HotpotQA, which has no decompositions: asks about the title of a gold passage if
-  the title is in the question, or in the other gold passage when that was shown. It knows which
-  entity to follow, like a model that reads well.
-- *wandering*: asks about names that it reads, answers with others, and is never satisfied: the
-  worst model that keeps to the output format.
-- *garbage*: empty output, refusals, nonsense, unrelated JSON. Results must equal those of plain.
+- *oracle* (MuSiQue): writes the correct sub-questions one after another, and returns the correct
+  answer to each, regardless of the passages found. Sub-questions that are written before any answer
+  is known do not contain earlier answers.
+- *reading oracle* (MuSiQue): like the oracle, but it answers a sub-question and continues only if
+  the correct passage is among the passages in the prompt.
+- *reading oracle* (HotpotQA, which has no decompositions): asks about the title of a relevant
+  passage if this title occurs in the question, or in the other relevant passage after it was shown.
+  Like a model that reads well, it always follows the right entity.
+- *wandering*: asks about names that occur in the passages, answers with other names, and is never
+  satisfied. This is the worst model that still follows the output format.
+- *garbage*: returns empty output, refusals, nonsense and unrelated JSON. The results must equal
+  those of the plain retriever.
 
-Then the default search is compared with sub-questions and phrasings around it, whose model writes
-the gold parts of MuSiQue's chains without answers.
+Next, the default search is compared with sub-questions and phrasings around it. Their model writes
+the correct sub-questions of MuSiQue without answers.
 
-Then ``model_strategies.py`` measures all strategies and those of the frameworks with the oracle,
-and with ``--model NAME`` with a model behind OPENAI_BASE_URL. ``--only model --seconds 600`` stops
-after ten minutes per set and continues later.
+Then ``model_strategies.py`` compares all strategies with those of other frameworks, using the
+oracle, or a real model behind OPENAI_BASE_URL with ``--model NAME``. ``--only model --seconds 600``
+stops after ten minutes per data set, and a later run continues.
 
-Then agents with corpus tools are compared with the first passages of the default retriever: gold
-passages that were read, and their tokens. An agent is scripted and sees only the output of the
-tools. It searches for MuSiQue's gold sub-questions with the answers of earlier steps. On HotpotQA,
-it searches for the question, and then for the title of a gold passage that it has read. On CMRC
-2018, it searches for the question. Another agent knows only the answers.
+Finally, agents with corpus tools are compared with the first passages of the default retriever, by
+the number of relevant passages that were read and by their tokens. An agent is scripted and sees
+only the output of the tools. On MuSiQue, it searches for the correct sub-questions with the answers
+of earlier steps. On HotpotQA, it searches for the question, and then for the titles of relevant
+passages that it has read. On CMRC 2018, it searches for the question. Another agent is given only
+the answers.
 """
 
 from __future__ import annotations
@@ -79,7 +81,7 @@ GARBAGE = (
 
 
 class Gold(NamedTuple):
-    """The gold steps of a question: sub-question, passage, answer."""
+    """A step of the correct decomposition, with sub-question, relevant passage and answer."""
 
     question: str
     passage: str
@@ -87,7 +89,7 @@ class Gold(NamedTuple):
 
 
 def musique_steps(data: Path) -> dict[str, list[Gold]]:
-    """Return the gold steps by question, with the answers to earlier steps filled in."""
+    """Return the correct steps of each question, in which earlier answers are filled in."""
     path = data / "musique" / "musique_train.json"
     steps = {}
     for row in json.loads(path.read_text(encoding="utf-8")):
@@ -106,12 +108,12 @@ def musique_steps(data: Path) -> dict[str, list[Gold]]:
 
 
 def asked_in(prompt: str, questions: Mapping[str, Any]) -> str:
-    """Return the question in a prompt: the longest known question that it contains."""
+    """Return the question in a prompt, which is the longest known question that occurs in it."""
     return max((q for q in questions if f": {q}\n" in prompt), key=len)
 
 
 def oracle(steps: Mapping[str, list[Gold]], *, reads: bool) -> Model:
-    """Return the model that follows the gold steps."""
+    """Return a scripted model that follows the correct steps."""
 
     def model(prompt: str) -> str:
         golds = steps[asked_in(prompt, steps)]
@@ -127,7 +129,7 @@ def oracle(steps: Mapping[str, list[Gold]], *, reads: bool) -> Model:
 
 
 def parts_of(data: Path) -> dict[str, list[str]]:
-    """Return MuSiQue's sub-questions by question, without the answers to earlier ones."""
+    """Return the sub-questions of each MuSiQue question, without the answers to earlier steps."""
     path = data / "musique" / "musique_train.json"
     return {
         row["question"]: [
@@ -139,7 +141,7 @@ def parts_of(data: Path) -> dict[str, list[str]]:
 
 
 def decomposing(data: Path) -> Model:
-    """Return the model that decomposes a question before anything is answered."""
+    """Return a scripted model that decomposes a question before any step is answered."""
     parts = parts_of(data)
 
     def model(prompt: str) -> str:
@@ -149,7 +151,7 @@ def decomposing(data: Path) -> Model:
 
 
 def hotpotqa_reader(data: Path, dataset: Dataset) -> Model:
-    """Return the model that knows which entity to follow."""
+    """Return a scripted model that always follows the right entity."""
     path = data / "hotpotqa" / "hotpotqa_train.json"
     rows = json.loads(path.read_text(encoding="utf-8"))
     answers = {row["question"]: row["answer"] for row in rows}
@@ -174,7 +176,7 @@ def hotpotqa_reader(data: Path, dataset: Dataset) -> Model:
 
 
 def strategies(models: Mapping[str, Model], plain: Any) -> Iterator[tuple[str, Any]]:
-    """Yield each strategy around a retriever."""
+    """Yield all strategies around a retriever, with their names."""
     for name, model in models.items():
         if name in ("decompositions", "garbage"):
             yield f"sub-questions, {name}", SubQuestionRetriever(plain, model)
@@ -183,7 +185,7 @@ def strategies(models: Mapping[str, Model], plain: Any) -> Iterator[tuple[str, A
 
 
 def setups(dataset: Dataset, models: Mapping[str, Model]) -> Iterator[tuple[str, Any]]:
-    """Yield plain, links, and each strategy around either and fused with either."""
+    """Yield a plain retriever, a retriever with links, and each strategy combined with either."""
     graph = graph_of(dataset)
     graph.create_node_group("entity", EntityExtractor())
     plain = Retriever(graph, ROOT, "bm25", top_k=DEPTH)
@@ -199,7 +201,7 @@ def setups(dataset: Dataset, models: Mapping[str, Model]) -> Iterator[tuple[str,
 
 
 def rows(dataset: Dataset, models: Mapping[str, Model]) -> Iterator[list[str]]:
-    """Measure each system, with the model calls per question."""
+    """Measure each system and the number of model calls per question, and yield the rows."""
     for name, retriever in setups(dataset, models):
         measured = compare(dataset, {name: retriever}, METRICS)
         calls = measured.costs(name)["model_calls"] / len(dataset)
@@ -207,11 +209,11 @@ def rows(dataset: Dataset, models: Mapping[str, Model]) -> Iterator[list[str]]:
 
 
 def default_rows(data: Path, cache: Path | None) -> Iterator[list[str]]:
-    """Measure sub-questions and phrasings around the default search, with gold parts.
+    """Measure sub-questions and phrasings around the default search, using correct questions.
 
     Args:
         data: The folder of the data.
-        cache: The folder of cached vectors of MiniLM. If None, only words are searched.
+        cache: The folder for cached vectors of MiniLM. If None, the search uses only words.
     """
     dataset = next(item for item in multi_hop(data) if item.name == "MuSiQue")
     model = decomposing(data)
@@ -233,7 +235,7 @@ def default_rows(data: Path, cache: Path | None) -> Iterator[list[str]]:
 
 
 def recall_at_5(dataset: Dataset, retriever: Any) -> float:
-    """Return the mean share of the gold documents in the first five results."""
+    """Return the average share of the relevant documents that are among the first five results."""
     shares = []
     for question in dataset.questions:
         gold = {item.document_id for item in question.gold if isinstance(item, GoldDocument)}
@@ -243,13 +245,13 @@ def recall_at_5(dataset: Dataset, retriever: Any) -> float:
 
 
 def garbage() -> Model:
-    """Return a model with unusable output that differs each time."""
+    """Return a scripted model whose output is unusable and different each time."""
     said = itertools.cycle(GARBAGE)
     return lambda prompt: next(said)
 
 
 def wandering() -> Model:
-    """Return a model that follows any name that it reads, and answers with it."""
+    """Return a scripted model that follows any name that it reads, and answers with it."""
     chance = random.Random(2018)
 
     def model(prompt: str) -> str:
@@ -264,11 +266,11 @@ def wandering() -> Model:
 Entries = Sequence[dict[str, Any]]
 
 BUDGET = 4000
-DEPTHS = (3, 5, 6, 10, 20, 40)  # six is the default number of results
+DEPTHS = (3, 5, 6, 10, 20, 40)  # Six is the default number of results.
 
 
 class Reading(NamedTuple):
-    """The gold that was read, all gold, and the tokens that were read."""
+    """The numbers of relevant passages read, of all relevant passages, of tokens and of calls."""
 
     gold: int
     of: int
@@ -284,19 +286,19 @@ class Step(NamedTuple):
 
 
 class Agent:
-    """An agent that searches with the tools and records what was read.
+    """A scripted agent that searches with corpus tools, and records the passages that it has read.
 
     Args:
-        tools: The tools.
-        max_tokens: The budget of a search.
-        pages: The maximum number of result pages per search.
+        tools: The tools for searching and reading the corpus.
+        max_tokens: The maximum number of tokens that a search returns.
+        pages: The maximum number of pages of results per search.
     """
 
     def __init__(self, tools: CorpusTools, max_tokens: int, pages: int) -> None:
         self.tools, self.max_tokens, self.pages = tools, max_tokens, pages
 
     def read(self, gold: Sequence[GoldSpan], steps: list[Step]) -> Reading:
-        """Search for the steps, and for titles of gold passages that appear in the results."""
+        """Search for each step, and for titles of relevant passages that occur in the results."""
         self.shown, self.missing, self.seen = dict[str, set[int]](), list(gold), ""
         self.gold, self.steps, self.tokens, self.calls = gold, steps, 0, 0
         waiting, known = list(steps), {step.query for step in steps}
@@ -322,7 +324,7 @@ class Agent:
         for entry in output.entries:
             for start, end in entry.get("parts") or [(entry["start"], entry["end"])]:
                 shown = self.shown.setdefault(entry["document"], set())
-                shown.update(range(start, end + 3))  # with the space between two parts
+                shown.update(range(start, end + 3))  # including the space between two parts
         self.missing = [
             span
             for span in self.missing
@@ -334,18 +336,18 @@ class Agent:
         return self.tools.graph.node(span.document_id)
 
     def _look_at(self, entries: Entries, step: Step) -> None:
-        """Read more of a passage that looks relevant and is shown in part."""
+        """Read the rest of a passage that is relevant but was shown only in part."""
         for entry in entries:
             place = {key: entry[key] for key in ("document", "start", "end")}
             if any(overlaps(span, *place.values()) for span in self.missing):
                 self._call("read", place, 600)
 
     def _reached(self) -> tuple[int, int]:
-        """Return the number of gold passages that were read, and of all gold passages."""
+        """Return the number of relevant passages that were read, and their total number."""
         return len(self.gold) - len(self.missing), len(self.gold)
 
     def _titles(self) -> set[str]:
-        """Return the titles of gold passages in the text that was read."""
+        """Return the titles of relevant passages that occur in the text read so far."""
         titles = (str(self._document(span).metadata.get("title", "")) for span in self.missing)
         return {
             t for title in titles if (t := re.sub(r"\s*\(.*?\)$", "", title)) in self.seen and t
@@ -353,9 +355,10 @@ class Agent:
 
 
 class Reader(Agent):
-    """An agent that knows the answers of the steps, but not the gold passages.
+    """An agent that is given the answers of the steps instead of the relevant passages.
 
-    If an answer is missing, the agent reads more of the first passage that is shown in part.
+    As long as an answer is missing, the agent reads more of the first passage that was shown in
+    part.
     """
 
     def _look_at(self, entries: Entries, step: Step) -> None:
@@ -368,12 +371,12 @@ class Reader(Agent):
 
 
 def overlaps(span: GoldSpan, document_id: str, start: int, end: int) -> bool:
-    """Return whether a part of a document overlaps a gold span."""
+    """Return whether a part of a document overlaps an expected span."""
     return span.document_id == document_id and span.start < end and start < span.end
 
 
 def decompositions(data: Path) -> list[list[Step]]:
-    """Return the gold sub-questions of MuSiQue's questions, with earlier answers filled in."""
+    """Return the correct sub-questions of each MuSiQue question, with earlier answers filled in."""
     file = data / "musique" / "musique_train.json"
     result = []
     for row in json.loads(file.read_text(encoding="utf-8")):
@@ -386,7 +389,7 @@ def decompositions(data: Path) -> list[list[Step]]:
 
 
 def agent_tasks(data: Path, most: int | None) -> Iterator[tuple[Dataset, list[list[Step]]]]:
-    """Yield the available sets with a number of questions, and the steps of each question."""
+    """Yield the available data sets with at most ``most`` questions, and the questions' steps."""
     for every_one in multi_hop(data):
         dataset = Dataset(every_one.questions[:most], every_one.documents, every_one.name)
         is_musique = dataset.name == "MuSiQue"
@@ -397,7 +400,7 @@ def agent_tasks(data: Path, most: int | None) -> Iterator[tuple[Dataset, list[li
 
 
 def spans_of(question: Question, lengths: dict[str, int]) -> list[GoldSpan]:
-    """Return the gold of a question as spans of documents."""
+    """Return the expected results of a question as spans of documents."""
     return [
         gold
         if isinstance(gold, GoldSpan)
@@ -409,7 +412,7 @@ def spans_of(question: Question, lengths: dict[str, int]) -> list[GoldSpan]:
 def agent_rows(
     data: Path, max_tokens: int, pages: int, questions: int | None = None
 ) -> Iterator[list[str]]:
-    """Yield a row for each system on each set, with at most ``questions`` questions."""
+    """Measure each system on each data set with at most ``questions`` questions."""
     for dataset, steps in agent_tasks(data, questions):
         graph = graph_of(dataset)
         lengths = {document.id: len(document.text) for document in dataset.documents}
@@ -447,13 +450,17 @@ def agent_rows(
 
 
 def per_token(readings: list[Reading]) -> float:
-    """Return the number of gold passages, or spans, that were read per 1,000 tokens."""
+    """Return the number of relevant passages or spans that were read per 1,000 tokens."""
     tokens = sum(reading.tokens for reading in readings)
     return 1000 * sum(reading.gold for reading in readings) / tokens
 
 
 def agent_row(name: str, system: str, readings: list[Reading], ours: float) -> list[str]:
-    """Return the figures of a system, and the ratio of the agent's gold per token to them."""
+    """Return a row with the figures of a system.
+
+    The last figure is the number of relevant passages per token for the agent, divided by the
+    number for this system.
+    """
     whole = statistics.mean(reading.gold == reading.of for reading in readings)
     return [
         name,
@@ -468,7 +475,7 @@ def agent_row(name: str, system: str, readings: list[Reading], ours: float) -> l
 
 
 def scripted_tables(data: Path, questions: int | None) -> None:
-    """Show the table of each set with scripted models."""
+    """Measure each data set with scripted models, and print the tables."""
     for whole in multi_hop(data):
         dataset = Dataset(whole.questions[:questions], whole.documents, whole.name)
         models: dict[str, Model] = {"garbage": garbage(), "wandering": wandering()}
@@ -500,8 +507,9 @@ MODEL_NOTE = (
 
 
 def main() -> None:
-    """Run each available set."""
-    logging.getLogger("nodekin").setLevel(logging.ERROR)  # garbage causes a warning each time
+    """Run the benchmark on each available data set."""
+    # Unusable output causes a warning each time.
+    logging.getLogger("nodekin").setLevel(logging.ERROR)
     parser = with_cache(arguments(__doc__))
     parser.add_argument("--only", choices=("scripted", "default", "model", "agents"))
     parser.add_argument("--model", action="append", help="a model behind OPENAI_BASE_URL")

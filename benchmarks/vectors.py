@@ -1,10 +1,11 @@
-"""Retrieval by vectors against bare FAISS on the same vectors, in one run.
+"""Compare vector search in nodekin with using FAISS directly on the same vectors.
 
-Texts and queries are those of ``speed.py``, in documents of ten lines. The vectors come from a fake
-model. Vectors of queries are computed before the measurement in all systems, and no query is asked
-twice. Bare FAISS gets queries as arrays and filters as bitmaps, and returns row numbers; nodekin
-also detects changes, reads nodes and checks metadata. Recall is the share of the exact ten results.
-Parents: the frameworks' own retrievers around the same FAISS index. Ratios are to bare FAISS.
+The texts and queries are the same as in ``speed.py``, in documents of ten lines. The vectors come
+from a fake model. In all systems, the vectors of the queries are computed before the measurement,
+and no query is asked twice. FAISS receives queries as arrays and filters as bitmaps, and returns
+row numbers. nodekin also detects changes, reads nodes and checks metadata. Recall is the share of
+the exact ten nearest neighbors that are found. For the search of parents, the frameworks' own
+retrievers are used with the same FAISS index. Ratios are relative to FAISS.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ from speed import passages
 
 LINES = 10
 TOP_K = 10
-QUESTIONS = 800  # no system gets a question twice
+QUESTIONS = 800  # number of questions, so that no system receives a question twice
 BATCH = 100
-SHARES = (1, 10, 50)  # percent of the documents that a filter keeps
+SHARES = (1, 10, 50)  # percentage of the documents that match a filter
 Vectors = npt.NDArray[np.float32]
 
 
 class Corpus(NamedTuple):
-    """Texts, queries, and their vectors."""
+    """Texts and queries, with their vectors."""
 
     texts: list[str]
     vectors: Vectors
@@ -44,7 +45,7 @@ class Corpus(NamedTuple):
 
 
 class Bare:
-    """FAISS alone."""
+    """A search that uses FAISS directly."""
 
     def __init__(self, corpus: Corpus) -> None:
         import faiss
@@ -53,7 +54,10 @@ class Bare:
         self.build, _ = seconds(lambda: self.index.add(corpus.vectors))
 
     def searching(self, percent: int | None) -> Callable[[Vectors], list[list[int]]]:
-        """Return a function from queries (n, 384) to rows, under a filter or without one."""
+        """Return a function that maps query vectors of shape (n, 384) to row numbers.
+
+        If ``percent`` is given, a filter that matches this percentage of the rows is applied.
+        """
         import faiss
 
         settings: dict[str, Any] = {}
@@ -66,7 +70,7 @@ class Bare:
 
 
 def nodekin_graph(corpus: Corpus) -> Any:
-    """Return a graph of documents of ten lines, embedded."""
+    """Return a graph with embedded documents of ten lines each."""
     from nodekin.nodegraph import Document, NodeGraph
 
     known = dict(zip(corpus.queries, corpus.asked, strict=True))
@@ -88,7 +92,7 @@ def nodekin_graph(corpus: Corpus) -> Any:
 
 
 def searching(graph: Any, percent: int | None, target: str | None = None) -> Any:
-    """Return nodekin's retriever."""
+    """Return a vector retriever of nodekin, with a filter if ``percent`` is given."""
     from nodekin.retrievers import Retriever
 
     filters = None if percent is None else {"part": {"lt": percent}}
@@ -96,7 +100,7 @@ def searching(graph: Any, percent: int | None, target: str | None = None) -> Any
 
 
 def filters_table(corpus: Corpus, graph: Any, bare: Bare) -> Iterator[list[str]]:
-    """Compare one query, a batch of queries and filters."""
+    """Measure single queries, batches of queries and filters, and yield the rows."""
     rows = range(len(corpus.queries))
     batches = [slice(at, at + BATCH) for at in range(0, len(rows), BATCH)]
     texts = {text: at for at, text in enumerate(corpus.texts)}
@@ -123,7 +127,7 @@ def _recall(best: Sequence[Sequence[int]], found: Sequence[Sequence[int]]) -> fl
 
 
 def langchain(corpus: Corpus, bare: Bare) -> Callable[[str], Any]:
-    """ParentDocumentRetriever over LangChain's FAISS store."""
+    """Return a search function for ParentDocumentRetriever with LangChain's FAISS store."""
     from langchain_classic.retrievers import ParentDocumentRetriever
     from langchain_community.docstore.in_memory import InMemoryDocstore
     from langchain_community.vectorstores import FAISS
@@ -159,7 +163,7 @@ def langchain(corpus: Corpus, bare: Bare) -> Callable[[str], Any]:
 
 
 def llama_index(corpus: Corpus, bare: Bare) -> Callable[[str], Any]:
-    """RecursiveRetriever around FAISS."""
+    """Return a search function for RecursiveRetriever with FAISS."""
     from llama_index.core.base.base_retriever import BaseRetriever
     from llama_index.core.retrievers import RecursiveRetriever
     from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle, TextNode
@@ -195,7 +199,7 @@ def _parents(corpus: Corpus) -> dict[str, str]:
 
 
 def parents_table(corpus: Corpus, graph: Any, bare: Bare) -> Iterator[list[str]]:
-    """Compare retrievers that search children and return their parents."""
+    """Compare retrievers that search children and return their parents, and yield the rows."""
     ask, search = corpus.queries, bare.searching(None)
     least = milliseconds_each(lambda at: search(corpus.asked[at : at + 1]), range(len(ask)))
     yield ["bare FAISS, children only", f"{least:.2f}", "1.00", f"{TOP_K} children"]
@@ -217,7 +221,7 @@ def parents_table(corpus: Corpus, graph: Any, bare: Bare) -> Iterator[list[str]]
 
 
 def measure(corpus: Corpus) -> None:
-    """Measure one size."""
+    """Measure one corpus size and print the tables."""
     bare, graph = Bare(corpus), nodekin_graph(corpus)
     built, _ = seconds(lambda: searching(graph, None).retrieve("warm up"))
     title = f"{len(corpus.texts):,} vectors of {DIMENSION} numbers"
@@ -230,7 +234,7 @@ def measure(corpus: Corpus) -> None:
 
 
 def main() -> None:
-    """Measure each size."""
+    """Run the benchmark for each corpus size."""
     parser = arguments(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000])
     options = parser.parse_args()

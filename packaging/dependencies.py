@@ -1,13 +1,13 @@
 """Check that every extra can be installed with every Python version in the classifiers.
 
-``python packaging/dependencies.py`` asks pip to resolve the base install, each extra and the
-environments of the Makefile for each Python version. Nothing is installed. ``--python 3.10``
-selects versions, ``--only files`` selects sets of requirements and ``--skip NAME`` leaves out
-one set.
+``python packaging/dependencies.py`` lets pip resolve the base install, each extra and the
+environments of the Makefile for each Python version. Nothing is installed. The option ``--python
+3.10`` selects Python versions, ``--only files`` selects sets of requirements, and ``--skip NAME``
+leaves out one set.
 
-pip evaluates the markers of other packages' dependencies for the Python version that runs pip.
-The weekly workflow therefore starts this script with each version. ``problems()`` needs no network
-and runs in the tests.
+pip evaluates the environment markers of other packages for the Python version that runs pip. The
+weekly workflow therefore runs this script with each version. The function ``problems()`` does not
+need a network and is called in the tests.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NEWEST = "constraints.txt"
 OLDEST = "constraints-oldest.txt"
 
 SOURCE_ONLY = ("blockbuster", "jieba")
-"""Development tools that have no wheel, or that require a package without a wheel.
+"""Development tools that are not available as wheels, or depend on such a package.
 
 pip cannot resolve source distributions for a different Python version.
 """
@@ -46,14 +46,14 @@ ENVIRONMENTS = {
     "make test": (NEWEST, ("all",), ("demo", "dev")),
     "make test-oldest": (OLDEST, ("all",), ("dev",)),
 }
-"""The constraints, extras and dependency groups of each Makefile target."""
+"""The constraints, extras and dependency groups that each target of the Makefile installs."""
 
 
 class Project:
-    """The requirements in ``pyproject.toml`` and the pins in the constraints files.
+    """The requirements in ``pyproject.toml`` and the pinned versions in the constraints files.
 
     Args:
-        folder: The folder that contains the files.
+        folder: The folder that contains these files.
     """
 
     def __init__(self, folder: Path = REPO) -> None:
@@ -65,7 +65,7 @@ class Project:
 
     @property
     def pythons(self) -> list[str]:
-        """The Python versions in the classifiers, oldest first."""
+        """The Python versions listed in the classifiers, oldest first."""
         prefix = "Programming Language :: Python :: 3."
         minors = [
             line.removeprefix(prefix)
@@ -90,7 +90,7 @@ class Project:
         return [one for one in requirements if applies(one, python)]
 
     def pins(self, file: str, python: str) -> list[Requirement]:
-        """Return the pins in a constraints file for a Python version."""
+        """Return the pinned versions in a constraints file that apply to a Python version."""
         lines = (self._folder / file).read_text(encoding="utf-8").splitlines()
         texts = [line.partition("#")[0].strip() for line in lines]
         pins = [Requirement(text) for text in texts if text]
@@ -119,23 +119,23 @@ class Project:
 
 
 def applies(requirement: Requirement, python: str) -> bool:
-    """Return whether a requirement's markers include a Python version."""
+    """Return whether the environment markers of a requirement include a Python version."""
     if requirement.marker is None:
         return True
     environment = {"python_version": python, "python_full_version": f"{python}.0"}
     return requirement.marker.evaluate(environment)
 
 
-# Without a network
+# Checks that do not need a network
 
 
 def problems(project: Project) -> list[str]:
-    """Return the contradictions between pins, requirements and classifiers.
+    """Check pins, requirements and classifiers, and return descriptions of all conflicts.
 
-    - A pin must satisfy all requirements of its package.
-    - A file contains at most one pin for a package and a Python version.
-    - Each dependency has a pin in ``constraints-oldest.txt``, which is its oldest version.
-    - If the installed version is the oldest allowed version, it must accept all Python versions.
+    - A pinned version must satisfy all requirements for the package.
+    - A constraints file must not contain several pins for the same package and Python version.
+    - Each dependency must be pinned to its oldest allowed version in ``constraints-oldest.txt``.
+    - If the installed version is the oldest allowed version, it must support all Python versions.
     """
     found: dict[str, list[str]] = {}
     for python in project.pythons:
@@ -177,9 +177,10 @@ def _untested_floors(
     pins: dict[str, list[Requirement]],
     users: dict[str, list[Requirement]],
 ) -> Iterator[str]:
-    """Yield the dependencies whose oldest version is not pinned.
+    """Yield the dependencies whose oldest allowed version is not pinned.
 
-    A pin for some Python versions may be newer, since old versions have no wheels for a new Python.
+    For some Python versions, a newer version may be pinned, since old releases have no wheels for
+    new Python versions.
     """
     for name, requirements in users.items():
         if name not in pins:
@@ -194,7 +195,7 @@ def _untested_floors(
 
 
 def _excluded(users: dict[str, list[Requirement]], python: str) -> Iterator[str]:
-    """Yield the dependencies whose oldest allowed version does not accept a Python version."""
+    """Yield the dependencies whose oldest allowed version does not support a Python version."""
     for name, requirements in users.items():
         try:
             installed = metadata.metadata(name)
@@ -212,17 +213,17 @@ def _version(pin: Requirement) -> str:
 
 
 def _floor(requirements: Iterable[Requirement]) -> Version:
-    """Return the oldest version of a package that all its requirements allow."""
+    """Return the oldest version of a package that satisfies all requirements."""
     specifiers = [one for requirement in requirements for one in requirement.specifier]
     floors = [Version(one.version) for one in specifiers if one.operator == ">="]
     return max(floors, default=Version("0"))
 
 
-# With the package index
+# Checks that use the package index
 
 
 def sets(project: Project) -> dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]]:
-    """Return the sets to resolve, by name, each with its constraints, extras and groups."""
+    """Return the constraints, extras and groups of each set of requirements, keyed by its name."""
     extras = {extra: ("", (extra,), ()) for extra in project.extras}
     return {"base": ("", (), ()), **extras, **ENVIRONMENTS}
 
@@ -232,7 +233,7 @@ def resolve(
     pins: Iterable[Requirement],
     python: str,
 ) -> str:
-    """Resolve requirements for a Python version. Return the error, or an empty string."""
+    """Resolve requirements for a Python version. Return the error message, or an empty string."""
     with tempfile.TemporaryDirectory() as folder:
         constraints = Path(folder) / "constraints.txt"
         constraints.write_text("\n".join(_without_marker(pin) for pin in pins), encoding="utf-8")
@@ -253,7 +254,7 @@ def _without_marker(requirement: Requirement) -> str:
 
 
 def main() -> None:
-    """Resolve, print each result, and exit with 1 if a set cannot be installed."""
+    """Resolve all sets and print the results. Exit with status 1 if a set cannot be installed."""
     project = Project()
     known = sets(project)
     parser = argparse.ArgumentParser(description=__doc__)

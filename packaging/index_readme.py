@@ -1,10 +1,11 @@
-"""Write the install lines of the READMEs, and the README of the package index.
+"""Update the install instructions on all pages, and generate the README for the package index.
 
-``python packaging/index_readme.py`` writes the install lines into ``README.md``, ``README.zh.md``
-and the pages of ``docs/`` and ``examples/``. They install from a checkout, or from the package
-index if ``PUBLISHED`` is True. The README of the package index, ``packaging/README.md``, contains
-no relative links or pictures, since these do not work there. Tests compare all these files. A
-release knows the address of its repository and makes the links absolute. See ``project_urls.py``.
+``python packaging/index_readme.py`` writes the install instructions into ``README.md``,
+``README.zh.md`` and the pages in ``docs/`` and ``examples/``. The package is installed from a
+checkout, or from the package index if ``PUBLISHED`` is True. The README for the package index,
+``packaging/README.md``, does not contain relative links or pictures, since these do not work there.
+Tests check that all these files are up to date. For a release, links are made absolute with the
+address of the repository (see ``project_urls.py``).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 
 REPO = Path(__file__).parents[1]
 
-# Set this to True in the commit of the first release, and run this script.
+# Set this to True in the commit of the first release, and then run this script.
 PUBLISHED = False
 
 EXTRA = "files"
@@ -36,12 +37,12 @@ _EXTRAS = re.compile(r'(?<=pip install ")(?:nodekin|\.)(?=\[)')
 
 
 def page(text: str, published: bool = PUBLISHED) -> str:
-    """Return a page with the install lines for a checkout or for the package index."""
+    """Return a page with the instructions to install from a checkout or from the package index."""
     return _EXTRAS.sub("nodekin" if published else ".", text)
 
 
 def readme(name: str = "README.md", published: bool = PUBLISHED) -> str:
-    """Return a README with the install line for a checkout or for the package index."""
+    """Return a README with instructions to install from a checkout or the package index."""
     text = (REPO / name).read_text(encoding="utf-8")
     source = "nodekin" if published else "."
     sentence = INDEX[name] if published else CHECKOUT[name]
@@ -50,12 +51,12 @@ def readme(name: str = "README.md", published: bool = PUBLISHED) -> str:
 
 
 def index_readme(files: str = "", pictures: str = "") -> str:
-    """Return the README of the package index, with absolute links only.
+    """Return the README for the package index, which contains only absolute links.
 
     Args:
-        files: The address of the pages that show the repository's files. If it is empty, relative
-            links and the sentences that need them are left out.
-        pictures: The address of the raw files. If it is empty, pictures are left out.
+        files: The base URL for links to files in the repository. If it is empty, relative links are
+            removed together with the sentences that need them.
+        pictures: The base URL for pictures. If it is empty, pictures are removed.
     """
     text = readme(published=True)
     text = re.sub(r"^<!-- .* -->\n\n", "", text, flags=re.MULTILINE)
@@ -72,7 +73,7 @@ _LINKS = rf"{_LINK}(?:, {_LINK})*\."
 
 
 def _without_references(text: str) -> str:
-    """Remove the sentences, the parentheses and the section that consist only of relative links."""
+    """Remove sentences, parentheses and the section that consist only of relative links."""
     text = re.sub(r"^## Read on\n\n(?:- .*\n)+\n", "", text, flags=re.MULTILINE)
     text = re.sub(rf"^{_LINKS}\n\n", "", text, flags=re.MULTILINE)
     text = re.sub(rf"(?<=\.) {_LINKS}?$", "", text, flags=re.MULTILINE)
@@ -81,7 +82,7 @@ def _without_references(text: str) -> str:
 
 
 def main() -> None:
-    """Write the install lines, and the README of the package index."""
+    """Update the install instructions on all pages, and write the README for the package index."""
     for name in CHECKOUT:
         (REPO / name).write_text(readme(name), encoding="utf-8")
     for path in PAGES:

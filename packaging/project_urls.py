@@ -1,10 +1,10 @@
-"""Write the address of the repository into all packages before a release builds them.
+"""Write the URL of the repository into all packages before they are built for a release.
 
-``python packaging/project_urls.py https://github.com/OWNER/NAME`` replaces the project URLs of
-nodekin and its partner packages. It also writes absolute links to this version's files into the
-README of the package index, the address into ``CITATION.cff``, and the owner's name into
-``server.json`` of the MCP registry. The README must contain this name. The release workflow passes
-the address of its own repository, so a fork's packages name the fork.
+``python packaging/project_urls.py https://github.com/OWNER/NAME`` replaces the project URLs in
+nodekin and its partner packages. It also makes the links in the README for the package index
+absolute, writes the URL into ``CITATION.cff``, and writes the owner's name into ``server.json`` for
+the MCP registry, which requires that the README contains this name. The release workflow passes the
+URL of its own repository, so packages that are built in a fork refer to the fork.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ USAGE = "usage: python packaging/project_urls.py https://github.com/OWNER/NAME"
 
 
 def project_urls(address: str, tag: str) -> dict[str, str]:
-    """Return the URLs of a repository by label. The repository is on GitHub, or uses its paths."""
+    """Return the project URLs for a repository, keyed by label.
+
+    The repository must be on GitHub, or on a server that uses the same paths.
+    """
     return {
         "Homepage": address,
         "Documentation": f"{address}/tree/{tag}/docs",
@@ -31,10 +34,10 @@ def project_urls(address: str, tag: str) -> dict[str, str]:
 
 
 def repository_address(arguments: list[str]) -> str:
-    """Return the address of the repository without a suffix.
+    """Return the URL of the repository, without a suffix such as ``.git``.
 
     Raises:
-        SystemExit: If the only argument is not an address.
+        SystemExit: If the only argument is not a URL.
     """
     address = ""
     if len(arguments) == 1:
@@ -57,7 +60,7 @@ def write_urls(path: Path, address: str) -> str:
 
 
 def write_citation(address: str) -> None:
-    """Write the address into ``CITATION.cff``."""
+    """Write the URL of the repository into ``CITATION.cff``."""
     citation = REPO / "CITATION.cff"
     text = citation.read_text(encoding="utf-8")
     text = re.sub(r"^repository-code: .*\n", "", text, flags=re.MULTILINE)
@@ -67,7 +70,7 @@ def write_citation(address: str) -> None:
 
 
 def write_server(address: str) -> str:
-    """Write the address into ``server.json`` and return the name of the server."""
+    """Write the URL of the repository into ``server.json``, and return the name of the server."""
     server = REPO / "packaging" / "server.json"
     entry = json.loads(server.read_text(encoding="utf-8"))
     entry["name"] = entry["name"].replace("OWNER", address.split("/")[-2])
@@ -77,7 +80,7 @@ def write_server(address: str) -> str:
 
 
 def main() -> None:
-    """Write the address into all files."""
+    """Write the URL of the repository into all files."""
     address = repository_address(sys.argv[1:])
     version = write_urls(REPO / "pyproject.toml", address)
     for path in sorted((REPO / "packaging").glob("*/pyproject.toml")):

@@ -1,4 +1,4 @@
-"""nodekin's LangChain adapters under the package name that LangChain users expect."""
+"""The LangChain integration of nodekin, under the package name that LangChain users expect."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """Return a name from the adapters, which import optional packages when they are first used."""
+    """Import a name from nodekin's LangChain adapters when it is first used."""
     if name in __all__:
         return getattr(_adapters, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

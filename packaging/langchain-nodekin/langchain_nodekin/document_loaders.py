@@ -1,4 +1,4 @@
-"""The loader of files and folders."""
+"""A LangChain document loader for files and folders."""
 
 from nodekin.adapters.langchain import FileLoader as FileLoader
 

@@ -1,4 +1,4 @@
-"""The retriever."""
+"""A LangChain retriever that searches a node graph."""
 
 from nodekin.adapters.langchain import NodeGraphRetriever as NodeGraphRetriever
 

@@ -1,4 +1,4 @@
-"""The vector store."""
+"""A LangChain vector store that is backed by a node graph."""
 
 from nodekin.adapters.langchain import NodeGraphVectorStore as NodeGraphVectorStore
 

@@ -1,4 +1,4 @@
-"""Import each of the given files, and fail if one cannot be imported."""
+"""Check that each of the given Python files can be imported."""
 
 import runpy
 import sys

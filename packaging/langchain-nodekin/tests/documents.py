@@ -1,4 +1,4 @@
-"""Documents for the tests."""
+"""Sample documents that are used in the tests."""
 
 from langchain_core.documents import Document
 

@@ -9,7 +9,7 @@ from ..documents import DOCUMENTS
 
 
 class TestNodeGraphRetriever(RetrieversIntegrationTests):
-    """Test a retriever that searches words."""
+    """Run LangChain's standard tests on a retriever that searches by words."""
 
     @property
     def retriever_constructor(self) -> type[BaseRetriever]:
@@ -25,7 +25,7 @@ class TestNodeGraphRetriever(RetrieversIntegrationTests):
 
 
 class TestNodeGraphRetrieverWithModel(TestNodeGraphRetriever):
-    """Test a retriever that searches words and vectors."""
+    """Run LangChain's standard tests on a retriever that searches by words and vectors."""
 
     @property
     def retriever_constructor_params(self) -> dict[str, Any]:

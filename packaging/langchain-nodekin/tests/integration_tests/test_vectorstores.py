@@ -8,7 +8,7 @@ from langchain_tests.integration_tests import VectorStoreIntegrationTests
 
 
 class TestNodeGraphVectorStore(VectorStoreIntegrationTests):
-    """Test a vector store in memory."""
+    """Run LangChain's standard tests on a vector store in memory."""
 
     @pytest.fixture
     def vectorstore(self) -> VectorStore:
@@ -16,7 +16,7 @@ class TestNodeGraphVectorStore(VectorStoreIntegrationTests):
 
 
 class TestNodeGraphVectorStoreInFile(VectorStoreIntegrationTests):
-    """Test a vector store in a file."""
+    """Run LangChain's standard tests on a vector store in a file."""
 
     @pytest.fixture
     def vectorstore(self, tmp_path: Path) -> Iterator[VectorStore]:

@@ -1,4 +1,4 @@
-"""Test nodekin's classes in LlamaIndex programs, without a network."""
+"""Test nodekin's LlamaIndex classes in complete programs that do not need a network."""
 
 import asyncio
 from pathlib import Path

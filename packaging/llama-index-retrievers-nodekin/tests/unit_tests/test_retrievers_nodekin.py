@@ -1,4 +1,4 @@
-"""Run LlamaIndex's checks of integration packages, and check the package's names."""
+"""Run LlamaIndex's checks for integration packages, and check the names in the package."""
 
 import pytest
 from llama_index.core.base.base_retriever import BaseRetriever
