@@ -87,7 +87,7 @@ DATA = {
 
 
 def contexts(path: Path) -> list[str]:
-    """Return the paragraphs in a file that has the format of SQuAD."""
+    """Return the paragraphs in a file in SQuAD format."""
     content = json.dumps(json.loads(path.read_text(encoding="utf-8")), ensure_ascii=False)
     found = re.findall(r'"context(?:_text)?": "((?:[^"\\]|\\.)*)"', content)
     return [json.loads(f'"{text}"').rpartition("[SEP]")[2].strip() for text in found]

@@ -120,7 +120,7 @@ def megabytes() -> float:
 
 
 def main(args: Namespace) -> None:
-    """Print the figures as JSON. Each figure about memory is measured in a separate process."""
+    """Print the figures as JSON. Each memory figure is measured in a separate process."""
     if args.what == "size":
         print(json.dumps(size()))
     elif args.what == "start":

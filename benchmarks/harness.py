@@ -232,7 +232,7 @@ def every(dataset: evaluation.Dataset, few: int) -> evaluation.Dataset:
 
 
 def _numbered(dataset: evaluation.Dataset) -> evaluation.Dataset:
-    """Replace document ids by numbers, and remove titles, which are equal in a whole article."""
+    """Replace document ids by numbers, and remove titles, which are shared by a whole article."""
     documents = [
         nodegraph.Document(one.text, id=str(at)) for at, one in enumerate(dataset.documents)
     ]

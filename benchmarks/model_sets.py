@@ -203,7 +203,7 @@ def _first(dataset: Dataset, count: int) -> Dataset:
 
 
 def other_words(name: str, others: int, language: str, data: Path, count: int) -> Dataset:
-    """Read a data set whose questions use other words than the answers, and add other passages.
+    """Read a data set whose questions differ in wording from the answers, and add other passages.
 
     Args:
         name: The name of the file.
@@ -225,7 +225,10 @@ def other_words(name: str, others: int, language: str, data: Path, count: int) -
 
 
 def _among(name: str, others: int, language: str, model: str) -> QuestionSet:
-    """Return a data set in other words to which passages about other subjects are added."""
+    """Return a data set to which passages about other subjects are added.
+
+    Its questions use different words than their answers.
+    """
     full = f"{name}+{others}" if others else name
     if language == "en" and model == E5:
         full = f"{full}.e5"

@@ -325,7 +325,7 @@ def systems(
 
 @dataclass
 class Figures:
-    """The accumulated figures of one system."""
+    """The accumulated measurements of one system."""
 
     recalls: list[float] = field(default_factory=list)
     recalls_of_all: list[float] = field(default_factory=list)

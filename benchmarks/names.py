@@ -161,7 +161,7 @@ SYSTEMS = {"nodekin": nodekin, "LangChain": langchain, "LlamaIndex": llama_index
 
 
 def measure(search: Search, questions: Sequence[tuple[str, str]]) -> tuple[float, float]:
-    """Return the share of questions whose first result is correct, and the share of ties."""
+    """Return the share of questions with a correct first result, and the share of ties."""
     right = ties = 0
     for query, i in questions:
         found = search(query)

@@ -165,7 +165,7 @@ class Uncut:
 
 
 def word_systems(dataset: Dataset, cache: Path) -> Iterator[System]:
-    """Yield systems that search by words: in passages, in sentences, in both, and with links."""
+    """Yield keyword searches of passages, of sentences and of both, and a search with links."""
     graph = graph_of(dataset)
     graph.create_node_group("sentence", split_sentences)
     graph.create_node_group("chunk", SentenceSplitter, chunk_size=160, chunk_overlap=16)
@@ -193,7 +193,7 @@ def vector_graph(dataset: Dataset, cache: Path) -> NodeGraph:
 
 
 def vector_systems(dataset: Dataset, cache: Path) -> Iterator[System]:
-    """Yield systems that search by vectors of passages and of sentences, and fusions with words."""
+    """Yield vector searches of passages and of sentences, and fusions with keyword search."""
     graph = vector_graph(dataset, cache)
     words, meaning, lifted_words, lifted = (
         Retriever(graph, group, name, target=ROOT, top_k=FUSED_DEPTH)
@@ -214,7 +214,7 @@ def vector_systems(dataset: Dataset, cache: Path) -> Iterator[System]:
 
 
 def reranked_systems(dataset: Dataset, cache: Path, folder: Path | None) -> Iterator[System]:
-    """Yield systems that rerank the results of searches by words, and by words and vectors.
+    """Yield systems that rerank the results of keyword search and of hybrid search.
 
     The cross-encoder in the given folder is used. If no folder is given, an English embedding model
     is used instead.

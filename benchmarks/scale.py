@@ -113,7 +113,7 @@ class Page(NamedTuple):
 
     @property
     def part(self) -> int:
-        """The value of the field that is used in filters."""
+        """The value of the metadata field on which filters are tested."""
         return self.number % PARTS
 
 

@@ -60,7 +60,7 @@ def milvus_index(file: str) -> Any:
 
 
 class Server:
-    """An application server with a graph and retrievers for words and vectors."""
+    """An application server with a graph and retrievers for keyword and vector search."""
 
     def __init__(self, store: str, data: Path) -> None:
         from nodekin.nodegraph import NodeGraph
@@ -93,7 +93,7 @@ class Server:
         return time.perf_counter() - start
 
     def start(self) -> float:
-        """Run the first search by words and by vectors. Return the elapsed seconds."""
+        """Run the first keyword search and the first vector search. Return the elapsed seconds."""
         query = self.questions[-1]
         return seconds(lambda: (self.words(query), self.near(query)))[0]
 
@@ -118,7 +118,11 @@ class Server:
         return 1000 * took + self.find(number)
 
     def find(self, number: int) -> float:
-        """Search for an added document by words and by vectors. Return the elapsed milliseconds."""
+        """Run a keyword search and a vector search for an added document.
+
+        Returns:
+            The elapsed time in milliseconds.
+        """
         text = f"new{number}line 新来的文章：{self.questions[number]}"
 
         def ask() -> None:

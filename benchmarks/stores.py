@@ -75,10 +75,10 @@ class System(Protocol):
         """Open the stored files of the system."""
 
     def bm25(self, query: str) -> list[str]:
-        """Search by words and return the best texts."""
+        """Run a keyword search and return the best texts."""
 
     def cosine(self, query: str) -> list[str]:
-        """Search by vectors and return the best texts."""
+        """Run a vector search and return the best texts."""
 
     def put(self, document: str, lines: Sequence[str]) -> None:
         """Add or update a document, and store the change."""
@@ -123,11 +123,11 @@ class Nodekin:
             self._near = Retriever(self.graph, "passage", "cosine", top_k=TOP_K)
 
     def bm25(self, query: str) -> list[str]:
-        """Search by words and return the best texts."""
+        """Run a keyword search and return the best texts."""
         return [result.node.text for result in self._words.retrieve(query)]
 
     def cosine(self, query: str) -> list[str]:
-        """Search by vectors and return the best texts."""
+        """Run a vector search and return the best texts."""
         return [result.node.text for result in self._near.retrieve(query)]
 
     def put(self, document: str, lines: Sequence[str]) -> None:
@@ -213,11 +213,11 @@ class LlamaIndex:
         return BM25Retriever.from_persist_dir(str(self.folder / "bm25"))
 
     def bm25(self, query: str) -> list[str]:
-        """Search by words and return the best texts."""
+        """Run a keyword search and return the best texts."""
         return [n.node.get_content() for n in self._words.retrieve(" ".join(jieba_words(query)))]
 
     def cosine(self, query: str) -> list[str]:
-        """Search by vectors and return the best texts."""
+        """Run a vector search and return the best texts."""
         near = self._index.as_retriever(similarity_top_k=TOP_K)
         return [n.node.get_content() for n in near.retrieve(" ".join(jieba_words(query)))]
 
@@ -294,11 +294,11 @@ class LangChain:
         )
 
     def bm25(self, query: str) -> list[str]:
-        """Search by words and return the best texts."""
+        """Run a keyword search and return the best texts."""
         return [document.page_content for document in self._words.invoke(query)]
 
     def cosine(self, query: str) -> list[str]:
-        """Search by vectors and return the best texts."""
+        """Run a vector search and return the best texts."""
         return [d.page_content for d in self._faiss.similarity_search(query, k=TOP_K)]
 
     def put(self, document: str, lines: Sequence[str]) -> None:
@@ -322,7 +322,7 @@ SYSTEMS: Mapping[str, type[Any]] = {
 
 
 def texts_alone(case: Case, data: Path) -> Case:
-    """Measure the memory that the texts need without any system."""
+    """Measure how much memory the texts alone occupy."""
     paragraphs, _ = cmrc_texts(data)
     held = passages(paragraphs, case["size"])
     return {"megabytes": peak_megabytes(), "texts": len(held)}
@@ -408,7 +408,7 @@ def _is_path(folder: str | None) -> bool:
 
 
 def _loaded(case: Case) -> tuple[System, float]:
-    """Return a system with its modules imported, and the time of these imports."""
+    """Import the modules of a system. Return the system and the time that the imports took."""
     folder = Path(case["folder"]) if _is_path(case["folder"]) else case["folder"]
     system: System = SYSTEMS[case["system"]](folder, case["vectors"])
     imports, _ = seconds(system.load)

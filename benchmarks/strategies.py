@@ -185,7 +185,7 @@ def strategies(models: Mapping[str, Model], plain: Any) -> Iterator[tuple[str, A
 
 
 def setups(dataset: Dataset, models: Mapping[str, Model]) -> Iterator[tuple[str, Any]]:
-    """Yield a plain retriever, a retriever with links, and each strategy combined with either."""
+    """Yield a plain retriever, a retriever with links, and each strategy combined with both."""
     graph = graph_of(dataset)
     graph.create_node_group("entity", EntityExtractor())
     plain = Retriever(graph, ROOT, "bm25", top_k=DEPTH)
@@ -201,7 +201,7 @@ def setups(dataset: Dataset, models: Mapping[str, Model]) -> Iterator[tuple[str,
 
 
 def rows(dataset: Dataset, models: Mapping[str, Model]) -> Iterator[list[str]]:
-    """Measure each system and the number of model calls per question, and yield the rows."""
+    """Measure the quality and the number of model calls of each system, and yield the rows."""
     for name, retriever in setups(dataset, models):
         measured = compare(dataset, {name: retriever}, METRICS)
         calls = measured.costs(name)["model_calls"] / len(dataset)
@@ -270,7 +270,7 @@ DEPTHS = (3, 5, 6, 10, 20, 40)  # Six is the default number of results.
 
 
 class Reading(NamedTuple):
-    """The numbers of relevant passages read, of all relevant passages, of tokens and of calls."""
+    """The numbers of relevant passages read, relevant passages in total, tokens and calls."""
 
     gold: int
     of: int

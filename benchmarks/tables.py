@@ -129,7 +129,7 @@ def metadata_of(node: Node) -> list[str]:
 
 
 def recursive_rows(data: Path, cache: Path, count: int) -> Iterator[list[str]]:
-    """Yield the rows for plain and recursive retrieval of chunks, by words and by vectors."""
+    """Yield the rows for plain and recursive retrieval with keyword and vector search."""
     dataset = cmrc_answers(data)
     names = {document.id for document in dataset.documents[:count]}
     questions = [q for q in dataset.questions if q.gold[0].document_id in names]  # type: ignore[union-attr]

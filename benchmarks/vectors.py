@@ -70,7 +70,7 @@ class Bare:
 
 
 def nodekin_graph(corpus: Corpus) -> Any:
-    """Return a graph with embedded documents of ten lines each."""
+    """Return a graph of documents with ten lines each, for which embeddings are computed."""
     from nodekin.nodegraph import Document, NodeGraph
 
     known = dict(zip(corpus.queries, corpus.asked, strict=True))

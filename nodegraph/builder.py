@@ -165,7 +165,7 @@ class GroupBuilder:
         return len(lineage)
 
     def builds(self, group: str) -> list[tuple[str, int]]:
-        """Return the last builds of a group, as hashes of the rules and revisions of ``ROOT``."""
+        """Return the rules hash and the ``ROOT`` revision of each recent build of a group."""
         builds = [self._store.groups.built(group), self._partial.get(group)]
         return [build for build in builds if build is not None]
 
@@ -258,9 +258,9 @@ class GroupBuilder:
         return self._store.groups.revision(ROOT), self._store.groups.revision(group.parent)
 
     def _pending(self, lineage: Lineage) -> tuple[dict[str, Stamp], Collection[str]]:
-        """Return the derivations that are missing or outdated, and the documents derived earlier.
+        """Return the derivations that are missing or outdated, and those that already exist.
 
-        The missing and outdated derivations are returned in document order, as in ``_tasks``.
+        Both are keyed by document id. The missing and outdated derivations are in document order.
         """
         group = lineage[-1]
         rules = _rules(lineage)
@@ -280,7 +280,7 @@ class GroupBuilder:
         return pending, old
 
     def _tasks(self, lineage: Lineage, ids: Collection[str] | None) -> dict[str, Stamp]:
-        """Compute the stamps that a group should have for the current documents.
+        """Compute the stamps (content hashes) that a group should have for the current documents.
 
         For a group that is derived from a whole parent group, the only key is ``CORPUS``. A
         document is skipped until the next build if the metadata of its parent nodes is outdated.
@@ -337,7 +337,7 @@ class GroupBuilder:
     def _split_batches(self, build: _Build, executor: Executor | None) -> Iterator[_Batch]:
         """Yield the batches of documents.
 
-        If the transform is a built-in splitter, the texts are split in several processes.
+        If the transform is a built-in splitter, the texts are split with several processes.
         """
         group = build.lineage[-1]
         batches = self._batches(build)
@@ -349,9 +349,9 @@ class GroupBuilder:
         return _with_parts(batches, splitter, len(build.tasks))
 
     def _build_batch(self, build: _Build, batch: _Batch, submit: _Submit | None) -> None:
-        """Derive the nodes of a batch.
+        """Derive the nodes of a batch of documents.
 
-        The results are written if there are many or after some time.
+        The results are written to the store as soon as there are many, or after some time.
 
         Args:
             build: The state of the build.
@@ -516,7 +516,7 @@ class GroupBuilder:
 
 
 def _plain_splitter(group: NodeGroup) -> PlainSplitter | None:
-    """Return the splitter of a group if it is built in, as a function that can be pickled."""
+    """Return a version of a built-in splitter that can be pickled, or None for other transforms."""
     from .splitters.plain_parts import plain_splitter
 
     return plain_splitter(group.rule.call)
@@ -525,7 +525,7 @@ def _plain_splitter(group: NodeGroup) -> PlainSplitter | None:
 def _with_parts(
     batches: Iterator[_Batch], splitter: PlainSplitter, num_documents: int
 ) -> Iterator[_Batch]:
-    """Split the texts of each batch in several processes, and yield the batches with the results.
+    """Split the texts of each batch with several processes, and yield the batches with the results.
 
     A text for which the splitter raises an error has no results. The caller then calls the
     transform again and reports the error.

@@ -239,7 +239,7 @@ class FairLock(_RLock):
 
     @property
     def is_owned(self) -> bool:
-        """Whether this thread holds the lock."""
+        """True if the current thread holds the lock."""
         return self._is_owned()
 
     @property

@@ -1,4 +1,4 @@
-"""The class of documents, which have a text, metadata and an id."""
+"""Defines ``Document``, a source text with metadata and an id."""
 
 from __future__ import annotations
 

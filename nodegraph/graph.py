@@ -155,8 +155,8 @@ class NodeGraph:
     def add(self, items: object) -> list[str]:
         """Add documents to the graph. An existing document with the same id is replaced.
 
-        ids are compared independently of their Unicode form. If an error occurs, none of the items
-        is added.
+        Document ids are compared independently of their Unicode form. If an error occurs, none of
+        the items is added.
 
         Args:
             items: One or several texts (``str``, which is never interpreted as a path), paths of
@@ -390,8 +390,8 @@ class NodeGraph:
     def read_report(self) -> ReadReport:
         """The number of files read and the problems found by the last ``add`` or ``refresh``.
 
-        After ``NodeGraph(source)``, the report covers all paths of the source. The report is reset
-        by a call of ``add`` without paths. It is not stored with the graph.
+        After ``NodeGraph(source)``, the report covers all paths of the source. Calling ``add``
+        without paths resets the report. The report is not stored with the graph.
         """
         return self._corpus.report
 
@@ -685,7 +685,10 @@ class NodeGraph:
         return sorted(self.reader.existing_nodes([*ids]), key=lambda other: other.order)
 
     def _id(self, node: Node | str) -> str:
-        """Return the id of a node. If an id is given, return it in its stored Unicode form."""
+        """Return the id of a node.
+
+        If an id is passed, it is converted to its stored Unicode form.
+        """
         if not isinstance(node, str):
             return as_node(node).id
         return node if node.isascii() else self.reader.stored_ids([node]).get(node, node)

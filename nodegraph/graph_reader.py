@@ -167,7 +167,7 @@ class GraphReader:
         return self._are_fresh([group])
 
     def _are_fresh(self, groups: Iterable[str]) -> bool:
-        """Return whether groups are up to date with the current documents."""
+        """Return whether all given groups are up to date with the current documents."""
         state = self.held_state()
         for group in groups:
             if self._fresh.get(group) is not state:
@@ -179,14 +179,14 @@ class GraphReader:
 
     @property
     def is_held(self) -> bool:
-        """True if this thread holds the graph's lock, in a read or a transaction."""
+        """True if the current thread holds the graph's lock."""
         return self._store.transactions.is_held
 
     @property
     def lock_order(self) -> int:
-        """The sort key of this graph if a thread needs the locks of several graphs.
+        """A sort key for acquiring the locks of several graphs.
 
-        Locks are acquired in this order to avoid deadlocks.
+        Threads acquire locks in this order to avoid deadlocks.
         """
         return lock_order(self._store.database)
 
@@ -350,7 +350,7 @@ class GraphReader:
             return headings_at(node, partial(self._outline, state))
 
     def existing_documents(self, ids: Collection[str]) -> Collection[str]:
-        """Return those of the given ids for which a document exists."""
+        """Return the given ids that belong to existing documents."""
         return self.stored_ids(ids).keys()
 
     def unchanged_file(self, document_id: str) -> tuple[Path, str]:
@@ -393,7 +393,7 @@ class GraphReader:
         self._store.nodes.forget_written(group)
 
     def searched_texts(self, nodes: Sequence[Node]) -> list[str]:
-        """Return the text to index and embed for each node. See ``Node.searched_text``.
+        """Return the text that is indexed and embedded for each node. See ``Node.searched_text``.
 
         Raises:
             ValueError: If a user's ``search_text`` function raises an error.
@@ -431,9 +431,10 @@ class GraphReader:
         return (group,)
 
     def search_version(self, group: str) -> tuple[str, ...]:
-        """Return the versions of everything except the nodes that affects a group's search texts.
+        """Return version identifiers that determine the search texts of a group.
 
-        As long as the versions are equal, the search texts change only if the nodes change.
+        The nodes themselves are not covered. As long as the identifiers are equal, the search texts
+        change only if the nodes change.
         """
         rule = self.search_rule(group)
         if rule is None:

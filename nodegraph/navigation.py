@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def find(graph: NodeGraph, group: str, items: Iterable[Any]) -> list[Node]:
-    """Return the nodes of a group that are related to some nodes, each once, in document order.
+    """Return all nodes in a group that are related to the given nodes, in document order.
 
     Raises:
         LookupError: If the group is unknown, or a node was removed or changed.
@@ -56,7 +56,7 @@ def path_to(graph: NodeGraph, group: str) -> list[str]:
 
 
 def kin(graph: NodeGraph, path: list[str], node: Node) -> list[Node]:
-    """Return the nodes of a group that are related to one node.
+    """Return all nodes in a group that are related to one node.
 
     The function goes up to the nearest ancestor group that both groups have in common, and then
     down to the group. If a node was derived from a whole group, it goes up to the nodes that the

@@ -146,8 +146,8 @@ class Node:
     def parent(self) -> Node | None:
         """The node from which this node was derived.
 
-        It is None for a document, and for a node that was derived from a whole group. The latter
-        has links to the nodes it was made from.
+        It is None for documents, and for nodes that were derived from a whole group. Such nodes
+        have links to the nodes from which they were made.
         """
         return None if self.parent_id is None else self._graph().node(self.parent_id)
 

@@ -1,4 +1,4 @@
-"""Define the texts to search and embed, which are composed of a node's text and metadata."""
+"""Define search texts, which combine the text and the metadata of a node for indexing."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _EMPTY: tuple[Any, ...] = (None, "", [])
 class SearchText:
     """Defines which metadata is searched and embedded together with the text of a node.
 
-    A search text is a callable that returns the text to search for a node. The graph and its groups
-    also accept plain functions. Unlike a function, a ``SearchText`` can be stored with a document,
-    and search results list its fields. Search texts with equal settings are equal.
+    A search text is a callable that takes a node and returns the text to index for it. The graph
+    and its groups also accept plain functions. Unlike a function, a ``SearchText`` can be stored
+    with a document, and search results list its fields. Search texts with equal settings are equal.
 
     Search results contain the text of the node without the added metadata, and offsets refer to
     this text.
@@ -88,7 +88,7 @@ class SearchText:
                 object.__setattr__(self, option, names)
 
     def __call__(self, node: Any) -> str:
-        """Return the text to search for a node.
+        """Return the text of a node that is indexed and embedded, including the selected metadata.
 
         Raises:
             UnknownGroupError: If a group is unknown.
@@ -124,7 +124,7 @@ class SearchText:
 
     @property
     def version(self) -> str:
-        """A hash of the settings, which changes if the search text changes."""
+        """A hash of the settings of this search text."""
         return digest("search text", repr(self.to_row()))
 
     def _field_names(self, node: Any) -> list[str]:
@@ -157,7 +157,7 @@ class SearchText:
 
 
 SearchTextRule = Callable[[Any], str]
-"""A ``SearchText`` or any other function that returns the text to search for a node."""
+"""A ``SearchText`` or any other function that takes a node and returns the text to index."""
 
 
 SearchTextOption = SearchText | str | Sequence[str] | SearchTextRule | Literal[False] | None
@@ -259,7 +259,7 @@ TEXT_ONLY = SearchText(())
 def searched_texts(
     nodes: Sequence[Any], rule_of: Callable[[str], SearchTextRule | None]
 ) -> list[str]:
-    """Return the text to search for each node.
+    """Return the text that is indexed and embedded for each node.
 
     Args:
         nodes: The nodes.

@@ -73,7 +73,7 @@ def stored_path(path: Path, files: Iterable[Path]) -> Path | None:
 
 
 def composed_matches(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
-    """Yield the offsets of the matches of a pattern, which is applied to the composed form.
+    """Yield the start and end of each part of a text whose composed form matches a pattern.
 
     Example:
         >>> list(composed_matches(re.compile("é!"), "Jose\\u0301!"))
@@ -91,7 +91,7 @@ def composed_matches(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int,
 
 
 def _places(text: str) -> list[tuple[int, int]]:
-    """Return the start and end offset in a text of each character of its composed form."""
+    """Map each character of a text's composed form to its start and end offset in the text."""
     places: list[tuple[int, int]] = []
     for part in re.finditer(rf"[\0-\x7f]+(?=[\0-\x7f])|.[{_composing()}]*", text, re.DOTALL):
         if part[0].isascii():

@@ -202,7 +202,7 @@ class EmbeddingCache:
             _warn(embedder, self._put(embedder, {digest(text): text for text in texts}, checked))
 
     def _streaming(self, count: int) -> AbstractContextManager[None]:
-        """Return a context in which many vectors bypass the store's page cache."""
+        """Return a context for accessing many vectors without filling the store's page cache."""
         return self._store.database.streaming() if count >= _LONG else nullcontext()
 
     def _missing(self, embedder: Embedder, texts: Mapping[str, str]) -> dict[str, str]:

@@ -100,7 +100,7 @@ def _number(model: Any) -> int:
 
 
 def _describe(value: Any, depth: int) -> Any:
-    """Return the settings that determine the output of an object, as values for ``fingerprint``."""
+    """Return the settings that determine an object's output, in a form that can be hashed."""
     if value is None or isinstance(value, str | bytes | int | float | type):
         return value
     if isinstance(value, enum.Enum | PurePath | types.ModuleType):
@@ -241,8 +241,9 @@ def has(model: object, *methods: str) -> bool:
 def attribute(model: object, name: str) -> Any:
     """Return an attribute of an object, or None if it is missing.
 
-    Unlike ``getattr``, this also handles models that raise other errors than AttributeError when
-    they delegate attributes. For example, LangChain's ``with_fallbacks`` raises NameError.
+    Unlike ``getattr``, this function also handles models that raise errors other than
+    AttributeError when they delegate attributes. For example, LangChain's ``with_fallbacks`` raises
+    NameError.
     """
     try:
         return getattr(model, name, None)

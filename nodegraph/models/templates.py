@@ -66,7 +66,7 @@ class ChatPrompt(str):
     messages: tuple[tuple[str, str], ...]
 
     def __new__(cls, messages: Sequence[tuple[str, str]]) -> ChatPrompt:
-        """Create the prompt and join the texts of the messages to a string."""
+        """Create the prompt and join the texts of the messages into a single string."""
         # Roles are shown only if there are several messages.
         label = any(role == "assistant" for role, _ in messages)
         texts = (f"{role.capitalize()}: {text}" if label else text for role, text in messages)

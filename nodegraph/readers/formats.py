@@ -127,7 +127,11 @@ class FileFormat:
     symbols: Callable[[str, str], Sequence[Symbol]] | None = None
 
     def pickled(self) -> bytes | None:
-        """Return empty bytes if files are read in a separate process, or None if they are not."""
+        """Return empty bytes if files are read in a separate process, or else None.
+
+        This method is the counterpart of ``RegisteredReader.pickled``. A built-in reader does not
+        have to be pickled, since the process can import it.
+        """
         return b"" if self.isolated else None
 
     def records(self, source: SourceFile) -> Records:
@@ -362,7 +366,7 @@ class RegisteredReader:
         return source.records(self.read(source.path))
 
     def pickled(self) -> bytes | None:
-        """Return the pickled reader for a separate process, or None if it runs in this process.
+        """Pickle the reader for a separate process. Return None if it runs in this process.
 
         Raises:
             TypeError: If the reader cannot be pickled although ``isolated`` is True.

@@ -145,7 +145,7 @@ def counted(kind: str, number: int) -> str:
 
 
 def first_of(items: Sequence[str], count: int) -> str:
-    """Join the first few items to a text, followed by dots if there are more items."""
+    """Join the first few items into a text, followed by dots if there are more items."""
     if len(items) <= count:
         return ", ".join(items)
     return ", ".join([*items[:count], "..."])

@@ -194,7 +194,7 @@ class FullStop:
         return hints.search(around) is not None
 
     def _starts_after(self, before: str) -> bool:
-        """Return whether the word starts a sentence, unlike the number 4 in "Kap. 4."."""
+        """Return whether the word starts a sentence. For example, the 4 in "Kap. 4." does not."""
         if before[-1:] != ".":
             return True
         end = self.start - len(self.word) - len(self._before) + len(before)

@@ -1,4 +1,4 @@
-"""Split texts into pieces of a maximum size, and combine the pieces to overlapping chunks."""
+"""Split texts into pieces of a maximum size, and combine the pieces into overlapping chunks."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _prefix_length(start: int, end: int, size: int, measure: Measure, guess: int
 
 
 def pack(text: str, parts: Sequence[Span], size: int, overlap: int, measure: Measure) -> list[Span]:
-    """Join adjacent parts to chunks of at most ``size``, without whitespace at the ends.
+    """Join adjacent parts into chunks of at most ``size``, without whitespace at the ends.
 
     Each chunk repeats whole parts from the end of the previous chunk, up to a total length of
     ``overlap``, and contains at least one new part. The limit applies to the text of the chunk,
@@ -136,7 +136,7 @@ def pack(text: str, parts: Sequence[Span], size: int, overlap: int, measure: Mea
 
 
 class _Packer:
-    """Joins adjacent parts of a text to overlapping chunks.
+    """Joins adjacent parts of a text into overlapping chunks.
 
     A chunk is represented by the indexes of its first part and of the part after its last part.
     """
@@ -356,7 +356,7 @@ def measured(text: str, length: Length) -> Measure:
 
 
 def shorten(text: str, tokens: int) -> str:
-    """Truncate a text to a maximum number of tokens. The text is truncated at the end of a word."""
+    """Truncate a text to a maximum number of tokens, at the end of a word."""
     if len(text) <= tokens:
         return text
     end = int(tokens_before(text).searchsorted(tokens, "right")) - 1

@@ -146,7 +146,11 @@ def _nearest(word: str, side: int) -> str:
 
 
 def _own_spans(gap: str, before: str, after: str, asked: str) -> Iterator[tuple[int, int]]:
-    """Yield parts of the text between two words that the question contains next to them."""
+    """Yield spans of special characters that the answer and the question share.
+
+    A span is a part of the gap between two words of the answer. The question must contain it next
+    to at least one of these words.
+    """
     if before and after:
         if _IN_WORD.fullmatch(gap):
             return
@@ -168,7 +172,7 @@ _FIRST_SIGN = re.compile(r"[^\w\s\"'“]{1,3}(?=\s)")
 
 
 def _start_before(gap: str, before: str, after: str, asked: str) -> int:
-    """Return the start of the special characters before a word that also occur in the question."""
+    """Return the start of special characters that precede a word in both answer and question."""
     start = gap.rfind("\n") + 1
     for first in range(start, len(gap)):
         is_of_word_before = first == 0 and before and gap[0] not in _PAIRS and gap[0] not in _QUOTES
@@ -180,7 +184,7 @@ def _start_before(gap: str, before: str, after: str, asked: str) -> int:
 
 
 def _end_behind(gap: str, before: str, asked: str) -> int:
-    """Return the end of the special characters after a word that also occur in the question."""
+    """Return the end of the special characters that follow a word in both answer and question."""
     for last in range(len(gap), 0, -1):
         piece = gap[:last].rstrip(_ENDS + ".")
         if not piece.strip() or piece[-1].isspace():
@@ -243,7 +247,7 @@ def _balanced(answer: str, positions: set[int]) -> set[int]:
 
 
 def _halved(positions: set[int], first: int, second: int) -> set[int]:
-    """Return both positions of a pair if only one of them comes from the user's question."""
+    """Return both positions of a pair of brackets if only one of them comes from the question."""
     ends = {first, second}
     if len(ends & positions) == 1:
         return ends

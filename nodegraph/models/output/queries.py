@@ -239,7 +239,7 @@ def _all_questions(items: Sequence[Item]) -> list[str]:
 
 
 def _usable(texts: Sequence[str], own: OwnSigns, query: str, limit: int, what: str) -> list[str]:
-    """Return the texts that are usable as queries, without duplicates and the original query."""
+    """Return the texts that are usable as queries, excluding duplicates and the original query."""
     queries: dict[str, str] = {}
     copy = same(query)
     for text in texts:

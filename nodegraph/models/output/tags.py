@@ -132,7 +132,10 @@ def _is_wrapper_name(name: str) -> bool:
 
 
 def _parsed(text: str, is_wrapper: Callable[[str], bool]) -> _Element:
-    """Parse a text to a tree of elements that enclose items. Tags inside sentences remain text."""
+    """Parse a text into a tree of elements that enclose items.
+
+    Tags inside sentences remain text.
+    """
     found = [tag for tag in _wrapping_tags(text) if is_wrapper(tag["name"])]
     closed = {tag["name"].casefold() for tag in found if tag["close"]}
     # An HTML element without an end tag is a word in the text.

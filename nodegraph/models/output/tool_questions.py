@@ -209,7 +209,7 @@ def _tools_of(record: Mapping[Any, Any], names: ToolNames) -> list[str]:
 
 
 def _question_of(record: Mapping[Any, Any], tools: Sequence[str]) -> Any:
-    """Return the question or questions in an object, or None."""
+    """Return the questions in an object, or None if it contains no question."""
     question = value_of(record, _QUESTION_KEYS)
     if question is None:
         question = value_of(record, _NESTED_KEYS)
@@ -231,7 +231,10 @@ def _question_of(record: Mapping[Any, Any], tools: Sequence[str]) -> Any:
 
 
 def _pairs_in_list(value: Sequence[Any], names: ToolNames) -> Iterator[tuple[str, str]]:
-    """Yield the pairs in a list of texts that mention a tool, or in a list of two-element lists."""
+    """Yield the pairs in a list.
+
+    Its elements are texts that mention a tool, or two-element lists.
+    """
     for item in value:
         if isinstance(item, str):
             yield from _pairs_in_text(item, names)
