@@ -10,7 +10,9 @@ _DESCRIPTIONS = {
     "model, and OPENAI_BASE_URL, which usually ends with /v1",
     500: "the model server {url} failed: {error}",
 }
-"""Error messages by HTTP status. The message for 500 is used for all statuses that are not listed.
+"""Error messages, keyed by HTTP status.
+
+The message for 500 is used for all statuses that are not listed.
 """
 
 

@@ -158,7 +158,7 @@ class VectorBackend:
     def updating(self, *, wait: bool) -> AbstractContextManager[bool]:
         """Prevent other processes from updating the store inside a ``with`` block.
 
-        The default implementation does not prevent this. The ``with`` statement returns False if
+        The default implementation does not prevent this. The context manager yields False if
         another process is updating the store. In this case, the block must not write.
 
         Args:
@@ -679,7 +679,7 @@ class StoreIndex(FilterIndex):
             table: The table of nodes.
             rows: The rows to compare. Missing vectors are read in pages.
             query: The unit vector of the query.
-            known: Unit vectors by node id that do not need to be read again.
+            known: Unit vectors that do not need to be read again, keyed by node id.
         """
         pages = [rows[start : start + _PAGE] for start in range(0, len(rows), _PAGE)]
         scores = np.zeros(0)
@@ -816,7 +816,7 @@ class StoreRecord:
         return [node_id for node_id in ids if node_id != _STATE]
 
     def write(self, fingerprints: Mapping[str, str]) -> None:
-        """Record fingerprints, given as a mapping from node ids."""
+        """Record the fingerprints of nodes, which are keyed by node id."""
         if self._kind:
             rows = {i: value.encode() for i, value in fingerprints.items()}
             self._reader.save(self._kind, rows, derived=True)

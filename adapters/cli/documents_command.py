@@ -45,7 +45,7 @@ _AROUND = 10  # number of lines to print before and after the requested line
 def list_command(store: Path | None, json: bool, quiet: bool) -> int:
     """List the documents of an index with their number of characters.
 
-    The records of a file are one line.
+    All records of a file are listed in one line.
     """
     records = []
     files: dict[str, list[int]] = {}  # the lengths of the documents in each file
@@ -151,9 +151,9 @@ def _find_document(graph: NodeGraph, name: str) -> Node:
 @store_option
 @common_options
 def remove_command(names: tuple[str, ...], store: Path | None, json: bool, quiet: bool) -> None:
-    """Remove documents or folders from an index. The files stay.
+    """Remove documents or folders from an index. The files are not deleted.
 
-    'nodekin index' adds them again only if they are named.
+    After that, 'nodekin index' adds these files again only if you name them.
 
     \b
     nodekin remove docs/drafts docs/old.md

@@ -48,8 +48,8 @@ def search_command(
     nodekin search tea --filter author=Lu --explain
     nodekin search --exact green tea
 
-    Phrases in quotation marks rank first; with --exact, other passages are left out, and a QUERY
-    without quotation marks is one phrase.
+    Passages that contain phrases in quotation marks rank first. With --exact, only passages that
+    contain the phrases are listed. A QUERY without quotation marks is then a single phrase.
     """
     text = as_text(" ".join(query))
     with open_search(quiet=quiet, exact=exact, **options) as (retriever, filters):

@@ -56,21 +56,22 @@ _EXISTING = click.Path(path_type=Path, dir_okay=False, exists=True)
 @click.option("--figure", type=_FILE, help="Draw the figures to a file .png or .svg.")
 @common_options
 def eval_command(retrievers: tuple[str, ...], quiet: bool, json: bool, **options: Any) -> int:
-    """Measure RETRIEVERs on questions with gold, and compare each with the first.
+    """Measure RETRIEVERs on questions with known answers, and compare each with the first.
 
-    RETRIEVER is MODULE:NAME from the current directory: a retriever of nodekin, LangChain or
-    LlamaIndex, a function that returns one, or a function from a question to texts. "default" is
-    nodekin's default retriever. Questions are .jsonl, .csv, SQuAD or BEIR.
+    RETRIEVER is written as MODULE:NAME and imported from the current directory. It is a retriever
+    of nodekin, LangChain or LlamaIndex, a function that returns a retriever, or a function that
+    takes a question and returns texts. "default" is nodekin's default retriever. Questions are
+    loaded from .jsonl or .csv files, or in the format of SQuAD or BEIR.
 
-    The fields of a question are "question", its gold ("passages": texts, "document_ids", or
-    "spans": document_id, start, end), "answers", "id" and "answerable". --field names other
-    columns. A difference needs five differing questions or more.
+    A question has the fields "question", "answers", "id", "answerable", and its correct results:
+    "passages" (texts), "document_ids" or "spans" (document_id, start, end). If columns have other
+    names, use --field. A difference is reported only if at least five questions differ.
 
     \b
     nodekin eval my_module:make_retriever default --data questions.jsonl --docs docs
     nodekin eval --data q.jsonl --docs docs --baseline baseline.jsonl --max-loss recall@5=.02
 
-    The exit status is 1 if a retriever has no figure, or the gate failed.
+    The exit status is 1 if a retriever could not be measured, or if the gate failed.
     """
     baseline = options["baseline"]
     limits = _limits(options["max_loss"])

@@ -43,7 +43,7 @@ class SheetCells:
         texts: The displayed texts of cells.
         styles: The styles of cells that contain strings.
         strings: The texts of strings that contain superscripts, subscripts or strikethrough text,
-            by the same text without marks.
+            keyed by the same text without marks.
     """
 
     texts: dict[Position, str] = field(default_factory=dict)

@@ -156,7 +156,7 @@ class GraphDocstore(KVDocumentStore):
     adelete_ref_doc = in_thread(delete_ref_doc)
 
     def nodes_of(self, ref_doc_id: str) -> list[str]:
-        """Return the ids of the nodes of a source document, except nodes that were reassigned."""
+        """Return the ids of the nodes that currently belong to a source document."""
         info = self.get_ref_doc_info(ref_doc_id) or RefDocInfo()
         hashes = self.records.get_many(info.node_ids, _HASHES)
         return [i for i, record in hashes.items() if record.get("ref_doc_id") == ref_doc_id]

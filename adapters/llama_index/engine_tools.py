@@ -193,7 +193,9 @@ def _with_sources(ranking: VariantResults) -> VariantResults:
 
 
 def tools_of_engines(tools: Sequence[QueryEngineTool]) -> Tools:
-    """Convert query engine tools to retrievers. Return each description and retriever by tool name.
+    """Convert query engine tools to retrievers.
+
+    The result is a dictionary that contains a description and a retriever for each tool name.
 
     Raises:
         ValueError: If two tools have the same name.

@@ -566,7 +566,7 @@ class NodeGraphIndex(BaseIndex[GraphStruct]):
         await asyncio.to_thread(self._keep_places, document)
 
     def _keep_places(self, document: Document) -> None:
-        """Store where each node is located in its source document, which windows need."""
+        """Store the position of each node in its source document, which is needed for windows."""
         # this includes nodes that were deleted from the index
         ids = self._own.nodes_of(document.node_id)
         nodes = self._own.get_nodes([*self.graph.reader.existing_documents(ids)])

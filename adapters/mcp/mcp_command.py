@@ -41,8 +41,8 @@ def mcp(
 ) -> None:
     """Serve an index, or FOLDERs read into memory, to agents (Model Context Protocol).
 
-    The tools are search, grep, outline, read, related and cite. They only read. Other addresses
-    than this machine's require a token: NODEKIN_MCP_TOKEN.
+    The tools are search, grep, outline, read, related and cite. They never change the documents.
+    To serve other machines, set a token in NODEKIN_MCP_TOKEN.
 
     \b
     nodekin mcp                         serve the index that is found here

@@ -242,7 +242,7 @@ def _display_start(text: str, hit: int) -> int:
 def _display_end(text: str, first: int, hit_end: int) -> int:
     """Return the position at which the displayed text ends.
 
-    This is the end of a line or sentence, and after the match if possible.
+    This position is the end of a line or sentence. If possible, it is after the match.
 
     Args:
         text: The text.

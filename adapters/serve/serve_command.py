@@ -36,8 +36,8 @@ def serve(
     The page answers questions with sources and explains why a passage is found. Without a language
     model, the page lists passages.
     Documents are never changed. Open the printed address, which contains a token. To choose the
-    token, set NODEKIN_SERVE_TOKEN; this is required to bind another address than loopback. An
-    empty NODEKIN_SERVE_TOKEN gives access to all accounts of this machine.
+    token, set NODEKIN_SERVE_TOKEN, which is required to serve other machines. If it is empty, all
+    accounts of this machine have access.
 
     \b
     nodekin serve              the index of this folder

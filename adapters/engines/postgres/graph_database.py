@@ -346,8 +346,8 @@ class PostgresDatabase:
 
         Args:
             purpose: The name of the lock.
-            wait: Whether to wait for the lock. If False and the lock is held elsewhere, the
-                ``with`` statement returns None.
+            wait: Whether to wait for the lock. If False and the lock is held elsewhere, the context
+                manager yields None.
         """
         lock = self.address.lock(purpose)
         function = "pg_advisory_lock" if wait else "pg_try_advisory_lock"

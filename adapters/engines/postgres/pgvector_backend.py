@@ -155,10 +155,7 @@ class PgvectorBackend(VectorBackend):
 
     @contextmanager
     def updating(self, *, wait: bool) -> Iterator[bool]:
-        """Prevent updates by other processes.
-
-        The ``with`` statement returns False if one is running.
-        """
+        """Prevent updates by other processes, and yield False if another update is running."""
         with self._db.exclusive(self._table, wait=wait) as connection:
             yield connection is not None
 
