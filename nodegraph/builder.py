@@ -117,7 +117,7 @@ class GroupBuilder:
 
     Args:
         store: The store of the graph.
-        progress: Whether to show a progress bar. If None, it is shown only in a terminal.
+        progress: Whether to display a progress bar. If None, it is displayed only in a terminal.
     """
 
     def __init__(self, store: GraphStore, progress: bool | None) -> None:
@@ -351,7 +351,7 @@ class GroupBuilder:
     def _build_batch(self, build: _Build, batch: _Batch, submit: _Submit | None) -> None:
         """Derive the nodes of a batch of documents.
 
-        The results are written to the store as soon as there are many, or after some time.
+        The results are written to the store when enough nodes have accumulated, or after some time.
 
         Args:
             build: The state of the build.

@@ -395,14 +395,14 @@ _unpickled = lru_cache(16)(pickle.loads)
 def track(
     items: Iterable[T], total: int, what: str, unit: str, show: bool | None
 ) -> Generator[T, None, None]:
-    """Yield the given items while a progress bar on stderr shows the progress.
+    """Yield the given items, and display a progress bar on stderr.
 
     Args:
         items: The items.
         total: The number of items.
         what: The label of the progress bar.
         unit: The word for one item, such as ``"document"``.
-        show: Whether to show the progress bar. If None, it is shown only in a terminal, after two
+        show: Whether to display the progress bar. If None, it appears only in a terminal, after two
             seconds.
     """
     with ProgressBar(unit, show) as bar:
@@ -417,7 +417,7 @@ class ProgressBar:
 
     Args:
         unit: The word for one item, such as ``"document"``.
-        show: Whether to show the bar. If None, it is shown only in a terminal, after two seconds.
+        show: Whether to display the bar. If None, it appears only in a terminal, after two seconds.
     """
 
     def __init__(self, unit: str, show: bool | None) -> None:
@@ -427,7 +427,7 @@ class ProgressBar:
         self._bar: Any = None
 
     def start(self, total: int, what: str) -> None:
-        """Start a task with ``total`` items. The bar is not shown if there are no items."""
+        """Start a task with ``total`` items. The bar is not displayed if ``total`` is 0."""
         if not self._is_drawn or not total:
             return
         if self._bar is not None:

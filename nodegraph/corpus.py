@@ -126,7 +126,7 @@ class Corpus:
         store: The store of the graph.
         change_lock: A lock that is held while documents change.
         options: Options for reading files.
-        progress: Whether to show a progress bar. If None, it is shown only in a terminal.
+        progress: Whether to display a progress bar. If None, it is displayed only in a terminal.
 
     Attributes:
         report: The report on the last call of ``add`` or ``refresh``.

@@ -1,4 +1,4 @@
-"""Exception classes that callers may want to catch, and helpers for error messages."""
+"""Exception classes that callers may need to catch, and helpers for error messages."""
 
 from __future__ import annotations
 
@@ -146,8 +146,8 @@ def nearest_names(name: str, existing: Iterable[str], *, limit: int = 8) -> str:
     """List existing names for an error message, starting with the names most similar to ``name``.
 
     Names that contain ``name`` come first, followed by names with a similar spelling. For paths,
-    only the file name without its suffix is compared. If there are more than ``limit`` names and
-    none of them is similar, only the number of names is returned.
+    only the file name without its suffix is compared. If more than ``limit`` names exist and none
+    of them is similar, only the number of names is returned.
 
     Example:
         >>> nearest_names("tae", ["milk", "tea"])

@@ -71,7 +71,7 @@ class NodeGraph:
             added for LlamaIndex documents, ``headings`` for LangChain documents, and ``title``,
             ``headings`` and ``table_head`` for other documents.
         reading: Options for reading files and folders, such as size limits, encodings and OCR.
-        progress: Whether to show progress bars on stderr. If None, they are shown only in a
+        progress: Whether to display progress bars on stderr. If None, they are displayed only in a
             terminal.
 
     Raises:
@@ -602,8 +602,8 @@ class NodeGraph:
     def neighbors(self, node: Node) -> tuple[Node | None, Node | None]:
         """Return the previous and the next node in the same group and document.
 
-        Neighbors may have different parents. If there is no previous or next node, None is returned
-        in its place. Documents and nodes derived from a whole group have no neighbors.
+        Neighbors may have different parents. None is returned for a missing neighbor. Documents and
+        nodes derived from a whole group have no neighbors.
 
         Raises:
             LookupError: If the node was removed or changed.
@@ -644,8 +644,8 @@ class NodeGraph:
             source: The node from which the links start, or its id.
             target: One or several target nodes, or their ids.
             type: The type of the links, such as ``"cites"`` or ``"mentions"``.
-            weight: The strength of the links. Searches treat weights above 1 as 1, and ignore links
-                whose weight is 0 or less.
+            weight: The strength of the links. Searches treat weights above 1 as 1, and ignore
+                weights of 0 or less.
             metadata: Additional fields to store with the links.
 
         Raises:

@@ -199,7 +199,7 @@ def split_title(passage: Node) -> tuple[str, str]:
     """Split a passage into its title and the remaining text.
 
     The title is taken from the metadata, or from the first line if it is short and does not look
-    like a sentence. It is empty if there is no title.
+    like a sentence. If neither exists, the title is empty.
     """
     title = passage.metadata.get("title")
     body = passage.text

@@ -38,8 +38,8 @@ class LLMExtractor:
     out and listed in ``graph.failures`` if the model fails for one of its texts. ``graph.build``
     then retries only the failed texts.
 
-    If the model supports JSON schemas, it is first asked for JSON, and for plain text if this
-    fails. If an answer is invalid, the prompt is sent once more together with the error.
+    If the model supports JSON schemas, the answer is first requested as JSON, and as plain text if
+    this fails. If an answer is invalid, the prompt is sent once more together with the error.
 
     A question-answer pair (``task="qa"``) becomes a node. The text of the node is the question,
     which is searched. Its content, which is returned by a search, contains the question and the

@@ -56,7 +56,7 @@ class EmbeddingCache:
     Args:
         store: The store for the vectors.
         embedders: The embedding models, keyed by name.
-        progress: Whether to show progress bars. If None, they are shown only in a terminal.
+        progress: Whether to display progress bars. If None, they are displayed only in a terminal.
     """
 
     def __init__(
