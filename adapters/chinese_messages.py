@@ -49,7 +49,7 @@ def _translated(text: str, name: str) -> str:
 
 @functools.cache
 def _patterns() -> dict[str, list[_Pattern]]:
-    """Return the message patterns, and for each placeholder the patterns of its values."""
+    """Return the patterns of messages, and the patterns of values for each placeholder."""
     path = Path(__file__).with_name("chinese_messages.json")
     forms: dict[str, dict[str, str]] = json.loads(path.read_text(encoding="utf-8"))
     return {

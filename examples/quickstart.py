@@ -1,4 +1,4 @@
-"""Search sentences and return their paragraphs, by words, by meaning, and in both frameworks.
+"""Search sentences and return their paragraphs, by words and by meaning, and in two frameworks.
 
 Run ``make demo``, or ``make demo DOCS=folder ASK="a question"`` to use your own files. The graph is
 stored in ``examples/.cache``, so that the next run can use it again.

@@ -28,7 +28,10 @@ from .markup import mark_merged_cells, repeat_merged_cells, with_scripts
 from .office_xml import named, opened_zip, parser, title_and_author
 
 _TITLE = re.compile(r"<svg\b(?:(?!</svg\b).)*|<title[^>]*>((?:(?!<title).)*?)</title>", re.I | re.S)
-"""The title of a page, or an SVG drawing, which may contain a title of its own."""
+"""A regular expression that matches the title of a page.
+
+It also matches SVG drawings, whose titles must be ignored.
+"""
 
 _INTERNAL_LINK = re.compile(r"\[([^\[\]\n]*)\]\(#[^)\s]*\)")
 """A link to another place on the same page, whose target is removed.

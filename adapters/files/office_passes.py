@@ -63,7 +63,10 @@ def _equations(child: Element, _: Element, space: str) -> list[Element]:
 
 
 def _chosen_equation(child: Element, parent: Element, _: str) -> list[Element]:
-    """Return the first alternative in an ``AlternateContent`` element if it is an equation."""
+    """Return the first alternative in an ``AlternateContent`` element if it contains an equation.
+
+    Otherwise, the element itself is returned.
+    """
     if next(named(child, "oMath"), None) is None:
         return [child]
     new: list[Element] = []
@@ -153,7 +156,11 @@ _MARKS = {"superscript": "strike", "subscript": "i"}
 
 
 def _slide_marks(properties: Element) -> list[Element]:
-    """Change the properties of a run on a slide to represent scripts and strikethrough text."""
+    """Change the properties of a run on a slide to represent its superscripts and strikethrough.
+
+    Superscripts are formatted as strikethrough, subscripts as italic, and strikethrough text as
+    both.
+    """
     height = integer(properties.attrib.pop("baseline", ""))
     properties.attrib.pop("i", "")
     is_struck = properties.attrib.get("strike", "noStrike") != "noStrike"
@@ -264,7 +271,11 @@ def _open_frame(archive: zipfile.ZipFile, frame: Element, parent: Element) -> li
 
 
 def _mark_open_style(properties: Element, style: Element) -> None:
-    """Change the properties of a style to represent scripts and strikethrough text."""
+    """Change the properties of a style to represent superscripts and strikethrough text.
+
+    Superscripts are formatted as strikethrough, subscripts as italic, and strikethrough text as
+    both.
+    """
     is_struck = is_line_through(style)
     height = raised(style)
     for name in (*_LINES_THROUGH, _ITALIC[0]):

@@ -1,4 +1,7 @@
-"""Rewrite RTF files so that the anydoc library reads scripts, strikethrough text and headers."""
+"""Rewrite RTF files so that the anydoc library reads their formatting and page headers.
+
+Superscripts, subscripts, strikethrough text, list labels, headers and footers are rewritten.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,10 @@ _RTF_MARKS = (
     (r"\{\\listtext(?![a-z])(?:\\pard|\\plain|\s)*([^{}]*)\}", r"{\\u57397?\1\\u57398?}"),
     (r"\{\\(header|footer)[lrf]?(?![a-z])", rf"{{\\footnote\\u{ord(HEAD_MARK)}?\1 "),
 )
-"""Patterns in RTF files and their replacements, for scripts, list labels, headers and footers."""
+"""Patterns in RTF files and their replacements.
+
+They match superscripts, subscripts, strikethrough text, list labels, headers and footers.
+"""
 
 
 _RTF_LEFT_OUT = {

@@ -196,7 +196,7 @@ def read_cells(data: bytes, name: str, workbook: Workbook, source: SourceFile) -
         for column, style, kind, value in _filled_cells(data, row):
             form = workbook.styles.get(style, PLAIN)
             if form is PLAIN and len(value) < _MANY_DIGITS and not workbook.strings:
-                continue  # for most cells, the value that the library returns is sufficient
+                continue  # for most cells, the value that calamine returns is sufficient
             _read_cell(cells, (row.number, column), form, kind, value, workbook)
         last_column = max(last_column, column)
         if row.is_hidden and column >= 0:
@@ -216,7 +216,7 @@ def note_hidden(source: SourceFile, name: str, rows: Sequence[int], columns: Seq
         source.note("hidden columns read", place, len(columns))
 
 
-_MANY_DIGITS = 15  # numbers with fewer digits are read exactly by the library
+_MANY_DIGITS = 15  # numbers with fewer digits are read exactly by calamine
 
 
 def _read_cell(

@@ -130,7 +130,7 @@ _OLD_RECORDS = {
     _ERRORS: rb"\x06\0.{8}\x02\0[\0-\x2b]\0{3}\xff\xff|\x05\x02\x08\0.{6}[\0-\x2b]\x01",
     "superscript and subscript fonts not read": rb"1\0.\0.{6}(?:\x90\x01|\xbc\x02)[\x01\x02]\0",
 }
-"""Patterns of records in Excel 97 to 2003 files that the library does not read."""
+"""Patterns of records in Excel 97 to 2003 files that the calamine library does not read."""
 
 _OLD_SHEET = b"\x09\x08\x10\0\0\x06\x10\0"  # the record at the start of a sheet
 

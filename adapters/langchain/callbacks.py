@@ -80,10 +80,11 @@ _STAGE_RUNS = StageRuns()
 
 @contextmanager
 def child_runs(config: RunnableConfig) -> Iterator[None]:
-    """Make runs in the ``with`` block children of the config's run, with its ``max_concurrency``.
+    """Make all runs in the ``with`` block children of the run of a config.
 
-    If the callbacks are synchronous, each stage of a retrieval is reported as a run as well. Async
-    callbacks are not called for stages, because they would have to be awaited.
+    The ``max_concurrency`` of the config applies to these runs. If the callbacks are synchronous,
+    each stage of a retrieval is reported as a run as well. Async callbacks are not called for
+    stages, because they would have to be awaited.
     """
     callbacks = config.get("callbacks")
     listens = isinstance(callbacks, CallbackManager) and bool(callbacks.handlers)

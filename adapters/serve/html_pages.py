@@ -103,7 +103,7 @@ class Page:
         return self.say(f"unit_{unit[1]}", place=unit[0], numbers=unit[2]) + place[unit.end() :]
 
     def about(self, node: Node, place: str | None = None) -> str:
-        """Return the title, the folder and the position of a node.
+        """Describe a node by the title and folder of its document and its position.
 
         Parts that the name of the node already contains are omitted.
         """

@@ -93,8 +93,5 @@ def rewritten() -> QueryRewriteRetriever:
 
 
 def answers() -> QueryEngine:
-    """Answer questions with the model from the reranked results.
-
-    The sources of answers are measured.
-    """
+    """Return a query engine that answers with the model. The evaluation measures its sources."""
     return QueryEngine(reranked(), model())
