@@ -1,4 +1,4 @@
-"""The base class of retrievers: calls with output formats, and batches."""
+"""The base class of retrievers, which implements calls, batches and output formats."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 Phrases = Literal["first", "required"]
-"""How results that contain a query's quoted phrases are treated. See ``DefaultRetriever``."""
+"""The treatment of results that contain quoted phrases of a query. See ``DefaultRetriever``."""
 
 
 class CallOptions(TypedDict, total=False):
-    """The options of a call, whatever its output format. See ``BaseRetriever.__call__``."""
+    """The options of a call, except for its output format. See ``BaseRetriever.__call__``."""
 
     top_k: int | None
     filters: Filters | None
@@ -33,16 +33,17 @@ class CallOptions(TypedDict, total=False):
 
 
 class BaseRetriever:
-    """A base class that implements all forms of a search through ``search_all``.
+    """A base class that implements all forms of a search on the basis of ``search_all``.
 
-    A subclass defines ``search_all``, or both ``retrieve`` and ``aretrieve``. A retriever does not
-    have to be a subclass.
+    A subclass implements ``search_all``, or both ``retrieve`` and ``aretrieve``. Retrievers do not
+    have to inherit from this class.
 
-    Each search within scores one revision of the graph. If the graph changes between two searches,
-    the second search sees the new revision.
+    Each of the searches that a retriever performs reads a single revision of the graph. If the
+    graph changes between two searches, the second search reads the new revision.
 
     Args:
-        top_k: Maximum number of results. If None, the inner retrievers decide.
+        top_k: The maximum number of results. If None, the number set for the inner retrievers is
+            used.
 
     Raises:
         TypeError: If ``top_k`` is not an integer.
@@ -70,7 +71,7 @@ class BaseRetriever:
     """Whether the retriever calls a language model and may search for other queries."""
 
     has_windows: bool = False
-    """Whether the retriever returns windows within a token budget, like the default search."""
+    """Whether the retriever returns windows of text if a token budget is given."""
 
     top_k: int | None = None
     output_format: OutputFormat | None = None
@@ -86,7 +87,7 @@ class BaseRetriever:
         self.top_k = optional_whole(top_k, "top_k")
 
     def _set_output(self, output_format: OutputFormat | None, join: bool | str) -> None:
-        """Set the format of calls that do not name a format."""
+        """Set the output format for calls that do not specify a format."""
         check_output(output_format, join)
         self.output_format = output_format
         self.join = join
@@ -108,9 +109,10 @@ class BaseRetriever:
 
     @property
     def inner_retrievers(self) -> Sequence[tuple[str, RetrieverProtocol]]:
-        """The inner retrievers by name.
+        """The inner retrievers, by name.
 
-        The default is the attribute ``inner``, if any. Other classes override this property.
+        By default, this is the attribute ``inner`` if it exists. Subclasses can override the
+        property.
 
         Example:
             >>> from nodekin.nodegraph import NodeGraph
@@ -123,14 +125,14 @@ class BaseRetriever:
         return [] if inner is None else [("inner", inner)]
 
     def with_inner_retrievers(self, retrievers: Mapping[str, RetrieverProtocol]) -> Self:
-        """Return a copy with other inner retrievers.
+        """Return a copy with different inner retrievers.
 
         Args:
             retrievers: The new retrievers, by the names in ``inner_retrievers``.
 
         Raises:
             ValueError: If a name is unknown.
-            TypeError: If a custom class needs the method ``_replace_inner_retrievers``.
+            TypeError: If a custom class must implement ``_replace_inner_retrievers``.
 
         Example:
             >>> from nodekin.nodegraph import NodeGraph
@@ -157,7 +159,7 @@ class BaseRetriever:
         return self.with_inner_retrievers(changed)
 
     def with_phrases(self, phrases: Phrases) -> Self:
-        """Return a copy in which each default search uses the given treatment of quoted phrases.
+        """Return a copy in which every default search treats quoted phrases in the given way.
 
         Raises:
             ValueError: If the value is unknown, or no inner retriever is a default search.
@@ -166,13 +168,13 @@ class BaseRetriever:
         return self._with_default_searches("phrases", lambda inner: inner.with_phrases(phrases))
 
     def with_weights(self, weights: Mapping[str, float]) -> Self:
-        """Return a copy in which each default search uses the given weights of words and vectors.
+        """Return a copy in which every default search uses the given weights of words and vectors.
 
         Args:
             weights: The weights. See ``DefaultRetriever``.
 
         Raises:
-            TypeError: If the weights are not a mapping of numbers.
+            TypeError: If the weights are not a mapping from names to numbers.
             ValueError: If a weight is invalid, or no inner retriever is a default search.
         """
         return self._with_default_searches("weights", lambda inner: inner.with_weights(weights))
@@ -180,7 +182,7 @@ class BaseRetriever:
     def _with_default_searches(
         self, option: str, change: Callable[[BaseRetriever], BaseRetriever]
     ) -> Self:
-        """Return a copy in which each default search is changed.
+        """Return a copy in which a function is applied to every default search.
 
         Raises:
             ValueError: If no inner retriever is a default search.
@@ -196,7 +198,10 @@ class BaseRetriever:
         return self.with_inner_retrievers(changed)
 
     def _replace_inner_retrievers(self, retrievers: Mapping[str, RetrieverProtocol]) -> None:
-        """Set the inner retrievers of a copy. By default, the names are attribute names."""
+        """Set the inner retrievers of a new copy.
+
+        By default, their names are names of attributes.
+        """
         for name, retriever in retrievers.items():
             if not hasattr(self, name):
                 raise TypeError(
@@ -215,7 +220,7 @@ class BaseRetriever:
 
     @property
     def is_free(self) -> bool:
-        """Whether neither this nor any inner retriever calls a model when a search is repeated."""
+        """Whether a repeated search calls no model, neither here nor in any inner retriever."""
         return not self.calls_model and all(
             getattr(inner, "is_free", True) for _, inner in self.inner_retrievers
         )
@@ -230,16 +235,17 @@ class BaseRetriever:
         max_tokens: int | None = None,
         order: Order = "score",
     ) -> list[ScoredNode]:
-        """Return the best nodes, best first.
+        """Search for a query, and return the best nodes, best first.
 
         Args:
             query: The question.
-            top_k: Replaces the retriever's ``top_k``.
-            filters: Conditions, passed to the inner retrievers.
-            max_tokens: The maximum number of tokens of all results together. The results are
-                ``BudgetResults``. Without ``top_k``, as many results are returned as fit the
+            top_k: The maximum number of results. Overrides the ``top_k`` of the retriever.
+            filters: Filter conditions, which are passed to the inner retrievers.
+            max_tokens: The maximum total number of tokens of the results, which are then
+                ``BudgetResults``. Without ``top_k``, as many results are returned as fit into the
                 budget.
-            order: ``"document"`` sorts the results of a document by their position in it.
+            order: The order of the results. ``"document"`` sorts the results of each document by
+                their position in it.
 
         Raises:
             TypeError: If a number is not an integer.
@@ -258,7 +264,7 @@ class BaseRetriever:
         max_tokens: int | None = None,
         order: Order = "score",
     ) -> list[ScoredNode]:
-        """Async version of ``retrieve``."""
+        """Asynchronous version of ``retrieve``."""
         results = await arun(lambda: self._budgeted([query], top_k, filters, max_tokens, order))
         return results[0]
 
@@ -285,21 +291,23 @@ class BaseRetriever:
         output_format: OutputFormat | None = None,
         join: bool | str = False,
     ) -> Any:
-        """Return the results of ``retrieve`` in an output format.
+        """Search for a query, and return the results in an output format.
 
         Args:
             query: The question.
-            top_k: Replaces the retriever's own ``top_k``.
-            filters: Conditions, in addition to the retriever's own.
-            max_tokens: The maximum number of tokens of all results; see ``BudgetResults``.
-            order: ``"document"`` sorts the results of a document by their position in it.
-            output_format: ``"content"`` for contents, ``"dict"`` for plain dicts. None means the
-                retriever's own format.
-            join: The separator that joins contents into one text, or True for line breaks.
+            top_k: The maximum number of results. Overrides the ``top_k`` of the retriever.
+            filters: Filter conditions, in addition to those of the retriever.
+            max_tokens: The maximum total number of tokens of the results. See ``BudgetResults``.
+            order: The order of the results. ``"document"`` sorts the results of each document by
+                their position in it.
+            output_format: ``"content"`` returns contents, and ``"dict"`` returns plain
+                dictionaries. If None, the format set for the retriever is used.
+            join: The separator that joins the contents into a single text. True stands for a line
+                break.
 
         Raises:
-            TypeError: If an argument is unknown. If another library uses the name, the message
-                gives the name used here.
+            TypeError: If an argument is unknown. If another library uses this name, the message
+                states the name that is used here.
             ValueError: If the format is unknown, or ``join`` is used without ``"content"``.
         """
         if output_format is None and join is False:
@@ -319,15 +327,17 @@ class BaseRetriever:
         max_tokens: int | None = None,
         order: Order = "score",
     ) -> list[list[ScoredNode]]:
-        """Return the results of each query, in the order of the queries.
+        """Search for several queries, and return their results in the order of the queries.
 
-        Model calls run concurrently, and the inner retrievers get all queries in one call.
+        Model calls run concurrently, and all queries are passed to the inner retrievers in a single
+        call.
 
         Args:
             queries: The questions.
-            top_k: Replaces the retriever's ``top_k``, for each query.
-            filters: Conditions, passed to the inner retrievers.
-            max_tokens: The maximum number of tokens of the results of each query.
+            top_k: The maximum number of results per query. Overrides the ``top_k`` of the
+                retriever.
+            filters: Filter conditions, which are passed to the inner retrievers.
+            max_tokens: The maximum total number of tokens of the results of each query.
             order: See ``retrieve``.
 
         Raises:
@@ -348,7 +358,7 @@ class BaseRetriever:
         max_tokens: int | None = None,
         order: Order = "score",
     ) -> list[list[ScoredNode]]:
-        """Async version of ``batch``."""
+        """Asynchronous version of ``batch``."""
         check_queries(queries)
         return await arun(lambda: self._budgeted([*queries], top_k, filters, max_tokens, order))
 
@@ -374,19 +384,19 @@ class BaseRetriever:
         return await Do(lambda: [budget.fit(results) for results in found], kind="work")
 
     def check_limit(self, top_k: int | None, filters: Filters | None) -> int | None:
-        """Check the arguments of a call. Return the maximum number of results."""
+        """Validate the arguments of a call, and return the maximum number of results."""
         if filters is not None:
             parse_filters(filters)
         return self.top_k if top_k is None else check_top_k(top_k)
 
 
 def join_notes(*notes: str | None) -> str | None:
-    """Join notes into one string. Return None if there are no notes."""
+    """Join notes into one string. If there are no notes, None is returned."""
     return "; ".join([note for note in notes if note]) or None
 
 
 def check_queries(queries: Sequence[str]) -> None:
-    """Check the queries of a batch.
+    """Check the argument ``queries`` of a batch.
 
     Raises:
         TypeError: If ``queries`` is a string.
@@ -407,18 +417,21 @@ def check_texts(queries: Iterable[object]) -> None:
 
 
 def inner_retrievers(retriever: object) -> Sequence[tuple[str, RetrieverProtocol]]:
-    """Return the ``inner_retrievers`` of any retriever, or nothing without this attribute."""
+    """Return the inner retrievers of any retriever, or an empty sequence if it has none."""
     inner: Sequence[tuple[str, RetrieverProtocol]] = getattr(retriever, "inner_retrievers", ())
     return inner
 
 
 def searches_phrases(retriever: object) -> bool:
-    """Return whether a retriever, or a nested one, is a default search with ``phrases``."""
+    """Return whether a retriever contains a default search, which supports quoted phrases."""
     return any(hasattr(item, "phrases") for item in with_all_inner(retriever))
 
 
 def with_all_inner(retriever: object) -> Iterator[object]:
-    """Yield a retriever and all nested retrievers once. References may form cycles."""
+    """Yield a retriever and all nested retrievers, each of them once.
+
+    References between retrievers can form cycles.
+    """
     pending = [retriever]
     seen: set[int] = set()
     while pending:
@@ -430,14 +443,14 @@ def with_all_inner(retriever: object) -> Iterator[object]:
 
 
 def check_takes_filters(retriever: object, owner: str) -> None:
-    """Check that a retriever and all nested retrievers apply filters.
+    """Check that a retriever and all of its nested retrievers apply filters.
 
     Args:
         retriever: Any retriever.
-        owner: The origin of the conditions, for the error.
+        owner: The origin of the filters, for the error message.
 
     Raises:
-        ValueError: If ``takes_filters`` of a retriever is not True.
+        ValueError: If ``takes_filters`` is not True for one of the retrievers.
     """
     for item in with_all_inner(retriever):
         if getattr(item, "takes_filters", False) is not True:

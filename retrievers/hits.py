@@ -1,4 +1,4 @@
-"""The hits of a search and their rankings, as plain values."""
+"""Matching nodes of a search and the rankings of their targets, as plain values."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ Key = tuple[int, str]
 
 
 Row = tuple[float, "SearchedIndex", Key, Sequence[Key]]
-"""A hit with its score, its index, its node and its targets."""
+"""A matching node: its score, the index that found it, its key and the keys of its targets."""
 
 
 class FoundBy(NamedTuple):
-    """The targets that one branch contributes to a ranking.
+    """The targets that one search contributes to a ranking.
 
     Attributes:
-        rows: The hits for each target, best first.
-        shares: The part of each target's score that the branch contributes. Empty without fusion.
+        rows: The matching nodes for each target, best first.
+        shares: The part of each target's score that comes from this search. It is empty if rankings
+            were not fused.
     """
 
     rows: Mapping[Key, Sequence[Row]]
@@ -38,8 +39,8 @@ class Ranking(NamedTuple):
 
     Attributes:
         scores: The scores of the targets, best first.
-        found_by: The branches that have found them.
-        note: A description of what decided the ranking.
+        found_by: The searches that found the targets.
+        note: A description of how the ranking was determined, or None.
     """
 
     scores: Mapping[Key, float]
@@ -47,7 +48,7 @@ class Ranking(NamedTuple):
     note: str | None = None
 
     def first(self, count: int | None) -> Ranking:
-        """Return the first targets."""
+        """Return a ranking with only the first targets."""
         return self._replace(scores=dict(islice(self.scores.items(), count)))
 
 
@@ -57,7 +58,7 @@ def fused(
     weights: Sequence[float],
     rank_constant: float = RANK_CONSTANT,
 ) -> Ranking:
-    """Fuse several rankings. See ``fuse``."""
+    """Fuse several rankings. See ``fuse`` for the arguments."""
     scores, shares = fused_scores([r.scores for r in rankings], mode, weights, rank_constant)
     return Ranking(scores, with_shares(rankings, shares))
 
@@ -65,7 +66,7 @@ def fused(
 def with_shares(
     rankings: Sequence[Ranking], shares: Iterable[Mapping[Key, float]]
 ) -> list[FoundBy]:
-    """Return the branches of rankings, with their shares in a fused score."""
+    """Return the searches of fused rankings, with their shares of the fused scores."""
     return [
         FoundBy(found.rows, of_ranking)
         for ranking, of_ranking in zip(rankings, shares, strict=True)
@@ -74,13 +75,13 @@ def with_shares(
 
 
 def lifted(rows: Iterable[Row], lift: Lift, limit: int, keeps_all: bool) -> Ranking:
-    """Return the targets of hits, best first.
+    """Rank the targets of matching nodes.
 
     Args:
-        rows: The hits, best first.
-        lift: The score of a target.
+        rows: The matching nodes, best first.
+        lift: The method that computes the score of a target.
         limit: The maximum number of targets.
-        keeps_all: Whether hits after the last target count as evidence.
+        keeps_all: Whether matching nodes after the last target are included in the evidence.
     """
     of_targets: dict[Key, list[Row]] = {}
     most = math.inf if keeps_all or lift != "max" else limit
@@ -107,7 +108,10 @@ def lifted(rows: Iterable[Row], lift: Lift, limit: int, keeps_all: bool) -> Rank
 
 
 def highest(rankings: Sequence[Ranking], limit: int | None) -> Ranking:
-    """Merge rankings with the same kind of score. A target keeps its highest score and all hits."""
+    """Merge rankings with the same kind of score.
+
+    A target keeps its highest score and all of its matching nodes.
+    """
     rows: dict[Key, list[Row]] = {}
     scores: dict[Key, float] = {}
     for ranking in rankings:
@@ -121,9 +125,9 @@ def highest(rankings: Sequence[Ranking], limit: int | None) -> Ranking:
     return Ranking(first, [FoundBy({key: rows[key] for key in first}, {})])
 
 
-_score = itemgetter(0)  # of a row
+_score = itemgetter(0)  # returns the score of a row
 
 
 def best(scores: Mapping[Key, float], limit: int | None = None) -> dict[Key, float]:
-    """Return the best targets. Ties keep their order."""
+    """Return the best targets. Targets with equal scores keep their order."""
     return dict(sorted(scores.items(), key=lambda item: item[1], reverse=True)[:limit])

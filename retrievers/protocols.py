@@ -1,4 +1,4 @@
-"""The protocols of this package: retriever, similarity, index and reranker."""
+"""The protocols of this package: retrievers, similarities, indexes and rerankers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PreparedT = TypeVar("PreparedT", contravariant=True)
 
 
 class RetrieverProtocol(Protocol):
-    """An object that finds nodes for a query. Strategies and fusions wrap retrievers.
+    """An object that finds nodes for a query, and can be wrapped by strategies and fusions.
 
     Example:
         >>> from nodekin.nodegraph import Node, NodeGraph
@@ -34,55 +34,61 @@ class RetrieverProtocol(Protocol):
     def retrieve(
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None
     ) -> list[ScoredNode]:
-        """Return the best nodes, best first.
+        """Return the best nodes for a query, best first.
 
         Args:
             query: The question.
-            top_k: Maximum number of results. None means the retriever's own number.
-            filters: Conditions on metadata. None means no conditions.
+            top_k: The maximum number of results. If None, the number set for the retriever is used.
+            filters: Conditions on metadata. If None, the results are not filtered.
         """
 
     async def aretrieve(
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None
     ) -> list[ScoredNode]:
-        """Async version of ``retrieve``."""
+        """Asynchronous version of ``retrieve``."""
 
 
 RetrieverLike: TypeAlias = RetrieverProtocol | Any
-"""A retriever, or any object that ``as_retriever`` accepts, such as a foreign retriever."""
+"""A retriever, or any object that ``as_retriever`` accepts, such as a LangChain retriever."""
 
 
 class Index(Protocol[PreparedT]):
-    """A search index for one similarity on one group of one graph.
+    """A search index for one similarity and one group of a graph.
 
-    The optional method ``snapshot(queries, filter)`` returns a ``Snapshot``. A large index with
-    this method is searched without the graph's lock.
+    An index can have a method ``snapshot(queries, filter)`` that returns a ``Snapshot``. A large
+    index with this method is searched while the graph is not locked.
     """
 
     def ready(self) -> None:
         """Do slow work, such as model calls, before ``sync``. The graph is not locked."""
 
     def sync(self) -> None:
-        """Apply the graph's changes. The graph is locked."""
+        """Apply the changes of the graph to the index. The graph is locked."""
 
     def search(self, query: PreparedT, limit: int | None, filter: Filter) -> Hits:
-        """Return the best nodes that meet the filter. If ``limit`` is None, return all of them."""
+        """Return the best nodes that match a filter.
+
+        If ``limit`` is None, all of them are returned.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The search of an index at one revision of its group, for given queries.
+    """A search of an index at one revision of its group, for a given batch of queries.
 
     Attributes:
-        search: A function from numbers of queries and a limit to the best nodes of each query. A
-            limit of None returns all nodes.
-        parents: A function from the ids of found nodes to their parents.
-        term_scores: For words, a function from a query's number and node ids to an array (nodes,
-            terms) with the scores of each term. None for other indexes.
-        size: For words, the number of nodes. If it is small, they are searched while the graph is
-            locked. For other indexes, it is infinite, and they are searched without the lock.
-        siblings: For words, a function from ids to the number of nodes with the same parent. None
-            for other indexes.
+        search: A function that returns the best nodes of several queries. Its arguments are the
+            positions of the queries in the batch, and the maximum number of nodes (None for all
+            nodes).
+        parents: A function that returns the parents of nodes, given their ids.
+        term_scores: For words, a function that returns an array of shape (nodes, terms) with the
+            score of each term, given the position of a query and the ids of nodes. For other
+            indexes, None.
+        size: For words, the number of nodes. If it is small, the index is searched while the graph
+            is locked. For other indexes, the size is infinite, and they are searched without the
+            lock.
+        siblings: For words, a function that returns the number of nodes with the same parent, given
+            the ids of nodes. For other indexes, None.
     """
 
     search: Callable[[Sequence[int], int | None], list[Hits]]
@@ -93,51 +99,55 @@ class Snapshot:
 
 
 class Similarity(Protocol):
-    """A scoring of nodes for a query. It opens an index on a group and prepares queries.
+    """A method that scores nodes for a query.
 
-    ``mode`` selects texts or embeddings. The search calls the models before it locks a graph, and
-    passes the query as text or as a vector.
+    A similarity opens an index for a group and prepares queries for it. ``mode`` determines whether
+    texts or embeddings are compared. The search calls the embedding models before it locks a graph,
+    and passes the query as a text or as a vector.
     """
 
     @property
     def name(self) -> str:
-        """The name in evidence."""
+        """The name of the similarity in evidence."""
 
     @property
     def mode(self) -> Literal["text", "embedding"]:
-        """Whether queries are texts, or vectors of an embedding of the graph."""
+        """Whether queries are texts, or vectors of one of the graph's embeddings."""
 
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> Index[Any]:
-        """Return the group's index, which equal similarities share.
+        """Return the index of a group, which equal similarities share.
 
         Args:
-            graph: The node graph.
-            group: The group to search.
-            key: The key of the graph's embedding. None if the similarity compares texts.
+            graph: The graph.
+            group: The name of the group to search.
+            key: The name of the embedding, or None if the similarity compares texts.
         """
 
     def prepare(self, query: Any, indexes: Sequence[Any]) -> Any:
-        """Prepare a query once for all indexes of a search.
+        """Prepare a query for all indexes of a search.
 
         Args:
-            query: The text (str), or the float32 vector (dimension,).
-            indexes: The indexes of the search. For texts, there is one per graph. For embeddings,
-                there is only the index of one graph and key, since graphs may have different
-                models.
+            query: The text as a string, or the float32 vector with shape (dimension,).
+            indexes: The indexes of the search. For texts, there is one index per graph. For
+                embeddings, there is only the index of a single graph and embedding, since graphs
+                can use different models.
         """
 
 
 class RerankError(RuntimeError):
-    """An error: a reranker failed or returned invalid scores. The results are unchanged."""
+    """An error that is raised if a reranker fails or returns invalid scores.
+
+    The results that were passed to the reranker are unchanged.
+    """
 
 
 class RerankerProtocol(Protocol):
-    """A reranker or filter of results. ``Reranker`` wraps it.
+    """A reranker or filter of results, which ``Reranker`` wraps.
 
-    An optional ``arerank`` with the same arguments avoids blocking the event loop. Without it, a
-    thread is used. A filter that judges each result independently and calls no model, such as
-    ``KeywordFilter``, sets ``is_filter = True``. ``RerankRetriever`` then retrieves more candidates
-    until enough results remain.
+    A reranker can have a method ``arerank`` with the same arguments, so that the event loop is not
+    blocked. Without it, the reranker runs in a thread. A filter that examines each result
+    independently and does not call a model, such as ``KeywordFilter``, sets ``is_filter = True``.
+    ``RerankRetriever`` then fetches more candidates until enough results remain.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -154,17 +164,18 @@ class RerankerProtocol(Protocol):
 
     @property
     def name(self) -> str:
-        """The name in evidence."""
+        """The name of the reranker in evidence."""
 
     @property
     def rerank(self) -> Callable[..., Sequence[ScoredNode]]:
-        """The method ``rerank(results, query)``. It returns the selected results, best first.
+        """The method ``rerank(results, query)``, which returns the selected results, best first.
 
-        A reranker that gives new scores inserts an ``Evidence`` with its name before the existing
-        evidence. Ties keep their order. Settings of a call are keyword arguments.
+        A reranker that assigns new scores inserts an ``Evidence`` with its name before the existing
+        evidence. Results with equal scores keep their order. The settings of a call are keyword
+        arguments.
         """
 
 
 def by_score(results: Sequence[ScoredNode]) -> list[ScoredNode]:
-    """Return results, best first. Ties keep their order."""
+    """Sort results by score, best first. Results with equal scores keep their order."""
     return sorted(results, key=lambda result: -result.score)

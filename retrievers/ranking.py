@@ -1,4 +1,4 @@
-"""Functions that fuse, merge, lift, diversify and truncate rankings."""
+"""Functions that fuse, merge and truncate rankings, and compute the scores of targets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Key = TypeVar("Key", bound=Hashable)
 RANK_CONSTANT = 60
 
 _SCORE_FIELD = "relevance_score"
-"""The metadata field for the scores of LangChain rerankers."""
+"""The metadata field in which LangChain rerankers store scores."""
 
 
 def fuse(
@@ -43,29 +43,31 @@ def fuse(
 ) -> list[ScoredNode]:
     """Fuse several rankings into one.
 
-    Ties are ordered by the first ranking that contains the node, then by rank. A node that occurs
-    twice in a ranking counts once, at its best rank. With ``merge_by``, nodes with an equal value
-    of a metadata field count as one node, represented by the first.
+    Results with equal scores are ordered by the first ranking that contains them, and then by their
+    rank. A node that occurs twice in a ranking is counted once, at its best rank. If ``merge_by``
+    is given, nodes with an equal value of this metadata field are treated as one node, which is
+    represented by the first of them.
 
-    - ``"rrf"``: the sum of ``weight / (rank_constant + rank)`` over the rankings of a node
-      (Cormack, Clarke and Büttcher, "Reciprocal rank fusion outperforms Condorcet and individual
-      rank learning methods", 2009).
-    - ``"relative"``: the weighted mean of the scores, scaled in each ranking from 0 (last result)
-      to 1 (first result) (Lee, "Analyses of multiple evidence combination", 1997). Equal scores of
-      a whole ranking become 1.
-    - ``"distribution"``: the weighted mean of the scores, scaled in each ranking from 0 (three
-      standard deviations below the mean) to 1 (three above) (Mazzeschi, "Distribution-based score
-      fusion", 2023).
-    - ``"concat"``: the highest score times the weight. A score below 0 is divided by the weight.
+    - ``"rrf"``: The sum of ``weight / (rank_constant + rank)`` over all rankings that contain the
+      node (Cormack, Clarke and Büttcher, "Reciprocal rank fusion outperforms Condorcet and
+      individual rank learning methods", 2009).
+    - ``"relative"``: The weighted mean of the scores, which are scaled in each ranking from 0 (last
+      result) to 1 (first result) (Lee, "Analyses of multiple evidence combination", 1997). If all
+      scores of a ranking are equal, they become 1.
+    - ``"distribution"``: The weighted mean of the scores, which are scaled in each ranking from 0
+      (three standard deviations below the mean) to 1 (three standard deviations above the mean)
+      (Mazzeschi, "Distribution-based score fusion", 2023).
+    - ``"concat"``: The highest score multiplied by the weight. A score below 0 is divided by the
+      weight.
 
     Args:
-        results: The rankings, best first.
-        mode: The fusion mode.
-        weights: The weight of each ranking. Defaults to 1. A ranking with weight 0 is ignored.
-        top_k: The maximum number of results. None means all.
+        results: The rankings, best results first.
+        mode: The method of fusion.
+        weights: The weight of each ranking. Defaults to 1. A ranking with a weight of 0 is ignored.
+        top_k: The maximum number of results. If None, all results are returned.
         rank_constant: The constant of ``"rrf"``.
-        merge_by: The metadata field. Nodes without a value are merged by id. With
-            ``"document.id"``, equal texts of different documents stay separate.
+        merge_by: The name of the metadata field. Nodes without a value are merged by their id. With
+            ``"document.id"``, equal texts of different documents are not merged.
 
     Example:
         >>> from nodekin.nodegraph import Node
@@ -79,7 +81,7 @@ def fuse(
         weights = [1.0] * len(results)
     used = [ranking for ranking, weight in zip(results, weights, strict=True) if weight]
     groups = by_node(chain.from_iterable(used), merge_by)
-    numbers: dict[int, int] = {}  # group numbers by the ids of results
+    numbers: dict[int, int] = {}  # the numbers of groups, by the ids of results
     for number, group in enumerate(groups):
         numbers |= {id(result): number for result in group}
     rankings: list[dict[int, float]] = []
@@ -100,7 +102,7 @@ def fuse(
 
 
 def in_document_order(results: Sequence[ScoredNode]) -> list[ScoredNode]:
-    """Sort results of the same document and with equal scores by position.
+    """Sort results that have equal scores and belong to the same document by their position.
 
     Results of other documents keep their ranks.
     """
@@ -130,12 +132,12 @@ def fused_scores(
     weights: Sequence[float],
     rank_constant: float = RANK_CONSTANT,
 ) -> tuple[dict[Key, float], list[dict[Key, float]]]:
-    """Fuse rankings like ``fuse``, by the keys of nodes.
+    """Fuse rankings as in ``fuse``, but by the keys of nodes.
 
     Args:
         rankings: The scores of each ranking by key, best first.
-        mode: See ``fuse``.
-        weights: The weight of each ranking, above 0.
+        mode: The method of fusion. See ``fuse``.
+        weights: The weight of each ranking, which must be above 0.
         rank_constant: The constant of ``"rrf"``.
 
     Returns:
@@ -157,7 +159,7 @@ def fused_scores(
 
 
 def scaled(shares: Sequence[float | None], score: float) -> list[float | None]:
-    """Scale shares so that their sum is a score. If all shares are 0, they become equal."""
+    """Scale shares so that their sum equals a score. If all shares are 0, they become equal."""
     given = [share for share in shares if share is not None]
     total = sum(given)
     if not total:
@@ -166,11 +168,11 @@ def scaled(shares: Sequence[float | None], score: float) -> list[float | None]:
 
 
 def by_node(results: Iterable[ScoredNode], merge_by: str | None = None) -> list[list[ScoredNode]]:
-    """Group results by node or metadata value, ordered by the first result of each group.
+    """Group results by node or by a metadata value. The groups are ordered by their first results.
 
     LangChain documents with the same text and metadata are also grouped, unless both have ids that
-    their authors gave. A store assigns a UUID to a document without an id, but a retriever that
-    holds the document does not.
+    were assigned by their author. This is necessary because a vector store assigns a UUID to a
+    document without an id, while other retrievers return the same document without an id.
     """
     results = list(results)
     keys = [_node_key(result.node, merge_by) for result in results]
@@ -188,16 +190,17 @@ def _node_key(node: Node, merge_by: str | None) -> tuple[str, str]:
     value = None if merge_by is None else node.metadata.get(merge_by)
     if value is not None:
         return type(value).__name__, repr(value)
-    # Two graphs may have documents with the same id but different texts.
+    # Two graphs can contain documents with the same id but different texts.
     return node.id, node.text
 
 
 def _keys_by_content(
     keys: Sequence[tuple[str, str]], results: Sequence[ScoredNode]
 ) -> list[tuple[str, str]]:
-    """Return the keys of results. A framework's document and a node of equal content share a key.
+    """Return the keys of results, so that documents of other frameworks can be merged with nodes.
 
-    Graph nodes have different keys even if their texts are equal.
+    A document and a node with equal content share a key. Nodes of a graph have different keys even
+    if their texts are equal.
     """
     resolved: dict[tuple[str, str], tuple[str, str]] = {}
     of_content: dict[str, tuple[str, str]] = {}
@@ -222,7 +225,10 @@ def _is_foreign(node: Node) -> bool:
 
 
 def _author_id(node: Node) -> str | None:
-    """Return a LangChain document's id, or None for a UUID, which a store has probably assigned."""
+    """Return the id of a LangChain document, or None if it is a UUID.
+
+    A UUID was probably assigned by a vector store.
+    """
     document_id = getattr(getattr(node, "original", None), "id", None)
     try:
         UUID(document_id)
@@ -232,9 +238,9 @@ def _author_id(node: Node) -> str | None:
 
 
 def _content_id(node: Node) -> str:
-    """Return the default id of a document with a node's text and metadata.
+    """Return the default id of a document with the text and metadata of a node.
 
-    LlamaIndex nodes always have an id, so their document's id is added.
+    Nodes of LlamaIndex always have an id, so the id of their document is added.
     """
     fields = {field: value for field, value in node.metadata.items() if field != _SCORE_FIELD}
     created = Document(node.text, fields).id
@@ -243,22 +249,22 @@ def _content_id(node: Node) -> str:
 
 
 def merge(node: Node, results: Sequence[ScoredNode], score: float) -> ScoredNode:
-    """Merge several results into one result for a node, with all their evidence."""
+    """Merge several results into one result for a node, with all of their evidence."""
     evidence = dict.fromkeys(chain.from_iterable(result.evidence for result in results))
     return ScoredNode(node, score, tuple(evidence))
 
 
 def joined_span(first: Node, last: Node, template: Node, text: str, content: str) -> Node:
-    """Return a new node for the text from one node to another. The node is not stored.
+    """Create a node for the text from one node to another, which is not stored in the graph.
 
-    The group, parent and metadata come from the template.
+    The group, parent and metadata are copied from ``template``.
     """
     placed = replace(template, start=None, end=None, offset=None, order=first.order)
     return replace(placed, text=text, content=content, id=f"{first.id}..{last.id}")
 
 
 def check_mode(mode: Mode) -> Mode:
-    """Check a fusion mode and return it.
+    """Validate a method of fusion, and return it.
 
     Raises:
         ValueError: If the mode is unknown.
@@ -300,20 +306,20 @@ _SCORES: Mapping[str, Callable[[Sequence[float], float], list[float]]] = {
 Lift = Literal["max", "sum", "mean"]
 
 
-_SECOND = 0.5  # weight of the second best hit of a target
+_SECOND = 0.5  # the weight of the second best matching node of a target
 
 
 def lifted_score(scores: Sequence[float], how: Lift) -> float:
-    """Return the score of a target from the scores of its hits.
+    """Compute the score of a target from the scores of its matching nodes.
 
-    - ``"max"``: the best score.
-    - ``"sum"``: the best score plus half of the second best, if above 0. A plain sum would favor
-      long documents.
-    - ``"mean"``: the mean of all scores.
+    - ``"max"``: The best score.
+    - ``"sum"``: The best score plus half of the second best score if this is above 0. A sum over
+      all scores would favor long documents.
+    - ``"mean"``: The mean of all scores.
 
     Args:
-        scores: The scores of the hits, at least one, in any order.
-        how: The lift mode.
+        scores: The scores of the matching nodes, at least one, in any order.
+        how: The method.
 
     Example:
         >>> [lifted_score([4.0, 2.0, 3.0], how) for how in ("max", "sum", "mean")]
@@ -332,15 +338,15 @@ def cut_scores(
 ) -> list[ScoredNode]:
     """Remove results with low scores.
 
-    QAnything's settings are ``min_score=0.28, relative_cut=0.5``.
+    QAnything uses ``min_score=0.28, relative_cut=0.5``.
 
     Args:
-        results: Scored nodes, in any order. The order is kept.
+        results: The results, in any order. The order is kept.
         min_score: The minimum score.
-        relative_cut: The minimum score as a share of the top score, useful if scores are
-            probabilities. For a negative top score, the minimum is
-            ``top - (1 - relative_cut) * abs(top)``: with 0.5, a top score of 0.8 gives 0.4, and
-            a top score of -2 gives -3.
+        relative_cut: The minimum score as a share of the highest score, which is useful if scores
+            are probabilities. For a negative highest score, the minimum is ``top - (1 -
+            relative_cut) * abs(top)``. For example, with a value of 0.5, the minimum is 0.4 for a
+            highest score of 0.8, and -3 for a highest score of -2.
 
     Example:
         >>> from nodekin.nodegraph import Node
@@ -364,7 +370,7 @@ _LOGGED: set[Hashable] = set()
 def logged_messages(graph: NodeGraph | None) -> set[Hashable]:
     """Return the messages that were logged for a graph, or for nodes without a graph (None).
 
-    The messages of a graph are kept until it is closed.
+    The messages of a graph are stored until it is closed.
     """
     if graph is None:
         return _LOGGED
@@ -373,7 +379,7 @@ def logged_messages(graph: NodeGraph | None) -> set[Hashable]:
 
 
 def log_threshold(owner: str, min_score: float | None, results: Sequence[ScoredNode]) -> None:
-    """Log once per graph that no result of an owner reaches the minimum score."""
+    """Log a message, once per graph, if no result reaches the minimum score."""
     if not results:
         return
     message = (owner, min_score)
@@ -391,7 +397,7 @@ def log_threshold(owner: str, min_score: float | None, results: Sequence[ScoredN
 
 
 def check_cuts(min_score: float | None, relative_cut: float | None) -> None:
-    """Check the minimum scores of ``cut_scores``.
+    """Validate the minimum scores of ``cut_scores``.
 
     Raises:
         TypeError: If a limit is not a number.
@@ -405,7 +411,7 @@ def check_cuts(min_score: float | None, relative_cut: float | None) -> None:
 
 
 def with_variant(results: Sequence[ScoredNode], variant: QueryVariant) -> list[ScoredNode]:
-    """Return the results with a query variant before the variants in their evidence."""
+    """Insert a query variant before the existing variants in the evidence of results."""
     varied = []
     for result in results:
         evidence = [replace(m, variants=(variant, *m.variants)) for m in result.evidence]

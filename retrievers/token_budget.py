@@ -1,4 +1,4 @@
-"""Select the best results within a token budget, without repeated text."""
+"""Select the best results that fit into a token budget, without repeating text."""
 
 from __future__ import annotations
 
@@ -21,41 +21,42 @@ Order = Literal["score", "document"]
 _ORDERS = get_args(Order)
 
 CANDIDATES = 50
-"""Minimum number of results to retrieve for a budget."""
+"""The minimum number of results that are retrieved for a token budget."""
 
-_LEAST_TOKENS = 40  # minimum tokens of a candidate; larger budgets retrieve more candidates
+# the minimum number of tokens of a candidate; larger budgets retrieve more candidates
+_LEAST_TOKENS = 40
 
-_MAX_GAP = 200  # maximum white space, in characters, between joined results
+_MAX_GAP = 200  # the maximum number of white space characters between merged results
 
 BUDGET: ContextVar[TokenBudget | None] = ContextVar("budget", default=None)
-"""The budget of the current retrieval. None means no budget.
+"""The token budget of the current retrieval, or None.
 
-With a budget, a retriever returns parts of its usual results if it has smaller parts.
+If a budget is set, a retriever that supports smaller parts of text returns such parts.
 """
 
 
 def without_budget() -> AbstractContextManager[object]:
-    """Disable the budget in the block, for callers that need the usual results."""
+    """Disable the token budget in a ``with`` block, for callers that need complete results."""
     return context_value(BUDGET, None)
 
 
 class BudgetResults(ResultList):
     """The best results within ``max_tokens``, and the results that did not fit.
 
-    A result that does not fit is skipped. Only the first result is truncated, at a word, if it
-    exceeds the budget. ``notes`` reports the truncation. Adjacent or overlapping results of one
-    document are joined, so that no text is repeated. A joined result has a new ``node`` if it is
-    larger than any node of the graph.
+    A result that does not fit is skipped. Only the first result is truncated, between two words, if
+    it exceeds the budget, and ``notes`` reports this. Adjacent or overlapping results of the same
+    document are merged, so that no text is repeated. If a merged result is larger than any node of
+    the graph, its ``node`` is new.
 
-    ``retriever.retrieve(query, max_tokens=...)`` returns it.
+    These results are returned by ``retriever.retrieve(query, max_tokens=...)``.
 
     Args:
         results: The results.
 
     Attributes:
-        tokens: Number of tokens of all results.
-        omitted: Retrieved results that did not fit, best first.
-        notes: Warnings, such as a truncated text.
+        tokens: The total number of tokens of the results.
+        omitted: The retrieved results that did not fit, best first.
+        notes: Warnings, for example about a truncated text.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -76,17 +77,18 @@ class BudgetResults(ResultList):
 
 @dataclass(frozen=True, slots=True)
 class TokenBudget:
-    """The maximum size and the order of results.
+    """The maximum total size of results, and their order.
 
     Args:
-        max_tokens: Maximum number of tokens of all results, as counted by ``count_tokens``. None
-            means no limit.
-        order: ``"score"`` puts the best results first. With ``"document"``, the results of a
-            document are adjacent and in document order, and documents are sorted by their best
+        max_tokens: The maximum total number of tokens, as counted by ``count_tokens``. If None, the
+            size is not limited.
+        order: ``"score"`` places the best results first. With ``"document"``, the results of a
+            document are adjacent and in document order, and the documents are sorted by their best
             result.
-        top_k: Maximum number of results. None means all results that fit.
-        pages: Minimum number of results of the default search, regardless of their tokens, to fill
-            several pages of ``max_tokens``. 0 means twice as many results as fit the budget.
+        top_k: The maximum number of results. If None, all results that fit are returned.
+        pages: The minimum number of results of the default search, regardless of their tokens, so
+            that several pages of ``max_tokens`` can be filled. If 0, twice as many results are
+            returned as fit into the budget.
 
     Raises:
         TypeError: If a number is not an integer.
@@ -109,21 +111,22 @@ class TokenBudget:
         return self.max_tokens is not None or self.order != "score"
 
     def candidates(self, retriever: object) -> int | None:
-        """Return the ``top_k`` for the retriever. None means the retriever's default.
+        """Return the ``top_k`` to pass to a retriever, or None for the number set for the
+        retriever.
 
-        More candidates than needed are retrieved, unless they cost model calls.
+        More candidates than necessary are retrieved, unless they require model calls.
         """
         if self.max_tokens is None or not getattr(retriever, "is_free", True):
             return self.top_k
         return max(CANDIDATES, self.max_tokens // _LEAST_TOKENS, self.top_k or 0)
 
     def holding(self) -> AbstractContextManager[object]:
-        """Apply the budget to all retrievals in the block."""
-        # A budget without a limit keeps the outer budget.
+        """Apply the token budget to all retrievals in a ``with`` block."""
+        # A budget without a limit does not override the outer budget.
         return context_value(BUDGET, BUDGET.get() if self.max_tokens is None else self)
 
     def fit(self, results: Sequence[ScoredNode]) -> BudgetResults:
-        """Return the best results within the budget. See ``BudgetResults``.
+        """Select the best results that fit into the budget. See ``BudgetResults``.
 
         Args:
             results: The results, best first.
@@ -142,7 +145,7 @@ class TokenBudget:
     def _fill(
         self, fitting: BudgetResults, results: Sequence[ScoredNode], max_tokens: int
     ) -> list[_Stretch]:
-        """Return the parts that fit. Set the tokens, notes and omitted results."""
+        """Return the parts that fit, and set the tokens, notes and omitted results."""
         parts: list[_Stretch] = []
         for rank, result in enumerate(results):
             if rank == 0:
@@ -162,7 +165,7 @@ class TokenBudget:
 
 
 def _cut(fitting: BudgetResults, result: ScoredNode, max_tokens: int) -> ScoredNode:
-    """Return the first result, truncated if it exceeds the budget. Set the note."""
+    """Truncate the first result if it exceeds the budget, and set a note."""
     node = result.node
     size = count_tokens(node.text)
     if size <= max_tokens:
@@ -178,13 +181,13 @@ def _cut(fitting: BudgetResults, result: ScoredNode, max_tokens: int) -> ScoredN
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Stretch:
-    """A part of a document and its results, best first.
+    """A part of a document, with the results that it contains.
 
     Attributes:
-        document: The identity of the graph, and the document's id.
+        document: The id of the graph object, and the id of the document.
         start: The start in the document, or -1 if the part is not a span of the document.
         end: The end in the document.
-        results: The results.
+        results: The results, best first.
     """
 
     document: tuple[int, str]
@@ -211,7 +214,7 @@ class _Stretch:
         return cls(parts[0].document, start, end, tuple(results))
 
     def joins(self, other: _Stretch) -> bool:
-        """Return whether two parts overlap, or are separated only by white space."""
+        """Return whether two parts overlap or are separated only by white space."""
         if self.document != other.document or -1 in (self.start, other.start):
             return False
         early, late = sorted((self, other), key=lambda part: part.start)
@@ -222,7 +225,7 @@ class _Stretch:
         return _document_text(early.results[0].node, early.end, late.start).isspace()
 
     def without(self, others: Sequence[_Stretch]) -> Iterator[str]:
-        """Yield the part's text without the text of other parts."""
+        """Yield the text of the part without the texts of other parts."""
         text = self.results[0].node.text
         at = self.start
         for other in sorted(others, key=lambda other: other.start):
@@ -231,7 +234,7 @@ class _Stretch:
         yield text[at - self.start :]
 
     def result(self) -> ScoredNode:
-        """Return the part as one result."""
+        """Convert the part to a result."""
         best = self.results[0]
         if len(self.results) == 1:
             return best
@@ -255,10 +258,10 @@ class _Stretch:
 
 
 def _document_text(node: Node, start: int, end: int) -> str:
-    """Return a part of a node's document, or an empty string if the document was removed."""
+    """Return a span of a node's document, or an empty string if the document was removed."""
     if start >= end or node.graph is None:
         return ""
     try:
         return node.root.text[start:end]
-    except LookupError:  # removed after the retrieval
+    except LookupError:  # the document was removed after the retrieval
         return ""

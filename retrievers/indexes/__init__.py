@@ -1,1 +1,1 @@
-"""The indexes that make similarities fast: inverted index, vector index, exact look-up, scan."""
+"""The indexes of similarities: an inverted index, a vector index, an exact lookup and a scan."""

@@ -1,4 +1,4 @@
-"""Hold the locks of graphs while their groups are built and their indexes are current.
+"""Hold the locks of graphs while their groups are built and their indexes are up to date.
 
 No other module updates an index.
 """
@@ -12,11 +12,12 @@ from typing import Protocol
 from ...nodegraph.errors import StoreError
 from ...nodegraph.graph import NodeGraph
 
-_MAX_BUILDS = 100  # attempts to find the groups of several graphs in a built state
+# the number of attempts to lock several graphs while all of their groups are built
+_MAX_BUILDS = 100
 
 
 class Follower(Protocol):
-    """An index that follows the changes of a graph."""
+    """An index that can be updated with the changes of a graph."""
 
     def sync(self) -> None:
         """Apply the changes of the graph. The graph is locked."""
@@ -26,16 +27,16 @@ class Follower(Protocol):
 def current(
     groups: Mapping[NodeGraph, Iterable[str]], indexes: Iterable[Follower]
 ) -> Iterator[None]:
-    """Hold the locks of graphs with built groups and current indexes until the block ends.
+    """Build groups and update indexes, and hold the locks of the graphs until the block ends.
 
     Args:
         groups: The names of the groups to build, by graph.
-        indexes: The indexes of these groups. They are searched in the block.
+        indexes: The indexes of these groups, which can be searched in the block.
 
     Raises:
-        UnknownGroupError: If a graph has no such group.
-        TransformError: If a transform raises while a group is built.
-        StoreError: If documents repeatedly change before the groups are locked.
+        UnknownGroupError: If a graph does not have one of the groups.
+        TransformError: If a transform raises an error while a group is built.
+        StoreError: If documents are repeatedly changed before the groups are locked.
     """
     with reading(groups):
         for index in indexes:
@@ -44,17 +45,17 @@ def current(
 
 
 def reading(groups: Mapping[NodeGraph, Iterable[str]]) -> AbstractContextManager[None]:
-    """Hold the locks of several graphs with built groups until the block ends.
+    """Build groups of several graphs, and hold the locks of the graphs until the block ends.
 
-    All threads lock the graphs in the same order, to avoid deadlocks.
+    All threads lock the graphs in the same order, so that deadlocks cannot occur.
 
     Args:
         groups: The names of the groups to build, by graph.
 
     Raises:
-        UnknownGroupError: If a graph has no such group.
-        TransformError: If a transform raises while a group is built.
-        StoreError: If documents repeatedly change before the groups are locked.
+        UnknownGroupError: If a graph does not have one of the groups.
+        TransformError: If a transform raises an error while a group is built.
+        StoreError: If documents are repeatedly changed before the groups are locked.
     """
     if len(groups) == 1:
         ((graph, names),) = groups.items()
@@ -66,7 +67,8 @@ def reading(groups: Mapping[NodeGraph, Iterable[str]]) -> AbstractContextManager
 def _reading_all(groups: Mapping[NodeGraph, Iterable[str]]) -> Iterator[None]:
     ordered = sorted(groups, key=lambda graph: graph.reader.lock_order)
     for _ in range(_MAX_BUILDS):
-        for graph in ordered:  # built before locking, since transforms may read other graphs
+        # groups are built before locking, since transforms may read other graphs
+        for graph in ordered:
             with graph.reader.reading(*groups[graph]):
                 pass
         with ExitStack() as locks:

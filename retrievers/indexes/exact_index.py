@@ -1,4 +1,4 @@
-"""Exact look-up through a hash map from texts to nodes."""
+"""An exact lookup of nodes by their normalized texts, based on a hash map."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ _END = f" {_QUOTES}.,:;!?…。、·~"
 
 _PAIRS = {'"': '"', "'": "'", "(": ")", "[": "]", "{": "}"}
 
-_NESTED = 3  # pairs around each other
+_NESTED = 3  # the maximum number of nested pairs
 
 
 def normal_text(text: str) -> str:
-    """Return a form of a text that ignores case, width, spaces and outer punctuation.
+    """Normalize a text, ignoring case, width, white space and outer punctuation.
 
-    Other signs are kept: C++ is not C, 3.5 is not 35, -5 is not 5. Several spaces equal one space.
-    In Chinese and Japanese, all spaces are ignored.
+    Other characters are kept, so that "C++" differs from "C", "3.5" from "35", and "-5" from "5". A
+    sequence of spaces is treated as a single space. In Chinese and Japanese, all spaces are
+    ignored.
 
     Example:
         >>> normal_text(" “What  is C++” ?"), normal_text("ＡＩ 是 什么？！"), normal_text("--")
@@ -42,7 +43,7 @@ def normal_text(text: str) -> str:
 
 
 def _without_edges(text: str) -> str:
-    """Remove outer punctuation, and quotes and brackets around the whole text."""
+    """Remove outer punctuation, and quotation marks or brackets around the whole text."""
     for _ in range(_NESTED):
         text = _START.sub("", text).rstrip(_END)
         is_paired = len(text) > 1 and _PAIRS.get(text[0]) == text[-1]
@@ -53,14 +54,14 @@ def _without_edges(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """A similarity that matches nodes whose normalized text equals the query.
+    """A similarity that matches nodes whose normalized text is equal to the query.
 
-    Use it for keys, names, codes and answered questions. A search is a single look-up without a
-    model. Every hit has the score 1.
+    Use it for keys, names, codes and frequently asked questions. A search is a single lookup and
+    does not require a model. The score of every matching node is 1.
 
     Args:
-        normalize: Whether to ignore case, width, spaces and outer punctuation, or a function from
-            a text to its compared form. Texts with an empty compared form never match.
+        normalize: Whether to ignore case, width, white space and outer punctuation, or a function
+            that normalizes a text. Texts that become empty never match.
 
     Example:
         >>> from nodekin.nodegraph import Document, NodeGraph
@@ -76,25 +77,28 @@ class Exact:
     mode: ClassVar[Literal["text"]] = "text"
 
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> KeyIndex:
-        """Return the shared index of a group."""
+        """Return the index of a group, which all retrievers share."""
         name = ("exact index", group, self.normalize)
         return graph.reader.shared(name, lambda: KeyIndex(graph, group, self))
 
     def prepare(self, query: str, indexes: Sequence[KeyIndex]) -> TermWeights:
-        """Return the key to look up as the only term. Its score is 1 in every node."""
+        """Return the key to look up as the only term of the query. Its score is 1 in every node."""
         return TermWeights(dict.fromkeys(self(query), 1.0), Saturation(0.0, 0.0, 0.0))
 
     def __call__(self, text: str) -> list[str]:
-        """Return the only term of a text, which is its key. A text without a term never matches."""
+        """Return the key of a text as its only term.
+
+        If the key is empty, the text never matches.
+        """
         if self.normalize:
             text = normal_text(text) if self.normalize is True else self.normalize(text)
         return [text] if text else []
 
 
 class KeyIndex(TextIndex):
-    """The nodes of a group by key, which is the only term of a node."""
+    """The nodes of a group by their key, which is the only term of a node."""
 
     uses_search_text = False
 
     def file_name(self) -> None:
-        """Return None, since the index is only kept in memory."""
+        """Return None, because the index exists only in memory."""

@@ -1,4 +1,4 @@
-"""An index of nodes that are selected by filters alone."""
+"""An index that selects nodes by filters, without a query."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from ..results import Hits
 from .node_table import NodeTable
 from .synced_index import SyncedIndex
 
-_GAPS = 1_000  # maximum empty rows of a table that is not compacted
+_GAPS = 1_000  # the maximum number of empty rows in a small table before it is compacted
 
 
 class FilterIndex(SyncedIndex):
-    """An index of nodes that are listed by filters alone.
+    """An index that selects nodes by filters, without a query.
 
     Attributes:
         table: The table of the nodes.
     """
 
     def clear(self) -> None:
-        """Remove all nodes."""
+        """Remove all nodes from the index."""
         self.table = NodeTable()
 
     @property
@@ -33,15 +33,15 @@ class FilterIndex(SyncedIndex):
         return self.table.size
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Remove nodes. Their rows stay until the index is compacted."""
+        """Remove nodes from the index. Their rows stay empty until the index is compacted."""
         self.table.remove(ids)
 
     def add(self, nodes: Sequence[Node]) -> None:
-        """Add nodes."""
+        """Add nodes to the index."""
         self.table.add(nodes)
 
     def finish(self) -> None:
-        """Compact the index if most rows are empty."""
+        """Compact the index if most of its rows are empty."""
         if len(self.table) > 2 * self.size + _GAPS:
             self.compact()
 
@@ -50,7 +50,7 @@ class FilterIndex(SyncedIndex):
         self.table = self.table.compacted()
 
     def search(self, query: Any, limit: int | None, filter: Filter) -> Hits:
-        """Return the first nodes in document order that meet a filter, with the score 0."""
+        """Return the first nodes in document order that match a filter, with a score of 0."""
         rows = np.flatnonzero(self.table.allowed(filter))
         order = np.argsort(self.table.orders[rows], kind="stable")[:limit]
         ids = self.table.ids_of(rows[order])

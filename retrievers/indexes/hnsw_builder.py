@@ -1,4 +1,4 @@
-"""Build a neighbor graph in steps, with a progress bar or in a background thread."""
+"""Build an HNSW graph step by step, either with a progress bar or in a background thread."""
 
 from __future__ import annotations
 
@@ -18,36 +18,37 @@ from .node_table import NodeTable
 
 logger = logging.getLogger(__name__)
 
-# Vectors per step. With small steps, a background thread can stop soon. Large steps use all cores.
+# The numbers of vectors per step. With small steps, a background thread can be stopped quickly.
+# Large steps use all processor cores.
 _SMALL_STEP = 256
 
 _LARGE_STEP = 4_096
 
-_LONGEST_STOP = 5.0  # seconds for which the process waits for a thread at its end
+_LONGEST_STOP = 5.0  # the time in seconds for which the process waits for a thread when it ends
 
 _running: weakref.WeakSet[BackgroundBuild] = weakref.WeakSet()
 
 
 class HnswBuilder:
-    """The construction of a neighbor graph in steps.
+    """A builder that adds vectors to an HNSW graph step by step.
 
     Args:
-        vectors: Unit vectors, (rows, dimension). They must not change.
+        vectors: Normalized vectors with shape (rows, dimension). They must not change.
     """
 
     def __init__(self, vectors: Floats) -> None:
         self._vectors = vectors
         self._graph = empty_hnsw(vectors.shape[1])
-        self._known: dict[bytes, int] = {}  # the number of each distinct vector by its hash
+        self._known: dict[bytes, int] = {}  # the number of each distinct vector, by its hash
         self._numbers: list[int] = []
 
     @property
     def missing(self) -> int:
-        """The number of vectors that are not in the graph yet."""
+        """The number of vectors that have not been added to the graph yet."""
         return len(self._vectors) - len(self._numbers)
 
     def step(self, size: int) -> int:
-        """Add up to ``size`` vectors, and return their number."""
+        """Add up to ``size`` vectors, and return how many were added."""
         first = len(self._numbers)
         part = np.ascontiguousarray(self._vectors[first : first + size])
         new: list[int] = []
@@ -62,7 +63,7 @@ class HnswBuilder:
         return len(part)
 
     def run(self, label: str, show: bool | None = False) -> Hnsw:
-        """Add all missing vectors, and draw a progress bar. This may take minutes."""
+        """Add all missing vectors, and display a progress bar. This may take minutes."""
         with ProgressBar(" vectors", show) as bar:
             bar.start(self.missing, label)
             while self.missing:
@@ -70,24 +71,24 @@ class HnswBuilder:
         return self.hnsw()
 
     def hnsw(self) -> Hnsw:
-        """Return the graph."""
+        """Return the graph that was built."""
         return Hnsw(self._graph, np.array(self._numbers, np.int64))
 
 
 class BackgroundBuild:
-    """A thread that builds a neighbor graph on half of the cores.
+    """A background thread that builds an HNSW graph on half of the processor cores.
 
-    The thread stops when the process ends. A forked process does not contain the thread.
+    The thread stops at the end of the process. It does not exist in forked processes.
 
     Args:
-        vectors: Unit vectors, (rows, dimension). They must not change.
-        owner: The table of the vectors.
-        finish: A weak reference to a function that receives the graph and the owner in the thread.
+        vectors: Normalized vectors with shape (rows, dimension). They must not change.
+        owner: The table that the vectors belong to.
+        finish: A weak reference to a function that the thread calls with the graph and the owner.
             If the function no longer exists, the thread stops.
 
     Attributes:
-        owner: The table of the vectors.
-        has_failed: Whether an error ended the thread. The error was logged.
+        owner: The table that the vectors belong to.
+        has_failed: Whether the thread was ended by an error, which has been logged.
     """
 
     def __init__(
@@ -114,7 +115,8 @@ class BackgroundBuild:
     def _run(self, vectors: Floats) -> None:
         try:
             faiss = import_module("faiss")
-            faiss.omp_set_num_threads(max(1, faiss.omp_get_max_threads() // 2))  # of this thread
+            # applies to this thread only
+            faiss.omp_set_num_threads(max(1, faiss.omp_get_max_threads() // 2))
             builder = HnswBuilder(vectors)
             while builder.missing:
                 if self._is_stopped.is_set() or self._finish() is None:
@@ -129,13 +131,14 @@ class BackgroundBuild:
             logger.warning("%s vectors are compared one by one: %s", len(vectors), error)
 
     def cancel(self) -> None:
-        """Ask the thread to stop."""
+        """Request that the thread stops."""
         self._is_stopped.set()
 
     def stop(self, timeout: float | None = None) -> HnswBuilder | None:
-        """Stop the thread, and return any unfinished work.
+        """Stop the thread, and return its unfinished work, if any.
 
-        A caller that holds the lock of a graph does not wait, since this could cause a deadlock.
+        If the caller holds the lock of a graph, the function does not wait for the thread, because
+        this could cause a deadlock.
         """
         self.cancel()
         if not is_reading_graph() and self._thread is not threading.current_thread():

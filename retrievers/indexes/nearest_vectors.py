@@ -1,4 +1,4 @@
-"""The unit vectors nearest to a query, found exactly or through an HNSW graph of FAISS."""
+"""Find the vectors nearest to a query, either exactly or through an HNSW graph of FAISS."""
 
 from __future__ import annotations
 
@@ -23,72 +23,75 @@ Numbers = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float64]
 
 EXACT = 200_000
-"""The maximum number of vectors that are all compared, which takes milliseconds."""
+"""The maximum number of vectors that are all compared with a query, which takes milliseconds."""
 
 CODED = 50_000
-"""The minimum number of vectors for a first comparison in 8 bits."""
+"""The minimum number of vectors for which 8-bit codes are compared first."""
 
-_GROWTH = 4  # the HNSW graph or the codes are rebuilt when their vectors have grown by 1/4
+_GROWTH = 4  # the HNSW graph or the codes are rebuilt when the number of vectors has grown by 1/4
 
 # Settings of HNSW. The recall of the best ten is 0.994 to 1.0.
-M = 16  # neighbors per vector
+M = 16  # the number of neighbors per vector
 
-EF_CONSTRUCTION = 100  # candidates during the build
+EF_CONSTRUCTION = 100  # the number of candidates during the build
 
-EF_SEARCH = 256  # minimum candidates of a search
+EF_SEARCH = 256  # the minimum number of candidates during a search
 
 EF_SEARCH_PER_HIT = 4
 
-_FOLLOW_COST = 60  # cost of a candidate, in compared vectors
+_FOLLOW_COST = 60  # the cost of a candidate, in compared vectors
 
-_GATHER_COST = 4  # cost of a copied vector, in compared vectors
+_GATHER_COST = 4  # the cost of copying a vector, in compared vectors
 
-_SELECT_COST = 20  # cost of a vector that a filter keeps, in vectors compared by codes
+_SELECT_COST = 20  # the cost of a vector that matches a filter, in vectors compared by codes
 
-_FEW_QUERIES = 4  # that are compared one by one
+_FEW_QUERIES = 4  # the maximum number of queries that are compared one by one
 
-_MAX_LEVELS = 8  # maximum levels of a vector; FAISS makes no more for M = 16
+_MAX_LEVELS = 8  # the maximum number of levels of a vector; FAISS does not create more for M = 16
 
-_BATCH = 4096  # vectors per step
+_BATCH = 4096  # the number of vectors per step
 
-_UNIT_ROWS = 256  # rows in 64 bits at a time
+_UNIT_ROWS = 256  # the number of rows that are converted to 64 bits at a time
 
-_MARGIN = 1e-5  # maximum difference between 32-bit and 64-bit sums
+_MARGIN = 1e-5  # the maximum difference between 32-bit and 64-bit sums
 
 # NumPy uses all cores for one product, so concurrent products slow each other down.
 _PRODUCT = fork_safe_lock()
 
-_DECIMALS = 6  # precision of the models' 32-bit numbers
+_DECIMALS = 6  # the precision of the 32-bit numbers of embedding models
 
 
 def cosines(vectors: Floats, rows: Numbers, query: Floats) -> Scores:
-    """Return the rounded 64-bit cosines of rows. Equal vectors have equal cosines."""
+    """Return the rounded cosine similarities of rows, computed with 64-bit numbers.
+
+    Equal vectors have equal similarities.
+    """
     exactly = query.astype(np.float64)
     scores: Scores = np.empty(len(rows))
     for start in range(0, len(rows), _BATCH):
         products = vectors.take(rows[start : start + _BATCH], 0).astype(np.float64)
         products *= exactly
         np.add.reduce(products, 1, out=scores[start : start + _BATCH])
-    return scores.round(_DECIMALS) + 0.0  # turns -0 into 0
+    return scores.round(_DECIMALS) + 0.0  # converts -0 to 0
 
 
 class Hnsw(NamedTuple):
-    """A graph of the distinct vectors among the first rows.
+    """An HNSW graph of the distinct vectors among the first rows.
 
-    Malkov and Yashunin, "Efficient and robust approximate nearest neighbor search using
-    hierarchical navigable small world graphs", 2018. Equal vectors would form an island in the
-    graph that a search cannot leave.
+    The method is described in Malkov and Yashunin, "Efficient and robust approximate nearest
+    neighbor search using hierarchical navigable small world graphs", 2018. Duplicates are excluded,
+    because a search could not leave a set of equal vectors in the graph.
 
     Attributes:
         graph: The FAISS index.
-        numbers: The number of the distinct vector by row.
+        numbers: For each row, the number of its distinct vector.
     """
 
     graph: Any
     numbers: Numbers
 
     def near(self, query: Floats, limit: int, allowed: Mask, ef_search: int) -> Numbers | None:
-        """Return at least ``limit`` rows near a query, or None if the graph led to fewer."""
+        """Return at least ``limit`` rows near a query, or None if the graph led to fewer rows."""
         faiss = import_module("faiss")
         used = np.zeros(self.graph.ntotal, np.bool_)
         used[self.numbers[allowed]] = True
@@ -103,7 +106,7 @@ class Hnsw(NamedTuple):
         return np.flatnonzero(np.isin(self.numbers, near) & allowed)
 
     def arrays(self) -> Arrays:
-        """Return arrays for a file. They do not include the vectors."""
+        """Return the graph as arrays for a file, without the vectors."""
         faiss = import_module("faiss")
         graph = self.graph.hnsw
         return {
@@ -115,17 +118,17 @@ class Hnsw(NamedTuple):
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, vectors: Floats) -> Hnsw | None:
-        """Restore a graph. Return None if the arrays lack a graph or FAISS is not installed.
+        """Restore a graph. If the arrays contain no graph or FAISS is not installed, return None.
 
-        FAISS does not check its own files, and forged bytes crash versions before 1.14.2. Therefore
-        the graph is stored as arrays, which are checked here.
+        FAISS does not verify its own files, and manipulated files crash versions before 1.14.2.
+        Therefore, the graph is stored as arrays, which are verified here.
 
         Args:
-            arrays: The arrays from ``arrays``.
+            arrays: The arrays that were returned by ``arrays``.
             vectors: The vectors. The first rows belong to the graph.
 
         Raises:
-            ValueError: If the arrays are forged.
+            ValueError: If the arrays are not valid.
         """
         if "hnsw_numbers" not in arrays or not has_faiss():
             return None
@@ -152,7 +155,7 @@ class Hnsw(NamedTuple):
 
 
 def empty_hnsw(dimension: int) -> Any:
-    """Return an empty graph of FAISS."""
+    """Create an empty HNSW graph of FAISS."""
     faiss = import_module("faiss")
     graph = faiss.IndexHNSWFlat(dimension, M, faiss.METRIC_INNER_PRODUCT)
     graph.hnsw.efConstruction = EF_CONSTRUCTION
@@ -160,23 +163,24 @@ def empty_hnsw(dimension: int) -> Any:
 
 
 def _sizes(levels: npt.NDArray[np.int32]) -> Numbers:
-    """Return each vector's number of neighbors: ``2 * M`` on level 0, ``M`` on other levels."""
+    """Return the number of neighbors of each vector: ``2 * M`` on level 0, otherwise ``M``."""
     return (levels.astype(np.int64) + 1) * M
 
 
 def _checked_links(
     arrays: Arrays, count: int
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], int]:
-    """Return the levels of the vectors, their neighbors and the first vector of a search.
+    """Return the levels of the vectors, their neighbors and the vector at which a search starts.
 
-    FAISS reads memory outside its arrays if a neighbor has fewer levels than the vector.
+    The arrays are verified, because FAISS would read memory outside of its arrays if a neighbor had
+    fewer levels than the vector.
 
     Args:
         arrays: The arrays of the file.
         count: The number of vectors in the graph.
 
     Raises:
-        ValueError: If the arrays are forged.
+        ValueError: If the arrays are not valid.
     """
     levels = checked(arrays, "hnsw_levels", np.int32, count, values=range(1, _MAX_LEVELS + 1))
     sizes = _sizes(levels)
@@ -206,13 +210,13 @@ def has_faiss() -> bool:
 
 
 def wants_hnsw(count: int, hnsw: Hnsw | None) -> bool:
-    """Return whether a new graph should be built for a number of vectors."""
+    """Return whether a new HNSW graph should be built for a number of vectors."""
     built = 0 if hnsw is None else len(hnsw.numbers)
     return count > EXACT and count > built * (1 + 1 / _GROWTH)
 
 
 def wants_codes(count: int, codes: VectorCodes | None) -> bool:
-    """Return whether new codes should be made for a number of vectors."""
+    """Return whether new 8-bit codes should be computed for a number of vectors."""
     made = 0 if codes is None else len(codes)
     return count > CODED and count > made * (1 + 1 / _GROWTH)
 
@@ -225,16 +229,20 @@ def nearest(
     hnsw: Hnsw | None = None,
     codes: VectorCodes | None = None,
 ) -> list[tuple[Numbers, Scores]]:
-    """Return the unsorted rows with the highest cosines for each query, and their cosines.
+    """Return the rows with the highest cosine similarities for each query, unsorted.
+
+    The result also contains the similarities.
 
     Args:
-        vectors: Unit vectors, (rows, dimension).
-        queries: Unit vectors, (queries, dimension).
-        limit: The number of rows. Rows that tie with the last are added. None means all rows.
-        allowed: A mask of the rows that count.
-        hnsw: The graph of the first rows, which is used if this is faster than comparing all rows.
-        codes: The codes of the first rows, which are used if this is faster and the result is
-            unlikely to change (see ``CodedRows``).
+        vectors: Normalized vectors with shape (rows, dimension).
+        queries: Normalized vectors with shape (queries, dimension).
+        limit: The number of rows. Rows with the same similarity as the last one are added. If None,
+            all rows are returned.
+        allowed: A boolean array of the rows that may be returned.
+        hnsw: An HNSW graph of the first rows, which is used if this is faster than comparing all
+            rows.
+        codes: The codes of the first rows, which are used if this is faster and unlikely to change
+            the result. See ``CodedRows``.
     """
     size = len(vectors)
     count = int(np.count_nonzero(allowed))
@@ -253,7 +261,10 @@ def nearest(
 def _by_codes(
     vectors: Floats, query: Floats, limit: int, allowed: Mask, codes: VectorCodes
 ) -> tuple[Numbers, Scores]:
-    """Compare the rows with the best codes, and all later rows. If in doubt, compare all rows."""
+    """Compare the rows with the best codes, and all rows that have no codes yet.
+
+    If the result is uncertain, all rows are compared.
+    """
     first = len(codes)
     near = codes.near(query, 2 * limit + 20, None if allowed.all() else allowed[:first])
     rows = np.concatenate([near.rows, first + np.flatnonzero(allowed[first:])])
@@ -267,7 +278,7 @@ def _by_codes(
 def _followed(
     vectors: Floats, query: Floats, limit: int, allowed: Mask, hnsw: Hnsw, ef_search: int
 ) -> tuple[Numbers, Scores]:
-    """Follow the graph of the first rows, and compare all later rows."""
+    """Search the HNSW graph of the first rows, and compare all other rows."""
     first = len(hnsw.numbers)
     near = hnsw.near(query, limit, allowed[:first], ef_search)
     if near is None:
@@ -279,7 +290,7 @@ def _followed(
 def _compared(
     vectors: Floats, queries: Floats, limit: int, allowed: Mask, count: int
 ) -> list[tuple[Numbers, Scores]]:
-    """Compare all allowed rows."""
+    """Compare the queries with all allowed rows."""
     chosen: Numbers | None = None
     compared = vectors
     if _GATHER_COST * count < len(vectors):
@@ -300,14 +311,17 @@ def _compared(
 
 
 def _highest(products: Floats, limit: int) -> Numbers:
-    """Return the rows of the highest products, including possible ties with the last row."""
+    """Return the rows with the highest products, and rows that may be equal to the last one."""
     position = len(products) - limit
     last = float(np.partition(products, position)[position])
     return (products >= last - _MARGIN).nonzero()[0]
 
 
 def unit(vectors: npt.ArrayLike) -> Floats:
-    """Return vectors (n, dimension) of length 1, as float32. Zeros stay zeros."""
+    """Normalize vectors with shape (n, dimension) to length 1, as float32.
+
+    Zeros are left unchanged.
+    """
     given = np.asarray(vectors)
     if given.ndim == 1:
         return _unit(given)

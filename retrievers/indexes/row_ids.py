@@ -1,4 +1,4 @@
-"""The node ids of a table, found by row and by id."""
+"""The ids of the nodes in a table, which can be looked up by row and by id."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _NAME = "ids"
 
 
 class RowIds:
-    """The ids of rows. The first ids may be in a file, which is read on demand.
+    """The ids of the rows of a table. The first ids can be in a file, which is read on demand.
 
-    An id may have been in several rows. The latest of them is found, and may be empty.
+    The same id can occur in several rows over time. The latest of these rows is found, and it may
+    be empty.
     """
 
     def __init__(self) -> None:
@@ -28,8 +29,9 @@ class RowIds:
         self._lookup: TextLookup | None = None
         self._first = 0  # the number of ids in the file
         self._later: list[str] = []
-        self._read: dict[int, str] = {}  # ids that were read from the file, by row
-        self._rows: dict[str, int] = {}  # rows of later ids, and of stored ids that were used
+        self._read: dict[int, str] = {}  # the ids that were read from the file, by row
+        # the rows of ids that were added later, and of ids in the file that were used
+        self._rows: dict[str, int] = {}
 
     def __len__(self) -> int:
         return self._first + len(self._later)
@@ -45,7 +47,7 @@ class RowIds:
 
         Args:
             rows: The rows.
-            alive: A mask of the rows that hold a node.
+            alive: A boolean array that is True for rows that hold a node.
 
         Raises:
             MissingNodeError: If the file is damaged.
@@ -64,11 +66,11 @@ class RowIds:
             are_alive = alive.take(stored_rows).tolist()
             for row, node_id, is_alive in zip(unknown, texts, are_alive, strict=True):
                 if is_alive:
-                    self._rows.setdefault(node_id, row)  # such ids are looked up next
+                    self._rows.setdefault(node_id, row)  # such ids will be looked up next
         return [known[row] if row < first else later[row - first] for row in numbers]
 
     def find(self, node_id: str) -> int:
-        """Return the row of an id, or -1 if no row has had the id.
+        """Return the row of an id, or -1 if the id has never been in the table.
 
         Raises:
             MissingNodeError: If the file is damaged.
@@ -79,7 +81,7 @@ class RowIds:
         return -1 if self._lookup is None else self.find_all([node_id])[0]
 
     def find_all(self, ids: Iterable[str]) -> list[int]:
-        """Return the row of each id, or -1 if no row has had the id.
+        """Return the row of each id, or -1 if the id has never been in the table.
 
         Raises:
             MissingNodeError: If the file is damaged.
@@ -91,17 +93,18 @@ class RowIds:
             rows = self._lookup.find(unknown) if unknown else []
             for node_id, row in zip(unknown, rows, strict=True):
                 if row >= 0:
-                    known.setdefault(node_id, row)  # another thread may have added it again
+                    known.setdefault(node_id, row)  # another thread may have added the id again
         return [known.get(node_id, -1) for node_id in ids]
 
     def arrays(self, alive: Mask) -> Arrays:
-        """Return arrays for a file.
+        """Return the ids as arrays for a file.
 
         Args:
-            alive: A mask of the rows that hold a node. Only such rows are found.
+            alive: A boolean array that is True for rows that hold a node. Other rows cannot be
+                found in the file.
 
         Raises:
-            MissingNodeError: If the former file is damaged.
+            MissingNodeError: If the previous file is damaged.
         """
         places = self._first + np.flatnonzero(alive[self._first :])
         hashes = hashes_of([self._later[row - self._first] for row in places.tolist()])
@@ -118,7 +121,7 @@ class RowIds:
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> RowIds:
-        """Restore ids from ``arrays``.
+        """Restore ids from the result of ``arrays``.
 
         Raises:
             ValueError: If an array is missing, or has the wrong type or shape.

@@ -1,4 +1,4 @@
-"""The nodes of a group, for similarities that score each node."""
+"""An index for similarities that score each node individually."""
 
 from __future__ import annotations
 
@@ -14,16 +14,20 @@ from ..results import Hits
 from .synced_index import SyncedIndex
 
 Scoring = Callable[[Sequence[Node], Any], Sequence["float | None"]]
-"""A function from nodes and their vectors to scores. None means no match."""
+"""A function that returns the scores of nodes, given the nodes and their vectors.
+
+The score is None for a node that does not match.
+"""
 
 
 class ScanIndex(SyncedIndex):
-    """The nodes of a group, for similarities that score each node.
+    """An index for similarities that score each node of a group individually.
 
     Args:
-        graph: The node graph.
-        group: The group of nodes.
-        key: The embedding whose vectors are passed with the nodes. None means no vectors.
+        graph: The graph.
+        group: The name of the group.
+        key: The name of the embedding whose vectors are passed to the similarity. If None, no
+            vectors are passed.
     """
 
     uses_search_text = True
@@ -33,16 +37,16 @@ class ScanIndex(SyncedIndex):
         super().__init__(graph, group)
 
     def clear(self) -> None:
-        """Remove all nodes."""
+        """Remove all nodes from the index."""
         self._nodes: dict[str, Node] = {}
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Remove nodes."""
+        """Remove nodes from the index."""
         for node_id in ids:
             self._nodes.pop(node_id, None)
 
     def add(self, nodes: Sequence[Node]) -> None:
-        """Add nodes."""
+        """Add nodes to the index."""
         self._nodes.update((node.id, node) for node in nodes)
 
     def search(
@@ -51,17 +55,18 @@ class ScanIndex(SyncedIndex):
         limit: int | None,
         filter: Filter,
     ) -> Hits:
-        """Return the best nodes. Ties are in document order.
+        """Return the best nodes. Nodes with equal scores are in document order.
 
         Args:
-            query: A function from nodes and their vectors to scores, with None for no match.
-            limit: The maximum number of nodes. None means all nodes that match.
-            filter: The conditions.
+            query: A function that returns the scores of nodes (None for no match), given the nodes
+                and their vectors.
+            limit: The maximum number of nodes. If None, all matching nodes are returned.
+            filter: The filter that nodes must match.
         """
         return self.snapshot([query], filter).search([0], limit)[0]
 
     def snapshot(self, queries: Sequence[Scoring], filter: Filter) -> Snapshot:
-        """Return a search for queries that calls their functions without holding the lock.
+        """Return a search that calls the scoring functions without holding the lock.
 
         Later changes of the index do not affect the search.
         """
@@ -71,7 +76,7 @@ class ScanIndex(SyncedIndex):
         if nodes and self._key is not None:
             texts = self._graph.reader.searched_texts(nodes)
             vectors = self._graph.embeddings.vectors(texts, self._key, what=self._group)
-            usable = vectors.any(axis=1)  # a vector of zeros has no direction
+            usable = vectors.any(axis=1)  # a vector of zeros cannot be compared
             vectors = vectors[usable]
             nodes = list(compress(nodes, usable.tolist()))
 
@@ -82,7 +87,7 @@ class ScanIndex(SyncedIndex):
 
 
 def _best(query: Scoring, nodes: Sequence[Node], vectors: Any, limit: int | None) -> Hits:
-    """Return the best nodes for a query. Ties keep their order."""
+    """Return the best nodes for a query. Nodes with equal scores keep their order."""
     scores = query(nodes, vectors) if nodes else []
     scored = [(s, node) for s, node in zip(scores, nodes, strict=True) if s is not None]
     scored.sort(key=lambda pair: -pair[0])

@@ -1,4 +1,4 @@
-"""Arrays of a file whose blocks are compared with checksums when they are first read."""
+"""Arrays in a file whose blocks are verified by checksums when they are first read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ...nodegraph.errors import MissingNodeError
 
 BLOCK = 4_096
-"""The bytes that one checksum covers."""
+"""The number of bytes that one checksum covers."""
 
 Array = npt.NDArray[Any]
 
@@ -19,10 +19,10 @@ Checksums = npt.NDArray[np.uint32]
 
 
 class Damage:
-    """A record of the first wrong value in a file, whose index is then rebuilt.
+    """A record of the first wrong value in a file, after which the index is rebuilt.
 
     Attributes:
-        reason: A description of the first wrong value. None if all values were right so far.
+        reason: A description of the first wrong value, or None if no wrong value was found.
     """
 
     def __init__(self) -> None:
@@ -32,23 +32,23 @@ class Damage:
         """Record a wrong value.
 
         Raises:
-            MissingNodeError: Always. The search is repeated after the index has been rebuilt.
+            MissingNodeError: Always. The search is repeated after the index was rebuilt.
         """
         self.reason = self.reason or reason
         raise MissingNodeError(reason)
 
 
 class StoredArray:
-    """An array of a file. Its blocks are checked when they are first read.
+    """An array in a file. Its blocks are verified when they are first read.
 
     Args:
         name: The name of the array.
         array: The contiguous array.
-        checksums: The checksums of its blocks. None for an array in memory.
+        checksums: The checksums of its blocks, or None for an array in memory.
         damage: The object that records a wrong value.
 
     Attributes:
-        array: The array, without checks.
+        array: The array, without verification.
     """
 
     __slots__ = (
@@ -81,35 +81,35 @@ class StoredArray:
         return len(self.array)
 
     def limited(self, values: range) -> StoredArray:
-        """Return the array with a range of allowed integers, which is also checked."""
+        """Return the array with a range of allowed integers, which is also verified."""
         limited = StoredArray(self._name, self.array, self._checksums, self._damage)
         limited._values = values
         limited._left = len(limited._unchecked)
         return limited
 
     def item(self, place: int) -> Any:
-        """Return one value of an array with one dimension."""
+        """Return a single value of a one-dimensional array."""
         if self._left:
             block = place * self.array.itemsize // BLOCK
             self._check(block, block + 1)
         return self.array.item(place)
 
     def part(self, start: int, stop: int) -> Array:
-        """Return a part of an array with one dimension."""
+        """Return a part of a one-dimensional array."""
         if self._left and start < stop:
             size = self.array.itemsize
             self._check(start * size // BLOCK, -(-stop * size // BLOCK))
         return self.array[start:stop]
 
     def take(self, places: npt.NDArray[np.signedinteger[Any]]) -> Array:
-        """Return the values at the given places, which must be inside the array."""
+        """Return the values at the given positions, which must be inside the array."""
         self.check(places, places + 1)
         return self.array.take(places)
 
     def check(
         self, starts: npt.NDArray[np.signedinteger[Any]], stops: npt.NDArray[np.integer[Any]]
     ) -> None:
-        """Check the values of the given parts, which must be inside the array.
+        """Verify the values of the given parts, which must be inside the array.
 
         Args:
             starts: The start of each part.
@@ -129,7 +129,7 @@ class StoredArray:
                 self._check(first.item(at), last.item(at) + 1)
 
     def whole(self) -> Array:
-        """Return the array."""
+        """Return the whole array after verifying it."""
         if self._left:
             self._check(0, len(self._unchecked))
         return self.array
@@ -143,7 +143,7 @@ class StoredArray:
         self._damage.report(f"the array {self._name!r:.40} is wrong: {reason}")
 
     def _check(self, first: int, last: int) -> None:
-        """Check the blocks from ``first`` to ``last - 1``.
+        """Verify the blocks from ``first`` to ``last - 1``.
 
         Raises:
             MissingNodeError: If a block is wrong.
@@ -159,16 +159,17 @@ class StoredArray:
                     self.refuse("its checksum differs")
             self._unchecked[block] = 0
             block = self._unchecked.find(1, block + 1, last)
-        self._left = self._unchecked.count(1)  # other threads may check other blocks
+        # other threads may verify other blocks at the same time
+        self._left = self._unchecked.count(1)
 
     def _check_values(self, first: int, last: int) -> None:
-        """Check the values of some blocks."""
+        """Verify that the values of some blocks are in the allowed range."""
         if self._values is None:
             return
         of_block = BLOCK // self.array.itemsize
         values = self.array[first * of_block : last * of_block]
         least = self._values.start
-        if least == 0:  # one pass instead of two, since negative numbers become large
+        if least == 0:  # one pass is sufficient, because negative numbers become large numbers
             values = values.view(f"u{values.itemsize}")
         else:
             least = int(values.min())
@@ -178,12 +179,12 @@ class StoredArray:
 
 
 def count_blocks(size: int) -> int:
-    """Return the number of blocks in a number of bytes."""
+    """Return the number of blocks that a number of bytes occupies."""
     return -(-size // BLOCK)
 
 
 def checksums_of(content: npt.NDArray[np.uint8]) -> Checksums:
-    """Return the checksums of the blocks in bytes."""
+    """Return the checksum of each block of bytes."""
     view = content.data
     starts = range(0, len(content), BLOCK)
     return np.array([crc32(view[start : start + BLOCK]) for start in starts], np.uint32)

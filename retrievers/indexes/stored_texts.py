@@ -1,4 +1,4 @@
-"""A list of texts in arrays of a file, which finds texts without reading all of them."""
+"""A list of texts in a file, from which single texts can be read and looked up."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from .array_files import Arrays, stored
 from .stored_array import Array, StoredArray
 
-_MAX_EQUAL = 64  # maximum number of equal hashes in an intact file
+_MAX_EQUAL = 64  # the maximum number of equal hashes in a valid file
 
 _HASH_BYTES = 4
 
@@ -21,10 +21,10 @@ Hashes = npt.NDArray[np.uint32]
 
 
 class StoredTexts:
-    """A list of texts in a file. Texts are decoded when they are read.
+    """A list of texts in a file. A text is decoded when it is read.
 
     Args:
-        data: The texts in UTF-8, one after another.
+        data: The texts in UTF-8, concatenated.
         ends: The end of each text in the data.
     """
 
@@ -35,7 +35,7 @@ class StoredTexts:
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, name: str) -> StoredTexts:
-        """Return the texts from ``pack_texts``.
+        """Restore texts from the result of ``pack_texts``.
 
         Raises:
             ValueError: If an array is missing, or has the wrong type.
@@ -51,7 +51,7 @@ class StoredTexts:
         return self._text(start, self._ends.item(place))
 
     def take(self, places: Places) -> list[str]:
-        """Return the texts at the given places.
+        """Return the texts at the given positions.
 
         Raises:
             MissingNodeError: If the file is damaged.
@@ -96,7 +96,7 @@ class StoredTexts:
             self._data.refuse(str(error))
 
     def arrays(self, name: str, more: Sequence[str]) -> Arrays:
-        """Return arrays for a file with these texts and more texts.
+        """Return these texts and additional texts as arrays for a file.
 
         Raises:
             MissingNodeError: If the file is damaged.
@@ -114,14 +114,14 @@ class StoredTexts:
 
 
 class TextLookup:
-    """The places of texts in a file, found by text.
+    """A lookup of the positions of texts in a file.
 
-    The hashes of the texts are sorted, so that a look-up reads few values.
+    The hashes of the texts are sorted, so that a lookup reads only a few values.
 
     Args:
-        texts: The texts. Some may be left out of the look-up.
-        hashes: The ascending hashes of texts.
-        places: The place of the text with each hash.
+        texts: The texts. Some of them can be missing from the lookup.
+        hashes: The hashes of the texts, in ascending order.
+        places: For each hash, the position of its text.
     """
 
     def __init__(self, texts: StoredTexts, hashes: StoredArray, places: StoredArray) -> None:
@@ -131,7 +131,7 @@ class TextLookup:
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, name: str, texts: StoredTexts) -> TextLookup:
-        """Return the look-up from ``pack_lookup``.
+        """Restore a lookup from the result of ``pack_lookup``.
 
         Raises:
             ValueError: If an array is missing, or has the wrong type or shape.
@@ -141,7 +141,7 @@ class TextLookup:
         return cls(texts, hashes, places)
 
     def find(self, texts: Sequence[str]) -> list[int]:
-        """Return the place of each text, or -1 if the text is not in the list.
+        """Return the position of each text, or -1 if a text is not in the list.
 
         Raises:
             MissingNodeError: If the file is damaged.
@@ -154,12 +154,12 @@ class TextLookup:
         ]
 
     def _place(self, text: str, hashed: int, at: int) -> int:
-        """Return the place of a text.
+        """Return the position of a text.
 
         Args:
             text: The text.
-            hashed: Its hash.
-            at: The number of lower hashes.
+            hashed: The hash of the text.
+            at: The number of hashes that are lower.
         """
         number = at
         while number < len(self._hashes) and self._hashes.item(number) == hashed:
@@ -174,12 +174,12 @@ class TextLookup:
         return -1
 
     def _check_missing(self, hashed: int, first: int, last: int) -> None:
-        """Check that no other place can have a hash, by comparing the hash before or after it.
+        """Verify that a hash is really missing, by comparing it with the hash before or after it.
 
         Args:
             hashed: The hash.
-            first: The number of lower hashes.
-            last: The number of lower and equal hashes.
+            first: The number of hashes that are lower.
+            last: The number of hashes that are lower or equal.
 
         Raises:
             MissingNodeError: If this neighboring hash is wrong.
@@ -194,7 +194,7 @@ class TextLookup:
             self._hashes.refuse("it must ascend")
 
     def _checked_hash(self, number: int) -> int:
-        """Return a hash after comparing it with its text."""
+        """Return a hash after verifying that it belongs to its text."""
         place = self._places.item(number)
         self._check_place(place)
         hashed: int = self._hashes.item(number)
@@ -203,7 +203,7 @@ class TextLookup:
         return hashed
 
     def pairs(self) -> tuple[Hashes, Places]:
-        """Return the hash and the place of each text.
+        """Return the hash and the position of each text.
 
         Raises:
             MissingNodeError: If the file is damaged.
@@ -218,10 +218,10 @@ class TextLookup:
 
 
 def hashes_of(texts: Iterable[str]) -> Hashes:
-    """Return a hash of each text, an integer of 4 bytes.
+    """Return a 4-byte hash of each text.
 
-    Different texts can have the same hash. Someone with much computing power can find many such
-    texts; an index with more than 64 of them is then rebuilt instead of read.
+    Different texts can have the same hash. With enough computing power, many such texts can be
+    constructed. If an index contains more than 64 of them, it is rebuilt instead of read.
     """
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
     hashed = [blake2b(text, digest_size=_HASH_BYTES).digest() for text in encoded]
@@ -229,7 +229,7 @@ def hashes_of(texts: Iterable[str]) -> Hashes:
 
 
 def pack_texts(name: str, texts: Sequence[str]) -> Arrays:
-    """Return a list of texts as arrays for a file.
+    """Convert a list of texts to arrays for a file.
 
     Example:
         >>> StoredTexts.from_arrays(pack_texts("names", ["tea", "长江"]), "names").all()
@@ -241,12 +241,12 @@ def pack_texts(name: str, texts: Sequence[str]) -> Arrays:
 
 
 def pack_lookup(name: str, hashes: Hashes, places: Places) -> Arrays:
-    """Return the look-up of texts as arrays for a file.
+    """Convert a lookup of texts to arrays for a file.
 
     Args:
         name: The name of the texts.
         hashes: The hashes of the texts.
-        places: The places of the texts in their list.
+        places: The positions of the texts in their list.
 
     Example:
         >>> names = ["tea", "长江", "cup"]
@@ -262,5 +262,5 @@ def pack_lookup(name: str, hashes: Hashes, places: Places) -> Arrays:
 
 
 def _small(ends: Places) -> Array:
-    """Return positions in 4 bytes if this is enough."""
+    """Convert positions to 4-byte numbers if they are small enough."""
     return ends.astype(np.uint32 if ends.max(initial=0) < 1 << 32 else np.uint64)

@@ -1,4 +1,4 @@
-"""The base class of indexes, which follow the changes of a group and keep a copy in a file."""
+"""The base class of indexes, which apply the changes of a group and store a copy in a file."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Version = tuple[int, tuple[str, ...]]
-"""The revision of a group, and the version of its searched texts."""
+"""The revision of a group, and the version of the texts that are searched."""
 
-# The file is written immediately if the number of unsaved changes exceeds this number plus this
-# share of the nodes.
+# The file is written immediately if the number of unsaved changes exceeds ``_UNSAVED`` plus a share
+# of the nodes.
 _UNSAVED = 1_000
 
 _UNSAVED_SHARE = 8
@@ -34,7 +34,7 @@ _UNSAVED_SHARE = 8
 # Up to this number of unsaved changes, the file is not written even when the graph is closed.
 _WORTH_SAVING = 250
 
-# Errors of an index whose file contains wrong values.
+# Errors that can occur if the file of an index contains wrong values.
 _WRONG_VALUES = (
     ArithmeticError,
     AttributeError,
@@ -49,9 +49,9 @@ class FileContent(NamedTuple):
     """The content of an index file.
 
     Attributes:
-        path: The file.
-        header: JSON values.
-        arrays: The arrays by name.
+        path: The path of the file.
+        header: The header, as JSON values.
+        arrays: The arrays, by name.
     """
 
     path: Path
@@ -60,34 +60,34 @@ class FileContent(NamedTuple):
 
 
 class SyncedIndex:
-    """An index of one group that follows the changes of the graph.
+    """An index of one group that is updated when the graph changes.
 
-    A subclass defines:
+    A subclass implements the following methods:
 
-    - ``clear()`` empties the index. It is called first.
-    - ``remove(ids)`` and ``add(nodes)`` change the index. Ids to remove may be unknown. A node
+    - ``clear()`` removes all nodes. It is called before all other methods.
+    - ``remove(ids)`` and ``add(nodes)`` change the index. Some ids may not be in the index. A node
       whose text, metadata or position has changed is removed and added again.
     - ``search(query, limit, filter)`` is described in ``nodekin.retrievers.protocols.Index``.
 
-    Optional:
+    The following methods are optional:
 
     - ``finish()`` is called after every change.
-    - ``prepare(nodes)`` raises the errors of ``add`` beforehand, so that the index stays unchanged.
-    - ``file_name()``, ``header()``, ``arrays()`` and ``restore(arrays)`` keep a copy in a file,
-      if the graph has a folder for indexes. The file is used if its header is equal. A damaged file
-      is ignored and rewritten.
+    - ``prepare(nodes)`` raises the errors that ``add`` would raise, before the index is changed.
+    - ``file_name()``, ``header()``, ``arrays()`` and ``restore(arrays)`` store a copy in a file if
+      the graph has a folder for indexes. The file is used only if its header is equal. A damaged
+      file is ignored and written again.
     - ``verify()`` compares a restored index with the graph.
     - ``snapshot(queries, filter)`` is described in ``nodekin.retrievers.protocols.Index``.
 
-    If ``uses_search_text`` is True, ``graph.reader.searched_texts(nodes)`` are compared. The
-    index is rebuilt if the search text of the group changes.
+    If ``uses_search_text`` is True, the index compares ``graph.reader.searched_texts(nodes)``, and
+    it is rebuilt if the search text of the group changes.
 
-    If ``add`` or ``remove`` raises, the index is emptied, and rebuilt at the next search. All
-    methods run while the graph's lock is held.
+    If ``add`` or ``remove`` raises an error, all nodes are removed, and the index is rebuilt at the
+    next search. All methods are called while the lock of the graph is held.
 
     Args:
-        graph: The node graph.
-        group: The group of nodes.
+        graph: The graph.
+        group: The name of the group.
 
     Example:
         An index that finds the nodes that begin with a query:
@@ -117,38 +117,45 @@ class SyncedIndex:
     """
 
     uses_search_text: ClassVar[bool] = False
-    """Whether nodes are compared by their searched texts. See ``Node.searched_text``."""
+    """Whether the searched texts of nodes are compared. See ``Node.searched_text``."""
 
     def __init__(self, graph: NodeGraph, group: str) -> None:
         self._graph = graph
         self._group = group
         self._loaded = False
-        self._restored_from: Path | None = None  # the file of the index, until it is rebuilt
-        self._damage = Damage()  # of this file
+        # the file from which the index was restored, until it is rebuilt
+        self._restored_from: Path | None = None
+        self._damage = Damage()  # the damage of this file
         self._synced: Version = 0, ()
-        self._seen_state: object = None  # the state of the graph at the last update
+        self._seen_state: object = None  # the state of the graph at the last update of the index
         self._unsaved = 0
         self.clear()
 
     # To implement in a subclass
 
     def clear(self) -> None:
-        """Empty the index."""
+        """Remove all nodes from the index."""
         raise NotImplementedError
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Remove nodes. Ids that are not in the index are ignored."""
+        """Remove nodes from the index. Ids that are not in the index are ignored."""
         raise NotImplementedError
 
     def prepare(self, nodes: Sequence[Node]) -> None:
-        """Raise errors of ``add`` before anything changes. Does nothing by default."""
+        """Raise the errors that ``add`` would raise, before anything is changed.
+
+        By default, nothing is done.
+        """
 
     def add(self, nodes: Sequence[Node]) -> None:
         """Add nodes that are not in the index."""
         raise NotImplementedError
 
     def finish(self) -> None:
-        """Clean up after a change, for example by compacting. Does nothing by default."""
+        """Clean up after a change, for example by compacting the index.
+
+        By default, nothing is done.
+        """
 
     @property
     def size(self) -> int:
@@ -156,18 +163,21 @@ class SyncedIndex:
         return 0
 
     def ready(self) -> None:
-        """Do slow work (a model call) before the graph's lock is held. Does nothing by default."""
+        """Do slow work, such as model calls, before the graph is locked.
+
+        By default, nothing is done.
+        """
 
     def file_name(self) -> str | None:
-        """Return the base name of the index file without the group, or None for no file."""
+        """Return the base name of the index file without the group, or None if there is no file."""
         return None
 
     def header(self) -> dict[str, Any]:
-        """Return the settings that a stored index must have been built with, as JSON values."""
+        """Return the settings with which a stored index must have been built, as JSON values."""
         return {}
 
     def arrays(self) -> Arrays:
-        """Return the arrays to store. Without arrays, no file is written.
+        """Return the arrays to store. If there are none, no file is written.
 
         Raises:
             TypeError: If a value cannot be stored.
@@ -175,15 +185,18 @@ class SyncedIndex:
         return {}
 
     def restore(self, arrays: Arrays) -> None:
-        """Set the index to the result of ``arrays``. After an error, the index is rebuilt.
+        """Restore the index from the result of ``arrays``. If this raises an error, the index is
+        rebuilt.
 
-        The arrays may be mapped from the file, and are read-only. The file may be forged, so values
-        that select other values must be checked.
+        The arrays are read-only and may be mapped from the file. Since the file may have been
+        manipulated, values that select other values must be verified.
         """
         raise NotImplementedError
 
     def verify(self) -> None:
-        """Compare a restored index with the graph after the changes. Does nothing by default.
+        """Compare a restored index with the graph after its changes were applied.
+
+        By default, nothing is done.
 
         Raises:
             ValueError: If the index and the graph differ. The index is then rebuilt.
@@ -193,19 +206,20 @@ class SyncedIndex:
 
     @property
     def graph(self) -> NodeGraph:
-        """The node graph."""
+        """The graph that the index belongs to."""
         return self._graph
 
     @property
     def groups(self) -> Sequence[str]:
-        """The groups that must be built before an update."""
+        """The names of the groups that must be built before an update."""
         if self.uses_search_text:
             return self._graph.reader.searched_groups(self._group)
         return [self._group]
 
     @contextmanager
     def current(self) -> Iterator[Self]:
-        """Hold the graph's lock with the group built and the index current until the block ends.
+        """Build the group and update the index, and hold the lock of the graph until the block
+        ends.
 
         Example:
             >>> from nodekin.nodegraph import NodeGraph
@@ -220,20 +234,23 @@ class SyncedIndex:
             yield self
 
     def is_current(self) -> bool:
-        """Return whether the index reflects the latest change to the group."""
+        """Return whether the index includes the latest change of the group."""
         state = self._graph.reader.held_state()
         if state is not self._seen_state and self._synced == self._version():
             self._seen_state = state
         return state is self._seen_state
 
     def _version(self) -> Version:
-        """Return the revision of the group, and the version of its searched texts."""
+        """Return the revision of the group, and the version of the texts that are searched."""
         reader = self._graph.reader
         version = reader.search_version(self._group) if self.uses_search_text else ()
         return reader.revision(self._group), version
 
     def _missed(self, since: Version = (0, ())) -> Changes:
-        """Return the changes since the last ``sync`` or a later version. The graph is locked."""
+        """Return the changes since the last ``sync``, or since a later version.
+
+        The graph is locked.
+        """
         if not self._loaded:
             self._loaded = True
             self._load()
@@ -242,18 +259,20 @@ class SyncedIndex:
         return self._graph.reader.changes(self._group, revision if is_same_text else 0)
 
     def sync(self) -> None:
-        """Apply all changes since the last call, or none. The graph's lock must be held.
+        """Apply all changes since the last call, or none if an error occurs.
+
+        The lock of the graph must be held.
 
         Raises:
-            RuntimeError: If this thread does not hold the graph's lock. Two threads could then
-                change the index at the same time.
+            RuntimeError: If the current thread does not hold the lock of the graph. Otherwise, two
+                threads could change the index at the same time.
         """
         if not self._graph.reader.is_held:
             raise RuntimeError(
                 f"the index of group {self._group!r} is updated without the graph's lock; search "
                 "it inside `with index.current():`"
             )
-        if self._damage.reason is not None:  # found by a search
+        if self._damage.reason is not None:  # a search has found a wrong value
             self.distrust(ValueError(self._damage.reason))
         if self.is_current():
             return
@@ -270,10 +289,10 @@ class SyncedIndex:
         """Empty the index if it was restored from a file. The next ``sync`` rebuilds it.
 
         Args:
-            error: The error that a wrong value may have caused.
+            error: The error that may have been caused by a wrong value in the file.
 
         Returns:
-            Whether the index was restored.
+            Whether the index was restored from a file.
         """
         path = self._restored_from
         if path is None:
@@ -284,7 +303,7 @@ class SyncedIndex:
         return True
 
     def _follow(self, changes: Changes) -> None:
-        """Apply all changes or none."""
+        """Apply all changes, or none if an error occurs."""
         if not changes.complete:
             self.prepare(changes.added)
         try:
@@ -295,7 +314,7 @@ class SyncedIndex:
             if changes.added:
                 self.add(changes.added)
             self.finish()
-        except BaseException:  # for example an error in an analyzer, Ctrl-C or no memory
+        except BaseException:  # for example an error in an analyzer, Ctrl-C or a lack of memory
             self._reset()
             raise
         if changes.complete:
@@ -320,7 +339,7 @@ class SyncedIndex:
     # The file
 
     def _tell_read_only(self) -> None:
-        """Log once per graph that indexes of a read-only store are built in memory."""
+        """Log, once per graph, that the indexes of a read-only store are built in memory."""
         if self._unsaved > _WORTH_SAVING and self._path() is not None:
             self._graph.reader.shared("read-only", self._warn_read_only)
 
@@ -333,9 +352,9 @@ class SyncedIndex:
         return True
 
     def close(self) -> None:
-        """Store the index if this is worthwhile. The index can still be used.
+        """Store the index if enough has changed. The index can still be used afterward.
 
-        A failure is logged, for example if the store was deleted.
+        If this fails (for example, because the store was deleted), the failure is logged.
         """
         if self._unsaved <= _WORTH_SAVING or self._graph.reader.is_read_only:
             return
@@ -346,13 +365,13 @@ class SyncedIndex:
             logger.warning("the index of group %r was not stored: %s", self._group, error)
 
     def save(self) -> None:
-        """Write the file. A failure is logged."""
+        """Write the index file. A failure is logged."""
         self._write_file(self._file_content())
 
     def _file_content(self) -> FileContent | None:
-        """Return the content of the index file, if there is a file. A failure is logged.
+        """Return the content of the index file, or None if there is no file. A failure is logged.
 
-        The graph's lock is held. Later changes of the index do not affect the content.
+        The lock of the graph must be held. Later changes of the index do not affect the content.
         """
         self._unsaved = 0
         try:
@@ -366,7 +385,7 @@ class SyncedIndex:
         return None
 
     def _write_file(self, content: FileContent | None) -> None:
-        """Write the content of the file, if there is any. A failure is logged."""
+        """Write the index file, if there is any. A failure is logged."""
         try:
             if content is not None:
                 save_arrays(content.path, content.header, content.arrays)
@@ -378,13 +397,13 @@ class SyncedIndex:
 
     def _path(self) -> Path | None:
         reader = self._graph.reader
-        if reader.index_file("index") is None:  # computing a file's name may be slow
+        if reader.index_file("index") is None:  # computing the name of a file may be slow
             return None
         name = self.file_name()
         return None if name is None else reader.index_file(f"{name}-{digest(self._group)}")
 
     def _load(self) -> None:
-        """Restore the index from its file if the file fits."""
+        """Restore the index from its file if the settings match."""
         path: Path | None = None
         try:
             path = self._path()
@@ -399,15 +418,16 @@ class SyncedIndex:
                 self._synced = revision, search_version
                 self._restored_from = path
                 self._damage = arrays.damage
-        except Exception as error:  # the file may contain anything, so the index is rebuilt
+        # the file may contain anything, so the index is rebuilt if an error occurs
+        except Exception as error:
             logger.warning("the index in %s does not fit and is rebuilt: %s", path, error)
             self._reset()
 
     def _check_revision(self, revision: object) -> None:
-        """Check the revision of a file.
+        """Verify the revision that is stored in a file.
 
         Raises:
-            ValueError: If the revision is not a number that the group had.
+            ValueError: If the group never had this revision.
         """
         current, _ = self._version()
         if type(revision) is not int or not 0 < revision <= current:

@@ -1,4 +1,4 @@
-"""Analyze texts for an index, in this process or in further processes."""
+"""Analyze texts for an index, in the current process or in additional processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .postings import AnalyzedTexts
 
 
 def _terms(analyzer: Analyzer, text: str) -> tuple[list[str], int, list[str]]:
-    """Return the terms of a text, its length, and its runs without spaces."""
+    """Return the terms of a text, its length, and its sequences of characters without spaces."""
     if not isinstance(analyzer, TextAnalyzer):
         terms = [*analyzer(text)]
         return terms, len(terms), []
@@ -24,14 +24,15 @@ def _terms(analyzer: Analyzer, text: str) -> tuple[list[str], int, list[str]]:
 def analyzed_on_all_processors(
     analyzer: Analyzer, portions: Iterable[list[str]], count: int
 ) -> Iterator[AnalyzedTexts]:
-    """Yield the terms of portions of texts in order.
+    """Analyze texts in portions, and yield their terms in order.
 
-    A ``TextAnalyzer`` shares long work with other processes. Other analyzers run in this process.
+    A ``TextAnalyzer`` shares long work with additional processes. Other analyzers run in the
+    current process.
 
     Args:
         analyzer: The analyzer.
-        portions: The texts in portions of equal size.
-        count: The number of texts in all portions.
+        portions: The texts, in portions of equal size.
+        count: The total number of texts.
     """
 
     def is_worth(texts: list[str]) -> bool:
@@ -44,5 +45,5 @@ def analyzed_on_all_processors(
 
 
 def _analyzed(analyzer: Analyzer, texts: list[str]) -> tuple[Any, ...]:
-    """Return the fields of ``AnalyzedTexts`` as plain data."""
+    """Return the fields of ``AnalyzedTexts`` as plain data for transfer between processes."""
     return tuple(AnalyzedTexts.of([_terms(analyzer, text) for text in texts]))

@@ -1,4 +1,4 @@
-"""Vectors with 8 bits per number for a first comparison by FAISS."""
+"""Vectors that are encoded with 8 bits per number, for a fast first comparison with FAISS."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ Floats = npt.NDArray[np.float32]
 
 Numbers = npt.NDArray[np.int64]
 
-_LARGEST = 127.0  # of a code
+_LARGEST = 127.0  # the largest absolute value of a code
 
-_SAMPLE = 2_000  # rows whose mean is taken
+_SAMPLE = 2_000  # the number of rows from which the mean is computed
 
-_BATCH = 1_024  # rows in memory per step
+_BATCH = 1_024  # the number of rows in memory per step
 
-_DEVIATIONS = 6.0  # of the error of a cosine
+_DEVIATIONS = 6.0  # the limit for the error of a cosine similarity, in standard deviations
 
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Make FAISS use only this thread. Its own threads would block forked processes."""
+    """Make FAISS use only the current thread. Its own threads would block forked processes."""
     faiss = import_module("faiss")
     number = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(1)
@@ -39,12 +39,12 @@ def _one_thread() -> Iterator[None]:
 
 
 class CodedRows(NamedTuple):
-    """The rows whose codes have the highest cosines.
+    """The rows whose codes have the highest cosine similarities.
 
     Attributes:
         rows: The rows.
-        bound: A limit that the other rows' cosines exceed only if rounding errors are above six
-            standard deviations.
+        bound: An upper limit for the similarities of all other rows. It is exceeded only if
+            rounding errors are larger than six standard deviations.
     """
 
     rows: Numbers
@@ -52,13 +52,13 @@ class CodedRows(NamedTuple):
 
 
 class VectorCodes:
-    """The first rows of vectors with 8 bits per number. They do not change.
+    """The first rows of vectors, encoded with 8 bits per number. They do not change.
 
-    The mean is subtracted, and each dimension has its own scale. A query is multiplied by these
-    scales and also rounded to 8 bits.
+    The mean is subtracted from the vectors, and each dimension has its own scale. A query is
+    multiplied by these scales and is also rounded to 8 bits.
 
     Args:
-        vectors: Unit vectors, (rows, dimension).
+        vectors: Normalized vectors with shape (rows, dimension).
     """
 
     def __init__(self, vectors: Floats) -> None:
@@ -85,12 +85,13 @@ class VectorCodes:
         return int(self._index.ntotal)
 
     def near(self, query: Floats, count: int, allowed: Mask | None) -> CodedRows:
-        """Return the rows whose codes have the highest cosines.
+        """Return the rows whose codes have the highest cosine similarities.
 
         Args:
-            query: A unit vector.
+            query: A normalized vector.
             count: The number of rows.
-            allowed: A mask of the rows that count. None means all rows.
+            allowed: A boolean array of the rows that may be returned. If None, all rows are
+                allowed.
         """
         faiss = import_module("faiss")
         scaled = query * self._scales

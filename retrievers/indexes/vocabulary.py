@@ -1,4 +1,4 @@
-"""The numbers of the terms of an index."""
+"""The vocabulary of an index, which maps terms to numbers."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _NAME = "terms"
 
 
 class Vocabulary(dict[str, int]):
-    """The numbers of terms, in the order of their first look-up.
+    """A dictionary that maps terms to numbers, in the order in which they were first looked up.
 
-    ``vocabulary[term]`` gives a new term a number. The first terms may be in a file, which is read
-    on demand. The dictionary contains the other terms and the terms that were looked up.
+    ``vocabulary[term]`` assigns a number to a new term. The first terms can be in a file, which is
+    read on demand. The dictionary contains all other terms, and the terms that were looked up.
 
     Attributes:
         size: The number of terms.
@@ -51,7 +51,7 @@ class Vocabulary(dict[str, int]):
         return number
 
     def load(self) -> None:
-        """Read all terms of the file before many terms are looked up.
+        """Read all terms of the file, before many terms are looked up.
 
         Raises:
             MissingNodeError: If the file is damaged.
@@ -60,7 +60,7 @@ class Vocabulary(dict[str, int]):
             self.update({term: number for number, term in enumerate(self.terms())})
 
     def terms(self) -> list[str]:
-        """Return the terms by number.
+        """Return the terms in the order of their numbers.
 
         Raises:
             MissingNodeError: If the file is damaged.
@@ -73,11 +73,11 @@ class Vocabulary(dict[str, int]):
         return [term for term, number in self.items() if number >= self._first]
 
     def arrays(self) -> Arrays:
-        """Return arrays for a file.
+        """Return the vocabulary as arrays for a file.
 
         Raises:
             AttributeError: If a term is not a string.
-            MissingNodeError: If the former file is damaged.
+            MissingNodeError: If the previous file is damaged.
         """
         later = self._later()
         hashes = hashes_of(later)
@@ -91,7 +91,7 @@ class Vocabulary(dict[str, int]):
 
     @classmethod
     def of(cls, terms: Sequence[str]) -> Vocabulary:
-        """Return a vocabulary of distinct terms, which are numbered in order."""
+        """Create a vocabulary of distinct terms, which are numbered in order."""
         vocabulary = cls()
         vocabulary.update({term: number for number, term in enumerate(terms)})
         vocabulary.size = len(terms)
@@ -99,7 +99,7 @@ class Vocabulary(dict[str, int]):
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> Vocabulary:
-        """Restore a vocabulary from ``arrays``.
+        """Restore a vocabulary from the result of ``arrays``.
 
         Raises:
             ValueError: If an array is missing, or has the wrong type or shape.

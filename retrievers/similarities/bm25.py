@@ -1,4 +1,4 @@
-"""The BM25 similarity with its settings and its formula."""
+"""The BM25 similarity, with its settings and its formula."""
 
 from __future__ import annotations
 
@@ -22,27 +22,28 @@ _Weigh = Callable[[str, Callable[[str], int], int], Terms]
 
 DEFAULT_ANALYZER = TextAnalyzer()
 
-# The weight of a phrase relative to all words of its query together.
+# The weight of a phrase, relative to the total weight of the words of its query.
 _PHRASE_WEIGHT = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Bm25:
-    """A similarity of query terms. Rare terms add more to the score, and long nodes score lower.
+    """The BM25 similarity, in which rare terms count more and long nodes score lower.
 
     Each term of the query adds ``idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * length /
-    average_length))``. ``tf`` is its count in the node, and ``idf = log(1 + (N - n + 0.5) / (n +
-    0.5))`` for a term in ``n`` of ``N`` nodes. Statistics cover the whole current group, over all
-    graphs of a search. Filters do not change the statistics.
+    average_length))`` to the score. ``tf`` is the number of its occurrences in the node, and ``idf
+    = log(1 + (N - n + 0.5) / (n + 0.5))`` for a term that occurs in ``n`` of ``N`` nodes. These
+    statistics cover the whole group in its current state, over all graphs that are searched. They
+    do not depend on filters.
 
-    A phrase in quotation marks is also a term. Nodes that contain the phrase rank before all
-    others.
+    A phrase in quotation marks is treated as an additional term. Nodes that contain the phrase are
+    ranked before all others.
 
     Args:
-        k1: The weight of repeated terms. If 0, repetitions do not count.
-        b: The length normalization, from 0 (none) to 1 (full).
-        analyzer: A callable from a text to terms, such as ``jieba.lcut``. Its optional method
-            ``query`` analyzes queries. Defaults to ``TextAnalyzer()``.
+        k1: The influence of repeated terms. If 0, repetitions are ignored.
+        b: The degree of length normalization, from 0 (none) to 1 (full).
+        analyzer: A function that converts a text to terms, such as ``jieba.lcut``. If it has a
+            method ``query``, this method is used for queries. Defaults to ``TextAnalyzer()``.
         name: The name in evidence.
 
     Raises:
@@ -80,11 +81,11 @@ class Bm25:
         """Return the index of a group, which all settings with the same analyzer share.
 
         Args:
-            graph: The node graph.
-            group: The group to search.
-            key: Not used, since texts are compared.
+            graph: The graph.
+            group: The name of the group to search.
+            key: This argument is ignored, since texts are compared.
         """
-        analyzer = self.analyzer  # kept alive by the index, so that its id stays unique
+        analyzer = self.analyzer  # the index keeps a reference, so that the id remains unique
         identity = analyzer if isinstance(analyzer, Hashable) else id(analyzer)
         name = ("words", group, identity)
         return graph.reader.shared(name, lambda: TextIndex(graph, group, analyzer))
@@ -131,7 +132,7 @@ class Bm25:
         return found
 
     def weigh_terms(self, query: str, frequency: Callable[[str], int], size: int) -> Terms:
-        """Return the terms of a query and their weights."""
+        """Return the terms of a query with their weights."""
         weigh: _Weigh | None = getattr(self.analyzer, "weigh", None)
         if weigh is not None:
             return weigh(query, frequency, size)
@@ -145,13 +146,13 @@ def _weighted(
     size: int,
     saturation: Saturation,
 ) -> TermWeights:
-    """Return the terms of a query with their inverse document frequencies."""
+    """Multiply the weights of a query's terms by their inverse document frequencies."""
     weights: dict[str, float] = {}
     highest = _idf(0, size) if size else 0.0
     missing = 0.0
     silent: set[str] = set()
     others: set[str] = set()
-    is_found = True  # whether the last whole word occurs; the parts of the word follow
+    is_found = True  # whether the last whole word occurs; the parts of the word come after it
     for term, occurrences in terms:
         # In another language, the same form may be a different and rarer word. Its weight is capped
         # by that of the form in the index's main language.
@@ -186,5 +187,5 @@ def _forms(term: str | tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _heaviest_first(weights: dict[str, float]) -> dict[str, float]:
-    """Sort terms by weight, and terms of equal weight by name."""
+    """Sort terms by weight. Terms of equal weight are sorted by name."""
     return dict(sorted(weights.items(), key=lambda item: (-item[1], item[0])))
