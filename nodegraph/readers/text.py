@@ -91,8 +91,9 @@ def read_json_lines(source: SourceFile) -> list[Document]:
     such as ``{"a": {"b": 1}}`` is stored as the field ``a.b``. The fields inside ``metadata``, and
     lists of more than 50 numbers, are stored as metadata only. If an object has none of the text
     fields, its text consists of all its fields, and strings with more than 200 characters are not
-    stored as metadata. If a line is not an object, its JSON is used as the text. Blank lines are
-    skipped. Lines that are not valid JSON are skipped and reported.
+    stored as metadata. If a line contains a string instead of an object, the string is the text.
+    Any other value is kept as JSON. Blank lines are skipped. Lines that are not valid JSON are
+    skipped and reported.
 
     Raises:
         ReadError: If no line is valid JSON.

@@ -47,7 +47,7 @@ Part: TypeAlias = tuple[int, int, dict[str, Any]]
 class PassageSplitter:
     """Splits texts into passages of about 250 tokens that can be understood on their own.
 
-    Adjacent paragraphs are joined to passages of up to ``chunk_size``. Related blocks are kept
+    Adjacent paragraphs are joined into passages of up to ``chunk_size``. Related blocks are kept
     together up to one and a half times this size: a whole text, a section and its heading, a code
     block, list or table and its introduction (a paragraph that ends with a colon, or a short
     paragraph above a table), the items of a list, and indented blocks. Small adjacent sections are
