@@ -1,4 +1,4 @@
-"""The search of graphs: similarities, their indexes, and the retrievers that combine them."""
+"""The search in graphs: similarities, their indexes, and retrievers that combine them."""
 
 from ..nodegraph.lazy_names import attach_stub
 

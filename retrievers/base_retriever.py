@@ -42,7 +42,7 @@ class BaseRetriever:
     graph changes between two searches, the second search reads the new revision.
 
     Args:
-        top_k: The maximum number of results. If None, the number set for the inner retrievers is
+        top_k: The maximum number of results. If None, the ``top_k`` of the inner retrievers is
             used.
 
     Raises:
@@ -150,7 +150,7 @@ class BaseRetriever:
         return other
 
     def with_fetch_k(self, fetch_k: int) -> Self:
-        """Return a copy in which each ``Retriever``, nested or not, lifts ``fetch_k`` hits."""
+        """Return a copy in which each ``Retriever`` fetches ``fetch_k`` nodes, also if nested."""
         changed = {
             name: inner.with_fetch_k(fetch_k)
             for name, inner in self.inner_retrievers

@@ -38,7 +38,7 @@ class RetrieverProtocol(Protocol):
 
         Args:
             query: The question.
-            top_k: The maximum number of results. If None, the number set for the retriever is used.
+            top_k: The maximum number of results. If None, the ``top_k`` of the retriever is used.
             filters: Conditions on metadata. If None, the results are not filtered.
         """
 
@@ -60,10 +60,10 @@ class Index(Protocol[PreparedT]):
     """
 
     def ready(self) -> None:
-        """Do slow work, such as model calls, before ``sync``. The graph is not locked."""
+        """Do slow work, such as model calls, before ``sync``. The lock of the graph is not held."""
 
     def sync(self) -> None:
-        """Apply the changes of the graph to the index. The graph is locked."""
+        """Apply the changes of the graph to the index. The caller holds the lock of the graph."""
 
     def search(self, query: PreparedT, limit: int | None, filter: Filter) -> Hits:
         """Return the best nodes that match a filter.

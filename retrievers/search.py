@@ -250,7 +250,7 @@ class _State:
 
 
 class View:
-    """The rankings of one query in one state of the graphs.
+    """The rankings of one query in one snapshot of the graphs.
 
     Args:
         state: The state.

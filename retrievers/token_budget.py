@@ -111,8 +111,7 @@ class TokenBudget:
         return self.max_tokens is not None or self.order != "score"
 
     def candidates(self, retriever: object) -> int | None:
-        """Return the ``top_k`` to pass to a retriever, or None for the number set for the
-        retriever.
+        """Return the ``top_k`` to pass to a retriever, or None for the default of the retriever.
 
         More candidates than necessary are retrieved, unless they require model calls.
         """

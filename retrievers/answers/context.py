@@ -44,7 +44,7 @@ class AnswerContext:
         engine: The settings of the engine.
         question: The question of the user.
         language: The language of the prompts.
-        top_k: The number of search results. If None, the retriever's own number is used.
+        top_k: The number of search results. If None, the ``top_k`` of the retriever is used.
         filters: The filters of the search and of the preset answers.
         min_score: The minimum score. Results with a lower score are ignored.
         notes: The notes of the answer.

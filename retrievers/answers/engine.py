@@ -99,7 +99,7 @@ class QueryEngine(PromptMixin):
             and ``"condense"``. ``"not_found"`` is the text that users see if nothing is found. Each
             value is a text, or a mapping of texts by language. A custom prompt should ask for the
             marker NO_ANSWER (or 无答案), which determines ``Answer.answered``.
-        top_k: The number of results. Defaults to the number set for the retriever.
+        top_k: The number of results. Defaults to the ``top_k`` of the retriever.
         max_tokens: The maximum number of tokens of the passages in a prompt; see ``BudgetResults``.
             Defaults to 1,600 tokens for the default search without ``top_k``, and otherwise to the
             space in the context window.
@@ -234,7 +234,7 @@ class QueryEngine(PromptMixin):
             history: The earlier conversation, oldest first, as pairs ``(question, answer)`` or as
                 messages ``{"role": "user", "content": ...}``. If given, the model rewrites the
                 question so that it can be understood without the conversation.
-            top_k: The number of results. Defaults to the number set for the engine.
+            top_k: The number of results. Defaults to the ``top_k`` of the engine.
             filters: Conditions on metadata, which apply to the retriever and to preset answers.
 
         Raises:

@@ -59,7 +59,7 @@ def _pack_sources(context: AnswerContext) -> str:
 
 
 async def refine(context: AnswerContext) -> FinalAnswer:
-    """Answer from the first passages that fit, then improve the answer with the next passages.
+    """Answer a question from the first passages, then improve the answer with the next ones.
 
     If a call fails, a note is added, and the engine continues with the next passages.
 
@@ -135,7 +135,7 @@ def _pack_parts(
 
 
 async def map_reduce(context: AnswerContext) -> FinalAnswer:
-    """Answer from each passage separately, and combine the partial answers.
+    """Answer a question from each passage separately, and combine the partial answers.
 
     If the partial answers do not fit into one prompt, they are first combined in groups. A single
     partial answer is returned unchanged. If the model fails to combine the partial answers, the
@@ -228,7 +228,7 @@ RankedAnswer = tuple[FinalAnswer, float | None]
 
 
 async def map_rerank(context: AnswerContext) -> FinalAnswer:
-    """Answer from each passage separately, and choose the answer with the highest confidence.
+    """Answer a question from each passage, and choose the answer with the highest confidence.
 
     If two answers have equal confidence, the answer from the higher-ranked passage is chosen.
     Answers without a confidence rank last.

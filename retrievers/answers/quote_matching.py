@@ -171,7 +171,7 @@ def _occurrences(part: str, text: str, start: int = 0) -> Iterator[Span]:
 
 
 def _find(part: str, source: NormalText, start: int = 0) -> Span | None:
-    """Return the first span of a string in a normalized text that cuts no word and no number."""
+    """Return the first span of a string in a normalized text that does not cut words or numbers."""
     for span in _occurrences(part, source.normalized, start):
         if not _cuts(source.text, *source.span(*span)):
             return span

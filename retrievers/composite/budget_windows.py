@@ -235,7 +235,7 @@ class _Sentences:
         return scores
 
     def _vector_scores(self, key: str) -> Floats:
-        """Return the vector scores of sentences, relative to the lowest score."""
+        """Return the scores of sentences by one embedding, relative to the lowest score."""
         scores: dict[str, float] = {}
         for row in self.rows:
             for match in row.passage.evidence:

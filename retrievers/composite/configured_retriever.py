@@ -21,7 +21,7 @@ class ConfiguredRetriever(BaseRetriever):
 
     Args:
         inner: The retriever.
-        top_k: The maximum number of results. Defaults to the number set for the inner retriever.
+        top_k: The maximum number of results. Defaults to the ``top_k`` of the inner retriever.
         filters: Filter conditions, in addition to those of a call.
         fetch_k: The number of candidates that each inner retriever fetches. Defaults to the number
             set for each retriever.

@@ -422,7 +422,7 @@ class DefaultRetriever(BaseRetriever):
         distinct: Distinct,
         budget: TokenBudget | None,
     ) -> list[Results]:
-        """Search with words and vectors in one state of the graph, without following links."""
+        """Search with words and vectors in one snapshot of the graph, without following links."""
         reliability = measured.reliability(self._embed_keys)
         if self.weights is not None:
             reliability = dict.fromkeys(self._embed_keys, 1.0)
@@ -452,7 +452,7 @@ class DefaultRetriever(BaseRetriever):
         distinct: Distinct,
         budget: TokenBudget | None,
     ) -> list[Results]:
-        """Search with words and vectors in one state of the graph, and follow links."""
+        """Search with words and vectors in one snapshot of the graph, and follow links."""
         group = self.target if self.vectors == "passages" else self.sentences
         weights = self._fixed_weights(measured.weights)
         vectors = [

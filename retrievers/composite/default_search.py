@@ -1,4 +1,4 @@
-"""Rank and collect the results of the default search in one state of a graph."""
+"""Rank and collect the results of the default search in one snapshot of a graph."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class EvidenceSearch:
         self._finish = finish
 
     def __call__(self, view: View) -> Results:
-        """Return the results of a query in one state of the graph."""
+        """Return the results of a query in one snapshot of the graph."""
         depth = self._distinct.depth
         while True:
             ranking = self._ranked(view, depth)

@@ -98,7 +98,7 @@ class MeasuredSettings:
         return self.documents / 2 <= documents <= self.documents * 2
 
     def reliability(self, embed_keys: Sequence[str]) -> dict[str, float]:
-        """Return the quality of each embedding's vectors, from 0 to 1 (as good as words)."""
+        """Return the quality of each embedding, from 0 (useless) to 1 (as good as words)."""
         pairs = zip(embed_keys, self.weights, strict=True)
         return {key: min(1.0, weight / EQUAL) for key, weight in pairs}
 
@@ -221,7 +221,7 @@ def _measure(
     vectors: Mapping[str, Index[Any]],
     is_of_targets: bool,
 ) -> MeasuredSettings:
-    """Take a sample of one state of the graph, and compare its vectors after releasing the lock.
+    """Take a sample of the graph, and compare its vectors after releasing the lock.
 
     Raises:
         DeferredWork: If vectors are missing.

@@ -1,4 +1,4 @@
-"""Fuse the rankings of the default search by words and by vectors into one ranking."""
+"""Fuse the word rankings and the vector rankings of the default search into one ranking."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class EvidenceFusion:
         """Fuse the rankings for one query.
 
         Args:
-            view: The rankings of the query in one state of the graph.
+            view: The rankings of the query in one snapshot of the graph.
             depth: The number of targets from each ranking.
         """
         rankings = [view.ranking(branch, depth) for branch in self.branches.all]

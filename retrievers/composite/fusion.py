@@ -44,8 +44,8 @@ class FusionRetriever(BaseRetriever):
         mode: The method of fusion. See ``fuse``.
         weights: The weight of each retriever, at least 0. By default, all weights are equal. A
             retriever with a weight of 0 is not called.
-        top_k: The maximum number of nodes. Each retriever returns the number set for it, or the
-            ``top_k`` of the call if this is larger.
+        top_k: The maximum number of nodes. Each retriever uses its own ``top_k``, or the ``top_k``
+            of the call if this is larger.
         rank_constant: The constant of ``"rrf"``. A larger constant reduces the advantage of the
             first ranks.
         merge_by: The name of a metadata field. Results with an equal value, such as pages of the
@@ -165,7 +165,7 @@ class FusionRetriever(BaseRetriever):
         filters: Filters | None,
         top_k: int,
     ) -> list[Results]:
-        """Search with several plain retrievers in one state of their common graph."""
+        """Search with several plain retrievers in one snapshot of their common graph."""
         branches = [retriever.branch(filters) for retriever in retrievers]
         depths = [
             retriever.top_k if limit is None else limit
@@ -189,7 +189,7 @@ class FusionRetriever(BaseRetriever):
     def check_limit(self, top_k: int | None, filters: Filters | None) -> int | None:
         """Return the ``top_k`` of a call.
 
-        If it is None, the number set for each retriever applies.
+        If it is None, each retriever uses its own ``top_k``.
         """
         limit = super().check_limit(top_k, filters)
         return None if top_k is None else limit
@@ -203,7 +203,7 @@ def _are_local(retrievers: Sequence[object]) -> bool:
 
 
 def _limit_of(retriever: RetrieverProtocol, top_k: int | None) -> int | None:
-    """Return the ``top_k`` of a call, or None if the number set for the retriever is sufficient."""
+    """Return the ``top_k`` of a call, or None if the ``top_k`` of the retriever is sufficient."""
     own = getattr(retriever, "top_k", None)
     fewer = top_k is not None and isinstance(own, int) and own >= top_k
     return None if fewer else top_k

@@ -65,7 +65,7 @@ class _KnownPassage:
         order: The position of the passage in document order.
         mentions: The possible names in the passage.
         title: The key of the title, or an empty string if the passage has no title.
-        names: The names that the text of the passage establishes, by key.
+        names: The names that were found in the text of the passage itself, by key.
         keys: The keys of all names in the passage.
     """
 
@@ -221,7 +221,7 @@ class LinkIndex(SyncedIndex):
         self._upper: Counter[str] = Counter()
         self._names: set[str] = set()  # the keys of all names and titles
         self._about: Postings = {}  # passages, by the key of their title
-        self._writers: Postings = {}  # passages, by the names that their texts establish
+        self._writers: Postings = {}  # passages, by the names that were found in their own texts
         self._having: Postings = {}  # passages, by all names that they contain
         self._by_word: Postings = {}  # passages, by the words with which a name can begin or end
         self._lengths: defaultdict[str, Counter[int]] = defaultdict(Counter)
@@ -293,7 +293,7 @@ class LinkIndex(SyncedIndex):
         return [word for word, small in was_small.items() if self._is_small(word) != small]
 
     def _write(self, passage: _KnownPassage, runs: Iterable[Run]) -> set[str]:
-        """Set the names that the text of a passage establishes.
+        """Find the names that occur in the text of a passage, and register them.
 
         The keys of these names and the key of the title are returned.
         """
@@ -330,7 +330,7 @@ class LinkIndex(SyncedIndex):
         return all(self._lower[word] > 0 and self._is_small(word) for word in key.split(" "))
 
     def _withdraw(self, passage: _KnownPassage) -> set[str]:
-        """Remove the names of a passage, and return the keys that its own text established."""
+        """Unregister the names of a passage, and return the keys of the names in its own text."""
         own_keys = {*passage.names, *passage.titles}
         _remove(self._writers, passage.names, passage)
         _remove(self._about, passage.titles, passage)

@@ -346,7 +346,7 @@ class QueryWords:
     consist of one word are not restricted.
 
     Args:
-        view: The rankings of the query in one state of the graph, whose lock must be held.
+        view: The rankings of the query in one snapshot of the graph, whose lock must be held.
         words: The search for words in passages.
         graph: The graph.
         titles: The titles that the query contains.

@@ -1,4 +1,4 @@
-"""Follow links from the first results of a query in one state of a graph."""
+"""Follow links from the first results of a query in one snapshot of a graph."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class LinkSearch:
         was changed in the meantime, the search must be repeated.
 
         Args:
-            view: The rankings of the query in one state of the graph.
+            view: The rankings of the query in one snapshot of the graph.
             hits: The results, at least one.
             limit: The maximum number of results to return.
             conditions: The conditions that seeds and linked passages must meet.
@@ -138,7 +138,7 @@ class _LinkedQuery:
 
     Args:
         search: The links of the graph.
-        view: The rankings of the query in one state of the graph.
+        view: The rankings of the query in one snapshot of the graph.
         hits: The results from which links are followed.
         limit: The maximum number of results to return.
         conditions: The conditions that seeds and linked passages must meet.

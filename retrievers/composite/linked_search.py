@@ -1,4 +1,4 @@
-"""The default search with links, in one state of a graph."""
+"""The default search with links, in one snapshot of a graph."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class FirstHits(NamedTuple):
         """Return the ranking of a query.
 
         Args:
-            view: The rankings of the query in one state of the graph.
+            view: The rankings of the query in one snapshot of the graph.
             depth: The number of targets from each ranking.
         """
         rankings = [view.ranking(branch, depth) for branch in self.branches.all]
@@ -88,7 +88,7 @@ class LinkedSearch:
         self._finish = finish
 
     def __call__(self, view: View) -> Results:
-        """Return the results of a query in one state of the graph."""
+        """Return the results of a query in one snapshot of the graph."""
         depth = self._distinct.depth
         while True:
             linked = self._linked(view, max(depth, relevance.COMPARED))

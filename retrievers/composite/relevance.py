@@ -231,7 +231,7 @@ def linked_from(result: ScoredNode) -> Node | None:
 
 
 def with_scores(results: Sequence[ScoredNode], scores: Mapping[str, float]) -> list[ScoredNode]:
-    """Set descending scores for results. Results with a score of 0 are dropped.
+    """Assign descending scores to results. Results with a score of 0 are dropped.
 
     The score of a linked passage is at least half the score of the passage that links to it.
 

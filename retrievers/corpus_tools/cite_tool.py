@@ -81,7 +81,7 @@ class _Place(NamedTuple):
 
 
 def _quote_row(view: CorpusView, quote: str, source: Node | None) -> tuple[str, Entry]:
-    """Return the output for a quotation, with the places at which it occurs or similar text."""
+    """Format a quotation for the output, with its locations or with the most similar text."""
     place = _place_of(view, quote, source)
     row: Entry = {"quote": quote, "status": place.status}
     if place.status == "not_found":

@@ -125,7 +125,7 @@ def _shorten_quoted(text: str, tokens: int) -> str:
 
 
 def _file_row(file: str, nodes: Sequence[Node]) -> tuple[str, Entry]:
-    """Return the output for a file, which contains a single document or several records."""
+    """Format a file for the output. A file contains a single document or several records."""
     if len(nodes) == 1:
         return _document_row(nodes[0])
     tokens = sum(count_tokens(node.text) for node in nodes)
@@ -142,7 +142,7 @@ def _document_row(node: Node) -> tuple[str, Entry]:
 
 
 def _heading_rows(view: CorpusView, node: Node) -> Iterator[Row]:
-    """Yield the output for each heading of a document. Without headings, passages are listed."""
+    """Yield a formatted row for each heading. Without headings, the passages are listed."""
     headings = list(markdown_headings(node.text))
     if not headings:
         for passage in view.passages(node):
@@ -162,7 +162,7 @@ def _heading_row(node: Node, start: int, level: int, text: str, end: int) -> tup
 
 
 def _match_rows(documents: Iterable[Node], pattern: re.Pattern[str]) -> Iterator[Row]:
-    """Yield the output for each match that is not already visible in the excerpt before it."""
+    """Yield a formatted row for each match that is not already visible in the excerpt before it."""
     for node in documents:
         shown = 0
         for match in composed_matches(pattern, node.text):

@@ -131,7 +131,7 @@ class _PassageExcerpt(NamedTuple):
 
 
 def _result_row(view: CorpusView, result: ScoredNode, size: int) -> tuple[str, Entry]:
-    """Return the output for a result: a passage, or its matching sentences if it is too long.
+    """Format a result as a passage, or as its matching sentences if the passage is too long.
 
     Args:
         view: The visible documents.

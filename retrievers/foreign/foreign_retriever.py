@@ -239,7 +239,7 @@ class ForeignRetriever(BaseRetriever):
 
         Args:
             query: The query.
-            top_k: The maximum number of results. Defaults to the source's own number.
+            top_k: The maximum number of results. Defaults to the default of the source.
         """
         limit = self.check_limit(top_k, None)
         if RESTRICTION.get():

@@ -20,7 +20,7 @@ class Follower(Protocol):
     """An index that can be updated with the changes of a graph."""
 
     def sync(self) -> None:
-        """Apply the changes of the graph. The graph is locked."""
+        """Apply the changes of the graph. The caller holds the lock of the graph."""
 
 
 @contextmanager

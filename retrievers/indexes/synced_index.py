@@ -249,7 +249,7 @@ class SyncedIndex:
     def _missed(self, since: Version = (0, ())) -> Changes:
         """Return the changes since the last ``sync``, or since a later version.
 
-        The graph is locked.
+        The lock of the graph must be held.
         """
         if not self._loaded:
             self._loaded = True

@@ -101,7 +101,8 @@ async def find_all(
     Args:
         retriever: The retriever.
         queries: The queries.
-        top_k: The maximum number of results per query. If None, the retriever's own number is used.
+        top_k: The maximum number of results per query. If None, the ``top_k`` of the retriever is
+            used.
         filters: Conditions on metadata. If None, the results are not filtered.
 
     Returns:

@@ -82,7 +82,7 @@ class SelfQueryRetriever(PromptMixin, BaseRetriever):
             excluded from search texts or hidden from models (``excluded_llm_metadata_keys``).
         now: The current date, which resolves expressions such as "last year", or a function that
             returns the date. Defaults to today.
-        top_k: The number of results. If None, the inner retriever's number is used.
+        top_k: The number of results. If None, the ``top_k`` of the inner retriever is used.
         prompt: A prompt that replaces the built-in one. It has the placeholders ``{query}`` and
             ``{fields}``, and optionally ``{today}``.
         language: The language of the prompt. See ``ModelPrompt``.

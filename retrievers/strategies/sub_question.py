@@ -158,7 +158,7 @@ class SubQuestionRetriever(TransformRetriever):
 
         Args:
             query: The question.
-            top_k: The number of results per sub-question. Defaults to the number set for the
+            top_k: The number of results per sub-question. Defaults to the ``top_k`` of the
                 retriever.
             filters: Filter conditions, which are passed to the inner retriever.
 

@@ -59,7 +59,7 @@ class TransformRetriever(PromptMixin, BaseRetriever):
             ``"share"``. With ``"share"``, the original question weighs as much as all its variants
             together, and a variant that finds nothing new does not change the order. If None, the
             default of the class applies.
-        top_k: The number of results, overall and per variant. Defaults to the number set for the
+        top_k: The number of results, overall and per variant. Defaults to the ``top_k`` of the
             inner retriever.
         include_query: See ``QueryTransform``. This option and all following options require a model
             as ``llm``. If an option is None, the default of the transform applies.
