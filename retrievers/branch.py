@@ -158,8 +158,8 @@ class SearchedIndex:
         if self.opened.group == branch.target:
             return zip(hits, strict=True)
         ids = [node_id for _, node_id in hits]
-        if not branch.conditions and branch.refers is None and self._has_targets_as_parents():
-            parents = self.snapshot.parents(ids)
+        if branch.refers is None and self._has_targets_as_parents():
+            parents = self._allowed_parents(ids)
             return [() if parent is None else ((number, parent),) for parent in parents]
         path = path_to(graph, branch.target)
         targets: list[Sequence[Key]] = []
@@ -177,6 +177,28 @@ class SearchedIndex:
             return False
         group = lineage[-1]
         return group.scope != "group" and group.parent == self.branch.target
+
+    def _allowed_parents(self, ids: Sequence[str]) -> Sequence[str | None]:
+        """Return the parent of each hit. It is None if the parent does not meet the conditions."""
+        parents = [*self.snapshot.parents(ids)]
+        conditions = self.branch.conditions
+        if not conditions:
+            return parents
+        inherits = self.snapshot.inherits
+        is_like_parent = [False] * len(ids) if inherits is None else inherits(ids)
+        unsure: dict[int, str] = {}  # parents to read, by the position of the hit
+        for at, parent in enumerate(parents):
+            if parent is not None and not is_like_parent[at]:
+                unsure[at] = parent
+        if unsure:
+            reader = self.opened.graph.reader
+            with reader.reading():
+                hits = reader.nodes_by_id([ids[at] for at in unsure])
+                others = reader.nodes_by_id([*unsure.values()])
+                for at, hit, other in zip(unsure, hits, others, strict=True):
+                    if not conditions.allow(other, hit):
+                        parents[at] = None
+        return parents
 
     def evidence(self, score: float, node: Node, query: str, share: float | None) -> Evidence:
         """Return the evidence of a hit."""

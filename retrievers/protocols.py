@@ -89,6 +89,8 @@ class Snapshot:
             lock.
         siblings: For words, a function that returns the number of nodes with the same parent, given
             the ids of nodes. For other indexes, None.
+        inherits: A function that returns whether each node has exactly the metadata of its parent,
+            and belongs to one document, given the ids of nodes. If None, this is unknown.
     """
 
     search: Callable[[Sequence[int], int | None], list[Hits]]
@@ -96,6 +98,7 @@ class Snapshot:
     term_scores: Any = None
     size: float = math.inf
     siblings: Any = None
+    inherits: Callable[[Sequence[str]], Sequence[bool]] | None = None
 
 
 class Similarity(Protocol):

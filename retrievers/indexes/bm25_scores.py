@@ -14,6 +14,7 @@ import numpy.typing as npt
 from .node_table import MatchingRows, Orders
 from .postings import Counts, Ints, Postings
 from .row_ids import Mask, Rows
+from .row_postings import RowPostings
 
 Floats = npt.NDArray[np.float64]
 
@@ -22,6 +23,8 @@ _COLUMNS = 32  # the number of rows whose maximum bounds the best scores
 _TERM = 256  # memory of a cached term in postings
 
 _FREQUENCY = 32  # memory of a cached frequency, in postings
+
+_MAX_FILTERS = 64  # filters whose postings are cached
 
 # A frequent term has at least this number of rows and this share of all rows.
 _FREQUENT = 4_096
@@ -136,7 +139,6 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
     Attributes:
         size: The number of nodes.
         total_length: The number of words in all nodes.
-        held: The size of the cache, in postings.
     """
 
     def __init__(self, postings: Postings, lengths: Ints, total_length: int, alive: Mask) -> None:
@@ -148,7 +150,13 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
         self._alive = None if self.size == len(alive) else alive
         self._norms: dict[Saturation, LengthNorms] = {}
         self._frequencies: dict[str, int] = {}
-        self.held = 0
+        self._held = 0
+        self._filtered: dict[int, _Filtered] = {}  # by the ids of matching rows
+
+    @property
+    def held(self) -> int:
+        """The size of the cache, in postings."""
+        return self._held + sum([postings.held for _, postings in self._filtered.values()])
 
     def __missing__(self, term: str) -> tuple[Ints, Counts]:
         rows, counts, is_copied = self._postings.of_term(term)
@@ -157,7 +165,7 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
             rows = rows[living]
             counts = counts[living]
             is_copied = True
-        self.held += _TERM + is_copied * len(rows)
+        self._held += _TERM + is_copied * len(rows)
         self[term] = rows, counts
         return rows, counts
 
@@ -167,36 +175,75 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
         if count is None:  # copies of the rows are needed only if rows are empty
             count = len(self[term][0]) if self._alive is not None else self._postings.count(term)
             self._frequencies[term] = count
-            self.held += _FREQUENCY
+            self._held += _FREQUENCY
         return count
 
     def rows_of(self, terms: Iterable[str]) -> Ints:
         """Return the rows that contain any of the terms."""
         return np.concatenate([self[term][0] for term in terms])
 
-    def of_query(self, weights: Mapping[str, float], saturation: Saturation) -> QueryPostings:
-        """Return the postings of weighed terms."""
+    def of_query(
+        self,
+        weights: Mapping[str, float],
+        saturation: Saturation,
+        allowed: MatchingRows | None = None,
+    ) -> QueryPostings:
+        """Return the postings of weighed terms.
+
+        Args:
+            weights: The weights of the terms.
+            saturation: The object that weighs the counts.
+            allowed: The rows that count. None means all rows.
+        """
         if saturation not in self._norms:  # only the latest saturation is cached
             self._norms = {saturation: LengthNorms(saturation, self._lengths)}
+            self._filtered = {}
         lists = [self[term] for term in weights]
         of_terms = np.array([*weights.values()])
-        return QueryPostings(lists, of_terms, saturation, self._norms[saturation])
+        norms = self._norms[saturation]
+        filtered = None
+        if allowed is not None and allowed.rows is not None:
+            filtered = self._filtered_to(allowed, allowed.rows, saturation, norms)
+        return QueryPostings([*weights], lists, of_terms, saturation, norms, filtered)
+
+    def _filtered_to(
+        self, allowed: MatchingRows, rows: Rows, saturation: Saturation, norms: LengthNorms
+    ) -> RowPostings:
+        """Return the postings in the few rows that meet a filter."""
+        kept = self._filtered.pop(id(allowed), None)
+        if kept is None:
+            kept = _Filtered(allowed, RowPostings(allowed.mask, rows, saturation, norms))
+            if len(self._filtered) == _MAX_FILTERS:
+                del self._filtered[next(iter(self._filtered))]
+        self._filtered[id(allowed)] = kept  # now the most recently used
+        return kept.postings
+
+
+class _Filtered(NamedTuple):
+    """The postings in the rows that meet a filter, and these rows, so that their id is unique."""
+
+    allowed: MatchingRows
+    postings: RowPostings
 
 
 class QueryPostings(NamedTuple):
     """The postings of a query's terms.
 
     Attributes:
+        terms: The terms.
         lists: The ascending rows and the counts of each term.
         weights: The weight of each term, (terms,).
         saturation: The object that weighs the counts.
         norms: A function that returns the length norms of rows.
+        filtered: The postings in the rows that meet the filter. None if many rows meet it.
     """
 
+    terms: Sequence[str]
     lists: Sequence[tuple[Ints, Counts]]
     weights: Floats
     saturation: Saturation
     norms: LengthNorms
+    filtered: RowPostings | None = None
 
     def ceiling(self, first: int) -> float:
         """Return an upper bound of a row's addends from the term ``first`` on."""
@@ -244,7 +291,7 @@ class QueryPostings(NamedTuple):
 
 
 def best_rows(
-    query: QueryPostings, limit: int | None, allowed: MatchingRows | None, orders: Orders
+    query: QueryPostings, limit: int | None, mask: Mask | None, orders: Orders
 ) -> tuple[npt.NDArray[Any], Floats]:
     """Return the rows with the highest sums, best first, and their sums.
 
@@ -255,14 +302,14 @@ def best_rows(
     Args:
         query: The query's postings, with positive weights.
         limit: The number of rows. None means all rows that contain any of the terms.
-        allowed: A mask of the rows that count. None means all rows.
+        mask: A mask of the rows that count. None means all rows.
         orders: The positions that break ties. The lower position comes first.
     """
-    mask = None
-    if allowed is not None:
-        mask = allowed.mask
-        if allowed.rows is not None:
-            return _best_of_few(query, limit, mask, allowed.rows, orders)
+    filtered = query.filtered
+    if filtered is not None:
+        sums = filtered.sums(query.terms, query.lists, query.weights)
+        positions = (sums >= LEAST).nonzero()[0]
+        return _best(filtered.rows.take(positions), sums.take(positions), limit, orders)
     sums = np.zeros(len(orders))
     sizes = [len(rows) for rows, _ in query.lists]
     least_size = max(_FREQUENT, _FREQUENT_SHARE * len(orders))
@@ -281,21 +328,6 @@ def best_rows(
         rows = (sums >= _least(sums, limit)).nonzero()[0]
         scores = sums.take(rows)
     return _best(rows, scores, limit, orders)
-
-
-def _best_of_few(
-    query: QueryPostings, limit: int | None, mask: Mask, allowed: Rows, orders: Orders
-) -> tuple[npt.NDArray[Any], Floats]:
-    """Return the best of a few rows, which a mask selects. Their sums do not depend on the mask."""
-    sums = np.zeros(len(allowed))
-    if len(allowed) * _LOOK_UP * len(query.lists) < sum([len(rows) for rows, _ in query.lists]):
-        for addends in query.looked_up(allowed):
-            sums += addends
-    else:
-        rows, of_terms = query.addends(slice(None), mask)
-        np.add.at(sums, allowed.searchsorted(rows), of_terms)
-    found = (sums >= LEAST).nonzero()[0]
-    return _best(allowed.take(found), sums.take(found), limit, orders)
 
 
 def _best(

@@ -310,6 +310,15 @@ class TableSnapshot(NamedTuple):
         """
         return self.table.parents.take(self.rows_of(ids))
 
+    def inherit(self, ids: Iterable[str]) -> list[bool]:
+        """Return whether each node has exactly the metadata of its parent, in one document.
+
+        Raises:
+            MissingNodeError: If a node was removed or changed.
+        """
+        inherited: list[bool] = self.table.inherited.take(self.rows_of(ids)).tolist()
+        return inherited
+
     def count_siblings(self, ids: Iterable[str]) -> list[int]:
         """Return how many nodes share the parent of each node, including the node itself.
 
@@ -332,6 +341,7 @@ class NodeTable:
         self.parents: Runs[str | None] = Runs(_parent)
         self._ids = RowIds()
         self._alive: Mask = np.zeros(0, np.bool_)
+        self._inherited: Mask = np.zeros(0, np.bool_)
         self._orders: Orders = np.zeros(0, np.int64)
         self._documents: Runs[str] = Runs(str)
         # Texts from a file are decoded on first use.
@@ -378,6 +388,11 @@ class NodeTable:
         return self._alive[: len(self)]
 
     @property
+    def inherited(self) -> Mask:
+        """A mask of the rows whose node has exactly the metadata of its parent, in one document."""
+        return self._inherited[: len(self)]
+
+    @property
     def orders(self) -> Orders:
         """The positions in document order by row."""
         return self._orders[: len(self)]
@@ -390,6 +405,7 @@ class NodeTable:
             [node.parent_id for node in nodes],
             [node.document_id for node in nodes],
             [node.metadata if node.own_metadata else node.inherited for node in nodes],
+            [not node.own_metadata and bool(node.document_id) for node in nodes],
         )
 
     def _extend(
@@ -399,11 +415,14 @@ class NodeTable:
         parents: Iterable[str | None],
         documents: Iterable[str],
         metadata: Iterable[Mapping[str, Any] | str],
+        inherited: Sequence[bool] | Mask,
     ) -> None:
         first = len(self)
         size = first + len(ids)
         self._alive = grown(self._alive, size)
         self._alive[first:size] = True
+        self._inherited = grown(self._inherited, size)
+        self._inherited[first:size] = inherited
         self._orders = grown(self._orders, size)
         self._orders[first:size] = orders
         self.parents.extend(first, parents)
@@ -436,6 +455,7 @@ class NodeTable:
             self.parents.take(rows),
             self._documents.take(rows),
             self._metadata.take(rows),
+            self.inherited[rows],
         )
         return table
 
@@ -503,6 +523,7 @@ class NodeTable:
         return {
             **self._ids.arrays(self.alive),
             "alive": np.packbits(self.alive),
+            "inherited": np.packbits(self.inherited),
             "orders": self.orders,
             **self.parents.arrays("parents", size, lambda parent: parent or ""),
             **self._documents.arrays("documents", size, str),
@@ -520,14 +541,24 @@ class NodeTable:
         table = cls()
         table._ids = RowIds.from_arrays(arrays)
         size = len(table)
-        bits = checked(arrays, "alive", np.uint8, (size + 7) // 8)
-        table._alive = np.unpackbits(bits, count=size).view(np.bool_)
+        table._alive = _unpacked(arrays, "alive", size)
+        table._inherited = _unpacked(arrays, "inherited", size)
         table.size = int(np.count_nonzero(table._alive))
         table._orders = checked(arrays, "orders", np.int64, size)
         table.parents = Runs.from_arrays(arrays, "parents", size, _parent)
         table._documents = Runs.from_arrays(arrays, "documents", size, str)
         table._metadata = Runs.from_arrays(arrays, "metadata", size, str)
         return table
+
+
+def _unpacked(arrays: Arrays, name: str, size: int) -> Mask:
+    """Return a mask from its bits in a file.
+
+    Raises:
+        ValueError: If the array is missing, or has the wrong type or shape.
+    """
+    bits = checked(arrays, name, np.uint8, (size + 7) // 8)
+    return np.unpackbits(bits, count=size).view(np.bool_)
 
 
 def _itself(value: T) -> T:

@@ -103,12 +103,15 @@ class TextIndex(FilterIndex):
     def snapshot(self, queries: Sequence[TermWeights], filter: Filter) -> Snapshot:
         """Return a search for queries that later changes of the index do not affect."""
         table = self.table.snapshot(filter)
-        of_queries = [self.statistics().of_query(q.weights, q.saturation) for q in queries]
+        matching = table.matching
+        mask = None if matching is None else matching.mask
+        postings = self.statistics()
+        of_queries = [postings.of_query(q.weights, q.saturation, matching) for q in queries]
 
         def best(query: QueryPostings, limit: int | None) -> Hits:
             if not query.lists:
                 return Hits([], [])
-            rows, scores = best_rows(query, limit, table.matching, table.orders)
+            rows, scores = best_rows(query, limit, mask, table.orders)
             return Hits(table.ids_of(rows), scores.tolist())
 
         def search(numbers: Sequence[int], limit: int | None) -> list[Hits]:
@@ -117,7 +120,14 @@ class TextIndex(FilterIndex):
         def term_scores(number: int, ids: Sequence[str]) -> Floats:
             return of_queries[number].looked_up(table.rows_of(ids)).T
 
-        return Snapshot(search, table.parents_of, term_scores, self.size, table.count_siblings)
+        return Snapshot(
+            search,
+            table.parents_of,
+            term_scores,
+            self.size,
+            table.count_siblings,
+            table.inherit,
+        )
 
     def meeting(self, filter: Filter) -> Meets | None:
         """Return a function that checks whether a node meets a filter, or None if all nodes do."""

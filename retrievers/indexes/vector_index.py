@@ -275,7 +275,7 @@ class VectorIndex(FilterIndex):
                 for query, (rows, scores) in zip(wanted, found, strict=True)
             ]
 
-        return Snapshot(search, table.parents_of)
+        return Snapshot(search, table.parents_of, inherits=table.inherit)
 
     # Following the graph
 

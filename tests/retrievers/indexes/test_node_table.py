@@ -77,8 +77,9 @@ def same_tables(restored: NodeTable, plain: NodeTable) -> None:
     assert [restored.row_of(node_id) for node_id in ids] == np.flatnonzero(plain.alive).tolist()
     assert restored.orders.tolist() == plain.orders.tolist()
     for table in (restored, plain):
-        parents = table.snapshot(parse_filters(None)).parents_of(ids)
-        assert parents == [node_id[:1] or None for node_id in ids]
+        snapshot = table.snapshot(parse_filters(None))
+        assert snapshot.parents_of(ids) == [node_id[:1] or None for node_id in ids]
+    assert restored.inherited.tolist() == plain.inherited.tolist()
     for filters in (
         *({"n": 1}, {"n": True}, {"day": {"gt": datetime(2024, 1, 1)}}, {"tags": "a"}),
         *({"not": {"n": 1}}, {"document.id": "d1"}),
