@@ -150,7 +150,10 @@ class BaseRetriever:
         return other
 
     def with_fetch_k(self, fetch_k: int) -> Self:
-        """Return a copy in which each ``Retriever`` fetches ``fetch_k`` nodes, also if nested."""
+        """Return a copy that fetches a different number of nodes.
+
+        This applies to every ``Retriever``, including nested ones.
+        """
         changed = {
             name: inner.with_fetch_k(fetch_k)
             for name, inner in self.inner_retrievers
@@ -220,7 +223,10 @@ class BaseRetriever:
 
     @property
     def is_free(self) -> bool:
-        """Whether a repeated search calls no model, neither here nor in any inner retriever."""
+        """Whether a search can be repeated without calling a model.
+
+        All inner retrievers are taken into account.
+        """
         return not self.calls_model and all(
             getattr(inner, "is_free", True) for _, inner in self.inner_retrievers
         )

@@ -290,7 +290,7 @@ def _choose(sentences: Sequence[_Sentence], matched: int | None, layout: _Layout
 
 
 def _may_answer(sentence: _Sentence) -> bool:
-    """Return whether a sentence can contain the answer, unlike a heading."""
+    """Return whether a sentence can contain the answer. A heading cannot."""
     return sentence.is_prose or (sentence.is_row and bool(sentence.words))
 
 

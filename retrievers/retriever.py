@@ -271,7 +271,7 @@ async def search_branches(
     work: Callable[[View], T],
     links: SyncedIndex | None = None,
 ) -> list[T]:
-    """Embed queries, and perform several searches in the same state of their graphs.
+    """Embed queries, and perform several searches in the same snapshot of their graphs.
 
     Args:
         branches: The searches. Their graphs and their target must be the same.

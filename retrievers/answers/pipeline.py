@@ -35,7 +35,7 @@ ANSWER_TOKENS = 1_600
 
 
 async def answer_question(context: AnswerContext, pairs: Sequence[Pair]) -> Answer:
-    """Answer a question in all steps of the query engine.
+    """Answer a question by running all steps of the query engine.
 
     Args:
         context: The state of the question. While the steps add to it, a stream can already read it.
@@ -148,7 +148,7 @@ def _variant_notes(results: Iterable[ScoredNode]) -> Iterable[str]:
 
 
 def _space(context: AnswerContext) -> int:
-    """Return the space for passages that every prompt of the mode offers, which is at least 1."""
+    """Return the space for passages that is available in every prompt of the mode, at least 1."""
     return max(1, min(context.space(name) for name in PASSAGE_PROMPTS[context.engine.mode]))
 
 

@@ -195,7 +195,7 @@ class _Hierarchy:
         return self._paths[key]
 
     def _least_count(self, key: Key, group: str) -> float:
-        """Return the number of children in a group that must be exceeded to merge into a node."""
+        """Return the number of matching children in a group above which a node replaces them."""
         if (key, group) not in self._least_counts:
             self._least_counts[key, group] = self._compute_least_count(key, group)
         return self._least_counts[key, group]
@@ -210,7 +210,7 @@ class _Hierarchy:
         return self._ratio * len(parent.graph.reader.children_in(group, parent))
 
     def _allows(self, key: Key) -> bool:
-        """Return whether a node, as a result, meets the conditions of all results below it."""
+        """Return whether a node may replace all results below it."""
         below = [hit for hit in self._hits if key in self._path(hit.node)[1:]]
         parent = self.nodes[key]
         return all(self._conditions([hit]).allow_whole(parent, [hit.node]) for hit in below)

@@ -67,7 +67,10 @@ class DocumentRetriever(BaseRetriever):
         return super().with_phrases(phrases).with_option(phrases=phrases)
 
     def with_weights(self, weights: Mapping[str, float]) -> Self:
-        """Return a copy with different weights of words and vectors, also for windows of text."""
+        """Return a copy with different weights of words and vectors.
+
+        The weights also apply to windows of text.
+        """
         return super().with_weights(weights).with_option(weights=weights)
 
     def with_option(self, **option: Any) -> Self:

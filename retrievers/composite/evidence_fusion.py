@@ -50,7 +50,7 @@ class Branches(NamedTuple):
 
     @property
     def all(self) -> list[Branch]:
-        """All searches, first those by words."""
+        """All searches, beginning with those by words."""
         return [self.sentences, self.words, *self.vectors]
 
     @property
@@ -160,7 +160,7 @@ class EvidenceFusion:
     def _evidence_of_vectors(
         self, view: View, key: str, keys: Sequence[Key], depth: int
     ) -> PassageEvidence:
-        """Return the evidence of one embedding for the relevance of passages."""
+        """Return the evidence from one embedding that passages are relevant."""
         sentences: Mapping[Key, float] = {}
         passages: Mapping[Key, float] = {}
         counts: Mapping[Key, int] = {}
@@ -190,7 +190,7 @@ class EvidenceFusion:
 def evidence_of_words(
     view: View, branches: Branches, keys: Sequence[Key], depth: int
 ) -> PassageEvidence:
-    """Return the evidence of words for the relevance of passages."""
+    """Return the evidence from matching words that passages are relevant."""
     hits = PassageHits(
         view.ranking(branches.sentences, depth).scores,
         view.ranking(branches.words, depth).scores,

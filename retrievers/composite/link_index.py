@@ -326,7 +326,7 @@ class LinkIndex(SyncedIndex):
         return self._lower.get(word, 0) >= self._upper.get(word, 0)
 
     def _is_lowercase(self, key: str) -> bool:
-        """Return whether the passages usually write all words of a name in lowercase."""
+        """Return whether all words of a name are usually lowercase in the passages."""
         return all(self._lower[word] > 0 and self._is_small(word) for word in key.split(" "))
 
     def _withdraw(self, passage: _KnownPassage) -> set[str]:

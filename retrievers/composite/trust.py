@@ -87,7 +87,7 @@ class PassageEvidence(NamedTuple):
 def word_evidence(
     hits: PassageHits, keys: Sequence[Key], limit: int, size: int, query: TermWeights
 ) -> PassageEvidence:
-    """Return the evidence of words for the relevance of passages.
+    """Return the evidence from matching words that passages are relevant.
 
     Words count as evidence if a passage clearly differs from random matches and covers enough of
     the question. If the answer uses different words than the question, a few words in common are
@@ -130,7 +130,7 @@ def _least_coverage(query: TermWeights) -> float:
 def vector_evidence(
     hits: PassageHits, keys: Sequence[Key], limit: int, size: int, deviation: float
 ) -> PassageEvidence:
-    """Return the evidence of vectors for the relevance of passages. It is 0 for the last passage.
+    """Return the evidence from vectors that passages are relevant. It is 0 for the last passage.
 
     The more sentences a passage has, the more likely it is that one of them is similar at random.
     The score of the best of ``n`` sentences is then higher by ``log(n)`` units, which are

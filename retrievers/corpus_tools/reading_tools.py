@@ -65,7 +65,7 @@ def read(
     start: int | None,
     end: int | None,
 ) -> ToolOutput:
-    """Return a part of a document as exact text."""
+    """Return the exact text of a part of a document."""
     node = view.document(document)
     size = len(node.text)
     first = start or 0

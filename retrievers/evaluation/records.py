@@ -49,7 +49,7 @@ class Record:
 
 
 def first_names(names: Sequence[str], count: int) -> str:
-    """Return the first names as a text, with an ellipsis if there are more names."""
+    """Return the first of several names as a text, with an ellipsis if there are more."""
     listed = [repr(name) for name in names[:count]]
     if len(names) > count:
         listed.append("...")

@@ -1,4 +1,4 @@
-"""A reranker that uses a cross-encoder, which is a model that reads a query with a passage."""
+"""A reranker that uses a cross-encoder, a model that reads a query together with a passage."""
 
 from __future__ import annotations
 

@@ -247,7 +247,7 @@ class Reranker:
     async def plan(
         self, results: Sequence[ScoredNode], query: str, *, top_k: int | None = None
     ) -> Results:
-        """Version of ``rerank`` that other strategies can await, with or without an event loop."""
+        """Rerank results in a coroutine that runs with or without an event loop."""
         check_texts([query])
         if not _are_results(results):
             raise TypeError(
