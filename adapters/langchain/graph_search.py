@@ -41,7 +41,7 @@ def declare_group(
 
 
 def required_keys(graph: NodeGraph) -> list[str] | None:
-    """Return the keys of the embeddings that a default search needs, or None if there is no model.
+    """Return the keys of the embeddings that a default search needs, or None without a model.
 
     A search with these keys computes missing vectors first, as LangChain users expect.
     """

@@ -81,7 +81,7 @@ class NodeGraphReranker(BaseDocumentCompressor):
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> Sequence[Document]:
-        """Rerank documents, and return copies of the best ones, best first.
+        """Rerank documents, and return copies of the best documents, best first.
 
         Raises:
             RerankError: If the reranker fails.

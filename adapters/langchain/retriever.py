@@ -417,12 +417,12 @@ class NodeGraphRetriever(BaseRetriever):
     ) -> Self:
         """Create a retriever for the documents of a graph. Documents can still be added later.
 
-        By default, the words of the documents are searched, and if the graph has an embedding
-        model, also the vectors of documents and sentences (see ``DefaultRetriever``). Missing
-        vectors are computed at the first search. Pass ``embed_keys=[]`` to search only words. If a
-        ``similarity``, a group or a splitter is given, the retriever performs a single search
-        instead (see ``Retriever``) in the given group, in the vectors of sentences, or in the words
-        of documents.
+        By default, the words of the documents are searched. If the graph has an embedding model,
+        the vectors of documents and sentences are searched as well (see ``DefaultRetriever``).
+        Missing vectors are computed at the first search. Pass ``embed_keys=[]`` to search only
+        words. If a ``similarity``, a group or a splitter is given, the retriever performs a single
+        search instead (see ``Retriever``) in the given group, in the vectors of sentences, or in
+        the words of documents.
 
         Args:
             graph: The graph.
@@ -450,7 +450,7 @@ class NodeGraphRetriever(BaseRetriever):
             k: The maximum number of documents. Defaults to 4, or, if ``max_tokens`` is set, to as
                 many as fit.
             fetch_k: The number of matching nodes to fetch. The class describes this argument and
-                the following ones in detail.
+                all following arguments in detail.
             filter: Conditions on metadata.
             score_threshold: The minimum score.
             max_tokens: The maximum total number of tokens of all documents.
@@ -692,7 +692,7 @@ def applies_filter(retriever: BaseRetriever) -> bool:
 
 
 def _unpacked(search_kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the entries of ``search_kwargs``, an argument known from LangChain's own classes."""
+    """Return the entries of ``search_kwargs``, an argument that LangChain's classes also accept."""
     given = dict(search_kwargs or {})
     check_names("search_kwargs", given, _CALL_OPTIONS)
     return given

@@ -65,7 +65,7 @@ def retriever_tool(
     Args:
         retriever: The retriever.
         name: The name of the tool, which the model can see.
-        description: A description that tells the model when to use the tool.
+        description: A description that explains to the model when to use the tool.
         conditions: A function that takes the config of a run and returns a metadata filter, such as
             ``lambda config: {"tenant": config["configurable"]["tenant"]}``. The model can neither
             see nor change the filter. If the function fails or returns an empty filter, no search

@@ -60,7 +60,7 @@ class NodeGraphVectorStore(VectorStore):
             ``NodeGraphVectorStore.from_graph(graph)``.
         group: The group to search.
         similarity: The similarity, as in ``Retriever``. Defaults to ``"cosine"``, or to ``"bm25"``
-            if there is no embedding model.
+            without an embedding model.
         store: The path of a file for the new graph. If None, the graph is in memory.
         filter: Conditions on metadata for all searches. They are combined with the filter of each
             search.
@@ -362,7 +362,8 @@ class NodeGraphVectorStore(VectorStore):
             index_name: The name of the file in the folder, without its suffix.
             allow_dangerous_deserialization: An argument of ``FAISS.load_local`` that is ignored,
                 because nothing is unpickled.
-            group: The group to search. See the class for this argument and the following ones.
+            group: The group to search. The class describes this argument and all following
+                arguments.
             similarity: The similarity measure.
             target: The group to return.
             filter: Conditions on metadata for all searches.

@@ -236,7 +236,7 @@ class NodeGraphVectorStore(NamedByClass, BasePydanticVectorStore):
         """Save the vectors to a file that ``SimpleVectorStore`` can read.
 
         The nodes themselves are saved by ``index.storage_context.persist()``. An index with a
-        ``store`` is saved continuously. If there is no embedding model, a warning is logged.
+        ``store`` is saved continuously. Without an embedding model, a warning is logged.
         """
         graph = self.client
         if not graph.embeddings.embedders:

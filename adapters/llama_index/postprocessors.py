@@ -33,8 +33,8 @@ AnyReranker: TypeAlias = Reranker | RerankerProtocol | Callable[..., Any] | str
 class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
     """A LlamaIndex node postprocessor that applies a nodekin reranker or filter.
 
-    The returned results are copies whose evidence starts with the score of the reranker. If there
-    is no query, filters are still applied, but rerankers do not change the order.
+    The returned results are copies whose evidence starts with the score of the reranker. Without a
+    query, filters are still applied, but rerankers do not change the order.
 
     Args:
         reranker: The name of a reranker, such as ``"ModuleReranker"``, a ``Reranker``, or another

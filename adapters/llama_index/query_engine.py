@@ -257,7 +257,7 @@ class NodeGraphQueryEngine(RetrieverQueryEngine):
         contains the source nodes of all engines. The class describes the remaining arguments.
 
         Raises:
-            ValueError: If two tools have the same name, or there are no tools.
+            ValueError: If two tools have the same name, or the list of tools is empty.
         """
         return cls(
             tools_of_engines(query_engine_tools),

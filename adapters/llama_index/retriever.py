@@ -258,8 +258,8 @@ class NodeGraphRetriever(BaseRetriever):
 def _has_references(nodes: Sequence[NodeWithScore]) -> bool:
     """Return whether LlamaIndex needs to resolve references among the results.
 
-    If there are no references, LlamaIndex's step is skipped, because it would change scores of 0.0
-    and keep the first of several duplicates instead of the best.
+    If no references exist, LlamaIndex's step is skipped, because it would change scores of 0.0 and
+    keep the first of several duplicates instead of the best.
     """
     return any(isinstance(result.node, IndexNode) for result in nodes)
 

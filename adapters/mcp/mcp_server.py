@@ -1,4 +1,4 @@
-"""A Model Context Protocol server that offers corpus tools."""
+"""A Model Context Protocol server for corpus tools."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _OUTPUT = {
 
 
 class CorpusServer:
-    """A Model Context Protocol server that offers tools to search and read a corpus.
+    """A Model Context Protocol server with tools for searching and reading a corpus.
 
     Args:
         open_tools: A function that returns the tools. It is called in a thread when the first

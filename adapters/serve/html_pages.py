@@ -170,7 +170,10 @@ def title_of(node: Node) -> str:
 
 
 def name_of(node: Node) -> str:
-    """Return the file name of a node, or the title or id of its document if there is no file."""
+    """Return the file name of a node.
+
+    If its document was not read from a file, return the title or the id of the document.
+    """
     return file_name_of(node.metadata) or title_of(node)
 
 

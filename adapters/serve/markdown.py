@@ -82,7 +82,7 @@ def marked_passage(before: str, hit: str, after: str, file_name: str) -> Markup:
 
 
 def _suffix(file_name: str) -> str:
-    """Return the suffix of a file name, including the dot, or ``.txt`` if there is none."""
+    """Return the suffix of a file name, including the dot. Defaults to ``.txt``."""
     _, dot, suffix = file_name.rpartition(".")
     return f".{suffix.lower()}" if dot else ".txt"
 

@@ -280,7 +280,7 @@ def _passages(engine: QueryEngine, question: str) -> Answer:
 
 
 def _model_name(engine: QueryEngine) -> str:
-    """Return the displayed name of the language model, or an empty string if there is no model."""
+    """Return the displayed name of the language model, which is empty for pages without a model."""
     model = engine.llm.model
     if model is no_model:
         return ""
