@@ -225,7 +225,7 @@ def _record(answer: Answer, model: str) -> dict[str, Any]:
 
 
 def _source_rows(answer: Answer) -> Iterator[Text]:
-    """Yield the rows that list the cited sources, and the number of sources that were not cited.
+    """Yield one row for each cited source, and a row with the number of the other sources.
 
     If no sources are cited, all sources are listed.
     """

@@ -436,7 +436,9 @@ def _line_pitch(pages: Sequence[Lines]) -> float:
 
 
 _Part = tuple[str, int, float, float, float, float, bool]
-"""A text with its page (-1 if it has no position), its rectangle, and whether it is a single line.
+"""A part of the text: its characters, page, rectangle, and whether it is a single line.
+
+The page is -1 if the position of the part is unknown.
 """
 
 

@@ -238,7 +238,7 @@ def _with_raised_digits(ruler: Ruler, text: str) -> str:
 def _may_be_raised(ruler: Ruler, text: str, start: int, end: int) -> bool:
     """Return whether digits may be superscripts.
 
-    This is not the case in the numerator of a fraction and in rotated lines.
+    Digits in the numerator of a fraction or in a rotated line are not superscripts.
     """
     _, is_turned = ruler.letter(start)
     is_fraction = text[end : end + 1] == "\u2044"

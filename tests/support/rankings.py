@@ -62,7 +62,7 @@ SMALL = 60
 
 
 class DataSet(NamedTuple):
-    """A corpus with 50 questions, and the name of the group to return."""
+    """A corpus with 50 questions, and the name of the node group that searches return."""
 
     documents: list[Document]
     questions: list[str]
