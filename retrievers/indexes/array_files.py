@@ -1,4 +1,4 @@
-"""Files of named arrays, which are mapped into memory and checked on first use."""
+"""Files of named arrays, which are mapped into memory and verified when they are first used."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ logger = logging.getLogger(__name__)
 
 _FORMAT = 9
 
-_ALIGNMENT = 64  # bytes; the position of an array in a file is a multiple of this number
+_ALIGNMENT = 64  # in bytes; the position of an array in a file is a multiple of this number
 
-_KINDS = "biuf"  # other dtypes contain pointers or have no fixed meaning
+_KINDS = "biuf"  # other types contain pointers or have no fixed meaning
 
 _MAX_DIMENSIONS = 2
 
-_ABANDONED = 3600  # seconds after which a temporary file counts as left by a killed process
+# the age in seconds from which a temporary file is assumed to belong to a killed process
+_ABANDONED = 3600
 
 T = TypeVar("T", bound=np.generic)
 
@@ -38,11 +39,11 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 class StoredArrays(Mapping[str, npt.NDArray[Any]]):
-    """The arrays of a file by name. An array is compared with its checksums on first use.
+    """The arrays of a file, by name. An array is verified by its checksums when it is first used.
 
     Attributes:
-        parts: The arrays by name. Their blocks are compared on first use.
-        damage: Whether a wrong part of the file was found.
+        parts: The arrays, by name. Each of their blocks is verified when it is first used.
+        damage: A record of whether a wrong part of the file was found.
     """
 
     def __init__(self, parts: Mapping[str, StoredArray], damage: Damage) -> None:
@@ -63,14 +64,14 @@ class StoredArrays(Mapping[str, npt.NDArray[Any]]):
 
 
 def save_arrays(path: Path, header: Mapping[str, Any], arrays: Arrays) -> None:
-    """Write a header and arrays to one file, completely or not at all. A failure is logged.
+    """Write a header and arrays to a file, either completely or not at all. A failure is logged.
 
-    The file consists of the header's length, the header as JSON, the aligned arrays, the checksums
-    of their blocks, and a checksum of everything except the arrays.
+    The file consists of the length of the header, the header as JSON, the aligned arrays, the
+    checksums of their blocks, and a checksum of everything except the arrays.
 
     Args:
-        path: The file. A missing folder is created.
-        header: JSON values.
+        path: The path of the file. Missing folders are created.
+        header: The header, as JSON values.
         arrays: Arrays of numbers or booleans, by name.
     """
     temporary = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
@@ -110,16 +111,15 @@ def _parts(header: Mapping[str, Any], arrays: Arrays) -> Iterator[Any]:
 
 
 def load_arrays(path: Path) -> tuple[dict[str, Any], StoredArrays] | None:
-    """Read a header, and map its arrays, which are read-only.
+    """Read the header of a file, and map its arrays into memory. The arrays are read-only.
 
-    Windows cannot replace mapped files. Therefore the file is read there.
-
-    A file may come from an untrusted source. Arrays of objects and arrays outside the file are
-    refused. The values of the arrays are not checked here; see ``checked`` and ``stored``.
+    On Windows, the arrays are read instead, because Windows cannot replace a mapped file. The file
+    may come from an untrusted source. Therefore, arrays of objects and arrays outside of the file
+    are rejected. The values of the arrays are not verified here; see ``checked`` and ``stored``.
 
     Returns:
-        None if the file is missing, is damaged or has a different format. The last two cases are
-        logged.
+        The header and the arrays, or None if the file does not exist, is damaged or has a different
+        format. The last two cases are logged.
     """
     try:
         is_mapped = sys.platform != "win32"
@@ -142,13 +142,13 @@ def _mapped(data: npt.NDArray[np.uint8], start: int, described: Mapping[str, Any
     """Return the arrays of a file.
 
     Args:
-        data: The file.
+        data: The content of the file.
         start: The position of the first array.
-        described: The type and the shape of each array by name.
+        described: The type and the shape of each array, by name.
 
     Raises:
-        ValueError: If the description of an array is wrong, an array is not inside the file, or the
-            checksum is wrong.
+        ValueError: If the description of an array is invalid, an array extends beyond the file, or
+            the checksum is wrong.
     """
     if start % _ALIGNMENT:
         raise ValueError(f"its arrays must start at a multiple of {_ALIGNMENT}, got {start}")
@@ -176,17 +176,17 @@ def _mapped(data: npt.NDArray[np.uint8], start: int, described: Mapping[str, Any
 def _array_at(
     data: npt.NDArray[np.uint8], start: int, name: str, kind: Any, shape: Any
 ) -> npt.NDArray[Any]:
-    """Return an array of a file.
+    """Return one array of a file.
 
     Args:
-        data: The file.
+        data: The content of the file.
         start: The position of the array.
         name: The name of the array.
-        kind: The described type.
-        shape: The described shape.
+        kind: The type of the array according to the file.
+        shape: The shape of the array according to the file.
 
     Raises:
-        ValueError: If the type is not a number or a boolean, or the array is not inside the file.
+        ValueError: If the type is not a number or a boolean, or the array extends beyond the file.
     """
     dtype = np.dtype(str(kind))
     if dtype.kind not in _KINDS or not dtype.isnative:
@@ -212,18 +212,18 @@ def checked(
     *shape: int | None,
     values: range | None = None,
 ) -> npt.NDArray[Any]:
-    """Check and return an array of a file, which may be forged.
+    """Return an array of a file after verifying its type, shape and values.
 
     Args:
         arrays: The arrays of the file.
         name: The name of the array.
         dtype: The expected type, such as ``np.int32``, or a supertype.
-        shape: The expected lengths. None means any length.
-        values: The allowed integers. None means any numbers.
+        shape: The expected lengths. None stands for any length.
+        values: The integers that are allowed. If None, any numbers are allowed.
 
     Raises:
         ValueError: If the array is missing, or has the wrong type or shape.
-        MissingNodeError: If the array has any other value or is damaged.
+        MissingNodeError: If the array contains other values or is damaged.
     """
     return stored(arrays, name, dtype, *shape, values=values).whole()
 
@@ -235,14 +235,14 @@ def stored(
     *shape: int | None,
     values: range | None = None,
 ) -> StoredArray:
-    """Return an array of a file like ``checked``, but check its values on first use.
+    """Return an array of a file as in ``checked``, but verify its values when they are first used.
 
     Args:
         arrays: The arrays of the file.
         name: The name of the array.
         dtype: The expected type, such as ``np.int32``, or a supertype.
-        shape: The expected lengths. None means any length.
-        values: The allowed integers. None means any numbers.
+        shape: The expected lengths. None stands for any length.
+        values: The integers that are allowed. If None, any numbers are allowed.
 
     Raises:
         ValueError: If the array is missing, or has the wrong type or shape.
@@ -263,10 +263,10 @@ def stored(
 
 
 def check_ascending(array: npt.NDArray[Any], name: str, last: int) -> None:
-    """Check that positions are not negative, ascend, and end at ``last``.
+    """Check that positions are not negative, are in ascending order and end at ``last``.
 
     Raises:
-        ValueError: If the positions are wrong.
+        ValueError: If this is not the case.
     """
     positions = np.append(0, array)
     is_ascending = (positions[1:] >= positions[:-1]).all()
@@ -275,7 +275,10 @@ def check_ascending(array: npt.NDArray[Any], name: str, last: int) -> None:
 
 
 def grown(array: npt.NDArray[T], size: int) -> npt.NDArray[T]:
-    """Return an array with room for a number of rows. An array that grows doubles its room."""
+    """Return an array with space for a number of rows.
+
+    If the array must grow, its space is doubled.
+    """
     if size <= len(array):
         return array
     room = np.zeros((max(size, 2 * len(array)), *array.shape[1:]), array.dtype)

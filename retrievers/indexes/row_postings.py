@@ -16,25 +16,26 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-_LOOK_UP = 24  # postings that are selected in the time it takes to look up one row in a term
+# the number of postings that can be selected in the time that one lookup of a row takes
+_LOOK_UP = 24
 
-_TERM = 256  # memory of a cached term, in postings
+_TERM = 256  # the memory of a cached term, in postings
 
 
 class RowPostings:
-    """The impacts of terms in the few rows that meet a filter.
+    """The weighted counts of terms in the few rows that match a filter.
 
-    A term is restricted to these rows when it is first used. Later queries add only the impacts in
-    these rows.
+    A term is restricted to these rows when it is first used. Later queries only add up the weighted
+    counts in these rows.
 
     Args:
-        mask: A mask of the rows.
-        rows: The ascending rows.
-        saturation: The object that weighs the counts.
-        norms: A function that returns the length norms of rows.
+        mask: A boolean array that is True for the rows.
+        rows: The rows in ascending order.
+        saturation: The formula that weights the counts.
+        norms: A function that returns the length normalization of rows.
 
     Attributes:
-        rows: The ascending rows.
+        rows: The rows in ascending order.
         held: The size of the cache, in postings.
     """
 
@@ -49,12 +50,12 @@ class RowPostings:
     def sums(
         self, terms: Iterable[str], lists: Iterable[tuple[Ints, Counts]], weights: Floats
     ) -> Floats:
-        """Return the sum of the weighted impacts in each row.
+        """Return the BM25 score of each row for several terms.
 
         Args:
-            terms: The terms, at least one. The impacts are added in this order.
+            terms: The terms, at least one. Their contributions are added up in this order.
             lists: The ascending rows and the counts of each term.
-            weights: The weight of each term, (terms,).
+            weights: The weight of each term, with shape (terms,).
         """
         of_terms = []
         for term, (rows, counts) in zip(terms, lists, strict=True):
@@ -67,7 +68,7 @@ class RowPostings:
         return sums
 
     def _restrict(self, term: str, rows: Ints, counts: Counts) -> tuple[Rows, Floats]:
-        """Cache the positions of a term's rows among the rows, and the impacts there."""
+        """Compute and cache the weighted counts of a term in the rows, with their positions."""
         if len(self.rows) * _LOOK_UP < len(rows):
             places = rows.searchsorted(self.rows.astype(rows.dtype))
             is_found = rows.take(places, mode="clip") == self.rows

@@ -1,4 +1,4 @@
-"""The inverted index of a group, with postings, statistics and search."""
+"""The inverted index of a group, with its postings, its statistics and its search."""
 
 from __future__ import annotations
 
@@ -27,24 +27,25 @@ from .node_table import NodeTable
 from .postings import MAX_TEXTS, AnalyzedTexts, Postings
 from .text_analysis import analyzed_on_all_processors
 
-_LONG = 1_000  # minimum number of nodes for a progress bar
+_LONG = 1_000  # the minimum number of nodes for a progress bar
 
-_PORTION = 512  # nodes that one processor analyzes per step
+_PORTION = 512  # the number of nodes that one processor analyzes per step
 
-_BATCH = 100_000  # terms per batch
+_BATCH = 100_000  # the number of terms per batch
 
-_HELD = 1 << 24  # postings that are cached for the next queries
+_HELD = 1 << 24  # the number of postings that are cached for the next queries
 
 # Increase this after changing the terms or lengths of TextAnalyzer, to rebuild older files.
 _ANALYSIS = 9
 
-_PHRASE_COUNT = 1 << 20  # count of a phrase, so high that the node's length does not matter
+# the count of a phrase, which is so high that the length of the node does not matter
+_PHRASE_COUNT = 1 << 20
 
-_LENGTHS = range(1 << 31)  # possible numbers of terms in a node
+_LENGTHS = range(1 << 31)  # the possible numbers of terms in a node
 
-_ROW_BYTES = 32  # bytes of a question's arrays per row
+_ROW_BYTES = 32  # the size of a question's arrays per row, in bytes
 
-_MAX_FREED = 32_000_000  # bytes; glibc ignores larger arrays
+_MAX_FREED = 32_000_000  # in bytes; glibc ignores larger arrays
 
 _ALL = parse_filters(None)
 
@@ -54,24 +55,25 @@ Meets = Callable[[str], bool]
 
 
 class TextIndex(FilterIndex):
-    """The words of the nodes of a group.
+    """An inverted index of the words of a group's nodes.
 
-    The amortized cost of an update depends only on the changed nodes. The statistics always cover
-    exactly the current nodes of the group.
+    The amortized cost of an update depends only on the number of changed nodes. The statistics
+    always cover exactly the current nodes of the group.
     """
 
     uses_search_text = True
 
     def __init__(self, graph: NodeGraph, group: str, analyzer: Analyzer) -> None:
         self._analyzer = analyzer
-        self._fingerprint: str | None = None  # of the analyzer; computed on first use
+        # the fingerprint of the analyzer, which is computed on first use
+        self._fingerprint: str | None = None
         super().__init__(graph, group)
 
     def clear(self) -> None:
-        """Remove everything."""
+        """Remove all nodes from the index."""
         super().clear()
         self._postings = Postings()
-        self._lengths = np.zeros(0, np.int32)  # by row, with room for more rows
+        self._lengths = np.zeros(0, np.int32)  # the lengths by row, with space for more rows
         self._total_length = 0
         self._statistics: TermPostings | None = None
 
@@ -82,7 +84,7 @@ class TextIndex(FilterIndex):
         return self.statistics().frequency(term)
 
     def statistics(self) -> TermPostings:
-        """Return the postings by term, which all queries at one revision share."""
+        """Return the postings by term, which all queries at the same revision share."""
         statistics = self._statistics
         if statistics is None or statistics.held > _HELD:
             lengths = self._lengths[: len(self.table)]
@@ -91,17 +93,17 @@ class TextIndex(FilterIndex):
         return statistics
 
     def search(self, query: TermWeights, limit: int | None, filter: Filter) -> Hits:
-        """Return the best nodes. Ties are in document order.
+        """Return the best nodes. Nodes with equal scores are in document order.
 
         Args:
-            query: The query from ``Bm25.prepare`` for a list of indexes that includes this index.
-            limit: The maximum number of nodes. None means all nodes that share a term.
-            filter: The conditions.
+            query: The query, as returned by ``Bm25.prepare`` for indexes that include this one.
+            limit: The maximum number of nodes. If None, all nodes that contain a term are returned.
+            filter: The filter that nodes must match.
         """
         return self.snapshot([query], filter).search([0], limit)[0]
 
     def snapshot(self, queries: Sequence[TermWeights], filter: Filter) -> Snapshot:
-        """Return a search for queries that later changes of the index do not affect."""
+        """Return a search for queries that is not affected by later changes of the index."""
         table = self.table.snapshot(filter)
         matching = table.matching
         mask = None if matching is None else matching.mask
@@ -130,13 +132,16 @@ class TextIndex(FilterIndex):
         )
 
     def meeting(self, filter: Filter) -> Meets | None:
-        """Return a function that checks whether a node meets a filter, or None if all nodes do."""
+        """Return a function that checks whether a node matches a filter.
+
+        If all nodes match, None is returned.
+        """
         matching = self.table.matching(filter)
         rows = self.table.row_of
         return None if matching is None else lambda node_id: matching.mask.item(rows(node_id))
 
     def term_scores(self, ids: Sequence[str], query: TermWeights) -> Floats:
-        """Return the scores of nodes by each term of a query, (nodes, terms).
+        """Return the score of each term of a query in nodes, with shape (nodes, terms).
 
         Raises:
             LookupError: If a node is not in the group.
@@ -144,11 +149,12 @@ class TextIndex(FilterIndex):
         return cast(Floats, self.snapshot([query], _ALL).term_scores(0, ids))
 
     def find_phrase(self, phrase: Phrase, words: Sequence[Sequence[str]]) -> int:
-        """Find the nodes that contain a phrase, which becomes a term. Return their number.
+        """Find the nodes that contain a phrase, add the phrase as a term, and return their number.
 
         Args:
             phrase: The phrase.
-            words: The forms of each word. The texts of nodes that contain all words are read.
+            words: The possible forms of each word. The texts of nodes that contain all words are
+                read.
         """
         statistics = self.statistics()
         if phrase.text not in statistics:
@@ -166,12 +172,12 @@ class TextIndex(FilterIndex):
     # Following the graph
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Remove nodes. Their rows stay until the index is compacted."""
+        """Remove nodes from the index. Their rows stay empty until the index is compacted."""
         rows = self.table.remove(ids)
         self._total_length -= int(self._lengths[rows].sum())
 
     def add(self, nodes: Sequence[Node]) -> None:
-        """Analyze and add nodes."""
+        """Analyze nodes and add them to the index."""
         first = len(self.table)
         show = self._graph.progress if len(nodes) >= _LONG else False
         tracked = track(nodes, len(nodes), f"indexing {self._group}", " nodes", show)
@@ -183,7 +189,7 @@ class TextIndex(FilterIndex):
         self._total_length += sum(lengths)
 
     def _numbered(self, nodes: Iterable[Node]) -> Iterator[list[str]]:
-        """Number nodes, and yield their searched texts in portions."""
+        """Add nodes to the table, and yield their searched texts in portions."""
         for portion in portions(nodes, _PORTION):
             self.table.add(portion)
             if self.uses_search_text:
@@ -192,7 +198,7 @@ class TextIndex(FilterIndex):
                 yield [node.text for node in portion]
 
     def finish(self) -> None:
-        """Compact the index if most rows are empty."""
+        """Compact the index if most of its rows are empty."""
         super().finish()
         self._statistics = None
 
@@ -206,13 +212,14 @@ class TextIndex(FilterIndex):
     # The file
 
     def file_name(self) -> str | None:
-        """Return the file's name, which differs for each analyzer."""
-        if self._fingerprint is None:  # computed on first use, since large analyzers take long
+        """Return the name of the index file, which is different for each analyzer."""
+        # computed on first use, because this takes long for large analyzers
+        if self._fingerprint is None:
             self._fingerprint = fingerprint(self._analyzer)
         return f"text-{self._fingerprint}"
 
     def header(self) -> dict[str, Any]:
-        """Return the settings that a stored index must have been built with."""
+        """Return the settings with which a stored index must have been built."""
         analysis = [_ANALYSIS, unicodedata.unidata_version, Stemmer.version()]
         return {"kind": "text", "analyzer": self._fingerprint, "analysis": analysis}
 
@@ -222,17 +229,17 @@ class TextIndex(FilterIndex):
         return {**self.table.arrays(), **self._postings.arrays(), "lengths": lengths}
 
     def restore(self, arrays: Arrays) -> None:
-        """Set the index to the result of ``arrays``.
+        """Restore the index from the result of ``arrays``.
 
         Raises:
-            ValueError: If the arrays are forged.
+            ValueError: If the arrays are not valid.
         """
         self.table = NodeTable.from_arrays(arrays)
         size = len(self.table)
         self._postings = Postings.from_arrays(arrays, size)
         self._lengths = checked(arrays, "lengths", np.int32, size, values=_LENGTHS)
         self._total_length = int(self._lengths.sum(where=self.table.alive))
-        self._statistics = None  # the terms have new numbers
+        self._statistics = None  # the statistics are outdated, because the terms have new numbers
         # glibc returns freed memory to the system until a larger array has been freed. Without
         # this, each question with arrays of all rows would take 30 % longer.
         np.empty(min(_ROW_BYTES * size, _MAX_FREED), np.uint8)
@@ -251,7 +258,7 @@ class TextIndex(FilterIndex):
 def _batches(
     analyzed: Iterable[AnalyzedTexts], lengths: list[int]
 ) -> Iterator[list[AnalyzedTexts]]:
-    """Yield analyzed texts in batches for ``Postings.extend``, and append their lengths."""
+    """Yield analyzed texts in batches for ``Postings.extend``, and collect their lengths."""
     batch: list[AnalyzedTexts] = []
     num_terms = 0
     num_texts = 0

@@ -29,28 +29,28 @@ from .vector_codes import VectorCodes
 
 logger = logging.getLogger(__name__)
 
-_PORTION = 900  # nodes in memory per step
+_PORTION = 900  # the number of nodes in memory per step
 
-_CODES_PAY = 32  # searches after which making codes pays off
+_CODES_PAY = 32  # the number of searches from which computing codes is worthwhile
 
-_EMBEDDED_TEXTS = 16_384  # per call of the models
+_EMBEDDED_TEXTS = 16_384  # the number of texts per call of the embedding models
 
 
 class VectorIndex(FilterIndex):
-    """The vectors that one embedding gives a group's nodes, compared by cosine.
+    """An index of the vectors of a group's nodes for one embedding, compared by cosine similarity.
 
     A search compares all vectors. If there are more than 200,000, FAISS (extra ``faiss``) searches
     an HNSW graph as soon as ``link`` or a background thread has built it. If there are more than
-    50,000, a process that searches often first compares 8 bits per number. This changes
-    results only if rounding errors are above six standard deviations.
+    50,000 vectors, a process that searches often first compares 8-bit codes. This changes the
+    results only if rounding errors are larger than six standard deviations.
 
     Args:
-        graph: The node graph.
-        group: The group of nodes.
-        key: The key of the embedding.
+        graph: The graph.
+        group: The name of the group.
+        key: The name of the embedding.
 
     Raises:
-        LookupError: If the graph has no such embedding.
+        LookupError: If the graph has no embedding with this name.
     """
 
     uses_search_text = True
@@ -58,30 +58,32 @@ class VectorIndex(FilterIndex):
     def __init__(self, graph: NodeGraph, group: str, key: str) -> None:
         self._key = key
         self._model = graph.embeddings.embedder(key).name
-        self._linking = fork_safe_lock()  # held while the HNSW graph is built, never by searches
+        # held while the HNSW graph is built, but never by searches
+        self._linking = fork_safe_lock()
         self._background: BackgroundBuild | None = None
         self._is_slow_logged = False
-        self._coding = fork_safe_lock()  # held while codes are made
-        self._compared = 0  # searches that compared all vectors
+        self._coding = fork_safe_lock()  # held while codes are computed
+        self._compared = 0  # the number of searches that compared all vectors
         self._counted: Version = 0, ()  # the version of ``_lacking``
-        self._lacking: dict[str, str] = {}  # digests of texts without a vector, by node id
+        self._lacking: dict[str, str] = {}  # the digests of texts without a vector, by node id
         super().__init__(graph, group)
 
     def clear(self) -> None:
-        """Remove all nodes."""
+        """Remove all nodes from the index."""
         super().clear()
-        self._vectors: Floats | None = None  # None before the first vector
-        self._room: Floats | None = None  # memory for ``_vectors`` and later vectors
+        self._vectors: Floats | None = None  # None until the first vector is added
+        # the memory for ``_vectors`` and for vectors that are added later
+        self._room: Floats | None = None
         self._hnsw: Hnsw | None = None
         self._codes: VectorCodes | None = None
 
     def ready(self) -> None:
-        """Embed nodes without a vector before the graph's lock is held.
+        """Embed the nodes that do not have a vector, before the graph is locked.
 
         If an HNSW graph is missing, a background thread starts to build it.
 
         Raises:
-            EmbeddingError: If the model fails, or returns unusable vectors.
+            EmbeddingError: If the model fails or returns unusable vectors.
             TransformError: If the group must be built and its transform raises an error.
         """
         reader = self._graph.reader
@@ -107,11 +109,11 @@ class VectorIndex(FilterIndex):
             self._make_codes(vectors, table)
 
     def count_missing(self, limit: int) -> int:
-        """Return the number of vectors that a search would compute.
+        """Return the number of vectors that a search would have to compute.
 
         Args:
-            limit: The count is exact up to this number. A higher count is the number of nodes
-                without a vector, some of which may have equal texts.
+            limit: The number up to which the count is exact. A higher count is the number of nodes
+                without a vector, some of which can have equal texts.
         """
         reader = self._graph.reader
         if reader.held_state() is self._seen_state:
@@ -134,7 +136,10 @@ class VectorIndex(FilterIndex):
             return len(counted) if len(counted) <= limit else len(self._lacking)
 
     def _update_lacking(self) -> None:
-        """Add changed nodes without a vector to ``_lacking``. The graph's lock is held."""
+        """Add changed nodes without a vector to ``_lacking``.
+
+        The lock of the graph must be held.
+        """
         reader = self._graph.reader
         changes = self._missed(self._counted)
         lacking = self._lacking
@@ -150,7 +155,7 @@ class VectorIndex(FilterIndex):
         self._counted = self._version()
 
     def link(self) -> None:
-        """Build the HNSW graph of many vectors with a progress bar. This may take minutes.
+        """Build an HNSW graph of many vectors, and display a progress bar. This may take minutes.
 
         Raises:
             EmbeddingError: If the model fails.
@@ -179,7 +184,10 @@ class VectorIndex(FilterIndex):
             return self._vectors, self.table, self._hnsw
 
     def _link_in_background(self, vectors: Floats, table: NodeTable) -> None:
-        """Start to build the HNSW graph unless this has started. Searches compare all vectors."""
+        """Start to build the HNSW graph in a thread, unless this is already in progress.
+
+        Until it is complete, searches compare all vectors.
+        """
         remedy = "FAISS is faster: pip install 'nodekin[faiss]'"
         if has_faiss():
             remedy = (
@@ -206,22 +214,25 @@ class VectorIndex(FilterIndex):
             self._linking.release()
 
     def _make_codes(self, vectors: Floats, table: NodeTable) -> None:
-        """Make codes of all vectors unless another thread does. This takes less than a second."""
+        """Compute the codes of all vectors, unless another thread does.
+
+        This takes less than a second.
+        """
         if not self._coding.acquire(blocking=False):
             return
         try:
             codes = VectorCodes(vectors)
             with self._graph.reader.reading():
-                if self.table is table:  # not compacted since
+                if self.table is table:  # the table has not been compacted in the meantime
                     self._codes = codes
                     self._compared = 0
         finally:
             self._coding.release()
 
     def _install(self, hnsw: Hnsw, table: NodeTable) -> None:
-        """Use an HNSW graph from now on, and store it."""
+        """Use a new HNSW graph, and store it in the index file."""
         with self._graph.reader.reading():
-            if self.table is not table:  # compacted since
+            if self.table is not table:  # the table was compacted in the meantime
                 return
             self._hnsw = hnsw
             self._codes = None
@@ -229,26 +240,27 @@ class VectorIndex(FilterIndex):
         self._write_file(content)
 
     def close(self) -> None:
-        """Store the index if this is worthwhile. The index can still be used."""
+        """Store the index if enough has changed. The index can still be used afterward."""
         if self._background is not None:
             self._background.stop()
         super().close()
 
     def search(self, query: Floats, limit: int | None, filter: Filter) -> Hits:
-        """Return the nearest nodes. Ties are in document order.
+        """Return the nearest nodes. Nodes with equal scores are in document order.
 
         Args:
-            query: The query's vector, (dimension,). A zero vector matches nothing.
-            limit: The maximum number of nodes. None means all nodes.
-            filter: The conditions.
+            query: The vector of the query, with shape (dimension,). A vector of zeros has no
+                results.
+            limit: The maximum number of nodes. If None, all nodes are returned.
+            filter: The filter that nodes must match.
 
         Raises:
-            VectorLengthError: If the dimension differs from that of the nodes' vectors.
+            VectorLengthError: If the dimension differs from the dimension of the nodes' vectors.
         """
         return self.snapshot([query], filter).search([0], limit)[0]
 
     def snapshot(self, queries: Sequence[Floats], filter: Filter) -> Snapshot:
-        """Return a search for queries that later changes of the index do not affect."""
+        """Return a search for queries that is not affected by later changes of the index."""
         vectors = self._vectors
         hnsw = self._hnsw
         codes = self._codes
@@ -280,16 +292,16 @@ class VectorIndex(FilterIndex):
     # Following the graph
 
     def _lacking_texts(self, nodes: Sequence[Node]) -> list[str]:
-        """Return the searched texts of nodes that have no vector yet."""
+        """Return the searched texts of nodes that do not have a vector yet."""
         texts = {digest(text): text for text in self._graph.reader.searched_texts(nodes)}
         return [texts[key] for key in self._graph.embeddings.missing(texts, self._key)]
 
     def prepare(self, nodes: Sequence[Node]) -> None:
-        """Embed nodes without a vector."""
+        """Embed the nodes that do not have a vector."""
         self._graph.embeddings.embed(self._lacking_texts(nodes), self._key, self._group)
 
     def add(self, nodes: Sequence[Node]) -> None:
-        """Add nodes and their vectors, except for nodes with a vector of zeros."""
+        """Add nodes and their vectors, except for nodes whose vector consists of zeros."""
         most = len(self.table) + len(nodes)
         for batch in portions(nodes, _PORTION):
             texts = self._graph.reader.searched_texts(batch)
@@ -303,7 +315,8 @@ class VectorIndex(FilterIndex):
                 self._vectors = self._room = np.zeros((0, new.shape[1]), np.float32)
             first = len(self._vectors)
             count = first + len(new)
-            self._room = grown(self._room, most)  # for all rows, since growing copies them
+            # reserve space for all rows, because growing copies them
+            self._room = grown(self._room, most)
             self._room[first:count] = unit(new)
             self._vectors = self._room[:count]
 
@@ -318,11 +331,11 @@ class VectorIndex(FilterIndex):
     # The file
 
     def file_name(self) -> str:
-        """Return the file's name, which differs for each key and model."""
+        """Return the name of the index file, which is different for each embedding and model."""
         return f"vectors-{digest(self._key, self._model)}"
 
     def header(self) -> dict[str, Any]:
-        """Return the settings that a stored index must have been built with."""
+        """Return the settings with which a stored index must have been built."""
         return {"kind": "vectors", "key": self._key, "model": self._model}
 
     def arrays(self) -> Arrays:
@@ -333,22 +346,24 @@ class VectorIndex(FilterIndex):
         return {**self.table.arrays(), "vectors": self._vectors, **hnsw}
 
     def restore(self, arrays: Arrays) -> None:
-        """Set the index to the result of ``arrays``.
+        """Restore the index from the result of ``arrays``.
 
         Raises:
-            ValueError: If the arrays are forged.
+            ValueError: If the arrays are not valid.
         """
         table = NodeTable.from_arrays(arrays)
         vectors = checked(arrays, "vectors", np.float32, len(table), None)
         flat = vectors.reshape(-1)
-        if not vectors.shape[1] or not np.isfinite(np.dot(flat, flat)):  # without a copy
+        # checks all numbers without a copy
+        if not vectors.shape[1] or not np.isfinite(np.dot(flat, flat)):
             raise ValueError("vectors must have finite numbers")
         self._hnsw = Hnsw.from_arrays(arrays, vectors)
         self.table = table
         self._vectors = self._room = vectors
 
     def verify(self) -> None:
-        """Compare the number of nodes with the graph. Nodes with a vector of zeros have no row.
+        """Compare the number of nodes with the graph. Nodes whose vector consists of zeros have no
+        row.
 
         Raises:
             ValueError: If the index contains too many nodes.
@@ -359,17 +374,17 @@ class VectorIndex(FilterIndex):
 
 
 def check_dimension(query: Floats, dimension: int, group: str, model: str, key: str) -> None:
-    """Check the length of a query's vector.
+    """Check the dimension of a query's vector.
 
     Args:
         query: The vector of the query.
-        dimension: The length of the nodes' vectors. If 0, the group has no vectors.
-        group: The group, for the error message.
+        dimension: The dimension of the nodes' vectors. If it is 0, the group has no vectors.
+        group: The name of the group, for the error message.
         model: The name of the model, for the error message.
-        key: The key of the embedding, for the error message.
+        key: The name of the embedding, for the error message.
 
     Raises:
-        VectorLengthError: If the lengths differ.
+        VectorLengthError: If the dimensions differ.
     """
     if dimension and query.shape != (dimension,):
         numbers = " x ".join([str(length) for length in query.shape])
