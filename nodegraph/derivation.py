@@ -54,11 +54,20 @@ class Derivation:
         nodes: The nodes in document order. Children of the same parent are adjacent.
         links: The links from these nodes that the transform created. Their target nodes may be
             missing.
+        text: The text of the document, which contains the nodes that have a span. None if there is
+            no document.
     """
 
     stamp: Stamp
     nodes: Sequence[Node]
     links: Sequence[Link] = ()
+    text: str | None = None
+
+    def has_span(self, node: Node) -> bool:
+        """Return whether the text of a node is a span of the document."""
+        if self.text is None or node.start is None or node.start < 0:
+            return False
+        return self.text.startswith(node.text, node.start)
 
 
 def derive_root(document: Document, place: int) -> Derivation:
@@ -85,7 +94,8 @@ def derive_root(document: Document, place: int) -> Derivation:
         version = document.search_text.version
         lasting = digest(lasting, version)
         full = digest(full, version)
-    return Derivation(Stamp(digest(document.text), lasting, full), (node,))
+    stamp = Stamp(digest(document.text), lasting, full)
+    return Derivation(stamp, (node,), text=document.text)
 
 
 def derivation_key(group: NodeGroup, root: Stamp, above: Stamp) -> str:
@@ -183,7 +193,8 @@ def derive(
             nodes.append(_node(draft, above, name, node_id, order))
             links += [Link(node_id, target, kind, derived=True) for kind, target in draft.links]
             order += 1
-    return Derivation(stamp, tuple(nodes), tuple(links))
+    text = None if root is None else root.text
+    return Derivation(stamp, tuple(nodes), tuple(links), text)
 
 
 class _OfParent(NamedTuple):

@@ -21,9 +21,12 @@ class Database(Protocol):
     Attributes:
         lock: The lock of the graph. It guards the connection and the indexes. No thread may
             hold it while it waits for another thread, a model or a transform.
+        has_blocks: Whether the texts of documents are stored in blocks, and the texts of nodes as
+            spans of these blocks. Otherwise, each node is stored with its text.
     """
 
     lock: FairLock
+    has_blocks: bool
 
     @property
     def place(self) -> str:
@@ -104,8 +107,8 @@ def select(
     return rows
 
 
-FORMAT = 1
-"""The version of the tables. Files of another version are rejected."""
+FORMAT = 2
+"""The version of the tables. Stores of version 1 are converted."""
 
 TABLES = (
     # The last assigned keys, and the state number, which grows with every change.
@@ -129,24 +132,27 @@ TABLES = (
     grp INTEGER NOT NULL, revision INTEGER NOT NULL, removed BLOB NOT NULL,
     PRIMARY KEY (grp, revision)
 )""",
-    # The nodes of one group from one document. See Stamp for source, rule and metadata. fields and
-    # search_text are those of the document at that time.
+    # The nodes of one group from one document. See Stamp for source, rule and metadata. text is the
+    # key of the document's text. fields, search_text and text are those at that time.
     """CREATE TABLE derivations (
     key INTEGER PRIMARY KEY,
     grp INTEGER NOT NULL,
     document INTEGER NOT NULL,
-    source TEXT NOT NULL,
-    rule TEXT NOT NULL,
-    metadata TEXT NOT NULL,
+    text INTEGER NOT NULL,
+    source BLOB NOT NULL,
+    rule BLOB NOT NULL,
+    metadata BLOB NOT NULL,
     revision INTEGER NOT NULL,
     fields BLOB,
     search_text BLOB,
     UNIQUE (grp, document)
 )""",
-    "CREATE INDEX derivations_by_document ON derivations (document)",
     "CREATE INDEX derivations_by_revision ON derivations (grp, revision)",
-    # content: NULL if it equals the text. inherited: the parent's metadata beyond the document's
-    # metadata. The text comes last, so that the other columns are read without it.
+    # The texts of documents. The upper bits of the key are the key of the text.
+    "CREATE TABLE blocks (key INTEGER PRIMARY KEY, text BLOB NOT NULL)",
+    # text: NULL if it is the span of the document's text from begin. content: NULL if it equals the
+    # text. inherited: the parent's metadata beyond the document's metadata. parent: NULL for the
+    # document. The text comes last, so that the other columns are read without it.
     """CREATE TABLE nodes (
     key INTEGER PRIMARY KEY,
     id BLOB NOT NULL UNIQUE,
@@ -155,16 +161,17 @@ TABLES = (
     revision INTEGER NOT NULL,
     parent BLOB,
     begin INTEGER,
+    length INTEGER,
     shift INTEGER,
     metadata BLOB,
     inherited BLOB,
     search_text BLOB,
     inherited_search_text BLOB,
     content BLOB,
-    text BLOB NOT NULL
+    text BLOB
 )""",
     "CREATE INDEX nodes_by_place ON nodes (derivation, place)",
-    "CREATE INDEX nodes_by_parent ON nodes (derivation, parent)",
+    "CREATE INDEX nodes_by_parent ON nodes (parent) WHERE parent IS NOT NULL",
     """CREATE TABLE links (
     key INTEGER PRIMARY KEY,
     source BLOB NOT NULL,
@@ -184,6 +191,6 @@ TABLES = (
     """INSERT INTO node_groups (key, name, size, revision, journaled, rules, built_for)
     VALUES (0, {root}, 0, 0, 0, NULL, 0)""",
     """INSERT INTO counters (name, value) VALUES ('state', 0), ('documents', 0), ('node_groups', 0),
-    ('derivations', 0), ('nodes', 0), ('links', 0)""",
+    ('derivations', 0), ('nodes', 0), ('links', 0), ('texts', 0)""",
 )
 """The statements that create the tables. ``{empty}`` and ``{root}`` stand for two ids."""

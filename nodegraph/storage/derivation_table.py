@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ..derivation import Derivation, Stamp, unmoved
 from ..node import ROOT, Link, Node
+from .block_table import StoredBlocks
 from .columns import check_numbers, from_id, marks, reading_rows, to_ids
 from .database import Row, select
 from .group_table import StoredGroups
@@ -18,13 +19,13 @@ from .transactions import Transactions
 # SQLite looks up the documents first. With JOIN, it may read all derivations of the group.
 _STORED = (
     "SELECT docs.key, docs.id, d.key, d.revision, d.fields, d.search_text, d.source, d.rule, "
-    "d.metadata FROM documents docs CROSS JOIN derivations d "
+    "d.metadata, d.text FROM documents docs CROSS JOIN derivations d "
     "WHERE d.document = docs.key AND d.grp = ?"
 )
 
 _INSERT_DERIVATION = (
     "INSERT INTO derivations (key, grp, document, source, rule, metadata, revision, fields, "
-    f"search_text) VALUES ({marks(range(9))})"
+    f"search_text, text) VALUES ({marks(range(10))})"
 )
 
 
@@ -41,6 +42,7 @@ class DerivationRow(NamedTuple):
         source: The column of ``Stamp.key``.
         rule: The column of ``Stamp.rule``.
         metadata: The column of ``Stamp.metadata``.
+        text: The key of the document's text, or 0 if nodes are stored with their texts.
     """
 
     document: int
@@ -49,9 +51,10 @@ class DerivationRow(NamedTuple):
     revision: int
     document_metadata: bytes | None
     document_search_text: bytes | None
-    source: str
-    rule: str
-    metadata: str
+    source: bytes
+    rule: bytes
+    metadata: bytes
+    text: int
 
     def check(self) -> None:
         """Check the types of the columns.
@@ -59,14 +62,14 @@ class DerivationRow(NamedTuple):
         Raises:
             ValueError: If a column has the wrong type.
         """
-        check_numbers(self.document, self.key, self.revision)
-        if not type(self.source) is type(self.rule) is type(self.metadata) is str:
-            raise ValueError("a stamp must have texts")
+        check_numbers(self.document, self.key, self.revision, self.text)
+        if not type(self.source) is type(self.rule) is type(self.metadata) is bytes:
+            raise ValueError("a stamp must have bytes")
 
     @property
     def stamp(self) -> Stamp:
         """The stamp of the derivation."""
-        return Stamp(self.source, self.rule, self.metadata)
+        return Stamp(from_id(self.source), from_id(self.rule), from_id(self.metadata))
 
     @property
     def fields(self) -> Fields:
@@ -82,12 +85,18 @@ class NewDerivation(NamedTuple):
         stored: The derivation in the store, or None if there is none.
         derivation: The new derivation. If None, the stored derivation is deleted.
         fields: The columns of the document.
+        text: The key of the document's text, or 0 if nodes are stored with their texts.
     """
 
     document: int
     stored: DerivationRow | None
     derivation: Derivation | None = None
     fields: Fields = NO_FIELDS
+    text: int = 0
+
+    def has_span(self, node: Node) -> bool:
+        """Return whether the text of a new node is stored as a span of the document."""
+        return self.text > 0 and self.derivation is not None and self.derivation.has_span(node)
 
     @property
     def has_equal_fields(self) -> bool:
@@ -102,6 +111,7 @@ class StoredDerivations:
         transactions: The turns and transactions of the store.
         groups: The groups of the store.
         nodes: The nodes of the store.
+        blocks: The texts of documents.
         links: The links of the store.
         rows: The conversion of nodes to rows.
     """
@@ -111,6 +121,7 @@ class StoredDerivations:
         transactions: Transactions,
         groups: StoredGroups,
         nodes: StoredNodes,
+        blocks: StoredBlocks,
         links: StoredLinks,
         rows: NodeRows,
     ) -> None:
@@ -118,6 +129,7 @@ class StoredDerivations:
         self._database = transactions.database
         self._groups = groups
         self._nodes = nodes
+        self._blocks = blocks
         self._links = links
         self._rows = rows
 
@@ -207,6 +219,7 @@ class StoredDerivations:
         self._delete("nodes WHERE id = ?", to_ids(difference.removed))
         self._delete("derivations WHERE key = ?", replaced)
         self._insert(group, new, difference, revision)
+        self._delete_texts(new.values())
         replaced_documents = [i for i, change in new.items() if change.stored is not None]
         self._nodes.forget_written(group, replaced_documents)
         if keep_nodes:
@@ -232,7 +245,9 @@ class StoredDerivations:
         rows: list[Row] = []
         links: list[Link] = []
         for i, nodes in difference.added.items():
-            _, stored, derivation, fields = new[i]
+            change = new[i]
+            stored = change.stored
+            derivation = change.derivation
             assert derivation is not None
             key = new_key
             last = revision
@@ -240,14 +255,29 @@ class StoredDerivations:
                 key = stored.key
                 last = revision if nodes else stored.revision
             new_key += 1
-            row = (key, group_key, new[i].document, *derivation.stamp, last, *fields)
+            stamp = to_ids(derivation.stamp)
+            row = (key, group_key, change.document, *stamp, last, *change.fields, change.text)
             derivations.append(row)
-            rows += self._rows.rows(node_key, key, revision, nodes, fields)
+            rows += self._rows.rows(node_key, key, revision, nodes, change.fields, change.has_span)
             node_key += len(nodes)
             links += derivation.links
         self._database.run_many(_INSERT_DERIVATION, derivations)
         self._database.run_many(NEW_NODE, rows)
         self._links.write(links)
+
+    def _delete_texts(self, changes: Iterable[NewDerivation]) -> None:
+        """Delete the former texts of documents, except those with nodes of other groups."""
+        former: set[int] = set()
+        documents: set[int] = set()
+        for change in changes:
+            if change.stored is not None and change.stored.text not in (0, change.text):
+                former.add(change.stored.text)
+                documents.add(change.document)
+        if former:
+            groups = ", ".join([str(key) for key in self._groups.all_keys()])
+            query = f"SELECT text FROM derivations WHERE grp IN ({groups}) AND document IN"
+            former.difference_update([text for (text,) in select(self._database, query, documents)])
+            self._blocks.delete(former)
 
 
 class _Difference:
@@ -295,7 +325,10 @@ class _Difference:
             nodes = {node.id: node for node in change.derivation.nodes}
         unchanged: set[str] = set()
         if self._group != ROOT and change.has_equal_fields:
-            unchanged = {n.id for n in old if n.id in nodes and unmoved(n, nodes[n.id])}
+            for node in old:
+                new = nodes.get(node.id)
+                if new is not None and unmoved(node, new) and _keeps_text(change, new):
+                    unchanged.add(node.id)
         self.removed += [node.id for node in old if node.id not in unchanged]
         self.deleted += [node.id for node in old if node.id not in nodes]
         if change.derivation is not None:
@@ -304,6 +337,14 @@ class _Difference:
             self.count += len(added)
             if old and _in_order(links, old) != list(change.derivation.links):
                 self.has_other_links = True
+
+
+def _keeps_text(change: NewDerivation, node: Node) -> bool:
+    """Return whether the row of an unmoved node gives its text even after the change.
+
+    A row without a span contains the text. A row with a span is part of the new document.
+    """
+    return node.start is None or change.has_span(node)
 
 
 def _by_document(nodes: Iterable[Node]) -> dict[str, list[Node]]:

@@ -13,12 +13,13 @@ from ..errors import nearest_names
 from ..lazy_names import STORES, plugins
 from ..locations import LAYOUTS
 from ..node import ROOT, Node
+from .block_table import StoredBlocks
 from .columns import ValueColumns, encode, to_id, to_ids
 from .database import Database
-from .derivation_table import NewDerivation, StoredDerivations
+from .derivation_table import DerivationRow, NewDerivation, StoredDerivations
 from .group_table import StoredGroups
 from .link_table import StoredLinks
-from .node_rows import NO_FIELDS, NodeRows
+from .node_rows import NodeRows
 from .node_table import StoredNodes
 from .sqlite import SQLiteDatabase
 from .transactions import Transactions
@@ -72,10 +73,11 @@ class GraphStore:
         self.node_rows = NodeRows(self._columns)
         self.groups = StoredGroups(self.transactions)
         self.values = StoredValues(self.transactions)
-        self.nodes = StoredNodes(self.transactions, self.groups, self.node_rows)
+        self._blocks = StoredBlocks(self.database)
+        self.nodes = StoredNodes(self.transactions, self.groups, self._blocks, self.node_rows)
         self.links = StoredLinks(self.transactions, self.groups, self.nodes, self._columns)
         self._derivations = StoredDerivations(
-            self.transactions, self.groups, self.nodes, self.links, self.node_rows
+            self.transactions, self.groups, self.nodes, self._blocks, self.links, self.node_rows
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -155,12 +157,26 @@ class GraphStore:
         rows = [(keys[i], to_id(i)) for i in new]
         self.database.run_many("INSERT INTO documents VALUES (?, ?)", rows)
         changed: dict[str, NewDerivation] = {}
+        texts: dict[int, str] = {}
         for i, document in documents.items():
             root = derive_root(document, keys[i])
             if i not in stored or stored[i].stamp != root.stamp:
                 fields = self.node_rows.fields(root.nodes[0])
-                changed[i] = NewDerivation(keys[i], stored.get(i), root, fields)
+                text = self._text_key(root, stored.get(i))
+                texts[text] = document.text
+                changed[i] = NewDerivation(keys[i], stored.get(i), root, fields, text)
         self._derivations.write(ROOT, changed)
+        former = {row.text for row in stored.values()}
+        new_texts = {key: text for key, text in texts.items() if key and key not in former}
+        self._blocks.write(new_texts)
+
+    def _text_key(self, root: Derivation, stored: DerivationRow | None) -> int:
+        """Return the key of a document's text, which is a new key if the text has changed."""
+        if not self.database.has_blocks:
+            return 0
+        if stored is not None and stored.text and stored.stamp.key == root.stamp.key:
+            return stored.text
+        return self.transactions.next_key("texts", 1)
 
     def _check_unused(self, ids: Sequence[str]) -> None:
         for node in self.nodes.get(ids):
@@ -201,12 +217,13 @@ class GraphStore:
             roots = self._derivations.stored(ROOT, derivations)
             new: dict[str, NewDerivation] = {}
             for i, derivation in derivations.items():
-                document = 0
-                fields = NO_FIELDS
+                change = NewDerivation(0, stored.get(i), derivation)
                 if i != CORPUS:
-                    document = roots[i].document
-                    fields = roots[i].fields
-                new[i] = NewDerivation(document, stored.get(i), derivation, fields)
+                    root = roots[i]
+                    change = change._replace(
+                        document=root.document, fields=root.fields, text=root.text
+                    )
+                new[i] = change
             self._derivations.write(group, new, keep_nodes=keep_nodes)
 
     def changes(self, group: str, since: int) -> Changes:

@@ -99,6 +99,10 @@ class StoredGroups:
             self._all()
         return self._names[key]
 
+    def all_keys(self) -> list[int]:
+        """Return the keys of all groups, including ``ROOT``."""
+        return [row.key for row in self._all().values()]
+
     def names(self) -> list[str]:
         """Return the names of the groups in the store, except ``ROOT``."""
         with self._transactions:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ..derivation import DOCUMENT_STRIDE
 from ..node import NO_METADATA, ROOT, Node
 from ..search_text import SearchText
+from .block_table import BLOCK, MAX_BLOCKS, Span
 from .columns import ValueColumns, check_numbers, from_id, from_words, marks, to_id, to_words
 from .database import Row
 
@@ -22,7 +23,8 @@ _NO_SEARCH_TEXT = b""
 
 NEW_NODE = (
     "INSERT INTO nodes (key, id, derivation, place, revision, parent, begin, shift, metadata, "
-    f"inherited, search_text, inherited_search_text, content, text) VALUES ({marks(range(14))})"
+    "inherited, search_text, inherited_search_text, content, text, length) "
+    f"VALUES ({marks(range(15))})"
 )
 """The statement that inserts a row of ``NodeRows.rows``."""
 
@@ -31,7 +33,7 @@ class NodeRow(NamedTuple):
     """A node in the store, with its derivation and document. The order is that of ``NODES``."""
 
     id: bytes
-    text: bytes
+    text: bytes | None
     content: bytes | None
     start: int | None
     offset: int | None
@@ -46,13 +48,49 @@ class NodeRow(NamedTuple):
     document_metadata: bytes | None
     document_search_text: bytes | None
     document_id: bytes
+    length: int | None
+    document_text: int
+    block: bytes | None
+    next_block: bytes | None
+
+    @property
+    def span(self) -> Span:
+        """The span of the text in the document.
+
+        Raises:
+            ValueError: If the row has no span.
+        """
+        if self.start is None or self.length is None:
+            raise ValueError("a node must have a text or a span")
+        return Span(self.document_text, self.start, self.length)
+
+    @property
+    def short_text(self) -> str | None:
+        """The text, or None if more than two blocks contain the text."""
+        if self.text is not None:
+            return from_words(self.text)
+        if self.block is None or self.start is None or self.length is None:
+            return None
+        text = from_words(self.block)
+        if self.next_block is not None:
+            text += from_words(self.next_block)
+        start = self.start % BLOCK
+        if start or len(text) != self.length:
+            text = text[start : start + self.length]
+        return text if len(text) == self.length else None
 
 
-NODES = """
+_BLOCK_KEY = f"d.text * {MAX_BLOCKS} + n.begin / {BLOCK}"
+
+NODES = f"""
     SELECT n.id, n.text, n.content, n.begin, n.shift, n.metadata, n.inherited, n.parent, n.place,
-        n.search_text, n.inherited_search_text, d.document, d.grp, d.fields, d.search_text, docs.id
+        n.search_text, n.inherited_search_text, d.document, d.grp, d.fields, d.search_text, docs.id,
+        n.length, d.text, block.text, following.text
     FROM nodes n JOIN derivations d ON d.key = n.derivation
     JOIN documents docs ON docs.key = d.document
+    LEFT JOIN blocks block ON block.key = {_BLOCK_KEY} AND n.text IS NULL
+    LEFT JOIN blocks following ON following.key = {_BLOCK_KEY} + 1 AND n.text IS NULL
+        AND (n.begin + n.length - 1) / {BLOCK} > n.begin / {BLOCK}
 """
 """The query of rows. ``n``: the node, ``d``: its derivation, ``docs``: its document."""
 
@@ -94,7 +132,6 @@ class NodeRows:
 
     def __init__(self, values: ValueColumns) -> None:
         self._values = values
-        self._source = lru_cache(_CACHED)(self._read_source)
         self._metadata = lru_cache(_CACHED)(self._read_metadata)
         self._search_text = lru_cache(_CACHED)(self._read_search_text)
         self._inherited = lru_cache(_CACHED)(self._merged_metadata)
@@ -108,36 +145,24 @@ class NodeRows:
             TypeError: If a column has the wrong type.
             ValueError: If the place of the document is wrong.
         """
-        return self._source(
-            group,
-            row.document,
-            row.document_id,
-            row.document_metadata,
-            row.document_search_text,
-        )
-
-    def _read_source(
-        self,
-        group: str,
-        document: int,
-        document_id: bytes,
-        metadata: bytes | None,
-        search_text: bytes | None,
-    ) -> NodeSource:
-        _check_number(document, _MAX_DOCUMENTS)
+        _check_number(row.document, _MAX_DOCUMENTS)
+        search_text = None
+        if row.document_search_text is not None:
+            search_text = self._search_text(row.document_search_text)
         return NodeSource(
             group=group,
-            document_id=from_id(document_id),
-            order=document * DOCUMENT_STRIDE,
-            metadata=self._metadata(metadata),
-            search_text=self._search_text(search_text),
+            document_id=from_id(row.document_id),
+            order=row.document * DOCUMENT_STRIDE,
+            metadata=self._metadata(row.document_metadata),
+            search_text=search_text,
         )
 
-    def node(self, row: NodeRow, source: NodeSource, graph: Any) -> Node:
+    def node(self, row: NodeRow, text: str, source: NodeSource, graph: Any) -> Node:
         """Return the node of a row.
 
         Args:
             row: The row.
+            text: The text of the node.
             source: The document of the row in its group.
             graph: The graph of the node.
 
@@ -145,7 +170,6 @@ class NodeRows:
             TypeError: If a column has the wrong type.
             ValueError: If a number is wrong.
         """
-        text = from_words(row.text)
         content = text if row.content is None else self._values.read(row.content)
         _check_number(row.place, DOCUMENT_STRIDE)
         end = None
@@ -223,7 +247,13 @@ class NodeRows:
         )
 
     def rows(
-        self, key: int, derivation: int, revision: int, nodes: Iterable[Node], fields: Fields
+        self,
+        key: int,
+        derivation: int,
+        revision: int,
+        nodes: Iterable[Node],
+        fields: Fields,
+        has_span: Callable[[Node], bool],
     ) -> Iterator[Row]:
         """Yield the rows of the nodes of one document in a group.
 
@@ -233,6 +263,7 @@ class NodeRows:
             revision: The revision of the group.
             nodes: The nodes.
             fields: The columns of the document.
+            has_span: A function that returns whether the text of a node is stored as a span.
 
         Raises:
             TypeError: If a node has a value that the store cannot hold.
@@ -248,6 +279,7 @@ class NodeRows:
             parent = None
             if node.parent_id is not None and node.parent_id != node.document_id:
                 parent = to_id(node.parent_id)
+            is_span = has_span(node)
             metadata = search_text = above = None
             if node.group != ROOT:  # a document's own columns are the fields of its derivation
                 metadata = self._write_metadata(node)
@@ -268,7 +300,8 @@ class NodeRows:
                 search_text,
                 above,
                 self._write_content(node),
-                to_words(node.text),
+                None if is_span else to_words(node.text),
+                len(node.text) if is_span else None,
             )
             key += 1
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 from ..derivation import DOCUMENT_STRIDE
 from ..node import Node
+from .block_table import StoredBlocks
 from .columns import from_id, reading_rows, to_id, to_ids
 from .database import Row, select
 from .group_table import StoredGroups
@@ -35,13 +36,21 @@ class StoredNodes:
     Args:
         transactions: The turns and transactions of the store.
         groups: The groups of the store.
+        blocks: The texts of documents.
         rows: The conversion of rows.
     """
 
-    def __init__(self, transactions: Transactions, groups: StoredGroups, rows: NodeRows) -> None:
+    def __init__(
+        self,
+        transactions: Transactions,
+        groups: StoredGroups,
+        blocks: StoredBlocks,
+        rows: NodeRows,
+    ) -> None:
         self._transactions = transactions
         self._database = transactions.database
         self._groups = groups
+        self._blocks = blocks
         self._rows = rows
         self._graph: Any = None  # the graph of the nodes
         self._forget()
@@ -125,17 +134,27 @@ class StoredNodes:
 
     # Reading
 
-    def _nodes(self, rows: Iterable[Row]) -> list[Node]:
+    def _nodes(self, columns: Iterable[Row]) -> list[Node]:
+        """Return the nodes of rows, inside the turn that read the rows."""
         nodes: list[Node] = []
         last = None
         with reading_rows(self._database.place):
-            for columns in rows:
-                row = NodeRow(*columns)
+            rows = [NodeRow(*of_one) for of_one in columns]
+            for row, text in zip(rows, self._texts(rows), strict=True):
                 if last is None or row.document != last.document or row.group != last.group:
                     source = self._rows.source(row, self._groups.name(row.group))
                     last = row
-                nodes.append(self._rows.node(row, source, self._graph))
+                nodes.append(self._rows.node(row, text, source, self._graph))
         return nodes
+
+    def _texts(self, rows: Sequence[NodeRow]) -> list[str]:
+        """Return the texts of rows. Long texts are read from their blocks."""
+        texts = [row.short_text for row in rows]
+        if None not in texts:
+            return cast(list[str], texts)
+        long = [row.span for row, text in zip(rows, texts, strict=True) if text is None]
+        read = iter(self._blocks.read(long))
+        return [next(read) if text is None else text for text in texts]
 
     def _read(self, condition: str, values: Sequence[Any]) -> list[Node]:
         """Return the nodes that meet a condition. The condition can include an order."""
@@ -212,13 +231,11 @@ class StoredNodes:
     def children(self, group: str, parent: Node) -> list[Node]:
         """Return the children of a node in a group, in document order."""
         of_parent = "n.parent = ?"
-        values = [to_id(parent.document_id), to_id(parent.id)]
         if parent.id == parent.document_id:
-            of_parent = "n.parent IS NULL"
-            del values[1:]
-        condition = f"d.grp = ? AND docs.id = ? AND {of_parent} ORDER BY n.place"
+            of_parent = "docs.id = ? AND n.parent IS NULL"
+        condition = f"d.grp = ? AND {of_parent} ORDER BY n.place"
         with self._transactions:
-            return self._read(condition, [self._groups.row(group).key, *values])
+            return self._read(condition, [self._groups.row(group).key, to_id(parent.id)])
 
     def neighbors(self, node: Node) -> tuple[Node | None, Node | None]:
         """Return the nodes before and after a node in its group and document, across parents."""

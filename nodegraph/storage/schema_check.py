@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from collections.abc import Iterable
 
 from ..errors import StoreError
 from .columns import DAMAGED
@@ -18,10 +19,15 @@ def protect(db: sqlite3.Connection) -> None:
     db.execute("PRAGMA cell_size_check = ON")
 
 
-def check_schema(db: sqlite3.Connection, place: object) -> None:
+def check_schema(db: sqlite3.Connection, place: object, tables: Iterable[str] = TABLES) -> None:
     """Check that a file has the tables of a graph, and neither views nor triggers.
 
     A view instead of a table may be endless, and triggers and expressions run at each write.
+
+    Args:
+        db: The connection.
+        place: The path of the file.
+        tables: The statements that create the tables and indexes.
 
     Raises:
         StoreError: If the file has a different schema.
@@ -31,13 +37,14 @@ def check_schema(db: sqlite3.Connection, place: object) -> None:
         (str(kind), str(name), sql) for kind, name, sql in rows if not _is_internal(kind, str(name))
     ]
     found = {name: _normal(sql) for _, name, sql in parts}
-    changed = [name for name in _EXPECTED if found.get(name) != _EXPECTED[name]]
+    expected = _expected(tables)
+    changed = [name for name in expected if found.get(name) != expected[name]]
     if changed:
         raise StoreError(
             f"{place} must have the tables of a graph, and has other definitions of "
             f"{', '.join(changed)}; {DAMAGED}"
         )
-    added = [f"{kind.upper()} {name}"[:80] for kind, name, _ in parts if name not in _EXPECTED]
+    added = [f"{kind.upper()} {name}"[:80] for kind, name, _ in parts if name not in expected]
     if added:
         raise StoreError(
             f"{place} must have the tables of a graph only, and also has {', '.join(added[:3])}"
@@ -59,14 +66,11 @@ def _normal(sql: object) -> str:
     return " ".join(str(sql).split())
 
 
-def _expected() -> dict[str, str]:
-    """Return the definitions of the tables and indexes, by name."""
+def _expected(tables: Iterable[str]) -> dict[str, str]:
+    """Return the definitions of tables and indexes, by name."""
     expected = {}
-    for statement in TABLES:
+    for statement in tables:
         match = _CREATED.match(statement)
         if match is not None:
             expected[match[2]] = _normal(statement)
     return expected
-
-
-_EXPECTED = _expected()

@@ -75,6 +75,8 @@ class SQLiteDatabase:
         StoreError: If the file cannot be opened, is not a nodekin graph, or has a different format.
     """
 
+    has_blocks = True
+
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self._set_up()
@@ -245,12 +247,14 @@ class SQLiteDatabase:
             raise StoreError(
                 f"{self.path} is an SQLite file, but not a nodekin graph; choose another path"
             )
-        if version not in (0, FORMAT):
+        if version not in (0, 1, FORMAT):
             raise StoreError(
                 f"{self.path} has format {version}, and this nodekin reads format {FORMAT}; index "
                 "the documents again into another file"
             )
-        if version:
+        if version == 1:
+            self._convert(db)
+        elif version:
             check_schema(db, self.path or "the graph in memory")
         elif self._is_read_only:
             raise StoreError(f"{self.path} is empty, and {_unwritable(self.path)}")
@@ -267,6 +271,30 @@ class SQLiteDatabase:
             db.execute("COMMIT")
         if self.path is not None:
             self._inode = os.stat(self.path).st_ino
+
+    def _convert(self, db: sqlite3.Connection) -> None:
+        """Convert a file of format 1.
+
+        Raises:
+            StoreError: If the file is read-only or damaged.
+        """
+        if self._is_read_only:
+            raise StoreError(
+                f"{self.path} has the outdated format 1, and {_unwritable(self.path)}; opening the "
+                "copy converts it"
+            )
+        from .format_one import TABLES_OF_FORMAT_1, convert
+
+        db.execute("BEGIN IMMEDIATE")
+        # Another process may have converted the file.
+        if db.execute("PRAGMA user_version").fetchone()[0] == 1:
+            check_schema(db, self.path, TABLES_OF_FORMAT_1)
+            logger.info("%s is converted from format 1 to format %d", self.path, FORMAT)
+            convert(db, str(self.path))
+        db.execute("COMMIT")
+        with suppress(sqlite3.Error):  # the file stays larger if the disk is full
+            db.execute("VACUUM")
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _copy_into_memory(self) -> None:
         """Replace the connection with a copy of the read-only file, to write derived rows."""

@@ -18,7 +18,7 @@ _STATE = "SELECT value FROM counters WHERE name = 'state'"
 
 _ALL_COUNTERS = "SELECT name, value FROM counters"
 
-_COUNTERS = {"state", "documents", "node_groups", "derivations", "nodes", "links"}
+_COUNTERS = {"state", "documents", "node_groups", "derivations", "nodes", "links", "texts"}
 
 
 class Transactions:

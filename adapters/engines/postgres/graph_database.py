@@ -48,6 +48,29 @@ _TABLES = (
     .replace("REAL", "float8")
 )
 
+_AS_ID = """CASE
+    WHEN {column} ~ '^[0-9a-f]{{24}}$' THEN decode({column}, 'hex')
+    WHEN octet_length({column}) = 11 THEN '\\xffff'::bytea || convert_to({column}, 'UTF8')
+    ELSE '\\xff'::bytea || convert_to({column}, 'UTF8')
+END"""
+"""A hash as bytes. See ``to_id``."""
+
+_CONVERT = f"""
+ALTER TABLE derivations
+    ADD COLUMN text bigint NOT NULL DEFAULT 0,
+    ALTER COLUMN source TYPE bytea USING {_AS_ID.format(column="source")},
+    ALTER COLUMN rule TYPE bytea USING {_AS_ID.format(column="rule")},
+    ALTER COLUMN metadata TYPE bytea USING {_AS_ID.format(column="metadata")};
+ALTER TABLE derivations ALTER COLUMN text DROP DEFAULT;
+ALTER TABLE nodes ADD COLUMN length bigint, ALTER COLUMN text DROP NOT NULL;
+CREATE TABLE blocks (key bigint PRIMARY KEY, text bytea NOT NULL);
+DROP INDEX derivations_by_document, nodes_by_parent;
+CREATE INDEX nodes_by_parent ON nodes (parent) WHERE parent IS NOT NULL;
+INSERT INTO counters (name, value) VALUES ('texts', 0);
+UPDATE nodekin_graph SET format = {FORMAT};
+"""
+"""The statements that convert the tables of format 1."""
+
 _PLAIN_INSERT = re.compile(r"INSERT INTO (\w+(?: \([\w, ]+\))?) VALUES \([?, ]+\)")
 
 EF_SEARCH = 400
@@ -79,6 +102,8 @@ class PostgresDatabase:
     """
 
     is_read_only = False
+
+    has_blocks = False  # reading blocks would take another round trip
 
     def __init__(self, address: str, timeout: float = 60.0) -> None:
         self._url = address
@@ -292,7 +317,13 @@ class PostgresDatabase:
                         f"CREATE SCHEMA IF NOT EXISTS {self.address.quoted_schema}; {_TABLES}; "
                         f"{_SERVER_TABLES}; INSERT INTO nodekin_graph VALUES ({FORMAT})"
                     )
-            ((version,),) = connection.rows("SELECT format FROM nodekin_graph")
+            version = self._version(connection)
+            if version == 1:
+                connection.run_script(self.lock_writers)
+                version = self._version(connection)
+                if version == 1:  # another process may be faster
+                    connection.run_script(_CONVERT)
+                    version = FORMAT
             connection.commit()
         if version != FORMAT:
             raise StoreError(
@@ -300,6 +331,11 @@ class PostgresDatabase:
                 "the documents again into another schema"
             )
         self._is_checked = True
+
+    def _version(self, connection: ServerConnection) -> int:
+        ((version,),) = connection.rows("SELECT format FROM nodekin_graph")
+        found: int = version
+        return found
 
     def streaming(self) -> AbstractContextManager[None]:
         """Do nothing, because the server manages its own cache."""

@@ -18,6 +18,7 @@ from support.graph_edits import GraphEdits
 from support.postgres_server import RunningServer
 from support.stress import amount
 
+from nodekin.adapters.engines.postgres.graph_database import PostgresDatabase
 from nodekin.adapters.engines.postgres.postgres_store import PostgresStore
 from nodekin.nodegraph import Document, NodeGraph, StoreError
 from nodekin.retrievers import Retriever
@@ -184,11 +185,52 @@ def test_missing_psycopg_error_names_the_extra(
         NodeGraph(store="postgresql://db/x")
 
 
+FORMAT_1 = """
+ALTER TABLE derivations
+    DROP COLUMN text,
+    ALTER COLUMN source TYPE text USING encode(source, 'hex'),
+    ALTER COLUMN rule TYPE text USING encode(rule, 'hex'),
+    ALTER COLUMN metadata TYPE text USING encode(metadata, 'hex');
+CREATE INDEX derivations_by_document ON derivations (document);
+ALTER TABLE nodes DROP COLUMN length, ALTER COLUMN text SET NOT NULL;
+DROP INDEX nodes_by_parent;
+CREATE INDEX nodes_by_parent ON nodes (derivation, parent);
+DROP TABLE blocks;
+DELETE FROM counters WHERE name = 'texts';
+UPDATE nodekin_graph SET format = 1;
+"""
+
+
+def test_tables_of_format_1_keep_their_nodes(address: str) -> None:
+    split: list[str] = []
+
+    def words(text: str) -> list[str]:
+        split.append(text)
+        return text.split()
+
+    def graph() -> NodeGraph:
+        graph = NodeGraph(store=address, progress=False)
+        graph.create_node_group("word", words, version="1")
+        return graph
+
+    with graph() as first:
+        first.add(Document("green tea", id="a"))
+        first.build("word")
+        database = first._store.database
+        assert isinstance(database, PostgresDatabase)
+        database.call(lambda connection: connection.run_script(FORMAT_1))
+    with graph() as second:
+        assert [node.text for node in second.nodes("word")] == ["green", "tea"]
+        assert split == ["green tea"]
+        second.add(Document("milk", id="b"))
+        assert [node.text for node in second.nodes("word")] == ["green", "tea", "milk"]
+
+
 def test_tables_of_another_format_raise(address: str) -> None:
     with closing(PostgresStore(address)) as store, store.transactions.transaction():
         store.database.run_many("UPDATE nodekin_graph SET format = ?", [(9,)])
     for open_again in (lambda: PostgresStore(address), lambda: store.nodes.ids("ROOT")):
-        with pytest.raises(StoreError, match=r"format 9, .* format 1; index the documents again"):
+        with pytest.raises(StoreError, match=r"format 9, .* format 2; index the documents again"):
             open_again()
 
 

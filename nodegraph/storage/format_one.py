@@ -1,0 +1,154 @@
+"""Convert the tables of format 1, in which each node is stored with its text."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from typing import Any
+
+from .block_table import StoredBlocks
+from .columns import check_numbers, from_words, marks, reading_rows, to_id
+from .database import FORMAT, TABLES, Row
+
+_DERIVATIONS = """CREATE TABLE derivations (
+    key INTEGER PRIMARY KEY,
+    grp INTEGER NOT NULL,
+    document INTEGER NOT NULL,
+    source TEXT NOT NULL,
+    rule TEXT NOT NULL,
+    metadata TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    fields BLOB,
+    search_text BLOB,
+    UNIQUE (grp, document)
+)"""
+
+_NODES = """CREATE TABLE nodes (
+    key INTEGER PRIMARY KEY,
+    id BLOB NOT NULL UNIQUE,
+    derivation INTEGER NOT NULL,
+    place INTEGER NOT NULL,
+    revision INTEGER NOT NULL,
+    parent BLOB,
+    begin INTEGER,
+    shift INTEGER,
+    metadata BLOB,
+    inherited BLOB,
+    search_text BLOB,
+    inherited_search_text BLOB,
+    content BLOB,
+    text BLOB NOT NULL
+)"""
+
+_CHANGED = ("derivations", "nodes", "blocks")
+"""The tables that differ between the formats."""
+
+
+def _is_changed(statement: str, kind: str) -> bool:
+    """Return whether a statement creates one of these tables, or one of their indexes."""
+    first, _, _ = statement.partition("(")
+    words = first.split()
+    return words[:2] == ["CREATE", kind] and words[-1] in _CHANGED
+
+
+_NEW_TABLES = [statement for statement in TABLES if _is_changed(statement, "TABLE")]
+
+_NEW_INDEXES = [statement for statement in TABLES if _is_changed(statement, "INDEX")]
+
+_KEPT = [s for s in TABLES if s not in _NEW_TABLES and s not in _NEW_INDEXES]
+
+TABLES_OF_FORMAT_1 = (
+    *_KEPT,
+    _DERIVATIONS,
+    _NODES,
+    "CREATE INDEX derivations_by_document ON derivations (document)",
+    "CREATE INDEX derivations_by_revision ON derivations (grp, revision)",
+    "CREATE INDEX nodes_by_place ON nodes (derivation, place)",
+    "CREATE INDEX nodes_by_parent ON nodes (derivation, parent)",
+)
+"""The statements that created the tables of format 1."""
+
+
+def convert(db: sqlite3.Connection, place: str) -> None:
+    """Convert the tables of an SQLite database from format 1, inside a transaction.
+
+    All documents, nodes, links and values are kept, so that nothing is derived again.
+
+    Args:
+        db: The connection.
+        place: The path of the file, for error messages.
+
+    Raises:
+        StoreError: If a row is damaged.
+    """
+    with reading_rows(place):
+        db.execute("ALTER TABLE derivations RENAME TO old_derivations")
+        db.execute("ALTER TABLE nodes RENAME TO old_nodes")
+        for statement in _NEW_TABLES:
+            db.execute(statement)
+        count = _copy(db)
+        db.execute("DROP TABLE old_nodes")
+        db.execute("DROP TABLE old_derivations")
+        for statement in _NEW_INDEXES:
+            db.execute(statement)
+        db.execute("INSERT INTO counters (name, value) VALUES ('texts', ?)", [count])
+        db.execute(f"PRAGMA user_version = {FORMAT}")
+
+
+def _copy(db: sqlite3.Connection) -> int:
+    """Copy all derivations with their nodes. Return the number of texts."""
+    _copy_document(db, 0, 0, None)
+    roots = db.execute(
+        "SELECT d.document, n.text FROM old_derivations d JOIN old_nodes n "
+        "ON n.derivation = d.key WHERE d.grp = 0 ORDER BY d.document"
+    )
+    count = 0
+    for document, column in roots:
+        count += 1
+        text = from_words(column)
+        db.executemany("INSERT INTO blocks VALUES (?, ?)", StoredBlocks.rows(count, text))
+        _copy_document(db, document, count, text)
+    return count
+
+
+def _copy_document(db: sqlite3.Connection, document: int, key: int, text: str | None) -> None:
+    """Copy the derivations of a document.
+
+    Args:
+        db: The connection.
+        document: The key of the document.
+        key: The key of its text.
+        text: The text, or None for nodes that were derived from a whole group.
+    """
+    derivations = db.execute(
+        "SELECT key, grp, source, rule, metadata, revision, fields, search_text "
+        "FROM old_derivations WHERE document = ?",
+        [document],
+    ).fetchall()
+    for derivation, group, *stamp, revision, fields, search_text in derivations:
+        columns = [to_id(part) for part in stamp]
+        db.execute(
+            f"INSERT INTO derivations VALUES ({marks(range(10))})",
+            [derivation, group, document, key, *columns, revision, fields, search_text],
+        )
+        old = db.execute(
+            "SELECT key, id, derivation, place, revision, parent, begin, shift, metadata, "
+            "inherited, search_text, inherited_search_text, content, text FROM old_nodes "
+            "WHERE derivation = ?",
+            [derivation],
+        )
+        db.executemany(f"INSERT INTO nodes VALUES ({marks(range(15))})", _new_rows(old, text))
+
+
+def _new_rows(rows: Iterator[Row], text: str | None) -> Iterator[Row]:
+    """Yield rows of nodes with spans of a text instead of copies."""
+    for *first, begin, shift, metadata, inherited, own, above, content, column in rows:
+        length: int | None = None
+        copy: Any = column
+        of_node = from_words(column)
+        if text is not None and begin is not None:
+            check_numbers(begin)
+            if text.startswith(of_node, begin):
+                length = len(of_node)
+                copy = None
+        yield (*first, begin, length, shift, metadata, inherited, own, above, content, copy)
