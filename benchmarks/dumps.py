@@ -133,7 +133,7 @@ def models(vectors: str, cache: Path) -> dict[str, Embedder]:
 def graph_of(corpus: Corpus, embedders: Mapping[str, Embedder]) -> NodeGraph:
     """Return a graph with the node groups for all searches.
 
-    Two of its documents have the same text.
+    It deliberately contains two documents with the same text.
     """
     graph = NodeGraph(embed=embedders or None, progress=False)
     graph.add(corpus.documents)

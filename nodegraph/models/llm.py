@@ -116,7 +116,7 @@ def _field(value: Any, name: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class LLM:
-    """A language model with a name. It can be called like a function with a prompt.
+    """A language model with a name, which can be called like a function.
 
     All parameters for language models also accept models that are not wrapped. Use ``LLM`` to give
     a model a name.

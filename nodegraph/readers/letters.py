@@ -225,7 +225,7 @@ def _page(codec: str) -> _Page:
 
 
 def _is_sign(character: str) -> bool:
-    """Return whether a character is a symbol beyond ASCII that does not occur inside words."""
+    """Return whether a character is a non-ASCII symbol that does not occur inside words."""
     if character.isascii() or character.isalpha() or character == "’":
         return False
     return not unicodedata.category(character).startswith("M")
