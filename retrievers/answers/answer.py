@@ -142,8 +142,8 @@ class Answer:
     """The answer to a question, with its sources.
 
     Attributes:
-        text: The text of the answer. If there is no answer, it is a message for the user: "Nothing
-            was found …".
+        text: The text of the answer. If the question was not answered, it is a message for the
+            user: "Nothing was found …".
         question: The question of the user.
         sources: The passages in the prompts, ordered by number.
         answered: Whether the question was answered. It is False if the search found nothing or the
@@ -155,7 +155,7 @@ class Answer:
             citations.
         searched: The search query. It is the question, or the standalone question derived from a
             conversation.
-        calls: The number of model calls of the engine, without those of retrieval strategies.
+        calls: The number of model calls of the engine, without the calls of retrieval strategies.
         usage: The number of model calls and the tokens that they used, including retrieval
             strategies.
         confidence: The confidence of the model, from 0 to 100, in the mode ``"map_rerank"``. It is

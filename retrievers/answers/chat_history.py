@@ -83,7 +83,7 @@ def parse_history(history: Iterable[Any] | None) -> list[Pair]:
 
     Args:
         history: Pairs ``(question, answer)``, or messages. A message is a mapping with ``role`` and
-            ``content``, or an object with these attributes. (LangChain uses ``type`` in place of
+            ``content``, or an object with these attributes. (LangChain uses ``type`` instead of
             ``role``.) Consecutive messages with the same role are joined. System and tool messages
             are ignored.
 

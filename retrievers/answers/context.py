@@ -125,7 +125,7 @@ class AnswerContext:
     def space(self, name: str) -> int:
         """Return the space for passages in a prompt.
 
-        A negative number means that there is no space.
+        A negative number means that no passage fits.
         """
         empty = self.passages_prompt(name, (), answer="")
         return self.engine.prompt_limit - self.engine.length(empty)

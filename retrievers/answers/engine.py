@@ -93,7 +93,7 @@ class QueryEngine(PromptMixin):
         mode: The mode.
         qa: Question-answer pairs. A question that is equal to the question of a pair, or similar
             enough, is answered without calling the model.
-        prompts: Prompts by name that replace those in ``engine.prompts``. The names are
+        prompts: Prompts by name that replace the prompts in ``engine.prompts``. The names are
             ``"answer"`` (for ``"stuff"``, and for the first call of ``"refine"``), ``"refine"``,
             ``"partial"`` and ``"reduce"`` (for ``"map_reduce"``), ``"rank"`` (for ``"map_rerank"``)
             and ``"condense"``. ``"not_found"`` is the text that users see if nothing is found. Each
@@ -125,8 +125,8 @@ class QueryEngine(PromptMixin):
             client applies.
         total_timeout: The time limit per question in seconds, including the search. For a stream,
             the time is measured from the moment when the first text is read. When the time is over,
-            the answer so far is returned with a note. If there is no answer yet, or if the search
-            takes longer, ``AnswerError`` is raised.
+            the answer so far is returned with a note. If no part of the answer exists yet, or if
+            the search takes longer, ``AnswerError`` is raised.
 
     Raises:
         TypeError: If an argument has the wrong type.
@@ -264,8 +264,7 @@ class QueryEngine(PromptMixin):
         top_k: int | None = None,
         filters: Filters | None = None,
     ) -> AnswerStream:
-        """Return an iterator over the text of the answer. The arguments are the same as for
-        ``query``.
+        """Return an iterator over the text of the answer. It takes the arguments of ``query``.
 
         ``astream`` is the same method, for use with ``async for``. Only the last model call is
         streamed. A preset answer, or an answer in the mode ``"map_rerank"``, arrives in one piece.

@@ -156,7 +156,7 @@ class QaRetriever(BaseRetriever):
 
         Args:
             query: The question.
-            filters: Conditions on metadata, in addition to those of the retriever.
+            filters: Conditions on metadata, in addition to the retriever's filters.
 
         Raises:
             TypeError: If the query is not a string.
@@ -176,7 +176,7 @@ class QaRetriever(BaseRetriever):
         Args:
             query: The question.
             top_k: The maximum number of questions.
-            filters: Conditions on metadata, in addition to those of the retriever.
+            filters: Conditions on metadata, in addition to the retriever's filters.
 
         Raises:
             TypeError: If the query is not a string, or ``top_k`` is not an integer.

@@ -70,7 +70,7 @@ class QuoteIndex:
     """An index that finds quotations in texts. The texts are normalized when they are first needed.
 
     Args:
-        texts: The texts in which quotations are searched, such as those of sources.
+        texts: The texts in which quotations are searched, such as the texts of sources.
 
     Example:
         >>> index = QuoteIndex(["Green tea is steamed. It grows in Japan.", "Black tea is not."])

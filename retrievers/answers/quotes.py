@@ -49,8 +49,8 @@ def check_quotes(answer: Any, evidence: Iterable[Any] | None = None) -> Answer:
         answer: An ``Answer``, the output of a LangChain chain (a mapping with ``answer`` and
             ``context``), a LlamaIndex response, a message or a text. The citation ``[1]`` refers to
             the first source.
-        evidence: Sources that replace those of the answer. They can be nodes, results, texts or
-            documents, including documents of LangChain and LlamaIndex.
+        evidence: Sources that replace the sources of the answer. They can be nodes, results, texts
+            or documents, including documents of LangChain and LlamaIndex.
 
     Returns:
         A copy of the answer in which ``quotes`` and ``notes`` are set.

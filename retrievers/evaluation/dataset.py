@@ -99,7 +99,7 @@ class Question:
     Attributes:
         id: The id, which must be unique in a data set.
         text: The text of the question, which is used as the query.
-        gold: The relevant passages, documents and spans. If there are none, ranking metrics do not
+        gold: The relevant passages, documents and spans. If this is empty, ranking metrics do not
             judge the question.
         answers: The correct answers, which are alternatives.
         answerable: Whether the documents answer the question. If not, the correct answer is
@@ -129,7 +129,8 @@ class Dataset:
         name: The name of the data set in reports.
 
     Raises:
-        ValueError: If there are no questions, an id is repeated, or a grade is not greater than 0.
+        ValueError: If the data set has no questions, an id is repeated, or a grade is not greater
+            than 0.
 
     Example:
         >>> data = Dataset([Question("1", "Which tea is green?", (GoldDocument("tea"),))])
@@ -392,8 +393,8 @@ def _json_lines(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 def load_squad(path: str | Path) -> Dataset:
     """Load a file in the format of SQuAD, which CMRC, DRCD and XQuAD also use.
 
-    Each paragraph becomes a document, with the title of its article as metadata. It is also the
-    relevant passage for its questions. Unanswerable questions have no relevant passages.
+    Each paragraph becomes a document, with the title of its article as metadata. The paragraph is
+    the relevant passage for its questions. Unanswerable questions have no relevant passages.
 
     Args:
         path: The path of the file, which must be encoded in UTF-8.

@@ -119,7 +119,7 @@ class Gate:
         failures: The number of questions on which each system failed.
         notes: Notes on questions and systems that were not compared.
         lost_gold: The ids of questions with a relevant passage that was in the documents of the
-            baseline but is no longer in any document.
+            baseline and has disappeared.
         lost_questions: The ids of questions in the baseline that are now missing, or whose text or
             relevant passages have changed.
 
@@ -332,7 +332,7 @@ def _check_measured(metric: Metric, baseline: _Baseline, path: str | Path) -> No
 
 
 def _unchanged_questions(evaluation: Evaluation, asked: Mapping[str, str]) -> list[Question]:
-    """Return the questions whose text, relevant passages and answers are the same as in a baseline.
+    """Return the questions whose text, relevant passages and answers are equal to a baseline's.
 
     Args:
         evaluation: The new evaluation.

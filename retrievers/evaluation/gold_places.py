@@ -313,7 +313,7 @@ def _locate(gold: Gold, texts: DocumentTexts, as_spans: bool) -> Gold | None:
 def _with_current_id(gold: GoldWithIdT, texts: DocumentTexts) -> GoldWithIdT | None:
     """Replace the document id of a relevant item by the id of the current document.
 
-    If there is no such document, None is returned.
+    If the document does not exist, None is returned.
     """
     name = texts.resolve_id(gold.document_id)
     if not name:

@@ -4,8 +4,8 @@ A metric assigns a value to each question, or states why the question cannot be 
 that cannot be judged are counted separately and never treated as 0.
 
 A relevant item counts at the first result that matches it; further matching results gain nothing.
-If all results and relevant items are documents without duplicates, the values are equal to those of
-trec_eval (``ir-measures``).
+If all results and relevant items are documents without duplicates, the values are equal to the
+values of trec_eval (``ir-measures``).
 """
 
 from __future__ import annotations
@@ -156,8 +156,8 @@ class RetrievalCase:
         answer: The answer of a query engine, or None for a retriever.
         answer_only: Whether the system returns answers without sources, such as a chain that
             returns a text. The results are then unknown.
-        id_problem: The reason why the document ids of the results cannot be compared with those of
-            the relevant items. It is empty if they can be compared.
+        id_problem: The reason why the document ids of the results cannot be compared with the ids
+            of the relevant items. It is empty if they can be compared.
 
     Example:
         >>> from nodekin.retrievers.evaluation.metrics import RetrievedItem, get_metric

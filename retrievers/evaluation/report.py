@@ -198,8 +198,8 @@ class Evaluation:
         metrics: The metrics.
         records: The results, by system and question id.
         judgments: The judgments, by metric, system and question id.
-        id_problems: The reason for each system whose document ids cannot be compared with those of
-            the relevant items.
+        id_problems: The reason for each system whose document ids cannot be compared with the ids
+            of the relevant items.
 
     Attributes:
         dataset: The questions.
@@ -209,8 +209,8 @@ class Evaluation:
         missing_gold: The relevant items that no document contains, if documents are given. They are
             not counted.
         moved_gold: The relevant items that were found at a different location.
-        id_problems: The reason for each system whose document ids cannot be compared with those of
-            the relevant items. For such a system, items that are identified by an id are not
+        id_problems: The reason for each system whose document ids cannot be compared with the ids
+            of the relevant items. For such a system, items that are identified by an id are not
             judged.
 
     Example:

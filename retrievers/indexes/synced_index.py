@@ -169,7 +169,7 @@ class SyncedIndex:
         """
 
     def file_name(self) -> str | None:
-        """Return the base name of the index file without the group, or None if there is no file."""
+        """Return the base name of the index file without the group, or None to store no file."""
         return None
 
     def header(self) -> dict[str, Any]:
@@ -177,7 +177,7 @@ class SyncedIndex:
         return {}
 
     def arrays(self) -> Arrays:
-        """Return the arrays to store. If there are none, no file is written.
+        """Return the arrays to store. If the mapping is empty, no file is written.
 
         Raises:
             TypeError: If a value cannot be stored.
@@ -369,7 +369,7 @@ class SyncedIndex:
         self._write_file(self._file_content())
 
     def _file_content(self) -> FileContent | None:
-        """Return the content of the index file, or None if there is no file. A failure is logged.
+        """Return the content of the index file, or None if no file is used. A failure is logged.
 
         The lock of the graph must be held. Later changes of the index do not affect the content.
         """
@@ -385,7 +385,7 @@ class SyncedIndex:
         return None
 
     def _write_file(self, content: FileContent | None) -> None:
-        """Write the index file, if there is any. A failure is logged."""
+        """Write the content of the index file if it is not None. A failure is logged."""
         try:
             if content is not None:
                 save_arrays(content.path, content.header, content.arrays)
