@@ -26,7 +26,7 @@ _ONE = rf"{_FIRST}(?:{_SPACES}[-–—~～至]{_SPACES}{_NUMBER})?(?:{_TITLE})?"
 
 CITATION = re.compile(
     rf"[\[【［]{_SPACES}({_ONE}(?:{_NEXT}{_ONE})*){_SPACES}[\]】］]"
-    r"(?!\()",  # a link
+    r"(?!\()",  # excludes links
     re.I,
 )
 """A pattern that matches source numbers in square brackets."""

@@ -53,7 +53,7 @@ def _pack_sources(context: AnswerContext) -> str:
             note = f"[{source.number}] was cut: it is too long for the context window"
             context.notes.append(note)
         context.sources.append(source)
-        free -= size + 1  # a line break
+        free -= size + 1  # for the line break
     context.check_space("answer")
     return context.passages_prompt("answer", context.sources)
 

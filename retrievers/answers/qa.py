@@ -192,7 +192,8 @@ class QaRetriever(BaseRetriever):
                 rated = self._with_similarity(query, results)
                 pairs = [(r, s) for r, s in rated if s >= self.min_score and answer_of(r.node)]
                 if pairs:
-                    best, score = max(pairs, key=itemgetter(1))  # the first pair wins ties
+                    # the first of several equal pairs is used
+                    best, score = max(pairs, key=itemgetter(1))
                     pair = replace(with_answer(best), score=score)
                     said = answer_of(best.node)
                     preset = PresetAnswer(best.node.text, said or "", score, False, pair)
@@ -202,7 +203,8 @@ class QaRetriever(BaseRetriever):
         return preset
 
     async def _recommend(self, query: str, top_k: int, filters: Filters | None) -> list[ScoredNode]:
-        limit = 5 * (top_k + _CANDIDATES)  # questions may be repeated
+        # more results are fetched, because questions may be repeated
+        limit = 5 * (top_k + _CANDIDATES)
         (results,) = await find_all(self.inner, [query], limit, filters)
         seen = {normal_text(query)}
         others = []

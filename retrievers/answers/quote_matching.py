@@ -27,7 +27,7 @@ _EDGES = " \t\n\r.,;:!?…。，；：！？、·'\"“”‘’«»「」『』
 
 _IS_WORD = re.compile(rf"[^\W{UNSPACED}]").match
 
-_MAX_NUMBER = 40  # characters
+_MAX_NUMBER = 40  # the maximum length of a number, in characters
 
 _IS_NUMERAL = re.compile(rf"[\d{NUMERALS}]").match
 

@@ -16,7 +16,7 @@ from ..results import ScoredNode
 from ..strategies.passages import quote_passage
 from .answer import OmittedResult, Source
 
-_MAX_TITLE = 120  # characters
+_MAX_TITLE = 120  # the maximum length of a title, in characters
 
 
 def passage_title(node: Node) -> str:
@@ -116,7 +116,7 @@ def merge_results(
         The sources, best first, and the omitted results.
     """
     omitted: list[OmittedResult] = []
-    placed: list[PlacedSource] = []  # by rank
+    placed: list[PlacedSource] = []  # the sources, by rank
     first_with: dict[str, ScoredNode] = {}
     for result in results:
         text = str(result.node.content)
@@ -242,7 +242,7 @@ def _beginning(text: str, is_short: LengthCheck) -> str:
         return ""
     for end in range(length, max(length // 2, length - 40), -1):
         if text[end - 1 : end + 1].isascii() and text[end - 1 : end + 1].isalnum():
-            continue  # inside a word
+            continue  # the end would be inside a word
         if is_short(text[:end].rstrip()) and text[:end].strip():
             return text[:end].rstrip()
     return text[:length]

@@ -175,7 +175,7 @@ class _Sentences:
         ]
         self._lengths = [total[stops] - total[:-1] for stops in self._stops]
         self._starts, self._ends = self._bounds()
-        self._taken = bytearray(size)  # 1 for each returned sentence
+        self._taken = bytearray(size)  # 1 for each sentence that was returned
         self._texts = set[str]()  # the texts of returned sentences
 
     def _bounds(self) -> tuple[Ints, Ints]:

@@ -188,7 +188,7 @@ class DefaultRetriever(BaseRetriever):
         }
         self._vectors = self._vector_retrievers(keys, index)
         self._embed_keys = keys
-        self._known_keys = keys  # including those with weight 0
+        self._known_keys = keys  # all embeddings, including those with a weight of 0
         self._known_vectors = self._vectors
         self.weights: BranchWeights | None = None
         if weights is not None:

@@ -298,7 +298,7 @@ _MIN_NAMED = 0.2  # the minimum number of mentions of titles per text
 
 _MIN_WRITTEN_AS_NAMES = 0.7  # the minimum share of mentions that are written as names
 
-_MIN_MENTIONS = 5  # fewer are not reliable
+_MIN_MENTIONS = 5  # the minimum number of mentions for a reliable result
 
 
 def measure_links(graph: NodeGraph, group: str) -> bool:

@@ -307,7 +307,8 @@ def _document_of(node: Node) -> str:
 @lru_cache(1024)  # a small corpus has the same candidates for many questions
 def _first_letters(text: str) -> str:
     letters = _letters(text[:_PART])
-    if len(letters) < 2 * _LETTERS:  # near the cut, letters may differ from the full text
+    # near the end of the part, letters may differ from the full text
+    if len(letters) < 2 * _LETTERS:
         letters = _letters(text)
     return letters[:_LETTERS]
 

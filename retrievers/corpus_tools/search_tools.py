@@ -166,7 +166,7 @@ def _excerpt_of(view: CorpusView, result: ScoredNode, span: Interval, size: int)
     """Return the excerpt for a result: a window, a passage, or sentences of a passage."""
     node = result.node
     parent = node.parent
-    if parent is not None and parent.group == view.target:  # a window in a passage
+    if parent is not None and parent.group == view.target:  # the result is a window in a passage
         around = span_of(parent) or span
         whole = min(span[0], around[0]), max(span[1], around[1])
         return _PassageExcerpt(whole, [span])

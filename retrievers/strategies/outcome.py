@@ -108,7 +108,7 @@ class OutcomeObserver:
     """
 
     def __init__(self) -> None:
-        # spans spans with their parents, by id, by id
+        # spans with their parents, by id
         self._spans: dict[int, tuple[Span, Span | None]] = {}
 
     def begin(self, span: Span, parent: Span | None) -> None:
