@@ -27,7 +27,7 @@ _AFTER, _BEFORE = 0.7, 0.5  # the values of the sentences after and before a cho
 
 _COLUMN = 0.006  # the cost of each column
 
-# the weight of a letter in a script without spaces, relative to a pair of letters
+# The weight of a letter in a script without spaces, relative to a pair of letters.
 _SINGLE_LETTER = 0.3
 
 _LONG = 5  # the length from which a word has its full weight; most function words are shorter

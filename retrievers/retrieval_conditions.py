@@ -110,7 +110,7 @@ class HitConditions:
 
     def __init__(self, *filters: Filters | None) -> None:
         self._filters = filters
-        # the conditions, by the ids of filters
+        # The conditions, by the ids of filters.
         self._conditions: dict[tuple[int, ...], Conditions] = {}
         self._kept: list[Filters] = []  # references to the filters, so that their ids remain unique
 

@@ -23,7 +23,7 @@ _ORDERS = get_args(Order)
 CANDIDATES = 50
 """The minimum number of results that are retrieved for a token budget."""
 
-# the minimum number of tokens of a candidate; larger budgets retrieve more candidates
+# The minimum number of tokens of a candidate; larger budgets retrieve more candidates.
 _LEAST_TOKENS = 40
 
 _MAX_GAP = 200  # the maximum number of white space characters between merged results

@@ -13,7 +13,7 @@ _QUOTES = "\"'`´‘’‚‛“”„‟‹›«»「」『』〝〞〟′″�
 
 _DASHES = "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
 
-# between letters or digits, these join the parts of a compound
+# Between letters or digits, these join the parts of a compound.
 HYPHENS = "-\u2010\u2011\ufe63\uff0d"
 
 RANGE_DASHES = "\u2012\u2013\u2212\uff5e~"  # between digits, these join the ends of a range

@@ -192,7 +192,7 @@ class QaRetriever(BaseRetriever):
                 rated = self._with_similarity(query, results)
                 pairs = [(r, s) for r, s in rated if s >= self.min_score and answer_of(r.node)]
                 if pairs:
-                    # the first of several equal pairs is used
+                    # The first of several equal pairs is used.
                     best, score = max(pairs, key=itemgetter(1))
                     pair = replace(with_answer(best), score=score)
                     said = answer_of(best.node)
@@ -203,7 +203,7 @@ class QaRetriever(BaseRetriever):
         return preset
 
     async def _recommend(self, query: str, top_k: int, filters: Filters | None) -> list[ScoredNode]:
-        # more results are fetched, because questions may be repeated
+        # More results are fetched, because questions may be repeated.
         limit = 5 * (top_k + _CANDIDATES)
         (results,) = await find_all(self.inner, [query], limit, filters)
         seen = {normal_text(query)}

@@ -20,7 +20,7 @@ _MAX_ELIDED = 2_000  # the maximum number of characters that an ellipsis may omi
 
 _MIN_PART = 8  # the minimum size of a part in a different sentence, in units of ``_units``
 
-# the minimum share of a quotation's words that the most similar sentence must contain
+# The minimum share of a quotation's words that the most similar sentence must contain.
 _MIN_SHARE = 0.4
 
 _EDGES = " \t\n\r.,;:!?…。，；：！？、·'\"“”‘’«»「」『』-–—"

@@ -34,7 +34,7 @@ _FADING = 0.95  # the factor by which the strength of a passage decreases per ra
 
 _FULL = 0.95  # the share of the budget at which the selection of windows stops
 
-# converts the weights in the index to term counts
+# Converts the weights in the index to term counts.
 _COUNTS = Saturation(k1=1e9, b=0.0, average_length=1.0)
 
 _HEADING = re.compile(r"#{1,6}[ \t][^\n]*|[^\n]+\n([*=~^\"+#-])\1{2,}")
@@ -210,7 +210,7 @@ class _Sentences:
         starts = np.flatnonzero(np.diff(passages, prepend=0))
         sizes = np.diff(starts, append=len(values))
         best = np.maximum.reduceat(values, starts).repeat(sizes)
-        # if a passage was found only through links, sentences with the linking names count twice
+        # If a passage was found only through links, sentences with the linking names count twice.
         if not best.all():
             without = best == 0
             values = np.where(without, [1.0 + _has_link_name(row) for row in self.rows], values)

@@ -296,7 +296,7 @@ class DefaultRetriever(BaseRetriever):
         """Return the results of each query."""
         assert limit is not None
         rankings: list[Results] = []
-        # the size of the cache for query vectors is limited
+        # The size of the cache for query vectors is limited.
         for batch in portions(queries, MAX_QUERIES):
             rankings += await self._search_batch(batch, limit, filters)
         if self.min_score is not None:
@@ -346,7 +346,7 @@ class DefaultRetriever(BaseRetriever):
             return await by_words._search(queries, limit, filters)
         try:
             return await self._search(queries, limit, filters)
-        # the model was replaced under the same name; this is not a server failure
+        # The model was replaced under the same name; this is not a server failure.
         except VectorLengthError:
             raise
         except EmbeddingError as raised:

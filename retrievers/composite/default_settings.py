@@ -240,7 +240,7 @@ def _measure(
             searches[key] = take_snapshot(index, reader, [*_unit_vectors(probes, key)], _ALL)
             if texts:
                 background = _unit_vectors(texts, key).astype(np.float16).astype(np.float32)
-                # vectors of zeros are removed
+                # Vectors of zeros are removed.
                 backgrounds[key] = background[background.any(axis=1)]
     share_of_words = max(_share(graph, probes, by_words), _CHANCE)
     weights = []

@@ -31,7 +31,7 @@ _CODES = 10.0  # in nats; a passage with all codes of a question is even more ra
 
 _RARE = 0.8  # the minimum weight of a code, as a share of the highest term weight
 
-# the share of the total weight of a question from which its words count as complete
+# The share of the total weight of a question from which its words count as complete.
 _ALL_WORDS = 0.99
 
 

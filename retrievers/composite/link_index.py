@@ -29,10 +29,10 @@ _MIN_PASSAGES = 2  # the minimum number of passages that mention an entity that 
 MAX_PASSAGES_PER_ENTITY = 100
 """The maximum number of passages that mention an entity. More frequent names are ignored."""
 
-# the maximum number of names that are searched individually in texts without spaces
+# The maximum number of names that are searched individually in texts without spaces.
 _FEW_NAMES = 64
 
-# the maximum number of passages that share a title that is otherwise written in lowercase
+# The maximum number of passages that share a title that is otherwise written in lowercase.
 _FEW_TITLED = 2
 
 
@@ -114,7 +114,7 @@ class LinkIndex(SyncedIndex):
     """
 
     def __init__(self, graph: NodeGraph, group: str, extractor: EntityExtractor) -> None:
-        # if a function finds the names, all of them are certain
+        # If a function finds the names, all of them are certain.
         self._has_finder = extractor.find is not None
         self._rules = graph.reader.lineage(group)[-1].version
         super().__init__(graph, group)
@@ -347,7 +347,7 @@ class LinkIndex(SyncedIndex):
             keys.update(passage.names)
         for run in runs:
             keys.update(run.known(is_name, self._is_small))
-        # every capitalized word in a title can begin a name
+        # Every capitalized word in a title can begin a name.
         for run in runs_of(passage.mentions.title_runs):
             keys.update(run.known(is_name, lambda word: False))
         text = passage.mentions.unspaced

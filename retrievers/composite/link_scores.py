@@ -361,7 +361,7 @@ class QueryWords:
         self._passages = cast(TextIndex, view.source(words).opened.index)
         bm25 = words.scorings[0].similarity
         terms = [*view.prepared(words).weights]
-        # whether a passage mentions a title, by title and passage
+        # Whether a passage mentions a title, by title and passage.
         self._mentions: dict[tuple[str, str], bool] = {}
         self._columns: dict[str, list[int]] = {}  # the terms of each title
         for title in titles:

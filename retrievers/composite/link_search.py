@@ -155,7 +155,7 @@ class _LinkedQuery:
         self._search = search
         self._view = view
         self._hits = hits
-        # the scores of a reranker can be negative
+        # The scores of a reranker can be negative.
         self._lowest = min(0.0, min(hit.score for hit in hits))
         self._count = max(limit, search.seeds)
         self._conditions = conditions

@@ -293,7 +293,7 @@ def _replaced(query: str, entries: Sequence[Ranked], results: Results) -> list[R
 
     The scores are scaled to the scores of the nodes, or shifted if a score is not positive.
     """
-    # the first of several equal entries is used
+    # The first of several equal entries is used.
     place, best = max(entries, key=lambda entry: entry[1].score)
     path: list[Evidence] = []
     for _, entry in sorted(entries, key=lambda entry: -entry[1].score):

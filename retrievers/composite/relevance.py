@@ -32,7 +32,7 @@ _FULL_IMPACT = 1.5
 # matching word is weaker evidence than ten.
 _MORE = 0.5
 
-# chosen so that a score of 0.5 best separates questions with and without an answer
+# Chosen so that a score of 0.5 best separates questions with and without an answer.
 _EXPONENT = 0.57
 
 # Relevance by vectors is measured in standard deviations above the highest cosine similarity that
@@ -51,12 +51,13 @@ _FARTHEST = 30.0  # the limit of the exponent, beyond which passages hardly diff
 
 _LEAST_ROWS = 3  # the minimum number of vectors for a deviation
 
-# the minimum deviation of cosine similarities; smaller differences are noise
+# The minimum deviation of cosine similarities; smaller differences are noise.
 _LEAST_DEVIATION = 1e-3
 
 _AGREEMENT = 0.5  # the share of the difference to 1 that a lower score of 1 adds
 
-# the number of documents with copies that are listed per result; further documents are only counted
+# The number of documents with copies that are listed per result. All further documents are only
+# counted.
 _NOTED = 10
 
 _WIDE = lazy_pattern("[\uff00-\uffef]+")
@@ -260,7 +261,7 @@ def same_texts(texts: Sequence[str]) -> list[list[int]]:
     if len({_first_letters(text) for text in texts}) == len(texts):  # no copies
         return [[at] for at in range(len(texts))]
     groups = [[*range(len(texts))]]
-    # most texts already differ in their first letters
+    # Most texts already differ in their first letters.
     for key_of in (_first_letters, _letters, _words):
         by_key: dict[tuple[int, str], list[int]] = {}
         for number, group in enumerate(groups):
@@ -307,7 +308,7 @@ def _document_of(node: Node) -> str:
 @lru_cache(1024)  # a small corpus has the same candidates for many questions
 def _first_letters(text: str) -> str:
     letters = _letters(text[:_PART])
-    # near the end of the part, letters may differ from the full text
+    # Near the end of the part, letters may differ from the full text.
     if len(letters) < 2 * _LETTERS:
         letters = _letters(text)
     return letters[:_LETTERS]

@@ -50,7 +50,7 @@ _LEAST_COSINES = 1e-3
 
 _SMALLEST = 3  # the minimum number of passages, so that the logarithm is large enough
 
-# the share of sentences in the scores by words; the rest comes from passages as a whole
+# The share of sentences in the scores by words; the rest comes from passages as a whole.
 _SENTENCES = 0.5
 
 

@@ -112,7 +112,7 @@ class WindowRetriever(PostprocessRetriever):
                 preceding = [*takewhile(conditions.met_by, islice(before, self.before))]
                 following = takewhile(conditions.met_by, islice(after, self.after))
                 return [*reversed(preceding), node, *following]
-        # the node was removed after the retrieval, or it was created by a retriever
+        # The node was removed after the retrieval, or it was created by a retriever.
         except LookupError:
             return [hit]
 

@@ -27,7 +27,7 @@ _SENTENCES = (20, 200)  # the number of most similar sentences to check: first 2
 
 _QUERY = 300  # the number of characters at each end of a long quotation that form the query
 
-# the number of characters around a sentence, in addition to the length of the quotation
+# The number of characters around a sentence, in addition to the length of the quotation.
 _AROUND = 100
 
 _WORD = 50  # the maximum distance to the next space, so that no word is cut

@@ -76,7 +76,7 @@ def read(
             f"start and end must be from 0 to {size} in {node.id!r}, got {start} and {end}"
         )
     passage = view.passage_at(node, first)
-    # by default, read to the end of the passage that contains the start
+    # By default, read to the end of the passage that contains the start.
     if end is None and start is not None:
         stop = max((span_of(passage) or (0, size))[1], start)
     text = _shorten_quoted(node.text[first:stop], max_tokens)

@@ -34,13 +34,13 @@ from .tool_output import (
     span_of,
 )
 
-# the limit for the best passage; for other passages, it is divided by their rank
+# The limit for the best passage; for other passages, it is divided by their rank.
 _MAX_PASSAGE_TOKENS = 400
 
 _MIN_PASSAGE_TOKENS = 40  # the lowest limit for other passages
 
-# the number of tokens from which windows are returned; below, parts of several passages are
-# returned
+# The number of tokens from which windows are returned; below, parts of several passages are
+# returned.
 _WINDOWS_FROM = 200
 
 _STEP = 50  # results are retrieved in multiples of this number to keep pages consistent

@@ -169,7 +169,7 @@ def _answer(output: Any) -> tuple[str, Sequence[Any]] | None:
         texts = (output[key] for key in ANSWER_KEYS if isinstance(output.get(key), str))
         text = next(texts, None)
         return None if text is None else (text, sources)
-    # the output is an Answer of this package
+    # The output is an Answer of this package.
     if isinstance(getattr(output, "answered", None), bool):
         text = output.text if output.answered else ""
         return text, [source.result for source in output.sources]
@@ -182,7 +182,7 @@ def _answer(output: Any) -> tuple[str, Sequence[Any]] | None:
 
 
 def _llama_index_text(response: Any) -> str:
-    # the response would be printed as "None"
+    # The response would be printed as "None".
     if getattr(response, "response", response) in (None, ""):
         return ""
     text = str(response)

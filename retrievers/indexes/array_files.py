@@ -30,7 +30,7 @@ _KINDS = "biuf"  # other types contain pointers or have no fixed meaning
 
 _MAX_DIMENSIONS = 2
 
-# the age in seconds from which a temporary file is assumed to belong to a killed process
+# The age in seconds from which a temporary file is assumed to belong to a killed process.
 _ABANDONED = 3600
 
 T = TypeVar("T", bound=np.generic)

@@ -12,7 +12,7 @@ from typing import Protocol
 from ...nodegraph.errors import StoreError
 from ...nodegraph.graph import NodeGraph
 
-# the number of attempts to lock several graphs while all of their groups are built
+# The number of attempts to lock several graphs while all of their groups are built.
 _MAX_BUILDS = 100
 
 
@@ -67,7 +67,7 @@ def reading(groups: Mapping[NodeGraph, Iterable[str]]) -> AbstractContextManager
 def _reading_all(groups: Mapping[NodeGraph, Iterable[str]]) -> Iterator[None]:
     ordered = sorted(groups, key=lambda graph: graph.reader.lock_order)
     for _ in range(_MAX_BUILDS):
-        # groups are built before locking, since transforms may read other graphs
+        # Groups are built before locking, since transforms may read other graphs.
         for graph in ordered:
             with graph.reader.reading(*groups[graph]):
                 pass

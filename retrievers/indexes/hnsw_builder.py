@@ -115,7 +115,7 @@ class BackgroundBuild:
     def _run(self, vectors: Floats) -> None:
         try:
             faiss = import_module("faiss")
-            # applies to this thread only
+            # Applies to this thread only.
             faiss.omp_set_num_threads(max(1, faiss.omp_get_max_threads() // 2))
             builder = HnswBuilder(vectors)
             while builder.missing:

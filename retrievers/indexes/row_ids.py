@@ -30,7 +30,7 @@ class RowIds:
         self._first = 0  # the number of ids in the file
         self._later: list[str] = []
         self._read: dict[int, str] = {}  # the ids that were read from the file, by row
-        # the rows of ids that were added later, and of ids in the file that were used
+        # The rows of ids that were added later, and of ids in the file that were used.
         self._rows: dict[str, int] = {}
 
     def __len__(self) -> int:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-# the number of postings that can be selected in the time that one lookup of a row takes
+# The number of postings that can be selected in the time that one lookup of a row takes.
 _LOOK_UP = 24
 
 _TERM = 256  # the memory of a cached term, in postings

@@ -159,7 +159,7 @@ class StoredArray:
                     self.refuse("its checksum differs")
             self._unchecked[block] = 0
             block = self._unchecked.find(1, block + 1, last)
-        # other threads may verify other blocks at the same time
+        # Other threads may verify other blocks at the same time.
         self._left = self._unchecked.count(1)
 
     def _check_values(self, first: int, last: int) -> None:

@@ -123,7 +123,7 @@ class SyncedIndex:
         self._graph = graph
         self._group = group
         self._loaded = False
-        # the file from which the index was restored, until it is rebuilt
+        # The file from which the index was restored, until it is rebuilt.
         self._restored_from: Path | None = None
         self._damage = Damage()  # the damage of this file
         self._synced: Version = 0, ()
@@ -418,7 +418,7 @@ class SyncedIndex:
                 self._synced = revision, search_version
                 self._restored_from = path
                 self._damage = arrays.damage
-        # the file may contain anything, so the index is rebuilt if an error occurs
+        # The file may contain anything, so the index is rebuilt if an error occurs.
         except Exception as error:
             logger.warning("the index in %s does not fit and is rebuilt: %s", path, error)
             self._reset()

@@ -38,7 +38,7 @@ _HELD = 1 << 24  # the number of postings that are cached for the next queries
 # Increase this after changing the terms or lengths of TextAnalyzer, to rebuild older files.
 _ANALYSIS = 9
 
-# the count of a phrase, which is so high that the length of the node does not matter
+# The count of a phrase, which is so high that the length of the node does not matter.
 _PHRASE_COUNT = 1 << 20
 
 _LENGTHS = range(1 << 31)  # the possible numbers of terms in a node
@@ -65,7 +65,7 @@ class TextIndex(FilterIndex):
 
     def __init__(self, graph: NodeGraph, group: str, analyzer: Analyzer) -> None:
         self._analyzer = analyzer
-        # the fingerprint of the analyzer, which is computed on first use
+        # The fingerprint of the analyzer, which is computed on first use.
         self._fingerprint: str | None = None
         super().__init__(graph, group)
 
@@ -213,7 +213,7 @@ class TextIndex(FilterIndex):
 
     def file_name(self) -> str | None:
         """Return the name of the index file, which is different for each analyzer."""
-        # computed on first use, because this takes long for large analyzers
+        # Computed on first use, because this takes long for large analyzers.
         if self._fingerprint is None:
             self._fingerprint = fingerprint(self._analyzer)
         return f"text-{self._fingerprint}"

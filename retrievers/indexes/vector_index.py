@@ -58,7 +58,7 @@ class VectorIndex(FilterIndex):
     def __init__(self, graph: NodeGraph, group: str, key: str) -> None:
         self._key = key
         self._model = graph.embeddings.embedder(key).name
-        # held while the HNSW graph is built, but never by searches
+        # Held while the HNSW graph is built, but never by searches.
         self._linking = fork_safe_lock()
         self._background: BackgroundBuild | None = None
         self._is_slow_logged = False
@@ -72,7 +72,7 @@ class VectorIndex(FilterIndex):
         """Remove all nodes from the index."""
         super().clear()
         self._vectors: Floats | None = None  # None until the first vector is added
-        # the memory for ``_vectors`` and for vectors that are added later
+        # The memory for ``_vectors`` and for vectors that are added later.
         self._room: Floats | None = None
         self._hnsw: Hnsw | None = None
         self._codes: VectorCodes | None = None
@@ -315,7 +315,7 @@ class VectorIndex(FilterIndex):
                 self._vectors = self._room = np.zeros((0, new.shape[1]), np.float32)
             first = len(self._vectors)
             count = first + len(new)
-            # reserve space for all rows, because growing copies them
+            # Reserve space for all rows, because growing copies them.
             self._room = grown(self._room, most)
             self._room[first:count] = unit(new)
             self._vectors = self._room[:count]
@@ -354,7 +354,7 @@ class VectorIndex(FilterIndex):
         table = NodeTable.from_arrays(arrays)
         vectors = checked(arrays, "vectors", np.float32, len(table), None)
         flat = vectors.reshape(-1)
-        # checks all numbers without a copy
+        # Checks all numbers without a copy.
         if not vectors.shape[1] or not np.isfinite(np.dot(flat, flat)):
             raise ValueError("vectors must have finite numbers")
         self._hnsw = Hnsw.from_arrays(arrays, vectors)

@@ -52,7 +52,7 @@ async def arun_with_timeout(
     import asyncio  # importing this takes longer than a search
 
     task = asyncio.ensure_future(function())
-    # unlike ``wait_for``, this distinguishes an expired limit from a timeout of the call itself
+    # Unlike ``wait_for``, this distinguishes an expired limit from a timeout of the call itself.
     try:
         await asyncio.wait([task], timeout=seconds)
         if not task.done():

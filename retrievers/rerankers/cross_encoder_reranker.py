@@ -33,7 +33,7 @@ from ..results import Evidence, Results, ScoredNode
 from ..tracing import start_span
 from ..validation import parameters_of
 
-# methods of sentence-transformers, LangChain and FlagEmbedding
+# Methods of sentence-transformers, LangChain and FlagEmbedding.
 _PAIR_METHODS = ("predict", "score", "compute_score")
 
 _LOCKS: dict[int, threading.RLock] = {}  # the locks, by the id of the model object
@@ -211,7 +211,8 @@ def passage_windows(text: str, limit: int, overlap: int, measure: Measure) -> li
 
 _BREAK = re.compile(r"\n+| > ")  # matches the separators between fields and between headings
 
-# the maximum number of characters per token of the limit; longer texts are not tokenized as a whole
+# The maximum number of characters per token of the limit. Longer texts are not tokenized as a
+# whole.
 _CHARACTERS = 32
 
 _ESTIMATED_LIMIT = 400  # a model limit of 512 tokens, minus a fifth for estimation errors

@@ -88,7 +88,7 @@ def _parts(keyword: str, analyze: TextAnalyzer) -> tuple[list[str], list[str]]:
     runs = _UNSPACED_RUN.findall(normalized)
     parts = [analyze.words(part) for part in _UNSPACED_RUN.split(normalized)]
     phrases = [_joined(words) for words in parts if words]
-    # the keyword contains only symbols, such as an arrow or a currency sign
+    # The keyword contains only symbols, such as an arrow or a currency sign.
     if not runs and not phrases:
         runs = [normalized.strip()]
     return runs, phrases
@@ -160,7 +160,7 @@ class NearDuplicateFilter:
 
     def rerank(self, results: Sequence[ScoredNode], query: str) -> Results:
         """Return the results without near-duplicates. The query is not used."""
-        # results, by the position of the first of their duplicates
+        # Results, by the position of the first of their duplicates.
         same: dict[int, list[ScoredNode]] = {}
         sizes: dict[int, int] = {}
         having: dict[str, list[int]] = {}  # shingle -> positions of kept texts that contain it

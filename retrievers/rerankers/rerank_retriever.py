@@ -120,7 +120,7 @@ class RerankRetriever(BaseRetriever):
             candidates = await Do(lambda: [without_removed(c) for c in candidates], kind="work")
             selected = []
             for query, of_query in zip(queries, candidates, strict=True):
-                # sequentially, because a function may not be thread-safe
+                # Sequentially, because a function may not be thread-safe.
                 results = await self._rerank(of_query, query)
                 is_short = len(results) < expected and self._may_lead_on(results, of_query)
                 selected.append((results[:limit], is_short))
@@ -150,7 +150,7 @@ class RerankRetriever(BaseRetriever):
 
     async def _rerank(self, candidates: Results, query: str) -> Results:
         """Rerank candidates. If the reranker fails, record the error and keep the order."""
-        # a blank query cannot be compared with passages
+        # A blank query cannot be compared with passages.
         if not query.strip() and not self.reranker.is_filter:
             return candidates
         try:

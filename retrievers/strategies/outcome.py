@@ -108,7 +108,7 @@ class OutcomeObserver:
     """
 
     def __init__(self) -> None:
-        # spans with their parents, by id
+        # Spans with their parents, by id.
         self._spans: dict[int, tuple[Span, Span | None]] = {}
 
     def begin(self, span: Span, parent: Span | None) -> None:

@@ -103,7 +103,7 @@ class SubQuestionRetriever(TransformRetriever):
     name = "sub-questions"
     variant_name = "sub-question"
     default_mode = "share"
-    # so that a node with low ranks for all sub-questions cannot become the best
+    # So that a node with low ranks for all sub-questions cannot become the best.
     mode_without_question = "relative"
     transform_type = QueryDecomposition
 
