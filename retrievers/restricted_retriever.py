@@ -38,8 +38,7 @@ def restrict(target: RetrieverProtocol, filters: Restriction) -> RestrictedRetri
 
 
 def restrict(target: object, filters: Restriction) -> object:
-    """Restrict a retriever or a query engine to nodes that match filters, such as one tenant's
-    nodes.
+    """Restrict a retriever or a query engine to nodes that match filters, such as a tenant's.
 
     The restriction applies to every search of the returned object, including nested retrievers.
     Filters of a call, a tool or a model are applied in addition. A restriction is stricter than

@@ -92,7 +92,7 @@ class AnswerContext:
         return prompt.fill(self.language, question=self.searched, **values)
 
     def use_sub_answers(self, parts: Sequence[SubResults]) -> None:
-        """Insert the answers to sub-questions before the passages, using up to a quarter of the
+        """Insert the answers to sub-questions before the passages, in up to a quarter of the
         prompt.
 
         The answers are not numbered, because only passages can be cited.

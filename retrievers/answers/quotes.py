@@ -300,8 +300,7 @@ def _uncited(text: str, masked: str, sentences: Iterable[Span]) -> list[str]:
 
 
 def draft_quotes(text: str) -> list[str]:
-    """Return the quotations in a draft. If it contains none, return its sentences without
-    citations.
+    """Return the quotations in a draft, or else its sentences without citations.
 
     Example:
         >>> draft_quotes("He says “no” [1]."), draft_quotes("It rains. [1]")

@@ -139,8 +139,7 @@ class AutoMergeRetriever(PostprocessRetriever):
 
 
 class _Hierarchy:
-    """The ancestors of the nodes that were found for a query. The locks of their graphs must be
-    held.
+    """The ancestors of the nodes that were found for a query. The graphs must be locked.
 
     Attributes:
         nodes: The nodes that were found, and those of their ancestors that were read.

@@ -206,8 +206,7 @@ def _strengthen(
 
 
 class Pair(NamedTuple):
-    """The best pair that a passage belongs to, or its best path from a seed through a second
-    passage.
+    """The best pair of a passage, or its best path from a seed through a second passage.
 
     Attributes:
         score: The score of the pair.
@@ -403,8 +402,7 @@ class QueryWords:
             return reader.searched_texts(reader.nodes_by_id(ids))
 
     def without_parts_of_names(self, hits: Results, lowest: float) -> Results:
-        """Subtract the scores of individual words of a name from results, and sort the results
-        again.
+        """Subtract the scores of individual words of names from results, and sort them again.
 
         Args:
             hits: The results. A result that is not a passage is left unchanged.

@@ -96,8 +96,7 @@ class WindowRetriever(PostprocessRetriever):
         return [window.result() for window in windows]
 
     def _window_nodes(self, hit: Node, conditions: Conditions) -> list[Node]:
-        """Return a node with its neighbors, or only the node itself if it is not stored in the
-        graph.
+        """Return a node with its neighbors, or only the node if it is not stored in the graph.
 
         A window ends before a neighbor that does not meet the conditions.
         """

@@ -13,8 +13,7 @@ from ...nodegraph.splitters.chunking import count_tokens
 
 
 class ToolError(ValueError):
-    """An error that is raised for an invalid tool call. Its message tells the model how to fix the
-    call.
+    """An error that is raised for an invalid tool call. Its message explains how to fix it.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph

@@ -53,8 +53,7 @@ class GoldDocument:
 
 @dataclass(frozen=True, slots=True)
 class GoldSpan:
-    """A relevant part of a document. A result is relevant if it overlaps the span by at least one
-    token.
+    """A relevant span of a document. Results that overlap it by a token or more are relevant.
 
     Attributes:
         document_id: The id of the document.

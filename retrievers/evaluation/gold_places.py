@@ -227,8 +227,7 @@ def similar_part(text: str, content: str) -> tuple[float, int, int]:
 
 
 def locate_gold(dataset: Dataset, texts: DocumentTexts, *, as_spans: bool = False) -> LocatedGold:
-    """Find the relevant items of questions in documents, even if they were moved, renamed or
-    edited.
+    """Find relevant items in documents, even if they were moved, renamed or edited.
 
     Args:
         dataset: The questions.

@@ -103,8 +103,7 @@ def read_output(output: Any, name: str, query: str) -> list[ScoredNode]:
 
 
 def read_sources(output: Any, name: str, query: str) -> tuple[str | None, list[ScoredNode]]:
-    """Return an answer and its sources. If the output does not contain an answer, the answer is
-    None.
+    """Return an answer, or None if the output contains no answer, and its sources.
 
     See ``read_output`` for the arguments.
     """

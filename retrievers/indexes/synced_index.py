@@ -185,8 +185,7 @@ class SyncedIndex:
         return {}
 
     def restore(self, arrays: Arrays) -> None:
-        """Restore the index from the result of ``arrays``. If this raises an error, the index is
-        rebuilt.
+        """Restore the index from the result of ``arrays``. After an error, the index is rebuilt.
 
         The arrays are read-only and may be mapped from the file. Since the file may have been
         manipulated, values that select other values must be verified.
@@ -218,8 +217,7 @@ class SyncedIndex:
 
     @contextmanager
     def current(self) -> Iterator[Self]:
-        """Build the group and update the index, and hold the lock of the graph until the block
-        ends.
+        """Build the group, update the index, and hold the graph's lock until the block ends.
 
         Example:
             >>> from nodekin.nodegraph import NodeGraph

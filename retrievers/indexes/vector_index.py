@@ -362,8 +362,7 @@ class VectorIndex(FilterIndex):
         self._vectors = self._room = vectors
 
     def verify(self) -> None:
-        """Compare the number of nodes with the graph. Nodes whose vector consists of zeros have no
-        row.
+        """Compare the number of nodes with the graph. Nodes with a vector of zeros have no row.
 
         Raises:
             ValueError: If the index contains too many nodes.

@@ -277,8 +277,7 @@ class CrossEncoderReranker:
         return f"CrossEncoderReranker(max_tokens={self.max_tokens})"
 
     def rerank(self, results: Sequence[ScoredNode], query: str) -> Results:
-        """Return all results with their new scores, best first. Results with equal scores keep
-        their order.
+        """Return all results with new scores, best first. Equal scores keep their order.
 
         Raises:
             RerankError: If the model fails or returns invalid scores.

@@ -168,8 +168,7 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
     def steps(
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None
     ) -> MultiStep:
-        """Return the steps of the search for a query, with their results and the reason why it
-        ended.
+        """Return the steps of a search, with their results and the reason why it ended.
 
         Args:
             query: The question.

@@ -101,8 +101,7 @@ class QueryRouter(QueryTransform):
 
 
 class RouterRetriever(TransformRetriever):
-    """A retriever that searches only one of several routes, which a model chooses for each
-    question.
+    """A retriever that searches one of several routes, which a model chooses for each question.
 
     A route is a corpus, or a way to search a corpus. For example, one route can split comparisons
     into sub-questions, while another searches all other questions directly. The evidence contains

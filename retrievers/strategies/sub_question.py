@@ -257,9 +257,7 @@ class SubQuestionRetriever(TransformRetriever):
         return ranking
 
     async def _answer(self, ranking: VariantResults) -> VariantResults:
-        """Let the model answer a sub-question from its results, and return the results with the
-        answer.
-        """
+        """Let the model answer a sub-question, and return the results with the answer."""
         transform = self.query_transform
         language = transform.prompt_language(ranking.query)
         with start_span(PARTIAL_NAME, query=ranking.query) as span:

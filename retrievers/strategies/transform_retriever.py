@@ -194,9 +194,7 @@ class TransformRetriever(PromptMixin, BaseRetriever):
     def outcome(
         self, variants: Variants, rankings: Sequence[Sequence[VariantResults]], limit: int | None
     ) -> object:
-        """Return the ``outcome`` of the trace span: a ``StrategyOutcome``, or None without
-        sub-questions.
-        """
+        """Return the outcome for the trace span, or None if there are no sub-questions."""
         return None
 
     async def search_variants(
@@ -317,9 +315,7 @@ class TransformRetriever(PromptMixin, BaseRetriever):
         return fuse(results, self.mode_without_question, None, top_k)
 
     def describe_failures(self, rankings: Sequence[VariantResults]) -> str:
-        """Describe the failed searches and their errors. Without failures, the description is
-        empty.
-        """
+        """Describe the failed searches and their errors. The result is empty without failures."""
         failed = [ranking for ranking in rankings if ranking.error is not None]
         if not failed:
             return ""
