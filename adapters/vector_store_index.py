@@ -377,6 +377,7 @@ class StoreIndex(FilterIndex):
         self._record = StoreRecord(graph, backend.identity, group, key)
         # the state of the store, or None if it has not been checked yet
         self._written: State | None = None
+        self._updated_state: object = None  # the state of the graph when the store was current
         # The ids of the nodes that are not in the store. None means all nodes.
         self._unwritten: tuple[object, list[str] | None] = (None, [])
         self._is_checked = False  # whether the store was compared with the record
@@ -403,11 +404,14 @@ class StoreIndex(FilterIndex):
         if is_reading_graph():  # waiting for the update of another thread could cause a deadlock
             return False
         reader = self._graph.reader
+        if reader.held_state() is self._updated_state:
+            return False
         for _ in range(_MAX_UPDATES):
             with self.current():
                 before = self._written
                 new = self._state()
                 if before == new:
+                    self._updated_state = reader.held_state()
                     return False
                 recorded, size = self._record.state()
                 old = before or recorded
@@ -573,6 +577,7 @@ class StoreIndex(FilterIndex):
     def snapshot(self, queries: Sequence[Vectors], filter: Filter) -> Snapshot:
         """Return a search that queries the store without holding the graph's lock."""
         table = self.table
+        relatives = table.snapshot(filter)
         mask = table.allowed(filter)
         directions = [unit(query[np.newaxis])[0] for query in queries]
         unwritten = self._unwritten_ids()
@@ -580,7 +585,7 @@ class StoreIndex(FilterIndex):
         def search(numbers: Sequence[int], limit: int | None) -> list[Hits]:
             return [self._best(table, mask, unwritten, directions[n], limit) for n in numbers]
 
-        return Snapshot(search, self._graph.reader.parent_ids)
+        return Snapshot(search, relatives.parents_of, inherits=relatives.inherit)
 
     def _best(
         self,
@@ -660,6 +665,7 @@ class StoreIndex(FilterIndex):
             return
         if self._refill_helps:
             self._written = None
+            self._updated_state = None
         logger.warning(
             "the vector store %s returned too few of %s nodes of the group %r; all are "
             "compared one by one instead",

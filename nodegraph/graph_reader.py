@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -129,7 +129,11 @@ class GraphReader:
 
     @contextmanager
     def reading(
-        self, *groups: str, on_error: OnError | None = None, executor: Executor | None = None
+        self,
+        *groups: str,
+        on_error: OnError | None = None,
+        executor: Executor | None = None,
+        light: bool = False,
     ) -> Iterator[None]:
         """Ensure that groups are built, and hold the graph's lock for the duration of a block.
 
@@ -141,14 +145,17 @@ class GraphReader:
             on_error: Whether to ``"raise"`` or ``"skip"`` errors in transforms. Defaults to the
                 graph's setting.
             executor: An executor for transforms of texts. If None, they run in this process.
+            light: Whether the block needs few or no queries, so that a server opens no transaction.
 
         Raises:
             UnknownGroupError: If a group is unknown.
             TransformError: If a transform raises an error during a build.
             StoreError: If a group is outdated again after each build because of other processes.
+            MissingNodeError: If a query of a light block reads a later state.
         """
+        turns = self._store.transactions
         for attempt in range(_MAX_BUILDS):
-            with self._store.transactions.turn():
+            with turns.light_turn() if light else turns.turn():
                 if self._are_fresh(groups):
                     yield
                     return
@@ -190,13 +197,22 @@ class GraphReader:
         """
         return lock_order(self._store.database)
 
+    def call(self) -> AbstractContextManager[None]:
+        """Let the light blocks of this thread ask a server for its state once until the end."""
+        return self._store.transactions.call()
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether each query takes a round trip to a server."""
+        return self._store.database.is_remote
+
     def held_state(self) -> object:
         """Return a token for the current state of the graph, while its lock is held.
 
         The same object is returned until the graph or its registered groups change, or until its
         indexes are closed.
         """
-        with self._store.transactions.turn() as state:
+        with self._store.transactions.light_turn() as state:
             if self._held[0] != state:
                 self._held = (state, self._held[1])
             return self._held
@@ -290,6 +306,21 @@ class GraphReader:
     def existing_nodes(self, ids: Sequence[str]) -> list[Node]:
         """Return the nodes with the given ids. Nodes that were removed or changed are left out."""
         return [node for node in self._get(ids) if node is not None]
+
+    def read_ahead(self, ids: Sequence[str]) -> None:
+        """Read nodes from a server into the cache, or its state if the nodes are in the cache.
+
+        Raises:
+            MissingNodeError: If nodes are read, and the state of the server has changed since this
+                thread's ``call`` has read it.
+        """
+        turns = self._store.transactions
+        with turns.light_turn():
+            if not self._store.nodes.are_cached(ids):
+                self._store.nodes.get(ids)
+                return
+        with turns.light_turn(is_new=True):
+            return
 
     def children(self, node: Node) -> dict[str, list[Node]]:
         """Return the children of a node, keyed by the name of their group.

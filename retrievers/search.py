@@ -60,11 +60,13 @@ def search(
             lock is held only for reads.
     """
     results: list[T] = []
+    graphs = branches[0].graphs
     for start in range(0, len(queries), MAX_QUERIES):
         part = slice(start, start + MAX_QUERIES)
         of_part = {name: array[part] for name, array in vectors.items()}
-        opened = _Opened(branches, links)
-        results += with_deferred_work(partial(_search, opened, queries[part], of_part, work))
+        with graphs[0].reader.call():
+            opened = _Opened(branches, links)
+            results += with_deferred_work(partial(_search, opened, queries[part], of_part, work))
     return results
 
 
@@ -74,10 +76,11 @@ def _search(
     vectors: QueryVectors,
     work: Callable[[View], T],
 ) -> list[T]:
-    for _ in range(_ATTEMPTS):
+    for attempt in range(_ATTEMPTS):
+        is_light = opened.is_remote and not attempt
         try:
-            with current(opened.groups, opened.indexes):
-                state = opened.take(queries, vectors)
+            with current(opened.groups, opened.indexes, is_light):
+                state = opened.take(queries, vectors, is_light)
                 if opened.links is None and state.is_small:
                     return state.results(work)
                 state.release()
@@ -118,8 +121,20 @@ class _Opened:
             self.indexes.append(links)
             self.groups[links.graph] += links.groups
 
-    def take(self, queries: Sequence[str], vectors: QueryVectors) -> _State:
-        """Return the state of the graphs, whose locks are held."""
+    @property
+    def is_remote(self) -> bool:
+        """Whether one graph on a server is searched."""
+        graph, *others = self.groups
+        return graph.reader.is_remote and not others
+
+    def take(self, queries: Sequence[str], vectors: QueryVectors, is_light: bool = False) -> _State:
+        """Return the state of the graphs, whose locks are held.
+
+        Args:
+            queries: The queries.
+            vectors: See ``search``.
+            is_light: Whether the graph is on a server, and round trips are saved.
+        """
         sources = {
             branch: [
                 take(branch, scoring, of_scoring, queries, vectors)
@@ -127,7 +142,7 @@ class _Opened:
             ]
             for branch, opened in self._branches.items()
         }
-        return _State([*self.groups], queries, sources)
+        return _State([*self.groups], queries, sources, is_light)
 
     def distrust(self, error: Exception) -> bool:
         """Empty the indexes that were restored from files. Return whether there were any."""
@@ -142,6 +157,7 @@ class _State:
         graphs: The graphs.
         queries: The queries.
         sources: The indexes of each branch by scoring.
+        is_light: Whether one graph is on a server, and round trips are saved.
     """
 
     def __init__(
@@ -149,6 +165,7 @@ class _State:
         graphs: Sequence[NodeGraph],
         queries: Sequence[str],
         sources: Mapping[Branch, Sequence[Sequence[SearchedIndex]]],
+        is_light: bool,
     ) -> None:
         self.graphs = graphs
         self.queries = queries
@@ -156,6 +173,7 @@ class _State:
         self._rankings: dict[tuple[Branch, int, int], Ranking] = {}
         self._ranked_branches: set[Branch] = set()
         self._is_held = True
+        self._is_light = is_light
         self._seen: list[tuple[object, int]] = []  # states and revisions of the graphs
         self._changed: dict[int, set[str]] = {}  # ids of changed documents, by graph
         self._nodes: dict[Key, Node] = {}  # read while the locks are held
@@ -179,17 +197,21 @@ class _State:
         """Return the result of each query."""
         return [work(View(self, number)) for number in range(len(self.queries))]
 
-    def reading(self) -> AbstractContextManager[None]:
+    def reading(self, keys: Iterable[Key] = ()) -> AbstractContextManager[None]:
         """Hold the locks of the graphs until the block ends.
+
+        Args:
+            keys: Nodes that the block reads. A server returns them without a transaction.
 
         Raises:
             MissingNodeError: If too much has changed to know which documents are affected.
         """
-        return _HELD if self._is_held else self._reading()
+        return _HELD if self._is_held else self._reading(keys)
 
     @contextmanager
-    def _reading(self) -> Iterator[None]:
-        with reading(dict.fromkeys(self.graphs, ())):
+    def _reading(self, keys: Iterable[Key]) -> Iterator[None]:
+        is_light = self._is_light and self._read_ahead([node_id for _, node_id in keys])
+        with reading(dict.fromkeys(self.graphs, ()), is_light):
             for number, (graph, seen) in enumerate(zip(self.graphs, self._seen, strict=True)):
                 state, revision = seen
                 if graph.reader.held_state() != state:
@@ -203,6 +225,14 @@ class _State:
             finally:
                 self._is_held = False
                 self._nodes.clear()
+
+    def _read_ahead(self, ids: Sequence[str]) -> bool:
+        """Read nodes into the cache of the graph. Return whether its state was confirmed."""
+        try:
+            self.graphs[0].reader.read_ahead(ids)
+        except MissingNodeError:
+            return False
+        return True
 
     def read(self, keys: Iterable[Key]) -> Mapping[Key, Node]:
         """Return nodes, and the nodes that were read before. The locks of the graphs are held."""
@@ -286,13 +316,16 @@ class View:
         ids = [node_id for _, node_id in keys]
         return self.source(branch).snapshot.term_scores(self._number, ids)
 
-    def reading(self) -> AbstractContextManager[None]:
+    def reading(self, keys: Iterable[Key] = ()) -> AbstractContextManager[None]:
         """Hold the locks of the graphs until the block ends. Several reads see one state.
+
+        Args:
+            keys: Nodes that the block reads.
 
         Raises:
             MissingNodeError: If the view is stale.
         """
-        return self._state.reading()
+        return self._state.reading(keys)
 
     def nodes(self, keys: Iterable[Key]) -> dict[Key, Node]:
         """Return nodes.
@@ -301,7 +334,7 @@ class View:
             MissingNodeError: If a node is gone, or its document has changed.
         """
         keys = [*keys]
-        with self._state.reading():
+        with self._state.reading(keys):
             nodes = self._state.read(keys)
             return {key: nodes[key] for key in keys}
 
@@ -327,7 +360,7 @@ class View:
             for key in keys:
                 read += [node for _, _, node, _ in rows.get(key, ())]
         results = []
-        with self._state.reading():
+        with self._state.reading(read):
             nodes = self._state.read(read)
             for at, key in enumerate(keys):
                 score = ranking.scores[key]

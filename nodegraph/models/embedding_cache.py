@@ -69,6 +69,7 @@ class EmbeddingCache:
         self._embedding = {embedder.name: fork_safe_lock() for embedder in embedders.values()}
         self._lock = threading.Lock()
         self._query_vectors: OrderedDict[tuple[str, str], Vector] = OrderedDict()
+        self._dimensions: dict[str, int] = {}  # of query vectors that were compared, by key
         self._asking: WeakValueDictionary[tuple[str, ...], Any] = WeakValueDictionary()
 
     def embedder(self, key: str) -> Embedder:
@@ -310,7 +311,10 @@ class EmbeddingCache:
 
     def _checked(self, queries: Sequence[str], key: str, vectors: Vectors) -> dict[str, Vector]:
         """Check the dimension of new query vectors, add them to the cache, and return them."""
-        self._check_dimension(self.embedder(key), vectors)
+        dimension = vectors.shape[1]
+        if self._dimensions.get(key) != dimension:
+            self._check_dimension(self.embedder(key), vectors)
+            self._dimensions[key] = dimension
         new = {query: vector.copy() for query, vector in zip(queries, vectors, strict=True)}
         with self._lock:
             self._query_vectors.update(((key, query), vector) for query, vector in new.items())

@@ -40,8 +40,26 @@ class Database(Protocol):
     def is_read_only(self) -> bool:
         """Whether the database rejects all changes except those of derived rows."""
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether each statement takes a round trip to a server."""
+
     def begin(self, query: str) -> list[Row]:
         """Begin to read one state, and return the rows of its first query."""
+
+    def begin_light(self, query: str, expected: list[Row] | None) -> list[Row]:
+        """Begin a turn in which few or no queries follow, and return the rows of its first query.
+
+        On a server, no transaction is open between the queries. Each query is sent together with
+        the first one.
+
+        Args:
+            query: The first query.
+            expected: The rows that the first query returned a moment ago. If None, it is sent.
+
+        Raises:
+            MissingNodeError: By a later query, if the rows of the first query have changed.
+        """
 
     def begin_writing(self, query: str, *, durable: bool, derived: bool = False) -> list[Row]:
         """Begin a transaction after other processes have finished writing.

@@ -110,8 +110,7 @@ class StoredGroups:
 
     def count(self, group: str) -> int:
         """Return the number of nodes in a group, or 0 if it was never built."""
-        with self._transactions:
-            return self.row(group).size
+        return self._transactions.read(lambda: self.row(group).size)
 
     def revision(self, group: str) -> int:
         """Return the revision of a group, which grows with every change of its nodes and links."""

@@ -171,6 +171,10 @@ class StoredNodes:
                 self._cache(self._nodes(select(self._database, query, to_ids(missing))))
             return [nodes.get(i) for i in ids]
 
+    def are_cached(self, ids: Iterable[str]) -> bool:
+        """Return whether nodes can be read without a query."""
+        return all([i in self._cached for i in ids])
+
     def of_group(self, group: str) -> Iterator[Node]:
         """Yield the nodes of a group in document order, read in pages."""
         with self._transactions:

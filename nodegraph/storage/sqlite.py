@@ -167,6 +167,15 @@ class SQLiteDatabase:
             self.rows("BEGIN")
         return self.rows(query)
 
+    def begin_light(self, query: str, expected: list[Row] | None) -> list[Row]:
+        """Begin to read one state, and return the rows of its first query."""
+        return self.begin(query)
+
+    @property
+    def is_remote(self) -> bool:
+        """Return False."""
+        return False
+
     @property
     def is_read_only(self) -> bool:
         """Whether this process cannot write to the file or to its folder."""

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import secrets
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from typing import TypeVar
 
 from ..concurrency import fork_safe_fair_lock, turns_of_thread
-from ..errors import StoreError
+from ..errors import MissingNodeError, StoreError
 from .columns import DAMAGED, check_numbers, reading_rows
 from .database import Database, Row
+
+T = TypeVar("T")
 
 _LONGEST_PAUSE = 0.25  # seconds between changes of documents while searches wait
 
@@ -45,6 +49,7 @@ class Transactions:
         self._depth = 0  # number of nested turns, including the transaction
         self._writes = False
         self._state = -1  # the state number of the last turn; -1 during a transaction
+        self._calls: dict[int, int | None] = {}  # states that calls have read, by thread
         self._counters: dict[str, int] = {}
 
     def forget(self) -> None:
@@ -67,6 +72,62 @@ class Transactions:
         Inside a transaction, the number is -1.
         """
         return self
+
+    def call(self) -> AbstractContextManager[None]:
+        """Let the light turns of this thread read the state only once until the block ends."""
+        if not self.database.is_remote or threading.get_ident() in self._calls:
+            return nullcontext()
+        return self._call()
+
+    @contextmanager
+    def _call(self) -> Iterator[None]:
+        thread = threading.get_ident()
+        self._calls[thread] = None
+        try:
+            yield
+        finally:
+            self._calls.pop(thread, None)  # missing in a forked process
+
+    def light_turn(self, is_new: bool = False) -> AbstractContextManager[int]:
+        """Hold the lock like ``turn``, but without a transaction on a server.
+
+        Args:
+            is_new: Whether the state is read again, even if the ``call`` of this thread has read
+                the state before.
+
+        Raises:
+            MissingNodeError: If a query of the block reads a later state.
+        """
+        if not self.database.is_remote or self.is_held:
+            return self.turn()
+        return self._light_turn(is_new)
+
+    @contextmanager
+    def _light_turn(self, is_new: bool) -> Iterator[int]:
+        thread = threading.get_ident()
+        with self.database.lock:
+            try:
+                self._begin()
+                recent = None if is_new else self._calls.get(thread)
+                is_recent = recent is not None and recent == self._state
+                expected = [(recent,)] if is_recent else None
+                self._check_state(self.database.begin_light(_STATE, expected))
+                if thread in self._calls:
+                    self._calls[thread] = self._state
+                yield self._state
+            finally:
+                self._end()
+
+    def read(self, work: Callable[[], T]) -> T:
+        """Call a function that reads in one state, and return its result.
+
+        Args:
+            work: The function. It is called again if the state has changed in between.
+        """
+        with suppress(MissingNodeError), self.light_turn():
+            return work()
+        with self.turn():
+            return work()
 
     def __enter__(self) -> int:
         self.database.lock.acquire()

@@ -361,6 +361,10 @@ class DefaultRetriever(BaseRetriever):
 
     def _count_missing_vectors(self) -> int:
         """Return the number of missing vectors that a search would have to compute."""
+        with self.graph.reader.call():
+            return self._count_missing()
+
+    def _count_missing(self) -> int:
         measured = read_settings(self.graph, self.target, self._embed_keys)
         reliability = dict.fromkeys(self._embed_keys, 1.0)
         if measured is not None:

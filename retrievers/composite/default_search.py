@@ -105,7 +105,7 @@ class EvidenceSearch:
             ranking = self._ranked(view, depth)
             keys = [key for key, score in ranking.scores.items() if score > 0]
             scores = relevance.descending([ranking.scores[key] for key in keys])
-            with view.reading():
+            with view.reading(keys[:depth]):
                 nodes = [*view.nodes(keys[:depth]).values()]
                 groups = self._distinct.groups(nodes, depth)
                 if groups.is_enough:

@@ -25,32 +25,49 @@ class Follower(Protocol):
 
 @contextmanager
 def current(
-    groups: Mapping[NodeGraph, Iterable[str]], indexes: Iterable[Follower]
+    groups: Mapping[NodeGraph, Iterable[str]],
+    indexes: Iterable[Follower],
+    light: bool = False,
 ) -> Iterator[None]:
     """Build groups and update indexes, and hold the locks of the graphs until the block ends.
 
     Args:
         groups: The names of the groups to build, by graph.
         indexes: The indexes of these groups, which can be searched in the block.
+        light: Whether the block needs few or no queries if the indexes are current. See
+            ``GraphReader.reading``.
 
     Raises:
         UnknownGroupError: If a graph does not have one of the groups.
         TransformError: If a transform raises an error while a group is built.
         StoreError: If documents are repeatedly changed before the groups are locked.
     """
+    if light:
+        with reading(groups, light):
+            if all([_is_current(index) for index in indexes]):
+                yield
+                return
     with reading(groups):
         for index in indexes:
             index.sync()
         yield
 
 
-def reading(groups: Mapping[NodeGraph, Iterable[str]]) -> AbstractContextManager[None]:
+def _is_current(index: Follower) -> bool:
+    """Return whether an index reflects all changes, as far as this is known."""
+    return bool(index.is_current()) if hasattr(index, "is_current") else False
+
+
+def reading(
+    groups: Mapping[NodeGraph, Iterable[str]], light: bool = False
+) -> AbstractContextManager[None]:
     """Build groups of several graphs, and hold the locks of the graphs until the block ends.
 
     All threads lock the graphs in the same order, so that deadlocks cannot occur.
 
     Args:
         groups: The names of the groups to build, by graph.
+        light: Whether the block needs few or no queries. Ignored for several graphs.
 
     Raises:
         UnknownGroupError: If a graph does not have one of the groups.
@@ -59,7 +76,7 @@ def reading(groups: Mapping[NodeGraph, Iterable[str]]) -> AbstractContextManager
     """
     if len(groups) == 1:
         ((graph, names),) = groups.items()
-        return graph.reader.reading(*names)
+        return graph.reader.reading(*names, light=light)
     return _reading_all(groups)
 
 

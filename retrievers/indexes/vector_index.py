@@ -88,7 +88,7 @@ class VectorIndex(FilterIndex):
         """
         reader = self._graph.reader
         texts: list[str] = []
-        with reader.reading():
+        with reader.reading(light=True):
             has_new_state = reader.held_state() is not self._seen_state
             vectors = self._vectors
             table = self.table

@@ -11,13 +11,14 @@ from secrets import token_hex
 from typing import Any, TypeVar
 
 from ....nodegraph.concurrency import FairLock, hold_over_fork
-from ....nodegraph.errors import StoreError
+from ....nodegraph.errors import MissingNodeError, StoreError
 from ....nodegraph.hashing import digest
 from ....nodegraph.node import ROOT
 from ....nodegraph.storage.columns import to_id, to_text
 from ....nodegraph.storage.database import FORMAT, TABLES
 from .address import PostgresAddress
 from .server_connection import (
+    BEGIN_READING,
     ServerConnection,
     ServerLostError,
     Values,
@@ -102,6 +103,7 @@ class PostgresDatabase:
     """
 
     is_read_only = False
+    is_remote = True
 
     has_blocks = False  # reading blocks would take another round trip
 
@@ -127,6 +129,7 @@ class PostgresDatabase:
         """Drop all references to connections without closing them."""
         # the connection of the current read or transaction
         self._connection: ServerConnection | None = None
+        self._light: tuple[str, list[Values]] | None = None  # the first query of a light turn
         self._writes = False
         self._is_checked = False
         self._writer = token_hex(8)
@@ -165,6 +168,8 @@ class PostgresDatabase:
         """Return all rows of a query."""
         query = statement.replace("?", "%b")
         with self.lock:
+            if self._light is not None:
+                return self._rows_in_state(*self._light, query, values)
             if self._connection is not None:
                 return self._connection.rows(query, values)
             return self.call(lambda db: db.rows(query, values))
@@ -192,7 +197,27 @@ class PostgresDatabase:
 
     def begin(self, query: str) -> list[Values]:
         """Start to read from a consistent snapshot, and return the rows of the first query."""
-        return self._begin(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {query}")
+        return self._begin(f"{BEGIN_READING}; {query}")
+
+    def begin_light(self, query: str, expected: list[Values] | None) -> list[Values]:
+        """Begin a turn without a transaction, and return the rows of its first query."""
+        if expected is None:
+            expected = self.call(lambda db: db.run_script(query))
+        self._light = query, expected
+        return expected
+
+    def _rows_in_state(
+        self, first: str, expected: list[Values], query: str, values: Sequence[Any]
+    ) -> list[Values]:
+        """Return the rows of a query in a light turn.
+
+        Raises:
+            MissingNodeError: If the rows of the turn's first query have changed.
+        """
+        found, rows = self.call(lambda db: db.rows_after(first, query, values))
+        if found != expected:
+            raise MissingNodeError("the graph was changed")
+        return rows
 
     def begin_writing(self, query: str, *, durable: bool, derived: bool = False) -> list[Values]:
         """Start a transaction, and return the rows of its first query.
@@ -231,6 +256,7 @@ class PostgresDatabase:
         """End the current read or transaction, if there is one, and discard all changes."""
         connection = self._connection
         self._connection = None
+        self._light = None
         self._writes = False
         if connection is not None:
             connection.give_back()

@@ -49,6 +49,9 @@ _MAX_IDLE = 30.0  # seconds after which an unused connection is closed
 
 _MAX_DELAYED = 1_000  # maximum number of rows in delayed statements
 
+BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+"""The statement that begins to read one state."""
+
 _COPY_TYPES = {int: "int8", float: "float8", str: "text", bytes: "bytea", list: "int4[]"}
 
 
@@ -236,6 +239,24 @@ class ServerConnection:
         with self._explained(), self._db.cursor(binary=True) as cursor:
             cursor.execute(statement, values)
             return [] if cursor.description is None else cursor.fetchall()
+
+    def rows_after(
+        self, first: str, statement: str, values: Sequence[Any] = ()
+    ) -> tuple[list[Values], list[Values]]:
+        """Return the rows of two statements in one state, in one round trip.
+
+        Args:
+            first: A statement without placeholders.
+            statement: The second statement. Its placeholder is ``%b``.
+            values: The values of the placeholders.
+        """
+        with self._explained(), self._db.cursor() as before, self._db.cursor(binary=True) as cursor:
+            with self._pipeline():
+                self._db.execute(BEGIN_READING, prepare=False)
+                before.execute(first)
+                cursor.execute(statement, values)
+                self._db.execute("COMMIT", prepare=False)
+            return before.fetchall(), cursor.fetchall()
 
     def rows_with(self, setting: str, statement: str, values: Sequence[Any] = ()) -> list[Values]:
         """Run a statement with a special setting in its own transaction, and return its rows.
