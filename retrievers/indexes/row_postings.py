@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -57,28 +57,37 @@ class RowPostings:
             lists: The ascending rows and the counts of each term.
             weights: The weight of each term, with shape (terms,).
         """
-        of_terms = []
-        for term, (rows, counts) in zip(terms, lists, strict=True):
-            of_term = self._terms.get(term)
-            of_terms.append(self._restrict(term, rows, counts) if of_term is None else of_term)
+        by_term = dict(zip(terms, lists, strict=True))
+        self._restrict({term: by_term[term] for term in by_term if term not in self._terms})
+        of_terms = [self._terms[term] for term in by_term]
         positions = np.concatenate([of_term[0] for of_term in of_terms])
         addends = np.concatenate([of_term[1] for of_term in of_terms])
         addends *= weights.repeat([len(of_term[0]) for of_term in of_terms])
         sums: Floats = np.bincount(positions, addends, len(self.rows))  # type: ignore[assignment]
         return sums
 
-    def _restrict(self, term: str, rows: Ints, counts: Counts) -> tuple[Rows, Floats]:
-        """Compute and cache the weighted counts of a term in the rows, with their positions."""
-        if len(self.rows) * _LOOK_UP < len(rows):
-            places = rows.searchsorted(self.rows.astype(rows.dtype))
-            is_found = rows.take(places, mode="clip") == self.rows
-            positions = np.flatnonzero(is_found)
-            counts = counts.take(places[is_found])
-        else:
-            is_allowed = self._mask.take(rows)
-            positions = self.rows.searchsorted(rows[is_allowed])
-            counts = counts[is_allowed]
-        impacts = self._saturation.weighed(counts, self._norms.take(positions))
-        self._terms[term] = positions, impacts
-        self.held += _TERM + len(positions)
-        return positions, impacts
+    def _restrict(self, lists: Mapping[str, tuple[Ints, Counts]]) -> None:
+        """Compute and cache the weighted counts of terms in the rows, with their positions.
+
+        All terms are restricted together, since a few operations on long arrays are faster.
+        """
+        if not lists:
+            return
+        short = [self._shortened(*of_term) for of_term in lists.values()]
+        rows = np.concatenate([rows for rows, _ in short])
+        counts = np.concatenate([counts for _, counts in short])
+        kept = self._mask.take(rows).nonzero()[0]
+        positions = self.rows.searchsorted(rows.take(kept))
+        impacts = self._saturation.weighed(counts.take(kept), self._norms.take(positions))
+        ends = kept.searchsorted(np.cumsum([len(rows) for rows, _ in short])).tolist()
+        for term, first, last in zip(lists, [0, *ends], ends, strict=False):
+            self._terms[term] = positions[first:last], impacts[first:last]
+        self.held += _TERM * len(lists) + len(positions)
+
+    def _shortened(self, rows: Ints, counts: Counts) -> tuple[Ints, Counts]:
+        """Return the postings of a term. If there are many, only those in the rows are returned."""
+        if len(self.rows) * _LOOK_UP >= len(rows):
+            return rows, counts
+        places = rows.searchsorted(self.rows.astype(rows.dtype))
+        places = places[rows.take(places, mode="clip") == self.rows]
+        return rows.take(places), counts.take(places)
