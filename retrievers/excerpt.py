@@ -20,25 +20,44 @@ from ..nodegraph.lazy_names import lazy_pattern
 from ..nodegraph.splitters.chunking import UNSPACED
 from ..nodegraph.splitters.sentences import sentence_spans
 from .analysis.text_analyzer import TextAnalyzer
+from .question_kinds import QuestionKind, has_numeral
 
 _MATCHED = 3.0  # the value of the sentence that matched; a word has a value of about 1
 
 _AFTER, _BEFORE = 0.7, 0.5  # the values of the sentences after and before a chosen sentence
 
+_REASON = 1.5  # the value of the sentence before a chosen sentence if a reason is asked for
+
+_NUMBER = 1.5  # the value of a number if a number is asked for
+
+_LEAD = 1.0  # the value of a first sentence that starts with a word of the query
+
 _COLUMN = 0.006  # the cost of each column
 
+_CUT_COST = 1.5  # the cost of a sentence without spaces of which nothing fits
+
+_DIGITS = 2.0  # the factor of the weight of a term with digits, such as a year
+
 # The weight of a letter in a script without spaces, relative to a pair of letters.
-_SINGLE_LETTER = 0.3
+_SINGLE_LETTER = 0.15
+
+_FUNCTION_PAIR = 0.3  # the factor of the weight of a pair with a function word
+
+_FUNCTION_WORDS = frozenset(
+    "的了是在和有与及对为以于之其这那何哪些么什谁吗呢被从把由而但又也就都个怎样如"
+)
 
 _LONG = 5  # the length from which a word has its full weight; most function words are shorter
 
 _LEAST = 25  # the minimum number of columns for a part of a sentence
 
-_LEAD = 0.35  # the share of the free columns before the first query word if a sentence is cut
+_START = 0.35  # the share of the free columns before the first query word if a sentence is cut
 
 _NEAR = 4_000  # the number of characters before and after the match that are examined
 
 _LONGEST = 24  # the maximum length of words that are never cut
+
+_OPENING = "《「『"  # quotation marks before the first word of a sentence
 
 GAP = " … "
 
@@ -95,6 +114,8 @@ class _Sentence(NamedTuple):
         is_row: Whether it is a table row.
         is_prose: Whether it is neither a heading nor a table row. As a neighbor of a chosen
             sentence, prose may contain the answer.
+        has_numeral: Whether the sentence contains a number.
+        is_unspaced: Whether the sentence is in a script without spaces.
     """
 
     start: int
@@ -103,6 +124,8 @@ class _Sentence(NamedTuple):
     words: tuple[_Word, ...]
     is_row: bool
     is_prose: bool
+    has_numeral: bool
+    is_unspaced: bool
 
 
 def excerpt(
@@ -117,8 +140,10 @@ def excerpt(
     """Choose the parts of a text that are displayed for a query, as rows in text order.
 
     Sentences that contain the most words of the query are added until the rows are full. Words that
-    are rare in the text count more. The sentence that matched and the neighbors of chosen sentences
-    are preferred. A table row is displayed below the header of its table.
+    are rare in the text count more. These sentences are preferred: the sentence that matched, the
+    neighbors of chosen sentences, a first sentence that starts with a word of the query, sentences
+    with numbers if the query asks for a number, and the sentence before a chosen sentence if the
+    query asks for a reason. A table row is displayed below the header of its table.
 
     Args:
         text: The text.
@@ -140,7 +165,10 @@ def excerpt(
     matched = None
     if match is not None or not any(sentence.words for sentence in sentences):
         matched = _sentence_at(sentences, start - origin)
-    _choose(sentences, matched, layout)
+    values = _Values(sentences, matched, layout, QuestionKind.of(query))
+    if origin == 0:
+        values.lead = _lead_of(near, sentences)
+    _choose(values, layout)
     return [[part.moved(origin) for part in row] for row in layout.rows()]
 
 
@@ -151,7 +179,7 @@ def row_text(text: str, parts: Sequence[Part]) -> str:
     for part in parts:
         if last is None:
             shown = _CUT if part.is_cut_before else ""
-        elif text[last.end : part.start].strip():
+        elif columns_of(text[last.end : part.start].strip()) > len(GAP):
             shown += GAP
         else:
             shown += text[last.end : part.start]
@@ -206,7 +234,18 @@ def _sentences(text: str, query: str) -> list[_Sentence]:
             first = bisect_left(words, start, key=_start_of_word)
             last = bisect_left(words, end, key=_start_of_word)
             inside = tuple(words[first:last])
-            sentences.append(_Sentence(start, end, line.start(), inside, is_row, is_prose))
+            sentences.append(
+                _Sentence(
+                    start,
+                    end,
+                    line.start(),
+                    inside,
+                    is_row,
+                    is_prose,
+                    has_numeral(text, start, end),
+                    _UNSPACED.search(text, start, end) is not None,
+                )
+            )
     return sentences
 
 
@@ -253,52 +292,119 @@ def _sentence_at(sentences: Sequence[_Sentence], position: int) -> int:
     return max(0, bisect_right(sentences, position, key=_start_of_sentence) - 1)
 
 
-def _choose(sentences: Sequence[_Sentence], matched: int | None, layout: _Layout) -> None:
-    """Add the sentences with the highest values to the layout until it is full."""
-    weights = _weights(sentences)
-    words = [_weights_of_words(sentence, weights) for sentence in sentences]
-    widths = [layout.width(sentence.start, sentence.end) for sentence in sentences]
-    center = matched or 0
-    chosen: set[int] = set()
-    covered: set[str] = set()
+def _lead_of(text: str, sentences: Sequence[_Sentence]) -> int | None:
+    """Return the index of the first sentence if it starts with a word of the query.
 
-    def value(at: int) -> tuple[float, int]:
-        worth = sum(weight for term, weight in words[at].items() if term not in covered)
-        worth -= _COLUMN * widths[at]
-        if at == matched:
+    Such a sentence introduces the subject of the query.
+    """
+    for at, sentence in enumerate(sentences):
+        if sentence.is_prose:
+            if not sentence.words:
+                return None
+            before = text[sentence.start : sentence.words[0].start]
+            return None if before.strip(_OPENING) else at
+    return None
+
+
+class _Values:
+    """The values of sentences, which change with each chosen sentence.
+
+    Args:
+        sentences: The sentences of the text.
+        matched: The index of the sentence that the search found. None means no sentence.
+        layout: The rows, which limit the shown part of a sentence.
+        kind: What the query asks for.
+
+    Attributes:
+        sentences: The sentences of the text.
+        matched: The index of the sentence that the search found.
+        lead: The index of the sentence that introduces the subject. None means no sentence.
+    """
+
+    def __init__(
+        self,
+        sentences: Sequence[_Sentence],
+        matched: int | None,
+        layout: _Layout,
+        kind: QuestionKind,
+    ) -> None:
+        self.sentences = sentences
+        self.matched = matched
+        self.lead: int | None = None
+        self._layout = layout
+        self._kind = kind
+        weights = _weights(sentences)
+        self._words = [_weights_of_words(sentence, weights) for sentence in sentences]
+        self._widths = [layout.width(sentence.start, sentence.end) for sentence in sentences]
+        self._chosen: set[int] = set()
+        self._covered: set[str] = set()
+
+    def value(self, at: int) -> tuple[float, int]:
+        """Return the value of a sentence. Equal values are ordered by nearness to the match."""
+        sentence = self.sentences[at]
+        uncovered = [w for term, w in self._words[at].items() if term not in self._covered]
+        worth = sum(uncovered) - _COLUMN * self._widths[at]
+        if at == self.matched:
             worth += _MATCHED
-        worth += max((_nearness(at - other) for other in chosen), default=0.0)
-        return worth, -abs(at - center)
+        if at == self.lead:
+            worth += _LEAD
+        if self._kind.asks_number and sentence.has_numeral:
+            worth += _NUMBER
+        worth += max((self._nearness(at - other) for other in self._chosen), default=0.0)
+        worth -= _CUT_COST * self._share_cut(at)
+        return worth, -abs(at - (self.matched or 0))
 
-    def is_beside(at: int) -> bool:
-        return at - 1 in chosen or at + 1 in chosen
+    def is_new(self, at: int) -> bool:
+        """Return whether a sentence is worth showing by itself, and not only as a neighbor."""
+        return at in (self.matched, self.lead) or bool(self._words[at].keys() - self._covered)
 
+    def is_beside(self, at: int) -> bool:
+        """Return whether a neighbor was chosen."""
+        return at - 1 in self._chosen or at + 1 in self._chosen
+
+    def choose(self, at: int) -> None:
+        """Remember that a sentence is shown."""
+        if self.is_new(at):
+            self._chosen.add(at)
+        self._covered |= self._words[at].keys()
+
+    def _nearness(self, distance: int) -> float:
+        """Return the value of a sentence at a distance from a chosen sentence."""
+        if distance > 0:
+            return _AFTER / distance
+        before = _REASON if self._kind.asks_reason else _BEFORE
+        return before / -distance
+
+    def _share_cut(self, at: int) -> float:
+        """Return the share of a sentence without spaces that is cut, after the first sentence.
+
+        Words without spaces are cut anywhere, so that the rest of such a sentence is hard to read.
+        """
+        if not (self._chosen and self.sentences[at].is_unspaced):
+            return 0.0
+        free = max(0, self._layout.free(self.sentences[at].line))
+        return max(0.0, 1 - free / self._widths[at])
+
+
+def _choose(values: _Values, layout: _Layout) -> None:
+    """Add the sentences with the highest values to the layout, until it is full."""
+    sentences = values.sentences
     left = {at for at, sentence in enumerate(sentences) if _may_answer(sentence)}
-    if matched is not None:
-        left.add(matched)
+    if values.matched is not None:
+        left.add(values.matched)
     while left and not layout.is_full():
-        best = max(left, key=value)
+        best = max(left, key=values.value)
         left.remove(best)
-        is_new = best == matched or bool(words[best].keys() - covered)
-        if not is_new and not (layout.has_line(sentences[best].line) or is_beside(best)):
+        is_connected = layout.has_line(sentences[best].line) or values.is_beside(best)
+        if not (values.is_new(best) or is_connected):
             continue
-        if not layout.add(sentences[best], _header_of(sentences, best)):
-            continue
-        if is_new:
-            chosen.add(best)
-        covered |= words[best].keys()
+        if layout.add(sentences[best], _header_of(sentences, best)):
+            values.choose(best)
 
 
 def _may_answer(sentence: _Sentence) -> bool:
     """Return whether a sentence can contain the answer. A heading cannot."""
     return sentence.is_prose or (sentence.is_row and bool(sentence.words))
-
-
-def _nearness(distance: int) -> float:
-    """Return the value that a sentence gains from its distance to a chosen sentence."""
-    if distance > 0:
-        return _AFTER / distance
-    return _BEFORE / -distance
 
 
 def _start_of_sentence(sentence: _Sentence) -> int:
@@ -313,9 +419,20 @@ def _weights(sentences: Sequence[_Sentence]) -> dict[str, float]:
     weights = {}
     for term, count in counts.items():
         weights[term] = math.log(1 + len(sentences) / count)
-        if len(term) == 1 and _UNSPACED.match(term):
-            weights[term] *= _SINGLE_LETTER
+        weights[term] *= _weight_factor(term)
     return weights
+
+
+def _weight_factor(term: str) -> float:
+    """Return how much a term counts, relative to its rarity."""
+    if any(letter.isdigit() for letter in term):
+        return _DIGITS
+    if not _UNSPACED.match(term):
+        return 1.0
+    has_function_word = not _FUNCTION_WORDS.isdisjoint(term)
+    if len(term) == 1:
+        return 0.0 if has_function_word else _SINGLE_LETTER
+    return _FUNCTION_PAIR if has_function_word else 1.0
 
 
 def _weights_of_words(sentence: _Sentence, weights: Mapping[str, float]) -> dict[str, float]:
@@ -376,10 +493,10 @@ class _Layout:
         if sentence.is_row and sentence.line in self._parts:  # the sentence was added as a header
             return True
         if header is not None and header.line not in self._parts:
-            free_beside = self._free(header.line, sentence.line)
+            free_beside = self.free(header.line, sentence.line)
             if free_beside >= self._columns:
                 self._add_part(header, free_beside)
-        free = self._free(sentence.line)
+        free = self.free(sentence.line)
         if self.width(sentence.start, sentence.end) > free < _LEAST:
             return False
         self._add_part(sentence, free)
@@ -400,7 +517,7 @@ class _Layout:
         part = Part(start, end, sentence.line, start > sentence.start, end < sentence.end)
         self._parts.setdefault(sentence.line, []).append(part)
 
-    def _free(self, line: int, *others: int) -> int:
+    def free(self, line: int, *others: int) -> int:
         """Return the number of free columns for a line if each of the others requires a row."""
         used = sum(self._rows_of(each) for each in self._parts if each != line)
         used += sum(other not in self._parts for other in others)
@@ -433,7 +550,7 @@ class _Layout:
         best = max(inside, key=lambda start: len(inside[start]))
         found = inside[best] or words[:1]
         unused = free - self.width(found[0].start, found[-1].end)
-        before = max(0, int(_LEAD * unused))
+        before = max(0, int(_START * unused))
         return max(sentence.start, self._start_of(found[0].start, before))
 
     def _word_start(self, position: int, least: int) -> int:

@@ -120,6 +120,53 @@ def test_long_sentence_is_cut_near_words() -> None:
     assert row.startswith("…")
 
 
+@pytest.mark.parametrize(
+    ("question", "answer", "text"),
+    [
+        (
+            "Why was the old mill of Orsk closed?",
+            "The river had changed its bed",
+            f"{FILL} The river had changed its bed. So the old mill of Orsk was closed. "
+            "A school was built in its garden. Children liked it.",
+        ),
+        (
+            "How many people live there?",
+            "Today it counts 4,120",
+            "Wood and paper made the town rich. Its people live from both. Some of them were "
+            "born elsewhere. Today it counts 4,120. Trains stop twice a day.",
+        ),
+        (
+            "磨坊为什么关闭？",
+            "河流改道了",
+            "冬天有些道路要封闭几个星期，渡船每天开两班。河流改道了。于是磨坊关闭。"
+            "后来人们在花园里建了一所学校，孩子们很喜欢。",
+        ),
+        (
+            "东街有多少米？",
+            "全长1122米",
+            "全长1122米，两边都是商店。东街很热闹，每到周末，来东街的人络绎不绝。"
+            "东街上的人都喜欢喝茶，也喜欢在东街散步。",
+        ),
+    ],
+)
+def test_snippet_fits_kind_of_question(question: str, answer: str, text: str) -> None:
+    (row,) = found(text, question).snippet(columns=80 if question.isascii() else 50, rows=1)
+    assert answer in row
+
+
+def test_first_sentence_about_subject_is_printed() -> None:
+    lead = "Orsk is a town in the north."
+    text = f"{lead} {FILL} {FILL} The market of Orsk has many visitors from the coast."
+    (row,) = found(text, "market of Orsk").snippet(columns=100, rows=1)
+    assert row.startswith(lead)
+    assert "The market of Orsk" in row
+
+
+def test_mark_between_printed_parts_is_no_gap() -> None:
+    text = "他说：“茶很好”。绿茶也很好。"
+    assert found(text, "绿茶").snippet(columns=60, rows=1) == [text]
+
+
 def test_blank_query_prints_first_sentences() -> None:
     assert found("Tea is old. Rivers run.", "").snippet(rows=1) == ["Tea is old. Rivers run."]
 

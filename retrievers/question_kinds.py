@@ -1,0 +1,59 @@
+"""Recognize what a question asks for, by its question words."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..nodegraph.lazy_names import lazy_pattern
+
+_NUMBER = lazy_pattern(
+    r"""(?ix)
+    多少 | 几[个名年月日条座人岁次] | 多[长高大远久重] | 哪一?年 | 什么时候 | 何时 | 时间 | 日期
+    | \b(?:
+        how\ (?:many|much|long|old|far|high|tall|large|big) | when | (?:what|which)\ (?:year|date)
+        | wie\ ?(?:viele?|lange|alt|hoch|groß|weit) | wann | welche[mns]?\ (?:jahr|datum)
+        | сколько | когда | каком\ году
+        | bao\ nhiêu | khi\ nào | năm\ nào
+        | كم | متى
+    )\b
+    """
+)
+_REASON = lazy_pattern(
+    r"""(?ix)
+    为什么 | 为何 | 原因 | 理由
+    | \b(?: why | reasons? | warum | weshalb | почему | зачем | tại\ sao | vì\ sao | لماذا )\b
+    """
+)
+_NUMERAL = lazy_pattern(r"\d|[一二三四五六七八九十百千万两]+[年月日个名人座岁次]")
+
+
+class QuestionKind(NamedTuple):
+    """What a question asks for.
+
+    Question words of Chinese, English, German, Russian, Vietnamese and Arabic are recognized.
+
+    Attributes:
+        asks_number: Whether the question asks for a number, a date or a time.
+        asks_reason: Whether the question asks for a reason.
+    """
+
+    asks_number: bool
+    asks_reason: bool
+
+    @classmethod
+    def of(cls, question: str) -> QuestionKind:
+        """Return the kind of a question.
+
+        Example:
+            >>> QuestionKind.of("How high is the tower?")
+            QuestionKind(asks_number=True, asks_reason=False)
+            >>> QuestionKind.of("猴面包树为什么叫笨蛋水果？").asks_reason
+            True
+        """
+        is_number = _NUMBER.search(question) is not None
+        return cls(is_number, _REASON.search(question) is not None)
+
+
+def has_numeral(text: str, start: int, end: int) -> bool:
+    """Return whether a span of a text contains a number in digits, or a Chinese number of units."""
+    return _NUMERAL.search(text, start, end) is not None
