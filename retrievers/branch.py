@@ -15,10 +15,10 @@ from ..nodegraph.models.embedder import Vectors
 from ..nodegraph.navigation import kin, path_to
 from ..nodegraph.node import Node
 from .filters import Filter
-from .hits import Key, Ranking, Row, fused, highest, lifted
+from .hits import HitKind, Key, Ranking, Row, fused, highest, lifted
 from .protocols import Index, Similarity, Snapshot
 from .ranking import Lift, logged_messages
-from .results import Evidence, Hits
+from .results import Hits
 from .retrieval_conditions import Conditions
 
 logger = logging.getLogger(__name__)
@@ -140,6 +140,7 @@ class SearchedIndex:
         branch: The branch.
         scoring: The similarity, and the embedding.
         opened: The index, which may have changed since the snapshot.
+        kind: The common fields of the evidence.
         queries: The queries, prepared for the index.
         snapshot: The arrays of the index for these queries.
     """
@@ -147,6 +148,7 @@ class SearchedIndex:
     branch: Branch
     scoring: Scoring
     opened: OpenIndex
+    kind: HitKind
     queries: Sequence[Any]
     snapshot: Snapshot
 
@@ -200,20 +202,6 @@ class SearchedIndex:
                         parents[at] = None
         return parents
 
-    def evidence(self, score: float, node: Node, query: str, share: float | None) -> Evidence:
-        """Return the evidence of a hit."""
-        return Evidence(
-            node,
-            score,
-            self.scoring.similarity.name,
-            query,
-            self.scoring.key,
-            share,
-            (),
-            getattr(self.opened.index, "uses_search_text", False),
-            self.branch.conditions.filters,
-        )
-
 
 def take(
     branch: Branch,
@@ -233,7 +221,13 @@ def take(
             prepared = [scoring.similarity.prepare(vector, [each.index]) for vector in of_queries]
         filter = branch.conditions.filter
         snapshot = take_snapshot(each.index, each.graph.reader, prepared, filter)
-        sources.append(SearchedIndex(branch, scoring, each, prepared, snapshot))
+        kind = HitKind(
+            scoring.similarity.name,
+            scoring.key,
+            getattr(each.index, "uses_search_text", False),
+            branch.conditions.filters,
+        )
+        sources.append(SearchedIndex(branch, scoring, each, kind, prepared, snapshot))
     return sources
 
 
@@ -329,7 +323,7 @@ def _portions(
     for first in range(0, len(ids), _PORTION):
         part = slice(first, first + _PORTION)
         found = [(number, node_id) for node_id in ids[part]]
-        yield zip(scores[part], repeat(source), found, source.targets(found), strict=False)
+        yield zip(scores[part], repeat(source.kind), found, source.targets(found), strict=False)
 
 
 def _joined(branch: Branch, rankings: Sequence[Ranking], limit: int) -> Ranking:

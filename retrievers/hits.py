@@ -6,19 +6,28 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from .ranking import RANK_CONSTANT, Lift, Mode, fused_scores, lifted_score
-
-if TYPE_CHECKING:
-    from .branch import SearchedIndex
+from ..nodegraph.node import Node
+from .filters import Filters
+from .ranking import RANK_CONSTANT, Lift, Mode, fused_scores, lifted_score, scaled
+from .results import Evidence
 
 Key = tuple[int, str]
 """The number of a graph in a search, and the id of a node."""
 
 
-Row = tuple[float, "SearchedIndex", Key, Sequence[Key]]
-"""A matching node: its score, the index that found it, its key and the keys of its targets."""
+class HitKind(NamedTuple):
+    """The fields that the evidence of all hits of an index has in common. See ``Evidence``."""
+
+    similarity: str
+    embed_key: str | None
+    by_search_text: bool
+    filters: Filters | None
+
+
+Row = tuple[float, HitKind, Key, Sequence[Key]]
+"""A matching node: its score, the kind of its evidence, its key and the keys of its targets."""
 
 
 class FoundBy(NamedTuple):
@@ -50,6 +59,46 @@ class Ranking(NamedTuple):
     def first(self, count: int | None) -> Ranking:
         """Return a ranking with only the first targets."""
         return self._replace(scores=dict(islice(self.scores.items(), count)))
+
+
+class Matches(NamedTuple):
+    """The hits behind the results of a query.
+
+    They are immutable, so the evidence of a result does not depend on later changes of the graph.
+
+    Attributes:
+        query: The query.
+        found_by: The branches that have found the results.
+        nodes: The nodes of the hits.
+        are_scaled: Whether the shares are scaled to the scores of the results.
+    """
+
+    query: str
+    found_by: Sequence[FoundBy]
+    nodes: Mapping[Key, Node]
+    are_scaled: bool
+
+    def evidence(self, target: Key, score: float) -> tuple[Evidence, ...]:
+        """Return the evidence of a result with its score."""
+        shares = [of_branch.get(target) for _, of_branch in self.found_by]
+        if self.are_scaled:
+            shares = scaled(shares, score)
+        evidence: list[Evidence] = []
+        for share, (rows, _) in zip(shares, self.found_by, strict=True):
+            for of_hit, kind, key, _ in rows.get(target, ()):
+                evidence.append(
+                    Evidence(
+                        self.nodes[key],
+                        of_hit,
+                        kind.similarity,
+                        self.query,
+                        kind.embed_key,
+                        share,
+                        by_search_text=kind.by_search_text,
+                        filters=kind.filters,
+                    )
+                )
+        return tuple(evidence)
 
 
 def fused(

@@ -5,14 +5,16 @@ from __future__ import annotations
 import functools
 import html
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex, TypeVar, overload
 
 from ..nodegraph.foreign_names import missing_attribute
 from ..nodegraph.node import Node
 from .conditions import SEVERAL, plain
 from .filters import Filters
+
+KeyT = TypeVar("KeyT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +86,16 @@ COPY = "also in"
 """The ``similarity`` in the evidence of a node that was omitted because it has the same text."""
 
 
+class _PendingEvidence:
+    """The evidence of a result that has not been read yet."""
+
+    __slots__ = ("_pending",)
+
+    _pending: tuple[Callable[[Any, float], tuple[Evidence, ...]], Any]
+
+
 @dataclass(frozen=True, slots=True)
-class ScoredNode:
+class ScoredNode(_PendingEvidence):
     """A node with its score and its evidence.
 
     ``print(result)`` displays the location, the score and a snippet.
@@ -113,7 +123,36 @@ class ScoredNode:
     if not TYPE_CHECKING:  # type checkers already report missing attributes
 
         def __getattr__(self, name):
+            if name == "evidence":
+                create, key = self._pending
+                evidence = create(key, self.score)
+                object.__setattr__(self, "evidence", evidence)
+                return evidence
             raise missing_attribute(self, name, "node")
+
+    @classmethod
+    def with_pending_evidence(
+        cls,
+        node: Node,
+        score: float,
+        create: Callable[[KeyT, float], tuple[Evidence, ...]],
+        key: KeyT,
+    ) -> ScoredNode:
+        """Return a result whose evidence is created when it is first read.
+
+        Args:
+            node: The node.
+            score: The score.
+            create: A function from the key and the score to the evidence. The graph may change
+                before the call, so the function must depend on immutable values only. Several
+                threads may call it.
+            key: The key of the result.
+        """
+        result = cls.__new__(cls)
+        object.__setattr__(result, "node", node)
+        object.__setattr__(result, "score", score)
+        object.__setattr__(result, "_pending", (create, key))
+        return result
 
     @property
     def text(self) -> str:

@@ -17,11 +17,11 @@ from ..nodegraph.errors import MissingNodeError
 from ..nodegraph.graph import NodeGraph
 from ..nodegraph.node import ROOT, Node
 from .branch import Branch, QueryVectors, SearchedIndex, rank_branch, take
-from .hits import Key, Ranking
+from .hits import Key, Matches, Ranking
 from .indexes.current import current, reading
 from .indexes.synced_index import SyncedIndex
-from .ranking import in_document_order, scaled
-from .results import Evidence, Results, ScoredNode
+from .ranking import in_document_order
+from .results import Results, ScoredNode
 from .tracing import is_observed, start_span
 
 T = TypeVar("T")
@@ -359,21 +359,16 @@ class View:
         for rows, _ in ranking.found_by:
             for key in keys:
                 read += [node for _, _, node, _ in rows.get(key, ())]
-        results = []
         with self._state.reading(read):
-            nodes = self._state.read(read)
-            for at, key in enumerate(keys):
-                score = ranking.scores[key]
-                shares = [of_branch.get(key) for _, of_branch in ranking.found_by]
-                if scores is not None:
-                    score = scores[at]
-                    shares = scaled(shares, score)
-                evidence: list[Evidence] = []
-                for share, (rows, _) in zip(shares, ranking.found_by, strict=True):
-                    for of_hit, source, node, _ in rows.get(key, ()):
-                        evidence.append(source.evidence(of_hit, nodes[node], self.query, share))
-                results.append(ScoredNode(nodes[key], score, tuple(evidence)))
-        return results
+            known = self._state.read(read)
+            nodes = {key: known[key] for key in read}
+        create = Matches(self.query, ranking.found_by, nodes, scores is not None).evidence
+        if scores is None:
+            scores = [ranking.scores[key] for key in keys]
+        return [
+            ScoredNode.with_pending_evidence(nodes[key], score, create, key)
+            for key, score in zip(keys, scores, strict=True)
+        ]
 
     def first_results(self, ranking: Ranking, top_k: int) -> Results:
         """Return the first targets. Equal scores in a document are ordered by position.

@@ -195,12 +195,13 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
             saturation: The object that weighs the counts.
             allowed: The rows that count. None means all rows.
         """
-        if saturation not in self._norms:  # only the latest saturation is cached
-            self._norms = {saturation: LengthNorms(saturation, self._lengths)}
+        norms = self._norms.get(saturation)
+        if norms is None:  # only the latest saturation is cached
+            norms = LengthNorms(saturation, self._lengths)
+            self._norms = {saturation: norms}
             self._filtered = {}
         lists = [self[term] for term in weights]
         of_terms = np.array([*weights.values()])
-        norms = self._norms[saturation]
         filtered = None
         if allowed is not None and allowed.rows is not None:
             filtered = self._filtered_to(allowed, allowed.rows, saturation, norms)

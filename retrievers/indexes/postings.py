@@ -197,6 +197,8 @@ class Postings:
             MissingNodeError: If the file is damaged.
         """
         number = self.vocabulary.find(term)
+        if number < 0:
+            return _EMPTY.rows, _EMPTY.counts, False
         start, stop = self._bounds(number)
         if self._stored is None:
             rows = self._lists.rows[start:stop]

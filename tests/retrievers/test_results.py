@@ -1,6 +1,10 @@
+import copy
 import json
+import pickle
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -206,3 +210,47 @@ def test_min_score_is_logged_once_per_graph(caplog: pytest.LogCaptureFixture) ->
         for _ in range(2):
             assert RerankRetriever(Retriever(graph, "sentence"), reranker)("black tea") == []
     assert len(caplog.records) == 2
+
+
+def test_evidence_is_unaffected_by_later_changes() -> None:
+    def search_both() -> tuple[NodeGraph, ScoredNode, ScoredNode]:
+        graph = NodeGraph()
+        graph.add([Document("Green tea is steamed. Rivers run.", id="a")])
+        (read, later) = (graph.search("green tea")[0] for _ in range(2))
+        assert read.evidence
+        return graph, read, later
+
+    graph, read, later = search_both()
+    graph.add([Document("Other words.", id="a")])
+    assert later.evidence == read.evidence
+    assert later.explain() == read.explain()
+    graph, read, later = search_both()
+    graph.remove("a")
+    assert later.evidence == read.evidence
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [
+        copy.copy,
+        copy.deepcopy,
+        lambda result: pickle.loads(pickle.dumps(result)),
+        lambda result: replace(result),
+    ],
+    ids=["copy", "deepcopy", "pickle", "replace"],
+)
+def test_copies_keep_evidence_that_was_not_read(copied: Callable[[ScoredNode], ScoredNode]) -> None:
+    graph = NodeGraph()
+    graph.add("Green tea is steamed. Rivers run.")
+    read, other = (graph.search("green tea")[0] for _ in range(2))
+    assert [match.similarity for match in read.evidence] == ["bm25", "bm25"]
+    assert [match.share for match in read.evidence] == [m.share for m in copied(other).evidence]
+    assert copied(other) == read
+    assert hash(other) == hash(read)
+
+
+def test_unknown_attribute_of_result_raises() -> None:
+    graph = NodeGraph()
+    graph.add("Green tea.")
+    with pytest.raises(AttributeError, match="page_contents"):
+        _ = graph.search("tea")[0].page_contents
