@@ -543,7 +543,9 @@ class NodeGraph:
             >>> print(graph.search("Which tea is steamed?", top_k=1)[0])
             0.596  Green tea is steamed.
         """
-        search = self._default_search().with_phrases(phrases)
+        search = self._default_search()
+        if phrases != search.phrases:
+            search = search.with_phrases(phrases)
         if min_score is not None:
             search = search.with_min_score(min_score)
         return search.retrieve(query, top_k=top_k, filters=filters, max_tokens=max_tokens)

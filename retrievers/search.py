@@ -358,7 +358,8 @@ class View:
         read = [*keys]
         for rows, _ in ranking.found_by:
             for key in keys:
-                read += [node for _, _, node, _ in rows.get(key, ())]
+                for _, _, node, _ in rows.get(key, ()):
+                    read.append(node)
         with self._state.reading(read):
             known = self._state.read(read)
             nodes = {key: known[key] for key in read}

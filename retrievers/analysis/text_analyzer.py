@@ -409,8 +409,10 @@ class TextAnalyzer:
         names: Sequence[_Name] = ()
         if _found_names(text):
             names = _names(self, text, by_script)
-        words = [term for term, weight in weighed if weight >= 1]
-        missing = {word for word in words if not _occurs(word, frequency)}
+        missing: set[str] = set()
+        for term, weight in weighed:
+            if weight >= 1 and not _occurs(term, frequency):
+                missing.add(term if isinstance(term, str) else term[0])
         if missing:
             names = [*names, *_joined_pairs(self, text, by_script, missing, frequency)]
         if not names:
@@ -774,18 +776,25 @@ def _joined_pairs(
     analyzer: TextAnalyzer,
     text: str,
     scripts: _Scripts,
-    missing: Collection[str | _Alternatives],
+    missing: Collection[str],
     frequency: Callable[[str], int],
 ) -> Iterator[_Name]:
     """Yield the pairs of adjacent words of a query that an index has as one word.
 
-    Pairs are joined only if the index does not have both words.
+    Pairs of words that the index has are not joined.
+
+    Args:
+        analyzer: The analyzer.
+        text: The query.
+        scripts: The languages of the query.
+        missing: The first forms of the words that the index does not have.
+        frequency: Returns the document frequency of a term.
     """
     pairs: dict[tuple[str, str], Sequence[_Forms]] = {}
     for run in _runs(text)[_ENGLISH_CONTENT]:
         if isinstance(run, list):
             words = analyzer._forms(run, scripts)
-            are_missing = [_as_term(forms) in missing for forms in words]
+            are_missing = [forms[0] in missing for forms in words]
             for at, (first, second) in enumerate(pairwise(run)):
                 is_missing = are_missing[at] or are_missing[at + 1]
                 if is_missing and len(first) > 1 and len(second) > 1:
@@ -857,13 +866,10 @@ def _weighed(
     plain = analyzer._plain(runs, by_script)
     if plain:
         return [*Counter(plain).items()]
-    found = analyzer._alternatives(runs, by_script)
-    return [(_as_term(alternatives), weight) for alternatives, weight in found]
-
-
-def _as_term(forms: _Forms) -> str | _Alternatives:
-    """Return the only form of a word, or all forms."""
-    return tuple(forms) if len(forms) > 1 else forms[0]
+    return [
+        (alternatives if alternatives[1:] else alternatives[0], weight)
+        for alternatives, weight in analyzer._alternatives(runs, by_script)
+    ]
 
 
 def _present(frequency: Callable[[str], int], size: int, script: str) -> tuple[Language, ...]:

@@ -29,7 +29,7 @@ from ..search import View
 from ..similarities.bm25 import Bm25
 from ..similarities.registry import DEFAULT, MakeIndex, get_similarity
 from ..token_budget import BUDGET, TokenBudget
-from ..tracing import start_span, summarize_queries
+from ..tracing import is_observed, start_span, summarize_queries
 from ..validation import check_min_score, check_top_k, choice
 from .branch_weights import BranchWeights, parse_weights
 from .budget_windows import passages_within, search_windows
@@ -395,7 +395,8 @@ class DefaultRetriever(BaseRetriever):
             distinct = Distinct(count, self.collapse)
             find = self._find_linked if links else self._find
             found = await find(measured, filters, texts, distinct, budget)
-            span.attributes.update(_notes(found))
+            if is_observed():  # reading the notes would create the evidence
+                span.attributes.update(_notes(found))
             if len(texts) == len(queries):
                 return found
             listed = await find_one(self._word_retrievers["words"], "", limit, filters)

@@ -121,6 +121,8 @@ def word_scores(query: TermWeights, term_scores: Floats) -> Floats:
 
 def below_unknown(scores: Floats, query: TermWeights) -> Floats:
     """Limit the scores if a large part of a question consists of codes that no passage contains."""
+    if not query.unknown:
+        return scores
     share = len(query.unknown) * query.highest / (query.total or 1.0)
     return np.minimum(scores, _UNKNOWN) if share >= _UNKNOWN_SHARE else scores
 

@@ -125,6 +125,29 @@ class TermWeights(NamedTuple):
         return sum(self.weights.values()) + self.missing
 
 
+class Frequencies(dict[str, int]):
+    """The number of nodes that contain each looked-up term, at one revision of an index.
+
+    Args:
+        postings: The postings of the index.
+        alive: A mask of the rows that hold a node. None means all rows.
+    """
+
+    def __init__(self, postings: Postings, alive: Mask | None) -> None:
+        super().__init__()
+        self._postings = postings
+        self._alive = alive
+
+    def __missing__(self, term: str) -> int:
+        if self._alive is None:
+            count = self._postings.count(term)
+        else:
+            rows, _, _ = self._postings.of_term(term)
+            count = int(np.count_nonzero(self._alive.take(rows)))
+        self[term] = count
+        return count
+
+
 class TermPostings(dict[str, tuple[Ints, Counts]]):
     """The ascending rows and the counts of each term at one revision of an index.
 
@@ -139,6 +162,7 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
     Attributes:
         size: The number of nodes.
         total_length: The number of words in all nodes.
+        frequencies: The number of nodes by term.
     """
 
     def __init__(self, postings: Postings, lengths: Ints, total_length: int, alive: Mask) -> None:
@@ -148,15 +172,16 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
         self.total_length = total_length
         self.size = int(np.count_nonzero(alive))
         self._alive = None if self.size == len(alive) else alive
+        self.frequencies = Frequencies(postings, self._alive)
         self._norms: dict[Saturation, LengthNorms] = {}
-        self._frequencies: dict[str, int] = {}
-        self._held = 0
+        self._held = 0  # the memory of cached terms, in postings
         self._filtered: dict[int, _Filtered] = {}  # by the ids of matching rows
 
     @property
     def held(self) -> int:
-        """The size of the cache, in postings."""
-        return self._held + sum([postings.held for _, postings in self._filtered.values()])
+        """The size of the caches, in postings."""
+        filtered = sum([postings.held for _, postings in self._filtered.values()])
+        return self._held + _FREQUENCY * len(self.frequencies) + filtered
 
     def __missing__(self, term: str) -> tuple[Ints, Counts]:
         rows, counts, is_copied = self._postings.of_term(term)
@@ -168,15 +193,6 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
         self._held += _TERM + is_copied * len(rows)
         self[term] = rows, counts
         return rows, counts
-
-    def frequency(self, term: str) -> int:
-        """Return the number of nodes that contain a term."""
-        count = self._frequencies.get(term)
-        if count is None:  # copies of the rows are needed only if rows are empty
-            count = len(self[term][0]) if self._alive is not None else self._postings.count(term)
-            self._frequencies[term] = count
-            self._held += _FREQUENCY
-        return count
 
     def rows_of(self, terms: Iterable[str]) -> Ints:
         """Return the rows that contain any of the terms."""

@@ -298,7 +298,8 @@ class TableSnapshot(NamedTuple):
             MissingNodeError: If a node was removed or changed.
         """
         rows = self.table.rows_of(ids)
-        if rows.min(initial=0) < 0 or rows.max(initial=-1) >= len(self.orders):
+        # As an unsigned number, the row -1 is higher than all rows.
+        if len(rows) and rows.view(np.uint64).max() >= len(self.orders):
             raise MissingNodeError("a node was removed or changed")
         return rows
 
@@ -376,9 +377,9 @@ class NodeTable:
             MissingNodeError: If the file of the table is damaged.
         """
         rows = np.array(self._ids.find_all(ids), np.int64)
-        is_known = rows >= 0
-        if is_known.all() and self._alive.take(rows).all():  # most calls
+        if self.size == len(self):  # no row is empty
             return rows
+        is_known = rows >= 0
         is_known[is_known] = self._alive[rows[is_known]]
         return np.where(is_known, rows, -1)
 

@@ -81,7 +81,7 @@ class TextIndex(FilterIndex):
 
     def frequency(self, term: str) -> int:
         """Return the number of nodes that contain a term."""
-        return self.statistics().frequency(term)
+        return self.statistics().frequencies[term]
 
     def statistics(self) -> TermPostings:
         """Return the postings by term, which all queries at the same revision share."""

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from operator import itemgetter
 from typing import ClassVar, Literal
 
 from ...nodegraph.graph import NodeGraph
@@ -95,9 +96,9 @@ class Bm25:
         statistics = [index.statistics() for index in indexes]
         size = sum([batch.size for batch in statistics])
         length = sum([batch.total_length for batch in statistics])
-        frequency = statistics[0].frequency
+        frequency = statistics[0].frequencies.__getitem__
         if len(statistics) > 1:
-            frequency = cache(lambda term: sum([batch.frequency(term) for batch in statistics]))
+            frequency = cache(lambda term: sum([batch.frequencies[term] for batch in statistics]))
         saturation = Saturation(self.k1, self.b, length / size if size else 0.0)
         terms = self.weigh_terms(query, frequency, size)
         words = _weighted(terms, frequency, size, saturation)
@@ -188,4 +189,5 @@ def _forms(term: str | tuple[str, ...]) -> tuple[str, ...]:
 
 def _heaviest_first(weights: dict[str, float]) -> dict[str, float]:
     """Sort terms by weight. Terms of equal weight are sorted by name."""
-    return dict(sorted(weights.items(), key=lambda item: (-item[1], item[0])))
+    by_name = sorted(weights.items())
+    return dict(sorted(by_name, key=itemgetter(1), reverse=True))
