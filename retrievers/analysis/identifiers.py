@@ -10,6 +10,7 @@ from pathlib import Path
 from ...nodegraph.lazy_names import lazy_pattern
 from ...nodegraph.splitters.chunking import UNSPACED
 from .numerals import (
+    begins_long_number,
     chinese_numbers,
     han_dates,
     has_han_dates,
@@ -27,10 +28,11 @@ _ASCII_NAME = re.compile(_NAME.replace("{0}", "[a-z0-9]"))
 
 _ANY_NAME = lazy_pattern(_NAME.replace("{0}", _LETTER))
 
-# What follows the digits of an amount or a date.
+# What follows the digits of an amount, a date or a number in groups. Seven digits may be a date or
+# a telephone number.
 _MORE = (
-    r"[-.,/'’ ] ?[0-9]|[-/][a-z]{3}| ?[%‰°€$£¥年년]| ?[a-zωμ]{1,5}(?!\w)"
-    r"|(?<![0-9]{3})(?:st|nd|rd|th|er|º)?[.,]? [^\W_]"
+    r"[-.,/'’ ()][- ./(]?[0-9]|[-/][a-z]{3}| ?[%‰°€$£¥]| ?[年년] ?[0-9]| ?[a-zωμ]{1,5}(?!\w)"
+    r"|(?<![0-9]{3})(?:st|nd|rd|th|er|º)?[.,]? [^\W_]|(?<=[0-9]{7})"
 )
 
 # Every name contains one of these: the digits of an amount or a date, a separator between letters
@@ -56,6 +58,12 @@ _AFTER_THOUSANDS = frozenset(",.'’ ")
 _BEFORE_UNIT = frozenset("abcdefghijklmnopqrstuvwxyzωμ°%‰€$£¥ .,")
 
 _BEFORE_MONTH = frozenset("-/. ,snrteº")
+
+_BETWEEN_GROUPS = frozenset(" ,./()-")
+
+_AFTER_YEAR = frozenset("年년")
+
+_LEAST_DIGITS = 7  # of a long number without separators
 
 _DIGITS = re.compile("[0-9]+")
 
@@ -140,9 +148,7 @@ _MONTH_FIRST = re.compile(_DAY + r",? ([12][0-9]{3})(?![0-9])")
 _LAST_WORD = re.compile(r"([^\W\d_]+)\.? \Z")
 
 
-def identifiers(
-    normal: str, is_spaced: bool = False, has_long_numbers: bool = True
-) -> Iterator[tuple[str, str]]:
+def identifiers(normal: str, is_spaced: bool = False) -> Iterator[tuple[str, str]]:
     """Yield additional terms for the names of a normalized text, each with the name as written.
 
     A name with separators is joined: separators between digits remain, others are removed. Letters
@@ -152,7 +158,6 @@ def identifiers(
     Args:
         normal: The normalized text.
         is_spaced: Whether the text is known to have only scripts with spaces.
-        has_long_numbers: Whether the text may have ``long_numbers``.
 
     Example:
         >>> [term for term, name in identifiers("version 3.1.0 of the wi-fi, 5 ghz, 1,500 ml")]
@@ -166,6 +171,7 @@ def identifiers(
         signs = _ANY_SIGN
     end = 0  # of the last name
     amount_end = 0
+    has_long = False
     for sign in signs.finditer(normal):
         start, sign_end = sign.span()
         if start >= end and (not sign.lastindex or _has_letters(normal, start, sign_end)):
@@ -178,7 +184,7 @@ def identifiers(
         if not sign.lastindex:
             continue
         digits = sign_end - start
-        following = normal[sign_end]
+        following = normal[sign_end : sign_end + 1]
         if digits < 4 and start >= amount_end and following in _AFTER_THOUSANDS:
             amount = _THOUSANDS.match(normal, start)
             if amount:
@@ -189,16 +195,18 @@ def identifiers(
             match = _UNIT.match(normal, start)
             if match and match[2] in _UNITS:
                 yield from _with_unit(match)
-        if following in "年년":
+        if following in _AFTER_YEAR:
             yield from _numeric_date(normal, start)
         elif following in _BEFORE_MONTH and _MAYBE_DATE.match(normal, start):
             yield from _dates(normal, start, digits)
-    if has_long_numbers:
+        if not has_long and (following in _BETWEEN_GROUPS or digits >= _LEAST_DIGITS):
+            has_long = begins_long_number(normal, start)
+    if has_long:
         yield from long_numbers(normal)
     if not normal.isascii():
         if not is_spaced and _HAN.search(normal):
             yield from chinese_numbers(normal)
-            if has_han_dates(normal):
+            if "年" in normal and has_han_dates(normal):
                 yield from han_dates(normal)
         for symbol in _SYMBOLS.findall(normal):
             yield symbol, symbol
@@ -223,9 +231,13 @@ def _with_unit(match: re.Match[str]) -> Iterator[tuple[str, str]]:
 
 def _has_letters(normal: str, start: int, end: int) -> bool:
     """Return whether letters adjoin a number. A single digit after letters does not count."""
-    if normal[end].isalnum():
+    before = normal[start - 1 : start]
+    following = normal[end : end + 1]
+    if following in _AFTER_YEAR:  # most numbers in Chinese texts
+        return before < _THAI and before.isalnum()
+    if following.isalnum():
         return True
-    return 0 < start < end - 1 and normal[start - 1].isalnum()
+    return start < end - 1 and before.isalnum()
 
 
 @lru_cache(4096)  # names are repeated often
@@ -339,8 +351,7 @@ def is_common(term: str, name: str) -> bool:
     return term != name and is_date(term)
 
 
-# Begins with a character class, so that prose is skipped quickly.
-CAMEL = re.compile(r"[A-Z](?<=[a-zA-Z].)(?:(?<=[a-z].)|(?=[a-z]))")
+_CAMEL = re.compile(r"[A-Z](?<=[a-zA-Z].)(?:(?<=[a-z].)|(?=[a-z]))")
 
 _CHARACTER = rf"[^\W{UNSPACED}]"
 
@@ -378,7 +389,8 @@ def with_parts(text: str) -> str:
 
     Underscores are removed from the name, so that all spellings of a name are one term. Names of
     two capitalized words, such as ``PlayStation``, are split only in programs. Only texts with an
-    underscore or ``CAMEL`` contain compound names. The time is linear in the length of the text.
+    underscore or ``has_camel_case`` contain compound names. The time is linear in the length of
+    the text.
 
     Example:
         >>> with_parts("call getUserName or run_target")
@@ -407,7 +419,7 @@ def _parts_of(name: str) -> list[str]:
         if len(subwords) > 1:  # the single letter of xAxis and iPhone is not a useful term
             stored = [part for part in subwords if len(part) > 1 or part.isdigit()]
             # As a query, the word is split only at capitals, and single letters are dropped.
-            if has_underscore and (stored != subwords or not CAMEL.search(word)):
+            if has_underscore and (stored != subwords or not _CAMEL.search(word)):
                 stored.append(word)
             subwords = stored
         if has_underscore or len(subwords) > 1:

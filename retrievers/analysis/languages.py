@@ -127,6 +127,12 @@ def _letter_hints(script: str) -> Mapping[str, tuple[Language, ...]]:
 
 
 @cache
+def _letter_pattern(script: str) -> re.Pattern[str]:
+    """Return the pattern of the typical letters of all languages of a script."""
+    return re.compile(f"[{''.join(_letter_hints(script))}]")
+
+
+@cache
 def script_of(character: str) -> str:
     """Return the name of a letter's script, in lower case.
 
@@ -209,10 +215,10 @@ def _evidence(words: Sequence[str], script: str) -> dict[Language, int]:
         for language in hints.get(word, ()):
             scores[language] = scores.get(language, 0) + 1
     joined = "".join(words)
-    if not joined.isascii():
-        letters = _letter_hints(script)
-        for letter in joined:
-            for language in letters.get(letter, ()):
+    letters = _letter_hints(script)
+    if letters and not joined.isascii():
+        for letter in _letter_pattern(script).findall(joined):
+            for language in letters[letter]:
                 scores[language] = scores.get(language, 0) + 1
     return scores
 

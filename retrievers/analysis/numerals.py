@@ -238,11 +238,6 @@ def roman_numbers(text: str) -> Iterator[tuple[str, str]]:
 
 _LONG = re.compile("[0-9](?<![0-9].)[0-9 ,./()-]{5,}[0-9]")
 
-has_codes_or_long_numbers = re.compile(
-    f"[0-9](?:(?<=[A-Z] .)|{_LONG.pattern.removeprefix('[0-9]')})"
-).search
-"""Whether an ASCII text may have the names of ``codes_apart`` and ``long_numbers``."""
-
 # Frequent in texts: the end of "March 9, 2026", and years.
 _NOT_LONG = re.compile(r"[0-9]{1,2}, [12][0-9]{3}|[12][0-9]{3}-[12][0-9]{3}")
 
@@ -255,6 +250,12 @@ _OTHER = re.compile(
     r"|(?P<whole>[0-9]{3,}(?=[.,]00(?![0-9]|[.,][0-9])))"
     r"|[0-9]?(?:,[0-9]{2})+,[0-9]{3}(?![0-9,]))"
 )
+
+
+def begins_long_number(normal: str, start: int) -> bool:
+    """Return whether digits at ``start`` may begin a number of ``long_numbers``."""
+    run = _LONG.match(normal, start)
+    return run is not None and _NOT_LONG.fullmatch(run[0]) is None
 
 
 def long_numbers(normal: str) -> Iterator[tuple[str, str]]:

@@ -15,7 +15,14 @@ from typing import NamedTuple, Protocol
 from ...nodegraph.errors import nearest_names
 from ...nodegraph.lazy_names import lazy_pattern
 from ...nodegraph.splitters.chunking import ALPHABETS, IDEOGRAPHS, UNSPACED
-from .identifiers import CAMEL, identifiers, is_common, is_date, with_parts
+from .character_kinds import (
+    has_camel_case,
+    kinds_of,
+    may_have_chinese,
+    may_have_codes_apart,
+    may_have_foreign_digits,
+)
+from .identifiers import identifiers, is_common, is_date, with_parts
 from .languages import (
     ENGLISH,
     LANGUAGE_TERM,
@@ -31,7 +38,7 @@ from .languages import (
     stems,
     terms,
 )
-from .numerals import codes_apart, has_codes_or_long_numbers, has_roman_numbers, roman_numbers
+from .numerals import codes_apart, has_roman_numbers, roman_numbers
 
 Segments = list[list[str] | str]
 """Lists of adjacent words, and runs of scripts without spaces, in the order of a text."""
@@ -77,7 +84,9 @@ _UNSPACED = lazy_pattern(f"[{UNSPACED}]")
 
 _ASCII_WORDS = re.compile(r"[a-z0-9]+(?:\+\+|#)?")
 
-_ONLY_WORDS = re.sub(b"[^a-z0-9]", b" ", bytes(range(256)))
+_ONLY_WORDS = re.sub(b"[^a-z0-9\x80-\xff]", b" ", bytes(range(256)))
+
+_PUNCTUATION = "–—‘’“”„«»…"  # frequent in texts of scripts with spaces
 
 CHINESE = "\u3000"
 """Sorts before Chinese, Japanese and Korean letters, and after the alphabets without spaces."""
@@ -99,9 +108,6 @@ _WIDE_PUNCTUATION = {
 _RAISED = re.compile("[\u2070\u00b9\u00b2\u00b3\u2074-\u2079]+")
 
 _MARKS = re.compile("[™℠]")
-
-# Only texts with these characters can have digits of other scripts, or Chinese characters.
-_BEYOND_CYRILLIC = re.compile("[\u0600-\u1fff\u3400-\U0010ffff]")
 
 _FOREIGN_DIGITS = re.compile(r"[^\D0-9]")  # digits of other scripts
 
@@ -129,10 +135,12 @@ def normalized(text: str) -> str:
         for before, after in _REPLACED:
             if before in text:
                 text = text.replace(before, after)
-        if _BEYOND_CYRILLIC.search(text):
-            text = _FOREIGN_DIGITS.sub(lambda match: str(unicodedata.digit(match[0])), text)
-            text = simplified(text)
-    if "_" in text or CAMEL.search(text) is not None:
+    kinds = kinds_of(text)
+    if may_have_foreign_digits(kinds):
+        text = _FOREIGN_DIGITS.sub(lambda match: str(unicodedata.digit(match[0])), text)
+    if may_have_chinese(kinds):
+        text = simplified(text)
+    if "_" in text or has_camel_case(kinds):
         text = with_parts(text)
     text = text.casefold()
     if not text.isascii():
@@ -140,7 +148,7 @@ def normalized(text: str) -> str:
         text = text.replace("i\u0307", "i")
         if not unicodedata.is_normalized("NFC", text):
             text = unicodedata.normalize("NFC", text)
-    if "'" in text or "’" in text:
+    if "'s" in text or "’s" in text:
         text = _POSSESSIVE.sub("", text)
     return text
 
@@ -167,7 +175,7 @@ def segments(normal: str) -> Segments:
     if normal.isascii():
         only = ascii_words(normal)
     elif not _SIGNS_OR_UNSPACED.search(normal):
-        only = _SPACED_WORDS.findall(normal)
+        only = _spaced_words(normal)
     else:
         return _mixed_segments(normal)
     return [only] if only else []
@@ -197,6 +205,20 @@ def ascii_words(normal: str) -> list[str]:
     if "+" in normal or "#" in normal:  # C++, C#
         return _ASCII_WORDS.findall(normal)
     return normal.encode().translate(_ONLY_WORDS).decode().split()
+
+
+def _spaced_words(normal: str) -> list[str]:
+    """Return the words of a text without combining signs and without scripts without spaces."""
+    if "+" not in normal and "#" not in normal:
+        plain = normal
+        for mark in _PUNCTUATION:
+            if mark in plain:
+                plain = plain.replace(mark, " ")
+        encoded = plain.encode("utf-8", "surrogatepass")
+        words = encoded.translate(_ONLY_WORDS).decode("utf-8", "surrogatepass").split()
+        if "".join(words).isalnum():  # otherwise, the text has other signs
+            return words
+    return _SPACED_WORDS.findall(normal)
 
 
 def word_script(word: str) -> str:
@@ -473,14 +495,19 @@ class TextAnalyzer:
                 terms = terms + self._stems([*found], language)
             return terms, (language,), length_of(words, language)
         split = segments(normal)
-        words_by_script = by_script(split)
+        unspaced = [run for run in split if isinstance(run, str)]
+        lists: Segments = split
+        if unspaced:
+            lists = [segment for segment in split if isinstance(segment, list)]
+        words_by_script = by_script(lists)
         languages = {
             script: self._language(words, script) for script, words in words_by_script.items()
         }
-        unspaced = [run for run in split if isinstance(run, str)]
         if runs is not None and unspaced and min(unspaced) >= CHINESE:  # no alphabet: faster
             runs += unspaced
-            split = [segment for segment in split if isinstance(segment, list)]
+            split = lists
+            if languages == _ENGLISH_BY_SCRIPT:  # stemmed in one call
+                split = [words_by_script["latin"]]
             length = sum([len(run) for run in unspaced])
         else:
             length = sum([run_length(run) for run in unspaced])
@@ -492,7 +519,9 @@ class TextAnalyzer:
             terms = terms + self._identifiers(names, languages)
         return terms, languages.values(), length
 
-    def _identifiers(self, found: Iterable[str], languages: Mapping[str, Language]) -> list[str]:
+    def _identifiers(self, found: list[str], languages: Mapping[str, Language]) -> list[str]:
+        if "".join(found).isascii():
+            return self._stems(found, languages.get("latin", ENGLISH))
         result: list[str] = []
         for script, batch in groupby(found, word_script):
             result += self._stems([*batch], languages.get(script, ENGLISH))
@@ -729,11 +758,10 @@ def _names_in(text: str, normal: str, is_spaced: bool = True) -> list[str]:
 
 def _terms_of_names(text: str, normal: str, is_spaced: bool) -> list[tuple[str, str]]:
     """Return the additional terms of the names in a text, each with the name as written."""
-    has_more = not text.isascii() or has_codes_or_long_numbers(text) is not None
-    found = [*identifiers(normal, is_spaced, has_more)]
+    found = [*identifiers(normal, is_spaced)]
     if has_roman_numbers(text):
         found += roman_numbers(text)
-    if has_more and " " in text:
+    if may_have_codes_apart(kinds_of(text)):
         found += codes_apart(text)
     return found
 

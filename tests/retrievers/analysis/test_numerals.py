@@ -98,6 +98,19 @@ def test_grouped_numbers_are_joined(text: str, number: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("+49 (30) 1234567", "49301234567"),
+        ("(+49301234567)", "49301234567"),
+        ("since 20260309", "2026-03-09"),
+        ("1234567.00", "1234567"),
+    ],
+)
+def test_long_numbers_are_found_at_any_place(text: str, number: str) -> None:
+    assert number in _terms(text)
+
+
+@pytest.mark.parametrize(
     "text",
     ["1990-1995", "2026-03-09", "1990 1991 1992", "192.168.100.200", "3.1.0", "0.5 0.75 0.25"],
 )

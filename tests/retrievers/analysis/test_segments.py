@@ -1,3 +1,5 @@
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,6 +62,13 @@ def test_thai_query_drops_question_words() -> None:
 def test_ascii_words_equals_segments(text: str) -> None:
     normal = normalized(text)
     assert ascii_words(normal) == [word for run in segments(normal) for word in run]
+
+
+@given(st.text("aß1_’–«é°+# ж\ud800"))
+def test_words_with_usual_punctuation_equal_other_words(text: str) -> None:
+    normal = normalized(text)
+    words = [word for run in segments(normal) for word in run]
+    assert words == re.findall(r"[^\W_]+(?:\+\+|#)?", normal)
 
 
 @given(st.text())
