@@ -1,4 +1,4 @@
-"""Fast tests of what a text may contain, so that most texts skip a slower search.
+"""Fast tests for characters and names in a text, so that most texts skip a slower search.
 
 Each byte of a text is replaced by its kind, and short sequences of kinds are looked up. This is
 faster than a regular expression, which compares each character with several classes.

@@ -59,11 +59,7 @@ _BEFORE_UNIT = frozenset("abcdefghijklmnopqrstuvwxyzωμ°%‰€$£¥ .,")
 
 _BEFORE_MONTH = frozenset("-/. ,snrteº")
 
-_BETWEEN_GROUPS = frozenset(" ,./()-")
-
 _AFTER_YEAR = frozenset("年년")
-
-_LEAST_DIGITS = 7  # of a long number without separators
 
 _DIGITS = re.compile("[0-9]+")
 
@@ -199,17 +195,22 @@ def identifiers(normal: str, is_spaced: bool = False) -> Iterator[tuple[str, str
             yield from _numeric_date(normal, start)
         elif following in _BEFORE_MONTH and _MAYBE_DATE.match(normal, start):
             yield from _dates(normal, start, digits)
-        if not has_long and (following in _BETWEEN_GROUPS or digits >= _LEAST_DIGITS):
-            has_long = begins_long_number(normal, start)
+        has_long = has_long or begins_long_number(normal, start)
     if has_long:
         yield from long_numbers(normal)
     if not normal.isascii():
-        if not is_spaced and _HAN.search(normal):
-            yield from chinese_numbers(normal)
-            if "年" in normal and has_han_dates(normal):
-                yield from han_dates(normal)
+        if not is_spaced:
+            yield from _han_names(normal)
         for symbol in _SYMBOLS.findall(normal):
             yield symbol, symbol
+
+
+def _han_names(normal: str) -> Iterator[tuple[str, str]]:
+    """Yield the numbers and dates in Chinese characters."""
+    if _HAN.search(normal):
+        yield from chinese_numbers(normal)
+        if "年" in normal and has_han_dates(normal):
+            yield from han_dates(normal)
 
 
 def _start_of_name(normal: str, begin: int, sign: int) -> int:
