@@ -22,7 +22,7 @@ from .stored_array import Damage, StoredArray, checksums_of, count_blocks
 
 logger = logging.getLogger(__name__)
 
-_FORMAT = 9
+_FORMAT = 10
 
 _ALIGNMENT = 64  # in bytes; the position of an array in a file is a multiple of this number
 
@@ -272,6 +272,14 @@ def check_ascending(array: npt.NDArray[Any], name: str, last: int) -> None:
     is_ascending = (positions[1:] >= positions[:-1]).all()
     if not is_ascending or positions[-1] != last:
         raise ValueError(f"the positions {name!r} must ascend to {last}")
+
+
+def smallest(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return numbers that are not negative in the smallest type of 2, 4 or 8 bytes."""
+    greatest = int(values.max(initial=0))
+    if greatest < 1 << 16:
+        return values.astype(np.uint16)
+    return values.astype(np.uint32 if greatest < 1 << 32 else np.uint64)
 
 
 def grown(array: npt.NDArray[T], size: int) -> npt.NDArray[T]:

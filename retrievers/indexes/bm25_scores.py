@@ -293,13 +293,13 @@ class QueryPostings(NamedTuple):
         lists = self.lists[first:]
         counts = np.zeros((len(lists), len(rows)))
         found = np.full(counts.shape, -1, np.int32)
-        sought = rows.astype(np.int32)
         for at, (rows_of_term, counts_of_term) in enumerate(lists):
             if len(rows_of_term):
-                places = rows_of_term.searchsorted(sought)
+                # A type that both share avoids a copy of all rows of the term.
+                places = rows_of_term.searchsorted(rows.astype(rows_of_term.dtype))
                 found[at] = rows_of_term.take(places, mode="clip")
                 counts[at] = counts_of_term.take(places, mode="clip")
-        counts *= found == sought
+        counts *= found == rows
         norms = self.norms(rows)
         # A norm of 0 would divide a missing term's count of 0 by 0.
         impacts = self.saturation.weighed(counts, np.maximum(norms, LEAST))

@@ -15,7 +15,7 @@ from ...nodegraph.node import Node
 from ...nodegraph.storage.columns import decode, encode
 from ..conditions import MISSING, Condition, identity
 from ..filters import Filter, field_value
-from .array_files import Arrays, checked, grown, stored
+from .array_files import Arrays, checked, grown, smallest, stored
 from .row_ids import Mask, RowIds, Rows
 from .stored_array import StoredArray
 from .stored_texts import StoredTexts, pack_texts
@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 Orders = npt.NDArray[np.int64]
+
+Codes = npt.NDArray[np.integer[Any]]
 
 _MAX_CACHED = 32  # cached conditions per field
 
@@ -46,12 +48,12 @@ class Runs(Generic[T]):
 
     def __init__(self, read: Callable[[str], T]) -> None:
         self._read = read
-        self._codes: npt.NDArray[np.int32] = np.zeros(0, np.int32)  # with room for more rows
+        self._codes: Codes = np.zeros(0, np.int32)  # with room for more rows
         self._stored_codes: StoredArray | None = None  # until all codes are used
         self._parts: tuple[StoredTexts | None, list[T]] = None, []  # values in a file, later values
 
     @property
-    def codes(self) -> npt.NDArray[np.int32]:
+    def codes(self) -> Codes:
         """The number of the value by row, with room for more rows.
 
         Raises:
@@ -105,7 +107,7 @@ class Runs(Generic[T]):
             sizes.append(len(run))
         numbers = np.arange(number, size, dtype=np.int32)
         codes = numbers.repeat(sizes)
-        self._codes = grown(self.codes, first + len(codes))
+        self._codes = grown(self.codes.astype(np.int32, copy=False), first + len(codes))
         self._codes[first : first + len(codes)] = codes
 
     def _last(self) -> T | None:
@@ -159,7 +161,7 @@ class Runs(Generic[T]):
         stored, later = self._parts
         texts = [write(value) for value in later]
         values = pack_texts(name, texts) if stored is None else stored.arrays(name, texts)
-        return {**values, f"{name}_codes": self.codes[:size]}
+        return {**values, f"{name}_codes": smallest(self.codes[:size])}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, name: str, size: int, read: Callable[[str], T]) -> Runs[T]:
@@ -172,7 +174,9 @@ class Runs(Generic[T]):
         values = StoredTexts.from_arrays(arrays, name)
         runs._parts = values, []
         numbers = range(len(values))
-        runs._stored_codes = stored(arrays, f"{name}_codes", np.int32, size, values=numbers)
+        runs._stored_codes = stored(
+            arrays, f"{name}_codes", np.unsignedinteger, size, values=numbers
+        )
         return runs
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .array_files import Arrays, stored
+from .array_files import Arrays, smallest, stored
 from .row_ids import Mask
 from .stored_array import StoredArray
 from .vocabulary import Vocabulary
@@ -19,7 +19,7 @@ from .vocabulary import Vocabulary
 MAX_TEXTS = 1 << 16
 """The maximum number of texts per batch."""
 
-Ints = npt.NDArray[np.int32]
+Ints = npt.NDArray[np.integer[Any]]
 
 Counts = npt.NDArray[np.unsignedinteger[Any]]
 
@@ -120,7 +120,7 @@ class StoredLists(NamedTuple):
         Raises:
             MissingNodeError: If the file is damaged.
         """
-        starts = self.starts.whole()
+        starts = self.starts.whole().astype(np.int64)
         if np.any(starts[1:] < starts[:-1]):
             self.starts.refuse("it must ascend")
         return PostingLists(starts, self.rows.whole(), self.counts.whole())
@@ -343,9 +343,13 @@ class Postings:
             TypeError: If a term is not a string.
         """
         self._merge([])
-        lists = self.lists._asdict()
-        terms = self.vocabulary.arrays()
-        return {**terms, **{f"posting_{name}": lists[name] for name in lists}}
+        lists = self.lists
+        return {
+            **self.vocabulary.arrays(),
+            "posting_starts": smallest(lists.starts),
+            "posting_rows": smallest(lists.rows),
+            "posting_counts": lists.counts,
+        }
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, size: int) -> Postings:
@@ -356,8 +360,9 @@ class Postings:
         """
         postings = cls()
         postings.vocabulary = Vocabulary.from_arrays(arrays)
-        starts = stored(arrays, "posting_starts", np.int64, postings.vocabulary.size + 1)
-        rows = stored(arrays, "posting_rows", np.int32, None, values=range(size))
+        count = postings.vocabulary.size
+        starts = stored(arrays, "posting_starts", np.unsignedinteger, count + 1)
+        rows = stored(arrays, "posting_rows", np.unsignedinteger, None, values=range(size))
         counts = stored(arrays, "posting_counts", np.unsignedinteger, len(rows))
         if counts.array.itemsize > _MAX_COUNT_BYTES:
             raise ValueError(f"counts must have at most {_MAX_COUNT_BYTES} bytes")

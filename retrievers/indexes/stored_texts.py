@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 
 import numpy as np
 import numpy.typing as npt
 
-from .array_files import Arrays, stored
+from .array_files import Arrays, smallest, stored
 from .stored_array import Array, StoredArray
 
 _MAX_EQUAL = 64  # the maximum number of equal hashes in a valid file
 
 _HASH_BYTES = 4
+
+_GENERATED_ID = re.compile("[0-9a-f]{24}")
+
+_ID_BYTES = 12
 
 Places = npt.NDArray[np.int64]
 
@@ -41,6 +46,8 @@ class StoredTexts:
             ValueError: If an array is missing, or has the wrong type.
         """
         data = stored(arrays, name, np.uint8, None)
+        if f"{name}_ends" not in arrays:
+            return StoredIds(data)
         return cls(data, stored(arrays, f"{name}_ends", np.unsignedinteger, None))
 
     def __len__(self) -> int:
@@ -105,12 +112,64 @@ class StoredTexts:
         ends = self._ends.whole()
         if not more:
             return {name: former, f"{name}_ends": ends}
-        added = pack_texts(name, more)
+        added = _pack_as_text(name, more)
         of_added = added[f"{name}_ends"].astype(np.int64) + len(former)
         return {
             name: np.concatenate([former, added[name]]),
-            f"{name}_ends": _small(np.concatenate([ends.astype(np.int64), of_added])),
+            f"{name}_ends": smallest(np.concatenate([ends.astype(np.int64), of_added])),
         }
+
+
+class StoredIds(StoredTexts):
+    """A list of generated ids in a file, as bytes.
+
+    Args:
+        data: The ids, concatenated.
+
+    Raises:
+        ValueError: If the data ends within an id.
+    """
+
+    def __init__(self, data: StoredArray) -> None:
+        if len(data) % _ID_BYTES:
+            raise ValueError(f"ids must have {_ID_BYTES} bytes each, got {len(data)} bytes")
+        self._data = data
+        self._rows = data.array.reshape(-1, _ID_BYTES)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, place: int) -> str:
+        start = place * _ID_BYTES
+        return self._data.part(start, start + _ID_BYTES).tobytes().hex()
+
+    def take(self, places: Places) -> list[str]:
+        """Return the ids at the given positions.
+
+        Raises:
+            MissingNodeError: If the file is damaged.
+        """
+        starts = places * _ID_BYTES
+        self._data.check(starts, starts + _ID_BYTES)
+        return _as_ids(self._rows.take(places, axis=0).tobytes())
+
+    def all(self) -> list[str]:
+        """Return all ids.
+
+        Raises:
+            MissingNodeError: If the file is damaged.
+        """
+        return _as_ids(self._data.whole().tobytes())
+
+    def arrays(self, name: str, more: Sequence[str]) -> Arrays:
+        """Return these ids and additional texts as arrays for a file.
+
+        Raises:
+            MissingNodeError: If the file is damaged.
+        """
+        if not _are_ids(more):
+            return _pack_as_text(name, [*self.all(), *more])
+        return {name: np.concatenate([self._data.whole(), _id_bytes(more)])}
 
 
 class TextLookup:
@@ -137,7 +196,7 @@ class TextLookup:
             ValueError: If an array is missing, or has the wrong type or shape.
         """
         hashes = stored(arrays, f"{name}_hashes", np.uint32, None)
-        places = stored(arrays, f"{name}_places", np.uint32, len(hashes))
+        places = stored(arrays, f"{name}_places", np.unsignedinteger, len(hashes))
         return cls(texts, hashes, places)
 
     def find(self, texts: Sequence[str]) -> list[int]:
@@ -235,9 +294,31 @@ def pack_texts(name: str, texts: Sequence[str]) -> Arrays:
         >>> StoredTexts.from_arrays(pack_texts("names", ["tea", "长江"]), "names").all()
         ['tea', '长江']
     """
+    if texts and _are_ids(texts):
+        return {name: _id_bytes(texts)}
+    return _pack_as_text(name, texts)
+
+
+def _pack_as_text(name: str, texts: Sequence[str]) -> Arrays:
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
     ends = np.cumsum([len(text) for text in encoded], dtype=np.int64)
-    return {name: np.frombuffer(b"".join(encoded), np.uint8), f"{name}_ends": _small(ends)}
+    return {name: np.frombuffer(b"".join(encoded), np.uint8), f"{name}_ends": smallest(ends)}
+
+
+def _are_ids(texts: Sequence[str]) -> bool:
+    """Return whether all texts are generated ids."""
+    return all([_GENERATED_ID.fullmatch(text) for text in texts])
+
+
+def _id_bytes(ids: Sequence[str]) -> Array:
+    return np.frombuffer(bytes.fromhex("".join(ids)), np.uint8)
+
+
+def _as_ids(data: bytes) -> list[str]:
+    """Return ids from their concatenated bytes."""
+    digits = data.hex()
+    size = 2 * _ID_BYTES
+    return [digits[start : start + size] for start in range(0, len(digits), size)]
 
 
 def pack_lookup(name: str, hashes: Hashes, places: Places) -> Arrays:
@@ -257,10 +338,5 @@ def pack_lookup(name: str, hashes: Hashes, places: Places) -> Arrays:
         [2, 0, -1]
     """
     order = np.argsort(hashes, kind="stable")
-    of_hashes = places.take(order).astype(np.uint32)
+    of_hashes = smallest(places.take(order))
     return {f"{name}_hashes": hashes.take(order), f"{name}_places": of_hashes}
-
-
-def _small(ends: Places) -> Array:
-    """Convert positions to 4-byte numbers if they are small enough."""
-    return ends.astype(np.uint32 if ends.max(initial=0) < 1 << 32 else np.uint64)

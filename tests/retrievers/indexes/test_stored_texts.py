@@ -18,7 +18,11 @@ from nodekin.retrievers.indexes.stored_texts import (
     pack_texts,
 )
 
-TEXTS = st.lists(st.text(st.characters(categories=None), max_size=6), unique=True)
+PLAIN = st.text(st.characters(categories=None), max_size=6)
+
+GENERATED_IDS = st.binary(min_size=12, max_size=12).map(bytes.hex)
+
+TEXTS = st.lists(PLAIN, unique=True) | st.lists(GENERATED_IDS, unique=True)
 
 
 def arrays_of(texts: Sequence[str]) -> Arrays:
