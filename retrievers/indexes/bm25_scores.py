@@ -194,9 +194,22 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
         self[term] = rows, counts
         return rows, counts
 
-    def rows_of(self, terms: Iterable[str]) -> Ints:
-        """Return the rows that contain any of the terms."""
-        return np.concatenate([self[term][0] for term in terms])
+    def rows_with_all(self, words: Iterable[Sequence[str]]) -> Ints:
+        """Return the rows that contain all words, in ascending order.
+
+        Args:
+            words: The possible forms of each word, at least one word.
+        """
+        shortest, *others = sorted([self._rows_of(forms) for forms in words], key=len)
+        for rows in others:
+            places = rows.searchsorted(shortest)
+            shortest = shortest[rows.take(places, mode="clip") == shortest]
+        return shortest
+
+    def _rows_of(self, forms: Sequence[str]) -> Ints:
+        """Return the rows that contain any form of a word, in ascending order."""
+        rows = [self[form][0] for form in forms]
+        return rows[0] if len(rows) == 1 else np.unique(np.concatenate(rows))
 
     def of_query(
         self,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import reduce
 from typing import Any, cast
 
 import numpy as np
@@ -158,7 +157,7 @@ class TextIndex(FilterIndex):
         """
         statistics = self.statistics()
         if phrase.text not in statistics:
-            rows = reduce(np.intersect1d, [statistics.rows_of(forms) for forms in words])
+            rows = statistics.rows_with_all(words)
             found: list[int] = []
             reader = self._graph.reader
             for batch in portions(rows.tolist(), _PORTION):
