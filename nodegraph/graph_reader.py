@@ -145,13 +145,14 @@ class GraphReader:
             on_error: Whether to ``"raise"`` or ``"skip"`` errors in transforms. Defaults to the
                 graph's setting.
             executor: An executor for transforms of texts. If None, they run in this process.
-            light: Whether the block needs few or no queries, so that a server opens no transaction.
+            light: Whether the block needs few or no queries, so that no transaction has to be
+                opened on a server.
 
         Raises:
             UnknownGroupError: If a group is unknown.
             TransformError: If a transform raises an error during a build.
             StoreError: If a group is outdated again after each build because of other processes.
-            MissingNodeError: If a query of a light block reads a later state.
+            MissingNodeError: If a query in a light block reads a later state of the graph.
         """
         turns = self._store.transactions
         for attempt in range(_MAX_BUILDS):
@@ -198,12 +199,12 @@ class GraphReader:
         return lock_order(self._store.database)
 
     def call(self) -> AbstractContextManager[None]:
-        """Let the light blocks of this thread ask a server for its state once until the end."""
+        """Return a context in which light blocks of this thread read a server's state only once."""
         return self._store.transactions.call()
 
     @property
     def is_remote(self) -> bool:
-        """Whether each query takes a round trip to a server."""
+        """True if each query requires a round trip to a server."""
         return self._store.database.is_remote
 
     def held_state(self) -> object:
@@ -308,11 +309,16 @@ class GraphReader:
         return [node for node in self._get(ids) if node is not None]
 
     def read_ahead(self, ids: Sequence[str]) -> None:
-        """Read nodes from a server into the cache, or its state if the nodes are in the cache.
+        """Read nodes from a server into the cache, so that later reads need no query.
+
+        If all nodes are already in the cache, only the state of the server is read.
+
+        Args:
+            ids: The ids of the nodes.
 
         Raises:
-            MissingNodeError: If nodes are read, and the state of the server has changed since this
-                thread's ``call`` has read it.
+            MissingNodeError: If nodes are read, and the state of the server has changed since the
+                thread's ``call`` read it.
         """
         turns = self._store.transactions
         with turns.light_turn():

@@ -69,7 +69,8 @@ class EmbeddingCache:
         self._embedding = {embedder.name: fork_safe_lock() for embedder in embedders.values()}
         self._lock = threading.Lock()
         self._query_vectors: OrderedDict[tuple[str, str], Vector] = OrderedDict()
-        self._dimensions: dict[str, int] = {}  # of query vectors that were compared, by key
+        # dimension of the query vectors that were already checked, by key
+        self._dimensions: dict[str, int] = {}
         self._asking: WeakValueDictionary[tuple[str, ...], Any] = WeakValueDictionary()
 
     def embedder(self, key: str) -> Embedder:

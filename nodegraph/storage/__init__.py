@@ -1,1 +1,1 @@
-"""The store of a graph: SQL tables in an SQLite database, in memory or in a file."""
+"""Storage of graphs as SQL tables in an SQLite database, either in memory or in a file."""

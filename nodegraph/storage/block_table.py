@@ -1,4 +1,4 @@
-"""The table of blocks: the texts of documents in parts of equal length."""
+"""The database table that stores the texts of documents, divided into blocks of equal length."""
 
 from __future__ import annotations
 
@@ -9,21 +9,23 @@ from .columns import check_numbers, from_words, to_words
 from .database import Database, Row, select
 
 BLOCK = 960
-"""The characters of a block. A page of SQLite holds four blocks of English or two of Chinese."""
+"""The number of characters in a block. A page of SQLite can hold four blocks of English text or two
+blocks of Chinese text."""
 
 MAX_BLOCKS = 1 << 20
-"""The keys that are reserved for the blocks of a text."""
+"""The number of database keys that are reserved for the blocks of a text."""
 
-_FEW = 8  # blocks of a span up to which the blocks are selected one by one
+# maximum number of blocks of a span that are selected by individual keys instead of a range
+_FEW = 8
 
 
 class Span(NamedTuple):
-    """A part of a stored text.
+    """A reference to a part of a stored text.
 
     Attributes:
-        text: The key of the text.
-        start: The start in characters.
-        length: The number of characters.
+        text: The database key of the text.
+        start: The start of the part, in characters.
+        length: The number of characters in the part.
     """
 
     text: int
@@ -32,10 +34,10 @@ class Span(NamedTuple):
 
     @property
     def blocks(self) -> range:
-        """The keys of the blocks that contain the span.
+        """The database keys of the blocks that contain this part of the text.
 
         Raises:
-            ValueError: If the span cannot be part of a text.
+            ValueError: If the position is invalid for any text.
         """
         check_numbers(self.text, self.start, self.length)
         first = self.start // BLOCK
@@ -47,28 +49,28 @@ class Span(NamedTuple):
 
 
 class StoredBlocks:
-    """The texts of documents in a store, by key. A text never changes.
+    """Reads and writes the texts of documents in a store. A stored text is never changed.
 
     Args:
-        database: The database.
+        database: The database of the store.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def read(self, spans: Sequence[Span]) -> list[str]:
-        """Return the texts of spans.
+        """Return the text of each span.
 
         Raises:
             KeyError: If a block is missing.
-            ValueError: If a span or a block is wrong.
+            ValueError: If a span or a block is invalid.
         """
         keys = [span.blocks for span in spans]
         blocks = self._read(keys)
         return [_joined(span, of_one, blocks) for span, of_one in zip(spans, keys, strict=True)]
 
     def _read(self, keys: Iterable[range]) -> dict[int, str]:
-        """Return the blocks with some keys."""
+        """Read the blocks with the given database keys, and return their texts keyed by block."""
         rows: list[Row] = []
         single: set[int] = set()
         for of_one in keys:
@@ -83,13 +85,16 @@ class StoredBlocks:
         return {key: from_words(text) for key, text in rows}
 
     def write(self, texts: Mapping[int, str]) -> None:
-        """Insert texts by key, inside a transaction."""
+        """Insert texts, which are keyed by their database keys.
+
+        This must be called inside a transaction.
+        """
         rows = [row for key, text in texts.items() for row in self.rows(key, text)]
         self._database.run_many("INSERT INTO blocks VALUES (?, ?)", rows)
 
     @staticmethod
     def rows(key: int, text: str) -> Iterator[Row]:
-        """Yield the rows of a text.
+        """Divide a text into blocks, and yield the rows to insert.
 
         Raises:
             ValueError: If the text is too long.
@@ -99,18 +104,21 @@ class StoredBlocks:
             yield number, to_words(text[start : start + BLOCK])
 
     def delete(self, texts: Collection[int]) -> None:
-        """Delete texts by key, inside a transaction."""
+        """Delete the texts with the given database keys.
+
+        This must be called inside a transaction.
+        """
         first_keys = [key * MAX_BLOCKS for key in texts]
         rows = [(first, first + MAX_BLOCKS) for first in first_keys]
         self._database.run_many("DELETE FROM blocks WHERE key >= ? AND key < ?", rows)
 
 
 def _joined(span: Span, keys: range, blocks: Mapping[int, str]) -> str:
-    """Return the text of a span from the blocks that contain it.
+    """Assemble the text of a span from the blocks that contain it.
 
     Raises:
         KeyError: If a block is missing.
-        ValueError: If the blocks are too short.
+        ValueError: If the blocks do not contain enough text.
     """
     start = span.start % BLOCK
     if len(keys) == 1:

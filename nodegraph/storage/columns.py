@@ -1,4 +1,4 @@
-"""Convert ids, texts and values to columns, and back."""
+"""Convert ids, texts and other values to database columns, and back."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ _WRONG_ROW = (
     ValueError,
     zlib.error,
 )
-"""The errors that forged rows cause."""
+"""The exceptions that may occur while reading rows of a forged file."""
 
-_LARGEST = 1 << 62  # a larger number cannot have grown from 0
+_LARGEST = 1 << 62  # a counter that starts at 0 cannot have reached a larger number
 
 _OWN_ID = re.compile("[0-9a-f]{24}")
 
-_OWN_SIZE = 12  # bytes
+_OWN_SIZE = 12  # number of bytes
 
-_FOREIGN = b"\xff"  # a byte that UTF-8 never uses
+_FOREIGN = b"\xff"  # a byte that never occurs in UTF-8
 
-_VARIABLES = 900  # the limit of one statement in every build of SQLite
+_VARIABLES = 900  # the maximum number of placeholders in a statement, in every build of SQLite
 
 
 @contextmanager
 def reading_rows(place: str) -> Iterator[None]:
-    """Convert errors from rows that a stranger has forged to a ``StoreError``.
+    """Convert errors that are caused by damaged or forged rows to a ``StoreError``.
 
     Args:
-        place: The path or address of the store.
+        place: The path or URL of the store, for the error message.
 
     Raises:
-        StoreError: If the block cannot read a row.
+        StoreError: If a row cannot be read inside the block.
     """
     try:
         yield
@@ -67,7 +67,7 @@ def check_numbers(*numbers: object) -> None:
     """Check that the numbers in a row are integers from 0 to 2 ** 62.
 
     Raises:
-        ValueError: If a number is anything else.
+        ValueError: If a value is not an integer or is out of range.
     """
     for number in numbers:
         if type(number) is not int or not 0 <= number < _LARGEST:
@@ -75,7 +75,10 @@ def check_numbers(*numbers: object) -> None:
 
 
 def to_id(name: str) -> bytes:
-    """Encode an id or a hash. Generated ids are hexadecimal and take half of their length."""
+    """Encode an id or a hash as bytes.
+
+    Generated ids are hexadecimal and are stored in half the space.
+    """
     if _OWN_ID.fullmatch(name):
         return bytes.fromhex(name)
     value = _FOREIGN + to_text(name)
@@ -83,57 +86,58 @@ def to_id(name: str) -> bytes:
 
 
 def to_ids(names: Iterable[str]) -> list[bytes]:
-    """Encode ids."""
+    """Encode several ids as bytes."""
     return [to_id(name) for name in names]
 
 
 def from_id(value: bytes) -> str:
-    """Decode an id that ``to_id`` encoded."""
+    """Decode an id that was encoded with ``to_id``."""
     return value.hex() if len(value) == _OWN_SIZE else from_text(value.lstrip(_FOREIGN))
 
 
 def to_text(text: str) -> bytes:
-    """Encode a text as UTF-8. Lone surrogates are allowed."""
+    """Encode a text as UTF-8. Unpaired surrogates are allowed."""
     return text.encode("utf-8", "surrogatepass")
 
 
 def from_text(value: bytes) -> str:
-    """Decode a text that ``to_text`` encoded."""
+    """Decode a text that was encoded with ``to_text``."""
     return value.decode("utf-8", "surrogatepass")
 
 
 def to_words(text: str) -> bytes:
-    """Encode the text of a node. Chinese takes two bytes per character instead of three."""
+    """Encode the text of a node. Chinese characters take two bytes each instead of three."""
     value = to_text(text)
     if len(value) > 2 * len(text):
-        with suppress(UnicodeEncodeError):  # lone surrogates
+        with suppress(UnicodeEncodeError):  # The text contains unpaired surrogates.
             return _FOREIGN + text.encode("utf-16-le")
     return value
 
 
 def from_words(value: bytes) -> str:
-    """Decode a text that ``to_words`` encoded."""
+    """Decode a text that was encoded with ``to_words``."""
     if value[:1] == _FOREIGN:
         return value[1:].decode("utf-16-le", "surrogatepass")
     return value.decode("utf-8", "surrogatepass")
 
 
 def portions(values: Iterable[Any], size: int = _VARIABLES) -> Iterator[list[Any]]:
-    """Split values into lists that fit into one statement."""
+    """Split values into lists that are small enough for the placeholders of one SQL statement."""
     iterator = iter(values)
     while batch := list(itertools.islice(iterator, size)):
         yield batch
 
 
 def marks(values: Sequence[Any]) -> str:
-    """Return a placeholder for each value."""
+    """Return a list of SQL placeholders, with one placeholder for each value."""
     return ",".join("?" * len(values))
 
 
 MARK = "$type"
-"""Key of a JSON object that encodes a value of another type."""
+"""The key of JSON objects that represent values of types that JSON does not support."""
 
-# The name of each type, and functions to write and read its values. Subclasses come first.
+# The name of each type, and the functions that write and read its values. Subclasses come before
+# their base classes.
 _KINDS: dict[type, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = {
     tuple: ("tuple", lambda v: _to_plain(list(v)), lambda v: tuple(_from_plain(v))),
     set: ("set", lambda v: _unordered(v), lambda v: set(_from_plain(v))),
@@ -157,15 +161,15 @@ _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def encode(value: Any) -> str:
-    """Convert a value to JSON text.
+    """Convert a value to a JSON text that preserves common Python types.
 
-    Numbers, strings, booleans, None, lists, dicts, tuples, sets, bytes, dates and times,
-    ``Decimal`` and ``UUID`` are restored with their type. Paths are restored as ``PurePosixPath``,
-    other mappings as dicts, NumPy arrays as lists, and instances of a subclass (a string ``Enum``,
-    a NumPy float) as the base type.
+    Numbers, strings, booleans, None, lists, dicts, tuples, sets, bytes, dates, times, ``Decimal``
+    and ``UUID`` keep their types when they are decoded. Paths are decoded as ``PurePosixPath``,
+    other mappings as dicts, NumPy arrays as lists, and instances of subclasses (such as a string
+    ``Enum`` or a NumPy float) as their base type.
 
     Raises:
-        TypeError: If the value has an unsupported type, or is nested too deeply.
+        TypeError: If the type of the value is not supported, or if the value is nested too deeply.
 
     Example:
         >>> decode(encode({"tags": ("a", "b"), "day": date(2024, 5, 1)}))
@@ -180,7 +184,7 @@ def encode(value: Any) -> str:
 
 
 def decode(text: str) -> Any:
-    """Restore a value from the text that ``encode`` returned."""
+    """Restore a value from a JSON text that was created by ``encode``."""
     value = json.loads(text)
     return _from_plain(value) if MARK in text else value
 
@@ -198,9 +202,10 @@ def _to_plain(value: Any) -> Any:
         if isinstance(value, base):
             return {MARK: name, "value": write(value)}
     for plain, convert in ((str, str.__str__), (int, int), (float, float)):
-        if isinstance(value, plain):  # str() of an Enum is its name, not its value
+        # str() would return the name of an Enum member, not its value.
+        if isinstance(value, plain):
             return convert(value)
-    if callable(plain_of := getattr(value, "tolist", None)):  # NumPy's scalars and arrays
+    if callable(plain_of := getattr(value, "tolist", None)):  # NumPy scalars and arrays
         return _to_plain(plain_of())
     raise TypeError(
         f"{type(value).__name__} {value!r:.60} can't be kept in a file; give a text, a number, a "
@@ -222,23 +227,23 @@ def _from_plain(value: Any) -> Any:
     return value
 
 
-_OBJECT = b"\0"  # no JSON text begins with this byte
+_OBJECT = b"\0"  # No JSON text begins with this byte.
 
 
 class ValueColumns:
-    """A converter between columns and metadata or other values.
+    """Converts metadata and other values to database columns, and back.
 
     Args:
-        objects: The objects that only this process can hold, since programs that use LangChain or
-            LlamaIndex put objects into metadata. New objects are appended. If None, such objects
-            are rejected.
+        objects: A list for objects that cannot be stored in a file, since programs that use
+            LangChain or LlamaIndex may put arbitrary objects into metadata. New objects are
+            appended to the list. If None, such objects are rejected.
     """
 
     def __init__(self, objects: list[Any] | None) -> None:
         self.objects = objects
 
     def write(self, value: Any) -> bytes:
-        """Convert a value to a column.
+        """Convert a value to a database column.
 
         Raises:
             TypeError: If the value cannot be stored in a file.
@@ -252,18 +257,18 @@ class ValueColumns:
             return _OBJECT + str(len(self.objects) - 1).encode()
 
     def read(self, column: bytes) -> Any:
-        """Restore a value from its column."""
+        """Restore a value from a database column."""
         if column[:1] == _OBJECT and self.objects is not None:
             kept = self.objects[int(column[1:])]
             return dict(kept) if isinstance(kept, dict) else kept
         return decode(from_text(column))
 
     def write_metadata(self, metadata: Mapping[str, Any], owner: str) -> bytes | None:
-        """Convert metadata to a column. Return None for empty metadata.
+        """Convert metadata to a database column. Return None if the metadata is empty.
 
         Args:
-            metadata: The metadata.
-            owner: The node or document, for error messages.
+            metadata: The metadata to convert.
+            owner: A description of the node or document, for error messages.
 
         Raises:
             TypeError: If a value cannot be stored in a file.
@@ -281,10 +286,10 @@ class ValueColumns:
             raise
 
     def read_metadata(self, column: bytes) -> Mapping[str, Any]:
-        """Restore metadata from its column.
+        """Restore metadata from a database column.
 
         Raises:
-            TypeError: If the column contains any other value.
+            TypeError: If the column does not contain a mapping.
         """
         metadata = self.read(column)
         if not isinstance(metadata, Mapping):

@@ -1,4 +1,4 @@
-"""The SQL database of a graph: the protocol of its connections, and its tables."""
+"""The interface of database connections, and the definitions of the tables."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Row = tuple[Any, ...]
 
 
 class Database(Protocol):
-    """A connection to an SQL database, guarded by a lock that the store holds.
+    """The interface of a connection to an SQL database. The store holds a lock while it is used.
 
-    Statements use ``?`` as the placeholder. Ids, names, texts and JSON are bytes.
+    SQL statements use ``?`` as placeholder. ids, names, texts and JSON are stored as bytes.
 
     Attributes:
-        lock: The lock of the graph. It guards the connection and the indexes. No thread may
-            hold it while it waits for another thread, a model or a transform.
+        lock: The lock of the graph, which protects the connection and the indexes. A thread must
+            not hold it while it waits for another thread, a model or a transform.
         has_blocks: Whether the texts of documents are stored in blocks, and the texts of nodes as
             spans of these blocks. Otherwise, each node is stored with its text.
     """
@@ -30,77 +30,78 @@ class Database(Protocol):
 
     @property
     def place(self) -> str:
-        """The path or address of the database. It is empty for a database in memory."""
+        """The path or URL of the database. It is empty for a database in memory."""
 
     @property
     def index_folder(self) -> Path | None:
-        """The folder for index files, or None if indexes stay in memory."""
+        """The folder for index files, or None if indexes are kept in memory."""
 
     @property
     def is_read_only(self) -> bool:
-        """Whether the database rejects all changes except those of derived rows."""
+        """True if the database is read-only. Rows that can be computed again are still accepted."""
 
     @property
     def is_remote(self) -> bool:
-        """Whether each statement takes a round trip to a server."""
+        """True if each statement requires a round trip to a server."""
 
     def begin(self, query: str) -> list[Row]:
-        """Begin to read one state, and return the rows of its first query."""
+        """Begin to read a consistent state, and return the rows of the first query."""
 
     def begin_light(self, query: str, expected: list[Row] | None) -> list[Row]:
-        """Begin a turn in which few or no queries follow, and return the rows of its first query.
+        """Begin a read with few or no further queries, and return the rows of the first query.
 
-        On a server, no transaction is open between the queries. Each query is sent together with
-        the first one.
+        On a server, no transaction is kept open between queries. Instead, the first query is sent
+        again together with each later query.
 
         Args:
             query: The first query.
-            expected: The rows that the first query returned a moment ago. If None, it is sent.
+            expected: The rows that the first query returned a moment ago. If None, the query is
+                sent.
 
         Raises:
-            MissingNodeError: By a later query, if the rows of the first query have changed.
+            MissingNodeError: Raised by a later query if the rows of the first query have changed.
         """
 
     def begin_writing(self, query: str, *, durable: bool, derived: bool = False) -> list[Row]:
-        """Begin a transaction after other processes have finished writing.
+        """Wait until other processes have finished writing, and begin a transaction.
 
         Args:
-            query: The first query, whose rows are returned.
-            durable: Whether the commit survives a power failure. Otherwise a power failure may
-                undo the commit, but never a part of it.
-            derived: Whether all rows can be derived again. A read-only database writes them in
-                memory.
+            query: The first query of the transaction, whose rows are returned.
+            durable: Whether the commit must survive a power failure. If False, a power failure may
+                undo the whole commit, but never only a part of it.
+            derived: Whether all written rows can be computed again. A read-only database keeps such
+                rows in memory.
 
         Raises:
             StoreError: If the database cannot be written to.
         """
 
     def commit(self) -> None:
-        """End the current state or transaction, and commit its writes."""
+        """End the current read or transaction, and commit all writes."""
 
     def roll_back(self) -> None:
-        """End the current state or transaction, if any, and undo its writes."""
+        """End the current read or transaction, if there is one, and undo all writes."""
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
-        """Return all rows of a query."""
+        """Run a query and return all rows."""
 
     def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Run a statement once for each row of values, inside a transaction.
+        """Run a statement once for each row of values. This must be called inside a transaction.
 
-        A database may delay the statement until the next query or the commit.
+        A database may postpone the statement until the next query or the commit.
         """
 
     def streaming(self) -> AbstractContextManager[None]:
-        """Use a small cache until the end of the block, which reads or writes many values once."""
+        """Use a small page cache inside the block, which reads or writes many values only once."""
 
     def truncate_log(self) -> None:
-        """Free the disk space of a long log after a build, unless others are using the log."""
+        """Free the disk space of a long log after a build, unless other connections use the log."""
 
     def compact(self) -> None:
-        """Free the disk space of deleted rows."""
+        """Free the disk space used by deleted rows."""
 
     def close(self) -> None:
-        """Close the connection. The next use opens a new one."""
+        """Close the connection. It is reopened when it is needed again."""
 
 
 def select(
@@ -110,14 +111,14 @@ def select(
     values: Sequence[Any] = (),
     order: str = "",
 ) -> list[Row]:
-    """Return the rows of a query with any number of keys.
+    """Run a query with any number of keys, and return all rows.
 
     Args:
-        database: The database.
-        query: The query, which ends with ``IN``.
-        keys: The keys. They are selected in portions that fit into one statement.
-        values: The values of the placeholders in the query.
-        order: The order of the rows in a portion, as SQL.
+        database: The database to query.
+        query: The SQL query, which must end with ``IN``.
+        keys: The keys to select. They are divided into portions that fit into one statement.
+        values: The values for the placeholders in the query.
+        order: An SQL clause for the order of the rows in each portion.
     """
     rows: list[Row] = []
     for portion in portions(keys):
@@ -126,15 +127,16 @@ def select(
 
 
 FORMAT = 2
-"""The version of the tables. Stores of version 1 are converted."""
+"""The version of the table definitions. Files with a different version are rejected."""
 
 TABLES = (
-    # The last assigned keys, and the state number, which grows with every change.
+    # The last keys that were assigned, and the state number, which increases with every change.
     "CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL)",
-    # Keys grow in the order of arrival. Document 0 stands for the corpus. Nodes that were derived
-    # from a whole group belong to it.
+    # Keys increase in the order in which documents were added. Document 0 represents the whole
+    # corpus. Nodes that were derived from a whole group belong to it.
     "CREATE TABLE documents (key INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE)",
-    # rules and built_for describe the last complete build. journaled counts the ids in the journal.
+    # The columns rules and built_for describe the last complete build. The column journaled counts
+    # the ids in the journal.
     """CREATE TABLE node_groups (
     key INTEGER PRIMARY KEY,
     name BLOB NOT NULL UNIQUE,
@@ -144,14 +146,16 @@ TABLES = (
     rules TEXT,
     built_for INTEGER NOT NULL
 )""",
-    # One row per revision of a group, with the ids of the removed nodes. Nodes and derivations have
-    # the revision of their last change.
+    # The journal contains one row per revision of a group, with the ids of the removed nodes. Nodes
+    # and derivations contain the revision of their last change.
     """CREATE TABLE journal (
     grp INTEGER NOT NULL, revision INTEGER NOT NULL, removed BLOB NOT NULL,
     PRIMARY KEY (grp, revision)
 )""",
-    # The nodes of one group from one document. See Stamp for source, rule and metadata. text is the
-    # key of the document's text. fields, search_text and text are those at that time.
+    # A derivation represents the nodes of one group that were derived from one document. For
+    # source, rule and metadata, see the class Stamp. The column text is the key of the document's
+    # text. The columns fields, search_text and text contain the values at the time of the
+    # derivation.
     """CREATE TABLE derivations (
     key INTEGER PRIMARY KEY,
     grp INTEGER NOT NULL,
@@ -166,11 +170,12 @@ TABLES = (
     UNIQUE (grp, document)
 )""",
     "CREATE INDEX derivations_by_revision ON derivations (grp, revision)",
-    # The texts of documents. The upper bits of the key are the key of the text.
+    # The texts of documents. The upper bits of a block's key are the key of the text.
     "CREATE TABLE blocks (key INTEGER PRIMARY KEY, text BLOB NOT NULL)",
-    # text: NULL if it is the span of the document's text from begin. content: NULL if it equals the
-    # text. inherited: the parent's metadata beyond the document's metadata. parent: NULL for the
-    # document. The text comes last, so that the other columns are read without it.
+    # The column text is NULL if the text is the part of the document's text that starts at begin.
+    # The column content is NULL if the content equals the text. The column inherited contains the
+    # parent's metadata that does not come from the document. The column parent is NULL if the
+    # parent is the document. The text comes last, so that other columns can be read without it.
     """CREATE TABLE nodes (
     key INTEGER PRIMARY KEY,
     id BLOB NOT NULL UNIQUE,
@@ -201,7 +206,8 @@ TABLES = (
     UNIQUE (source, target, type)
 )""",
     "CREATE INDEX links_by_target ON links (target)",
-    # Cached and kept values: vectors, LLM answers, records of source files.
+    # Cached values and values that are kept with the graph: vectors, LLM answers and records of
+    # source files.
     """CREATE TABLE kept (
     kind BLOB NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL, PRIMARY KEY (kind, key)
 )""",
@@ -211,4 +217,5 @@ TABLES = (
     """INSERT INTO counters (name, value) VALUES ('state', 0), ('documents', 0), ('node_groups', 0),
     ('derivations', 0), ('nodes', 0), ('links', 0), ('texts', 0)""",
 )
-"""The statements that create the tables. ``{empty}`` and ``{root}`` stand for two ids."""
+"""The SQL statements that create the tables. The placeholders ``{empty}`` and ``{root}`` are
+replaced by ids."""

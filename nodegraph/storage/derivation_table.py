@@ -1,4 +1,4 @@
-"""The table of derivations: the nodes of one group from one document, with their links."""
+"""The database table that records which nodes of a group were derived from which document."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .node_rows import NEW_NODE, NO_FIELDS, Fields, NodeRows
 from .node_table import StoredNodes
 from .transactions import Transactions
 
-# SQLite looks up the documents first. With JOIN, it may read all derivations of the group.
+# SQLite looks up the documents first. With a plain JOIN, it may read all derivations of the group.
 _STORED = (
     "SELECT docs.key, docs.id, d.key, d.revision, d.fields, d.search_text, d.source, d.rule, "
     "d.metadata, d.text FROM documents docs CROSS JOIN derivations d "
@@ -30,19 +30,20 @@ _INSERT_DERIVATION = (
 
 
 class DerivationRow(NamedTuple):
-    """A derivation in the store. The fields are in the order of ``_STORED``.
+    """A row of the derivations table. The fields are in the order of the query ``_STORED``.
 
     Attributes:
-        document: The key of its document.
-        document_id: The id of its document, as a column.
-        key: Its key.
-        revision: The revision of its last change.
-        document_metadata: The metadata of its document, as a column.
-        document_search_text: The search text of its document, as a column.
-        source: The column of ``Stamp.key``.
-        rule: The column of ``Stamp.rule``.
-        metadata: The column of ``Stamp.metadata``.
-        text: The key of the document's text, or 0 if nodes are stored with their texts.
+        document: The database key of the document.
+        document_id: The encoded id of the document.
+        key: The database key of the derivation.
+        revision: The revision of the group in which the derivation was last changed.
+        document_metadata: The encoded metadata of the document.
+        document_search_text: The encoded search text of the document.
+        source: The encoded value of ``Stamp.key``.
+        rule: The encoded value of ``Stamp.rule``.
+        metadata: The encoded value of ``Stamp.metadata``.
+        text: The database key of the document's text, or 0 if the nodes are stored with their
+            texts.
     """
 
     document: int
@@ -57,7 +58,7 @@ class DerivationRow(NamedTuple):
     text: int
 
     def check(self) -> None:
-        """Check the types of the columns.
+        """Check the types of all columns.
 
         Raises:
             ValueError: If a column has the wrong type.
@@ -68,23 +69,23 @@ class DerivationRow(NamedTuple):
 
     @property
     def stamp(self) -> Stamp:
-        """The stamp of the derivation."""
+        """The hashes that determine whether the derivation is up to date."""
         return Stamp(from_id(self.source), from_id(self.rule), from_id(self.metadata))
 
     @property
     def fields(self) -> Fields:
-        """The columns of the document."""
+        """The encoded metadata and search text of the document."""
         return Fields(self.document_metadata, self.document_search_text)
 
 
 class NewDerivation(NamedTuple):
-    """A derivation to insert, replace or delete.
+    """A derivation that is to be inserted, replaced or deleted.
 
     Attributes:
-        document: The key of its document.
-        stored: The derivation in the store, or None if there is none.
+        document: The database key of the document.
+        stored: The existing row in the store, or None if the derivation is new.
         derivation: The new derivation. If None, the stored derivation is deleted.
-        fields: The columns of the document.
+        fields: The encoded metadata and search text of the document.
         text: The key of the document's text, or 0 if nodes are stored with their texts.
     """
 
@@ -95,25 +96,25 @@ class NewDerivation(NamedTuple):
     text: int = 0
 
     def has_span(self, node: Node) -> bool:
-        """Return whether the text of a new node is stored as a span of the document."""
+        """Return whether the text of a new node is stored as a reference to the document's text."""
         return self.text > 0 and self.derivation is not None and self.derivation.has_span(node)
 
     @property
     def has_equal_fields(self) -> bool:
-        """Whether the columns of the document are equal to those in the store."""
+        """True if the metadata and search text of the document equal the stored values."""
         return self.stored is not None and self.stored.fields == self.fields
 
 
 class StoredDerivations:
-    """The derivations of a store.
+    """Reads and writes the derivations in a store.
 
     Args:
-        transactions: The turns and transactions of the store.
-        groups: The groups of the store.
-        nodes: The nodes of the store.
-        blocks: The texts of documents.
-        links: The links of the store.
-        rows: The conversion of nodes to rows.
+        transactions: The manager of reads and transactions.
+        groups: The table of groups.
+        nodes: The table of nodes.
+        blocks: The table of the documents' texts.
+        links: The table of links.
+        rows: The converter between nodes and rows.
     """
 
     def __init__(
@@ -136,11 +137,11 @@ class StoredDerivations:
     # Reading
 
     def stored(self, group: str, ids: Collection[str] | None = None) -> dict[str, DerivationRow]:
-        """Return the derivations of a group by document id, in document order.
+        """Return the rows of a group's derivations in document order, keyed by document id.
 
         Args:
-            group: The group.
-            ids: The document ids. If None, all documents are read.
+            group: The name of the group.
+            ids: The document ids. If None, the derivations of all documents are returned.
         """
         if ids is not None and not ids:
             return {}
@@ -152,16 +153,16 @@ class StoredDerivations:
                 rows = select(self._database, f"{_STORED} AND docs.id IN", to_ids(ids), values)
         stored: dict[str, DerivationRow] = {}
         with reading_rows(self._database.place):
-            for columns in sorted(rows):  # the first column is the key of the document
+            for columns in sorted(rows):  # The first column is the key of the document.
                 row = DerivationRow(*columns)
                 row.check()
                 stored[from_id(row.document_id)] = row
         return stored
 
     def nodes(self, group: str, ids: Collection[str]) -> dict[str, list[Node]]:
-        """Return the nodes of a group by document id, in the order of the ids.
+        """Return the nodes of a group, keyed by document id, in the order of the given ids.
 
-        Documents without a derivation are left out.
+        Documents from which the group has not been derived are left out.
         """
         with self._transactions:
             found = self._nodes.written(group)
@@ -173,7 +174,7 @@ class StoredDerivations:
         return {i: found[i] for i in ids if i in found}
 
     def get(self, group: str, ids: Collection[str]) -> dict[str, Derivation]:
-        """Return the derivations of a group from some documents, by document id."""
+        """Return the derivations of a group from the given documents, keyed by document id."""
         with self._transactions:
             stored = self.stored(group, ids)
             nodes = self._nodes.of_derivations([row.key for row in stored.values()])
@@ -185,21 +186,21 @@ class StoredDerivations:
             derivations[i] = Derivation(row.stamp, of_one, _in_order(links, of_one))
         return derivations
 
-    # Writing, inside a transaction
+    # Writing (inside a transaction)
 
     def write(
         self, group: str, new: Mapping[str, NewDerivation], *, keep_nodes: bool = False
     ) -> None:
-        """Insert, replace or delete derivations of a group, by document id.
+        """Insert, replace or delete derivations of a group.
 
         Args:
-            group: The group.
-            new: The derivations.
-            keep_nodes: Whether new nodes are equal to the nodes that will be read. A build then
-                need not read what it wrote.
+            group: The name of the group.
+            new: The derivations to write, keyed by document id.
+            keep_nodes: Whether the new nodes equal the nodes that will be read from the store. If
+                True, they are kept in memory, so that a build does not have to read them again.
 
         Raises:
-            TypeError: If a node has a value that the store cannot hold.
+            TypeError: If a node contains a value that cannot be stored.
         """
         if not new:
             return
@@ -237,7 +238,7 @@ class StoredDerivations:
         difference: _Difference,
         revision: int,
     ) -> None:
-        """Insert new derivations with their new nodes and their links."""
+        """Insert new derivations together with their new nodes and links."""
         group_key = self._groups.key(group)
         new_key = self._transactions.next_key("derivations", len(new))
         node_key = self._transactions.next_key("nodes", difference.count)
@@ -266,7 +267,7 @@ class StoredDerivations:
         self._links.write(links)
 
     def _delete_texts(self, changes: Iterable[NewDerivation]) -> None:
-        """Delete the former texts of documents, except those with nodes of other groups."""
+        """Delete the previous texts of documents, unless other groups still refer to them."""
         former: set[int] = set()
         documents: set[int] = set()
         for change in changes:
@@ -281,16 +282,16 @@ class StoredDerivations:
 
 
 class _Difference:
-    """The difference between the stored and the new nodes of a group.
+    """The differences between the stored nodes and the new nodes of a group.
 
     Args:
-        group: The group.
+        group: The name of the group.
 
     Attributes:
-        removed: Ids of nodes that are deleted or changed.
-        deleted: Ids of nodes that are deleted.
-        added: New and changed nodes by document id.
-        count: The number of these nodes.
+        removed: The ids of nodes that are deleted or changed.
+        deleted: The ids of nodes that are deleted.
+        added: The new and changed nodes, keyed by document id.
+        count: The number of new and changed nodes.
         has_other_links: Whether links have changed.
     """
 
@@ -312,13 +313,13 @@ class _Difference:
         old: list[Node],
         links: Mapping[str, list[Link]],
     ) -> None:
-        """Compare the nodes of one document.
+        """Compare the stored and the new nodes of one document, and record the differences.
 
         Args:
             document_id: The id of the document.
             change: The new derivation.
-            old: The stored nodes.
-            links: The links of the stored nodes, by node.
+            old: The stored nodes of the document.
+            links: The links of the stored nodes, keyed by node id.
         """
         nodes = {}
         if change.derivation is not None:
@@ -340,9 +341,9 @@ class _Difference:
 
 
 def _keeps_text(change: NewDerivation, node: Node) -> bool:
-    """Return whether the row of an unmoved node gives its text even after the change.
+    """Return whether the stored row of a node still yields the right text after a change.
 
-    A row without a span contains the text. A row with a span is part of the new document.
+    A row either contains the text itself, or refers to a part of the new document.
     """
     return node.start is None or change.has_span(node)
 
@@ -355,7 +356,7 @@ def _by_document(nodes: Iterable[Node]) -> dict[str, list[Node]]:
 
 
 def _in_order(links: Mapping[str, list[Link]], nodes: Iterable[Node]) -> list[Link]:
-    """Return the links of nodes in the order of the nodes."""
+    """Return all links of the given nodes, in the order of the nodes."""
     found: list[Link] = []
     for node in nodes:
         found += links.get(node.id, [])

@@ -1,4 +1,4 @@
-"""Convert the tables of format 1, in which each node is stored with its text."""
+"""Convert files of format 1, in which each node is stored together with its text."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ _NODES = """CREATE TABLE nodes (
 )"""
 
 _CHANGED = ("derivations", "nodes", "blocks")
-"""The tables that differ between the formats."""
+"""The tables that differ between format 1 and the current format."""
 
 
 def _is_changed(statement: str, kind: str) -> bool:
-    """Return whether a statement creates one of these tables, or one of their indexes."""
+    """Return whether an SQL statement creates one of the changed tables, or an index of one."""
     first, _, _ = statement.partition("(")
     words = first.split()
     return words[:2] == ["CREATE", kind] and words[-1] in _CHANGED
@@ -66,16 +66,17 @@ TABLES_OF_FORMAT_1 = (
     "CREATE INDEX nodes_by_place ON nodes (derivation, place)",
     "CREATE INDEX nodes_by_parent ON nodes (derivation, parent)",
 )
-"""The statements that created the tables of format 1."""
+"""The SQL statements that created the tables in format 1."""
 
 
 def convert(db: sqlite3.Connection, place: str) -> None:
-    """Convert the tables of an SQLite database from format 1, inside a transaction.
+    """Convert the tables of an SQLite database from format 1 to the current format.
 
-    All documents, nodes, links and values are kept, so that nothing is derived again.
+    This must be called inside a transaction. All documents, nodes, links and values are kept, so
+    that nothing has to be derived again.
 
     Args:
-        db: The connection.
+        db: The connection to the database.
         place: The path of the file, for error messages.
 
     Raises:
@@ -96,7 +97,7 @@ def convert(db: sqlite3.Connection, place: str) -> None:
 
 
 def _copy(db: sqlite3.Connection) -> int:
-    """Copy all derivations with their nodes. Return the number of texts."""
+    """Copy all derivations and their nodes to the new tables, and return the number of texts."""
     _copy_document(db, 0, 0, None)
     roots = db.execute(
         "SELECT d.document, n.text FROM old_derivations d JOIN old_nodes n "
@@ -112,13 +113,13 @@ def _copy(db: sqlite3.Connection) -> int:
 
 
 def _copy_document(db: sqlite3.Connection, document: int, key: int, text: str | None) -> None:
-    """Copy the derivations of a document.
+    """Copy the derivations of a document to the new tables.
 
     Args:
         db: The connection.
-        document: The key of the document.
-        key: The key of its text.
-        text: The text, or None for nodes that were derived from a whole group.
+        document: The database key of the document.
+        key: The database key of its text.
+        text: The text of the document, or None for nodes that were derived from a whole group.
     """
     derivations = db.execute(
         "SELECT key, grp, source, rule, metadata, revision, fields, search_text "
@@ -141,7 +142,7 @@ def _copy_document(db: sqlite3.Connection, document: int, key: int, text: str | 
 
 
 def _new_rows(rows: Iterator[Row], text: str | None) -> Iterator[Row]:
-    """Yield rows of nodes with spans of a text instead of copies."""
+    """Convert rows of nodes, and replace copies of the document's text by references to it."""
     for *first, begin, shift, metadata, inherited, own, above, content, column in rows:
         length: int | None = None
         copy: Any = column

@@ -1,4 +1,4 @@
-"""The store of a graph: documents, nodes, links and values in the tables of an SQL database."""
+"""The store of a graph, which keeps documents, nodes, links and values in SQL tables."""
 
 from __future__ import annotations
 
@@ -28,13 +28,14 @@ from .value_table import StoredValues
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The changes of a group between two revisions.
+    """The changes of a node group between two revisions.
 
     Attributes:
-        revision: The revision that the changes lead to.
-        removed: Ids of removed nodes. Apply the removals first.
-        added: New and changed nodes. The ids of changed nodes are in ``removed``, too.
-        complete: Whether ``added`` is the whole group and the former content is invalid.
+        revision: The revision after the changes.
+        removed: The ids of removed nodes. Removals must be applied first.
+        added: The new and changed nodes. The ids of changed nodes are also listed in ``removed``.
+        complete: Whether ``added`` contains the whole group. If True, all earlier content is
+            invalid.
     """
 
     revision: int
@@ -44,21 +45,21 @@ class Changes:
 
 
 class GraphStore:
-    """The store of a graph: documents, and the derivations of their nodes.
+    """Stores the documents of a graph and the nodes that are derived from them.
 
     Args:
-        database: The database.
-        keeps_objects: Whether metadata may contain objects that only this process can hold.
+        database: The database in which the data is stored.
+        keeps_objects: Whether metadata may contain objects that cannot be stored in a file.
 
     Attributes:
-        database: The database, whose lock guards the graph.
-        place: The path or address of the store. It is empty for a store in memory.
-        transactions: The turns and transactions.
-        groups: The groups.
-        nodes: The nodes.
-        links: The links.
-        values: The values that are kept with the graph.
-        node_rows: The conversion of nodes to rows.
+        database: The database, whose lock protects the graph.
+        place: The path or URL of the store. It is empty for a store in memory.
+        transactions: The manager of reads and transactions.
+        groups: The table of groups.
+        nodes: The table of nodes.
+        links: The table of links.
+        values: The table of values that are stored with the graph.
+        node_rows: The converter between nodes and rows.
     """
 
     def __init__(self, database: Database, *, keeps_objects: bool = False) -> None:
@@ -67,7 +68,7 @@ class GraphStore:
         self._set_up()
 
     def _set_up(self) -> None:
-        """Create the attributes that are not pickled."""
+        """Create the attributes that are not included when the store is pickled."""
         self.place = self.database.place
         self.transactions = Transactions(self.database)
         self.node_rows = NodeRows(self._columns)
@@ -91,11 +92,11 @@ class GraphStore:
         return f"GraphStore({self.place or 'memory'!r})"
 
     def copy_to(self, path: Path) -> None:
-        """Replace the content of a file with a copy of the store.
+        """Copy the store to a file. An existing file is replaced.
 
         Raises:
-            TypeError: If the store is on a server, or metadata contains objects that a file cannot
-                store.
+            TypeError: If the store is on a server, or if the metadata contains objects that cannot
+                be stored in a file.
         """
         if str(path.resolve()) == self.place:
             return
@@ -107,32 +108,35 @@ class GraphStore:
         copy(path)
 
     def close(self) -> None:
-        """Close the connection. The next use opens a new one."""
+        """Close the connection. It is reopened when it is needed again."""
         with self.database.lock:
             self.database.close()
             self.values.forget_derived()
             self.transactions.forget()
 
     def compact(self) -> None:
-        """Free the disk space of deleted data. Other threads can read at the same time."""
+        """Free the disk space used by deleted data. Other threads can read at the same time."""
         with self.transactions.alone():
             self.database.compact()
 
     def vector_index(self, graph: Any, group: str, key: str) -> Any | None:
-        """Return the database's index of a group's vectors, or None if it cannot search vectors."""
+        """Return the database's vector index for a group, or None if the database has none."""
         return None
 
     # Documents and derivations
 
     def change_documents(self, put: Sequence[Document], remove: Sequence[str] = ()) -> None:
-        """Remove documents with their derived nodes, then insert or replace documents.
+        """Remove documents with their derived nodes, and insert or replace other documents.
 
-        Unknown ids are ignored. A document whose id exists is replaced and keeps its position in
-        the order. Its derivations remain until they are derived again.
+        Unknown ids are ignored. If a document with the same id exists, it is replaced and the new
+        document takes its position. Nodes that were derived from the old document remain until the
+        next build.
 
         Raises:
-            TypeError: If metadata contains a value that the store cannot hold. Nothing is changed.
-            ValueError: If a derived node has the id of a document. Nothing is changed.
+            TypeError: If metadata contains a value that cannot be stored. Nothing is changed in
+                this case.
+            ValueError: If a derived node already uses the id of a document. Nothing is changed in
+                this case.
         """
         with self.transactions.transaction():
             if remove:
@@ -171,7 +175,10 @@ class GraphStore:
         self._blocks.write(new_texts)
 
     def _text_key(self, root: Derivation, stored: DerivationRow | None) -> int:
-        """Return the key of a document's text, which is a new key if the text has changed."""
+        """Return the database key of a document's text.
+
+        If the text has changed, it gets a new key.
+        """
         if not self.database.has_blocks:
             return 0
         if stored is not None and stored.text and stored.stamp.key == root.stamp.key:
@@ -187,30 +194,33 @@ class GraphStore:
                 )
 
     def stamps(self, group: str, ids: Collection[str] | None = None) -> dict[str, Stamp]:
-        """Return the stamps of a group's derivations by document id, in document order."""
+        """Return the content hashes of a group's derivations, keyed by document id."""
         return {i: row.stamp for i, row in self._derivations.stored(group, ids).items()}
 
     def derivations(self, group: str, ids: Collection[str]) -> dict[str, Derivation]:
-        """Return the derivations of a group from some documents, by document id."""
+        """Return the derivations of a group from the given documents, keyed by document id."""
         return self._derivations.get(group, ids)
 
     def derived_nodes(self, group: str, ids: Collection[str]) -> dict[str, list[Node]]:
-        """Return the nodes of a group by document id. Documents without a derivation are absent."""
+        """Return the nodes of a group, keyed by document id.
+
+        Documents from which the group has not been derived are left out.
+        """
         return self._derivations.nodes(group, ids)
 
     def put_derivations(
         self, group: str, derivations: Mapping[str, Derivation], *, keep_nodes: bool = False
     ) -> None:
-        """Insert or replace the derivations of one group, by document id.
+        """Insert or replace derivations of a group.
 
         Args:
-            group: The group.
-            derivations: The derivations.
-            keep_nodes: See ``StoredDerivations.write``.
+            group: The name of the group.
+            derivations: The derivations to write, keyed by document id.
+            keep_nodes: Whether to keep the new nodes in memory. See ``StoredDerivations.write``.
 
         Raises:
             LookupError: If a document does not exist.
-            TypeError: If a node has a value that the store cannot hold.
+            TypeError: If a node contains a value that cannot be stored.
         """
         with self.transactions.transaction():
             stored = self._derivations.stored(group, derivations)
@@ -227,9 +237,9 @@ class GraphStore:
             self._derivations.write(group, new, keep_nodes=keep_nodes)
 
     def changes(self, group: str, since: int) -> Changes:
-        """Return the changes of a group after a revision.
+        """Return the nodes of a group that were added and removed since a revision.
 
-        If the revision is 0, unknown or too old, all nodes are returned and read in pages.
+        If the revision is 0, unknown or too old, all nodes are returned. They are read in pages.
         """
         with self.transactions:
             row = self.groups.row(group)
@@ -244,11 +254,11 @@ class GraphStore:
 
 
 class AllNodes(Sequence[Node]):
-    """The nodes of a group in document order, read in pages each time they are iterated.
+    """A sequence of all nodes in a group, which are read in pages whenever it is iterated.
 
     Args:
-        store: The store.
-        group: The group.
+        store: The store that contains the nodes.
+        group: The name of the group.
     """
 
     def __init__(self, store: GraphStore, group: str) -> None:
@@ -266,11 +276,11 @@ class AllNodes(Sequence[Node]):
 
 
 def as_store(store: object) -> GraphStore:
-    """Return the store for a path or an address. If None, return a new store in memory.
+    """Open the store at a path or URL. If ``store`` is None, create a new store in memory.
 
     Raises:
-        TypeError: If ``store`` has an unsupported type.
-        ValueError: If no installed package provides stores for the scheme of the address.
+        TypeError: If the type of ``store`` is not supported.
+        ValueError: If no installed package supports the scheme of the URL.
         StoreError: If the store cannot be opened.
     """
     if store is None:

@@ -1,4 +1,4 @@
-"""The table of groups: sizes, revisions, builds and journals of changes."""
+"""The database table of node groups, with their sizes, revisions, builds and change journals."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from ..node import ROOT
 from .columns import DAMAGED, check_numbers, from_id, from_text, reading_rows, to_id, to_text
 from .transactions import Transactions, random_step
 
-_KEPT_ENTRIES = 500  # entries that remain in a truncated journal
+_KEPT_ENTRIES = 500  # number of entries that remain in a truncated journal
 
 
 class GroupRow(NamedTuple):
-    """A group in the store. The fields are in the order of the columns.
+    """A row of the groups table. The fields are in the order of the columns.
 
     Attributes:
-        key: Its key, or -1 if the store does not contain the group.
-        size: The number of its nodes.
-        revision: A number that grows with every change of its nodes or their links.
-        journaled: The number of ids and entries in its journal.
-        rules: The rules of its last complete build, or None if it was never built.
-        built_for: The revision of ``ROOT`` that it was built for.
+        key: The database key of the group, or -1 if the store does not contain the group.
+        size: The number of nodes in the group.
+        revision: A number that increases whenever the nodes or their links change.
+        journaled: The number of ids and entries in the change journal of the group.
+        rules: A hash of the rules used in the last complete build, or None if the group was never
+            built.
+        built_for: The revision of ``ROOT`` for which the group was built.
     """
 
     key: int = -1
@@ -34,7 +35,7 @@ class GroupRow(NamedTuple):
     built_for: int = 0
 
     def check(self) -> None:
-        """Check the types of the columns.
+        """Check the types of all columns.
 
         Raises:
             ValueError: If a column has the wrong type.
@@ -50,10 +51,10 @@ _COLUMNS = ", ".join(GroupRow._fields)
 
 
 class StoredGroups:
-    """The groups of a store.
+    """Reads and writes the node groups in a store.
 
     Args:
-        transactions: The turns and transactions of the store.
+        transactions: The manager of reads and transactions.
     """
 
     def __init__(self, transactions: Transactions) -> None:
@@ -68,7 +69,7 @@ class StoredGroups:
         self._names: dict[int, str] = {}
         self._changed: set[str] = set()
 
-    # Rows
+    # Reading rows
 
     def _all(self) -> dict[str, GroupRow]:
         if not self._rows:
@@ -86,25 +87,25 @@ class StoredGroups:
         return self._rows
 
     def row(self, group: str) -> GroupRow:
-        """Return a group. Its key is -1 if the store does not contain it."""
+        """Return the row of a group. Its key is -1 if the store does not contain the group."""
         return self._all().get(group, _NO_GROUP)
 
     def name(self, key: int) -> str:
-        """Return the name of the group with a key.
+        """Return the name of the group with the given database key.
 
         Raises:
-            KeyError: If no group has the key.
+            KeyError: If no group has this key.
         """
         if key not in self._names:
             self._all()
         return self._names[key]
 
     def all_keys(self) -> list[int]:
-        """Return the keys of all groups, including ``ROOT``."""
+        """Return the database keys of all groups, including ``ROOT``."""
         return [row.key for row in self._all().values()]
 
     def names(self) -> list[str]:
-        """Return the names of the groups in the store, except ``ROOT``."""
+        """Return the names of all groups in the store except ``ROOT``."""
         with self._transactions:
             return [name for name in self._all() if name != ROOT]
 
@@ -113,20 +114,23 @@ class StoredGroups:
         return self._transactions.read(lambda: self.row(group).size)
 
     def revision(self, group: str) -> int:
-        """Return the revision of a group, which grows with every change of its nodes and links."""
+        """Return the revision number of a group, which increases when its nodes or links change."""
         with self._transactions:
             return self.row(group).revision
 
     def built(self, group: str) -> tuple[str, int] | None:
-        """Return the rules of a group's last complete build, and its ``ROOT`` revision."""
+        """Return the hash of the rules and the ``ROOT`` revision of a group's last complete build.
+
+        The result is None if the group has never been built completely.
+        """
         with self._transactions:
             row = self.row(group)
             return None if row.rules is None else (row.rules, row.built_for)
 
-    # Changes, inside a transaction
+    # Making changes (inside a transaction)
 
     def key(self, group: str) -> int:
-        """Return the key of a group. If the group is new, it is stored."""
+        """Return the database key of a group. A group that is not in the store is added."""
         row = self.row(group)
         if row.key < 0:
             row = GroupRow(self._transactions.next_key("node_groups", 1))
@@ -139,7 +143,10 @@ class StoredGroups:
         return row.key
 
     def _change(self, group: str, **fields: Any) -> None:
-        """Change the row of a group, which is written at the commit."""
+        """Change fields in the row of a group.
+
+        The row is written when the transaction is committed.
+        """
         self.key(group)
         self._rows[group] = self._rows[group]._replace(**fields)
         self._changed.add(group)
@@ -158,24 +165,25 @@ class StoredGroups:
         self._changed.clear()
 
     def mark_built(self, group: str, rules: str, revision: int) -> None:
-        """Store the rules of a complete build, and its ``ROOT`` revision."""
+        """Record the rules hash and the ``ROOT`` revision of a complete build of a group."""
         with self._transactions.transaction(durable=False, derived=True):
             if self.built(group) != (rules, revision):
                 self._change(group, rules=rules, built_for=revision)
 
     def record(self, group: str, removed: Sequence[str] = (), added: int = 0) -> int:
-        """Store a change of a group's nodes or links. Return the new revision.
+        """Record a change of the nodes or links in a group, and return the new revision.
 
         Args:
-            group: The group.
-            removed: Ids of nodes that were deleted or changed.
+            group: The name of the group.
+            removed: The ids of nodes that were deleted or changed.
             added: The number of new and changed nodes.
         """
         key = self.key(group)
         row = self.row(group)
         revision = row.revision + random_step()
         journaled = row.journaled + 1 + len(removed)
-        if journaled > 2 * _KEPT_ENTRIES + row.size:  # reading the whole group is cheaper
+        # From this size on, it is cheaper to read the whole group.
+        if journaled > 2 * _KEPT_ENTRIES + row.size:
             self._database.run_many(
                 "DELETE FROM journal WHERE grp = ? AND revision <= (SELECT revision FROM journal "
                 "WHERE grp = ? ORDER BY revision DESC LIMIT 1 OFFSET ?)",
@@ -193,7 +201,7 @@ class StoredGroups:
         return revision
 
     def changed_ids(self, group: str, since: int) -> tuple[list[str], list[str]] | None:
-        """Return the ids of nodes removed and added after a revision, or None if unknown."""
+        """Return the ids of nodes removed and added since a revision, or None if unknown."""
         with self._transactions:
             row = self.row(group)
             if since == row.revision:

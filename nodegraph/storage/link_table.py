@@ -1,4 +1,4 @@
-"""The table of links."""
+"""The database table of links between nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .transactions import Transactions
 
 
 class LinkRow(NamedTuple):
-    """A link in the store. The fields are in the order of ``_LINKS``."""
+    """A row of the links table. The fields are in the order of the query ``_LINKS``."""
 
     source: bytes
     target: bytes
@@ -24,7 +24,7 @@ class LinkRow(NamedTuple):
     derived: int
 
     def link(self, values: ValueColumns) -> Link:
-        """Return the link.
+        """Convert the row to a link.
 
         Raises:
             TypeError: If a column has the wrong type.
@@ -43,15 +43,16 @@ _LINKS = "SELECT l.source, l.target, l.type, l.weight, l.metadata, l.derived FRO
 
 
 class StoredLinks:
-    """The links of a store.
+    """Reads and writes the links in a store.
 
-    A derived link remains while its target is missing. Other links are deleted with either node.
+    A link that was created by a transform is kept while its target node is missing. All other links
+    are deleted together with either of their nodes.
 
     Args:
-        transactions: The turns and transactions of the store.
-        groups: The groups of the store.
-        nodes: The nodes of the store.
-        values: The columns of metadata.
+        transactions: The manager of reads and transactions.
+        groups: The table of groups.
+        nodes: The table of nodes.
+        values: The converter for metadata.
     """
 
     def __init__(
@@ -70,9 +71,13 @@ class StoredLinks:
     # Reading
 
     def of(self, ids: Sequence[str], *, incoming: bool = False) -> list[list[Link]]:
-        """Return the links from (or to) each node, in insertion order.
+        """Return the links of each node in the order in which they were added.
 
-        Links to or from missing nodes are omitted.
+        Links whose other node is missing are left out.
+
+        Args:
+            ids: The ids of the nodes.
+            incoming: Whether to return links to the nodes instead of links from the nodes.
         """
         side = "target" if incoming else "source"
         query = (
@@ -87,7 +92,7 @@ class StoredLinks:
         return [links[i] for i in ids]
 
     def derived(self, ids: Collection[str]) -> dict[str, list[Link]]:
-        """Return the derived links from each node, including links to missing nodes."""
+        """Return the links from each node that transforms created, even to missing nodes."""
         links: dict[str, list[Link]] = {}
         for link in self._read(f"{_LINKS} WHERE l.derived = 1 AND l.source IN", ids):
             links.setdefault(link.source, []).append(link)
@@ -101,7 +106,7 @@ class StoredLinks:
     # Writing
 
     def put(self, links: Sequence[Link]) -> None:
-        """Insert links, or replace links with the same nodes and type.
+        """Insert links. Existing links with the same nodes and type are replaced.
 
         Raises:
             LookupError: If a node does not exist.
@@ -116,7 +121,7 @@ class StoredLinks:
             self._record(links)
 
     def remove(self, links: Sequence[Link]) -> None:
-        """Remove links. Unknown links are ignored."""
+        """Remove links. Links that do not exist are ignored."""
         with self._transactions.transaction():
             self._database.run_many(
                 "DELETE FROM links WHERE source = ? AND target = ? AND type = ?",
@@ -125,18 +130,18 @@ class StoredLinks:
             self._record(links)
 
     def _record(self, links: Iterable[Link]) -> None:
-        """Record a change of links as a change of their sources' groups."""
+        """Record the change of links as a change of the groups that contain their source nodes."""
         self._transactions.has_changed = True
         nodes = self._nodes.get([link.source for link in links])
-        # Nothing is derived from the links of documents.
+        # No nodes are derived from the links of documents.
         groups = {node.group: None for node in nodes if node and node.group != ROOT}
         for group in groups:
             self._groups.record(group)
 
-    # Writing, inside a transaction
+    # Writing (inside a transaction)
 
     def write(self, links: Iterable[Link]) -> None:
-        """Insert links, or replace links with the same nodes and type."""
+        """Insert links. Existing links with the same nodes and type are replaced."""
         rows: list[Row] = []
         for link in links:
             metadata = self._values.write_metadata(link.metadata, f"a link of {link.source!r}")
@@ -152,7 +157,13 @@ class StoredLinks:
             )
 
     def delete_of(self, replaced: Sequence[str], deleted: Sequence[str]) -> None:
-        """Delete the derived links of replaced nodes, and the other links of deleted nodes."""
+        """Delete links of nodes that were replaced or deleted.
+
+        Args:
+            replaced: The ids of nodes whose derived links are deleted.
+            deleted: The ids of nodes whose remaining links are deleted. Links that a transform
+                created to these nodes are kept.
+        """
         of_replaced = [(i,) for i in to_ids(replaced)]
         of_deleted = [(i,) for i in to_ids(deleted)]
         delete = "DELETE FROM links WHERE"

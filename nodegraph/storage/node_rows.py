@@ -1,4 +1,4 @@
-"""Convert rows to nodes, and nodes to rows."""
+"""Convert database rows to nodes, and nodes to rows."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .block_table import BLOCK, MAX_BLOCKS, Span
 from .columns import ValueColumns, check_numbers, from_id, from_words, marks, to_id, to_words
 from .database import Row
 
-_MAX_DOCUMENTS = 1 << 30  # positions in document order have 64 bits
+_MAX_DOCUMENTS = 1 << 30  # Positions in document order must fit into 64 bits.
 
-_CACHED = 4096  # distinct metadata and search texts
+_CACHED = 4096  # maximum number of distinct metadata and search texts in the cache
 
 _NO_SEARCH_TEXT = b""
-"""The parent of a node has no search text, but its document has one."""
+"""A marker for nodes whose parent has no search text although their document has one."""
 
 
 NEW_NODE = (
@@ -26,11 +26,14 @@ NEW_NODE = (
     "inherited, search_text, inherited_search_text, content, text, length) "
     f"VALUES ({marks(range(15))})"
 )
-"""The statement that inserts a row of ``NodeRows.rows``."""
+"""The SQL statement that inserts a row returned by ``NodeRows.rows``."""
 
 
 class NodeRow(NamedTuple):
-    """A node in the store, with its derivation and document. The order is that of ``NODES``."""
+    """A row of the nodes table, joined with its derivation and its document.
+
+    The fields are in the order of the query ``NODES``.
+    """
 
     id: bytes
     text: bytes | None
@@ -55,10 +58,10 @@ class NodeRow(NamedTuple):
 
     @property
     def span(self) -> Span:
-        """The span of the text in the document.
+        """The position of the text in the document.
 
         Raises:
-            ValueError: If the row has no span.
+            ValueError: If the row does not contain a position.
         """
         if self.start is None or self.length is None:
             raise ValueError("a node must have a text or a span")
@@ -66,7 +69,7 @@ class NodeRow(NamedTuple):
 
     @property
     def short_text(self) -> str | None:
-        """The text, or None if more than two blocks contain the text."""
+        """The text of the node, or None if it extends over more than two blocks."""
         if self.text is not None:
             return from_words(self.text)
         if self.block is None or self.start is None or self.length is None:
@@ -92,11 +95,12 @@ NODES = f"""
     LEFT JOIN blocks following ON following.key = {_BLOCK_KEY} + 1 AND n.text IS NULL
         AND (n.begin + n.length - 1) / {BLOCK} > n.begin / {BLOCK}
 """
-"""The query of rows. ``n``: the node, ``d``: its derivation, ``docs``: its document."""
+"""The SQL query for node rows. The alias ``n`` is the node, ``d`` its derivation and ``docs`` its
+document."""
 
 
 class Fields(NamedTuple):
-    """A document's metadata and search text, as columns of a derivation."""
+    """The encoded metadata and search text of a document, which are stored with each derivation."""
 
     metadata: bytes | None = None
     search_text: bytes | None = None
@@ -106,12 +110,12 @@ NO_FIELDS = Fields()
 
 
 class NodeSource(NamedTuple):
-    """A document as the source of the nodes of one group.
+    """The document from which the nodes of a group were derived.
 
     Attributes:
         group: The name of the group.
         document_id: The id of the document.
-        order: The position of the document in document order.
+        order: The position of the document among all documents.
         metadata: The metadata of the document.
         search_text: The search text of the document.
     """
@@ -124,10 +128,10 @@ class NodeSource(NamedTuple):
 
 
 class NodeRows:
-    """The conversion of rows to nodes, and of nodes to rows.
+    """Converts database rows to nodes, and nodes to rows.
 
     Args:
-        values: The columns of metadata and content.
+        values: The converter for metadata and content.
     """
 
     def __init__(self, values: ValueColumns) -> None:
@@ -139,11 +143,11 @@ class NodeRows:
     # Reading
 
     def source(self, row: NodeRow, group: str) -> NodeSource:
-        """Return the document of a row in its group.
+        """Return the document to which a row belongs.
 
         Raises:
             TypeError: If a column has the wrong type.
-            ValueError: If the place of the document is wrong.
+            ValueError: If the position of the document is invalid.
         """
         _check_number(row.document, _MAX_DOCUMENTS)
         search_text = None
@@ -158,17 +162,17 @@ class NodeRows:
         )
 
     def node(self, row: NodeRow, text: str, source: NodeSource, graph: Any) -> Node:
-        """Return the node of a row.
+        """Convert a row to a node.
 
         Args:
-            row: The row.
+            row: The row to convert.
             text: The text of the node.
-            source: The document of the row in its group.
-            graph: The graph of the node.
+            source: The document to which the row belongs.
+            graph: The graph to which the node belongs.
 
         Raises:
             TypeError: If a column has the wrong type.
-            ValueError: If a number is wrong.
+            ValueError: If a number is invalid.
         """
         content = text if row.content is None else self._values.read(row.content)
         _check_number(row.place, DOCUMENT_STRIDE)
@@ -236,10 +240,10 @@ class NodeRows:
     # Writing
 
     def fields(self, document: Node) -> Fields:
-        """Return the columns of a document, which all its derivations share.
+        """Encode the metadata and the search text of a document, which all its derivations share.
 
         Raises:
-            TypeError: If metadata contains a value that the store cannot hold.
+            TypeError: If the metadata contains a value that cannot be stored.
         """
         return Fields(
             self._values.write_metadata(document.own_metadata, f"document {document.id!r}"),
@@ -255,18 +259,18 @@ class NodeRows:
         fields: Fields,
         has_span: Callable[[Node], bool],
     ) -> Iterator[Row]:
-        """Yield the rows of the nodes of one document in a group.
+        """Convert the nodes that were derived from one document to rows.
 
         Args:
-            key: The key of the first node.
-            derivation: The key of the derivation.
+            key: The database key of the first node.
+            derivation: The database key of the derivation.
             revision: The revision of the group.
-            nodes: The nodes.
-            fields: The columns of the document.
+            nodes: The nodes to convert.
+            fields: The encoded metadata and search text of the document.
             has_span: A function that returns whether the text of a node is stored as a span.
 
         Raises:
-            TypeError: If a node has a value that the store cannot hold.
+            TypeError: If a node contains a value that cannot be stored.
         """
         shared = self._metadata(fields.metadata)
         declared = self._search_text(fields.search_text)
@@ -281,7 +285,8 @@ class NodeRows:
                 parent = to_id(node.parent_id)
             is_span = has_span(node)
             metadata = search_text = above = None
-            if node.group != ROOT:  # a document's own columns are the fields of its derivation
+            # The columns of a document itself are stored as the fields of its derivation.
+            if node.group != ROOT:
                 metadata = self._write_metadata(node)
                 search_text = self._write_search_text(node.search_text)
                 if node.inherited_search_text != declared:
@@ -306,10 +311,10 @@ class NodeRows:
             key += 1
 
     def check(self, nodes: Iterable[Node]) -> None:
-        """Check that nodes can be stored.
+        """Check that the nodes can be stored.
 
         Raises:
-            TypeError: If a node has a value that the store cannot hold.
+            TypeError: If a node contains a value that cannot be stored.
         """
         if self._values.objects is None:
             for node in nodes:
@@ -325,7 +330,7 @@ class NodeRows:
     def _write_beyond(
         self, inherited: Mapping[str, Any], shared: Mapping[str, Any]
     ) -> bytes | None:
-        """Return the column of the inherited metadata that is not the document's own."""
+        """Encode the inherited metadata that does not come from the document."""
         beyond = {
             name: value
             for name, value in inherited.items()
@@ -337,7 +342,7 @@ class NodeRows:
         return None if search_text is None else self._values.write(search_text.to_row())
 
     def _write_content(self, node: Node) -> bytes | None:
-        """Return the content of a node, or None if it equals the text."""
+        """Encode the content of a node. Return None if the content equals the text."""
         content = node.content
         if content is node.text or (type(content) is str and content == node.text):
             return None
@@ -345,10 +350,10 @@ class NodeRows:
 
 
 def _check_number(number: object, end: int) -> None:
-    """Check that a number in a row is an integer from 0 to an end, exclusive.
+    """Check that a number in a row is an integer that is at least 0 and less than ``end``.
 
     Raises:
-        ValueError: If the number is anything else.
+        ValueError: If the number is not an integer or is out of range.
     """
     if type(number) is not int or not 0 <= number < end:
         raise ValueError(f"a position must be a number below {end}, got {number!r:.20}")

@@ -1,4 +1,4 @@
-"""The table of nodes, with a cache of recently read nodes."""
+"""The database table of nodes, with a cache of recently read nodes."""
 
 from __future__ import annotations
 
@@ -16,28 +16,29 @@ from .node_rows import NODES, NodeRow, NodeRows
 from .transactions import Transactions
 
 PAGE = 1000
-"""Nodes that are read in one turn."""
+"""The number of nodes that are read at a time."""
 
-_CACHED_CHARACTERS = 24_000_000  # of nodes; a new graph of 10,000 passages needs no queries
+# size of the cached nodes; a new graph of 10,000 passages needs no queries
+_CACHED_CHARACTERS = 24_000_000
 
-_NODE_SIZE = 500  # memory of a node without its text, in characters
+_NODE_SIZE = 500  # estimated memory of a node without its text, in characters
 
-_WRITTEN_CHARACTERS = 50_000_000  # in written nodes that are kept
+_WRITTEN_CHARACTERS = 50_000_000  # size of the newly written nodes that are kept
 
 
 def _size(nodes: Iterable[Node]) -> int:
-    """Return the memory that nodes take, in characters."""
+    """Estimate the memory used by nodes, in characters."""
     return sum([_NODE_SIZE + len(node.text) for node in nodes])
 
 
 class StoredNodes:
-    """The nodes of a store.
+    """Reads the nodes in a store, and caches recently used nodes.
 
     Args:
-        transactions: The turns and transactions of the store.
-        groups: The groups of the store.
+        transactions: The manager of reads and transactions.
+        groups: The table of groups.
         blocks: The texts of documents.
-        rows: The conversion of rows.
+        rows: The converter between nodes and rows.
     """
 
     def __init__(
@@ -52,29 +53,29 @@ class StoredNodes:
         self._groups = groups
         self._blocks = blocks
         self._rows = rows
-        self._graph: Any = None  # the graph of the nodes
+        self._graph: Any = None  # the graph to which nodes are attached
         self._forget()
         transactions.on_forget.append(self._forget)
 
     def attach_to(self, graph: Any) -> None:
-        """Attach all nodes that are read from now on to a graph."""
+        """Attach all nodes that are read from now on to the given graph."""
         self._graph = graph
         self._forget()
 
     # The cache
 
     def _forget(self) -> None:
-        self._cached: dict[str, Node] = {}  # by id, the oldest first
-        self._size = 0  # the size of these nodes, in characters
-        self._written: dict[str, dict[str, list[Node]]] = {}  # by group and document
-        self._written_size = 0  # the size of these nodes, in characters
+        self._cached: dict[str, Node] = {}  # keyed by node id, oldest first
+        self._size = 0  # total size of the cached nodes, in characters
+        self._written: dict[str, dict[str, list[Node]]] = {}  # keyed by group and document id
+        self._written_size = 0  # total size of the newly written nodes, in characters
 
     def keep_written(self, group: str, nodes: Mapping[str, list[Node]]) -> None:
-        """Keep the nodes of new derivations, except those of large builds. Searches read them next.
+        """Keep newly written nodes in memory for the next search, unless a build writes too many.
 
         Args:
             group: The name of the group.
-            nodes: The nodes by document id, as they will be read.
+            nodes: The nodes as they would be read from the store, keyed by document id.
         """
         size = sum([_size(of_document) for of_document in nodes.values()])
         if self._written_size + size < _WRITTEN_CHARACTERS:
@@ -84,11 +85,11 @@ class StoredNodes:
             self._cache(chain.from_iterable(nodes.values()))
 
     def written(self, group: str) -> dict[str, list[Node]]:
-        """Return the kept nodes of a group by document id."""
+        """Return newly written nodes of a group that were kept in memory, keyed by document id."""
         return self._written.get(group, {})
 
     def _all_written(self, group: str) -> list[Node] | None:
-        """Return all nodes of a group in document order, or None if some of them are not kept."""
+        """Return all nodes of a group in document order, or None if some are not in memory."""
         families = [nodes for nodes in self.written(group).values() if nodes]
         count = sum([len(nodes) for nodes in families])
         if not count or count != self._groups.row(group).size:
@@ -97,11 +98,11 @@ class StoredNodes:
         return list(chain.from_iterable(families))
 
     def forget_written(self, group: str, documents: Iterable[str] | None = None) -> None:
-        """Forget the kept nodes of a group.
+        """Discard newly written nodes of a group that were kept in memory.
 
         Args:
             group: The name of the group.
-            documents: The document ids. If None, the nodes of all documents are forgotten.
+            documents: The document ids. If None, the nodes of all documents are discarded.
         """
         written = self.written(group)
         for document_id in list(written) if documents is None else documents:
@@ -113,7 +114,7 @@ class StoredNodes:
             self._size += _NODE_SIZE + len(node.text)
 
     def _drop_oldest(self) -> None:
-        """Remove the oldest quarter of the cache if the cache is too large."""
+        """Remove the oldest quarter of the cached nodes if the cache is too large."""
         if self._size <= _CACHED_CHARACTERS:
             return
         size = 0
@@ -126,7 +127,7 @@ class StoredNodes:
         self.drop(oldest)
 
     def drop(self, ids: Iterable[str]) -> None:
-        """Remove nodes, which may have changed, from the cache."""
+        """Remove nodes that may have changed from the cache."""
         for i in ids:
             node = self._cached.pop(i, None)
             if node is not None:
@@ -135,7 +136,10 @@ class StoredNodes:
     # Reading
 
     def _nodes(self, columns: Iterable[Row]) -> list[Node]:
-        """Return the nodes of rows, inside the turn that read the rows."""
+        """Convert rows to nodes.
+
+        This must be called inside the read in which the rows were selected.
+        """
         nodes: list[Node] = []
         last = None
         with reading_rows(self._database.place):
@@ -148,7 +152,7 @@ class StoredNodes:
         return nodes
 
     def _texts(self, rows: Sequence[NodeRow]) -> list[str]:
-        """Return the texts of rows. Long texts are read from their blocks."""
+        """Return the text of each row. Long texts are read from their blocks."""
         texts = [row.short_text for row in rows]
         if None not in texts:
             return cast(list[str], texts)
@@ -157,11 +161,14 @@ class StoredNodes:
         return [next(read) if text is None else text for text in texts]
 
     def _read(self, condition: str, values: Sequence[Any]) -> list[Node]:
-        """Return the nodes that meet a condition. The condition can include an order."""
+        """Return the nodes that satisfy an SQL condition, which may include an order."""
         return self._nodes(self._database.rows(f"{NODES} WHERE {condition}", values))
 
     def get(self, ids: Sequence[str]) -> list[Node | None]:
-        """Return nodes by id, with None for ids that do not exist."""
+        """Return the nodes with the given ids.
+
+        The result contains None for ids that do not exist.
+        """
         with self._transactions:
             self._drop_oldest()
             nodes = self._cached
@@ -172,11 +179,11 @@ class StoredNodes:
             return [nodes.get(i) for i in ids]
 
     def are_cached(self, ids: Iterable[str]) -> bool:
-        """Return whether nodes can be read without a query."""
+        """Return whether all nodes with the given ids are in the cache."""
         return all([i in self._cached for i in ids])
 
     def of_group(self, group: str) -> Iterator[Node]:
-        """Yield the nodes of a group in document order, read in pages."""
+        """Yield all nodes of a group in document order. The nodes are read in pages."""
         with self._transactions:
             written = self._all_written(group)
         if written is not None:
@@ -199,13 +206,16 @@ class StoredNodes:
             document, place = divmod(page[-1].order, DOCUMENT_STRIDE)
 
     def of_derivations(self, keys: Iterable[int]) -> list[Node]:
-        """Return the nodes of some derivations. Nodes of the same document are in its order."""
+        """Return the nodes of the given derivations.
+
+        Nodes of one document are in document order.
+        """
         query = f"{NODES} WHERE n.derivation IN"
         order = "ORDER BY d.document, n.place"
         return self._nodes(select(self._database, query, keys, order=order))
 
     def ids(self, group: str) -> list[str]:
-        """Return the ids of the nodes in a group, including ``ROOT``, in document order."""
+        """Return the ids of all nodes in a group in document order. The group may be ``ROOT``."""
         with self._transactions:
             rows = self._database.rows(
                 "SELECT n.id FROM nodes n JOIN derivations d ON d.key = n.derivation "
@@ -218,7 +228,7 @@ class StoredNodes:
     # Relatives
 
     def parent_ids(self, ids: Iterable[str]) -> dict[str, str | None]:
-        """Return the id of each existing node's parent, or None if it has no parent."""
+        """Return the id of the parent of each existing node, or None for nodes without a parent."""
         parents: dict[str, str | None] = {}
         query = (
             "SELECT n.id, n.parent, docs.id, d.grp FROM nodes n JOIN derivations d "
@@ -242,7 +252,10 @@ class StoredNodes:
             return self._read(condition, [self._groups.row(group).key, to_id(parent.id)])
 
     def neighbors(self, node: Node) -> tuple[Node | None, Node | None]:
-        """Return the nodes before and after a node in its group and document, across parents."""
+        """Return the nodes before and after a node in the same group and document.
+
+        The nodes may have different parents.
+        """
         place = node.order % DOCUMENT_STRIDE
         with self._transactions:
             key = self._groups.row(node.group).key

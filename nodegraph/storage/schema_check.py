@@ -1,4 +1,4 @@
-"""Check the schema of an SQLite file that a stranger may have written."""
+"""Check the schema of an SQLite file, which may come from an untrusted source."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ _CREATED = re.compile(r"CREATE (TABLE|INDEX) (\w+)")
 
 
 def protect(db: sqlite3.Connection) -> None:
-    """Set the options that SQLite recommends for files from strangers."""
+    """Set the options that SQLite recommends for files from untrusted sources."""
     db.execute("PRAGMA trusted_schema = OFF")
     db.execute("PRAGMA cell_size_check = ON")
 
 
 def check_schema(db: sqlite3.Connection, place: object, tables: Iterable[str] = TABLES) -> None:
-    """Check that a file has the tables of a graph, and neither views nor triggers.
+    """Check that a file contains exactly the tables of a graph, and no views or triggers.
 
-    A view instead of a table may be endless, and triggers and expressions run at each write.
+    This is necessary because a view that replaces a table could return endless rows, and triggers
+    and expressions would run on each write.
 
     Args:
         db: The connection.
@@ -54,7 +55,7 @@ def check_schema(db: sqlite3.Connection, place: object, tables: Iterable[str] = 
 
 
 def _is_internal(kind: object, name: str) -> bool:
-    """Return whether a part of a schema belongs to SQLite, such as the statistics of ANALYZE."""
+    """Return whether a schema entry is internal to SQLite, such as the statistics of ANALYZE."""
     return kind in ("table", "index") and name.startswith("sqlite_")
 
 
@@ -67,7 +68,7 @@ def _normal(sql: object) -> str:
 
 
 def _expected(tables: Iterable[str]) -> dict[str, str]:
-    """Return the definitions of tables and indexes, by name."""
+    """Return the expected definitions of tables and indexes, keyed by name."""
     expected = {}
     for statement in tables:
         match = _CREATED.match(statement)

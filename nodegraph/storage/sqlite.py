@@ -1,4 +1,4 @@
-"""An SQLite database in memory or in a file, with one connection behind one lock."""
+"""An SQLite database in memory or in a file, with one connection protected by a lock."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ from .schema_check import check_schema, protect
 logger = logging.getLogger(__name__)
 
 APPLICATION = 0x6E6F6465
-"""The ``application_id`` of our files: "node"."""
+"""The ``application_id`` in the header of SQLite files, which spells "node"."""
 
 _CACHE_KB = 32_000
 
-_STREAMING_KB = 2_000  # size of the cache while many values are read or written once
+_STREAMING_KB = 2_000  # size of the cache while many values are read or written only once
 
-# Bytes of a page in memory. A page holds whole vectors, so a quarter of a small page stays empty.
+# number of bytes in a page of a database in memory. Each page holds whole vectors, so a quarter of
+# a small page would remain empty.
 _MEMORY_PAGE = 16_384
 
-_TIMEOUT = 60.0  # seconds to wait while another process writes
+_TIMEOUT = 60.0  # number of seconds to wait while another process writes
 
-_LONG_LOG = 1_000_000  # bytes; a shorter log is not worth a write to the disk
+_LONG_LOG = 1_000_000  # number of bytes; truncating a shorter log is not worth a disk write
 
 _IDS = {"empty": f"X'{to_id('').hex()}'", "root": f"X'{to_text(ROOT).hex()}'"}
 
@@ -48,10 +49,10 @@ _REMEDIES = {
     **{"locked": _WRITING, "busy": _WRITING, "readonly": _READ_ONLY, "read-only": _READ_ONLY},
     "unable to open": "the folder is missing, the path is a folder, or the file cannot be opened",
 }
-"""Remedies of errors, by a part of SQLite's message."""
+"""Advice on how to fix errors, keyed by a part of SQLite's error message."""
 
 _LOGS = ("-wal", "-journal")
-"""Suffixes of files that hold changes of a database."""
+"""The suffixes of files that contain pending changes of a database."""
 
 
 def _page_size(db: sqlite3.Connection) -> int:
@@ -59,20 +60,23 @@ def _page_size(db: sqlite3.Connection) -> int:
     return size
 
 
-_inherited: list[sqlite3.Connection] = []  # closing one in a child would break its parent
+# Closing one of these connections in a child process would break its parent.
+_inherited: list[sqlite3.Connection] = []
 
 
 class SQLiteDatabase:
-    """A connection to an SQLite database. See ``Database`` for its methods.
+    """A connection to an SQLite database, which implements the interface ``Database``.
 
-    A file is opened read-only if this process cannot write to the file or to its folder. Rows that
-    can be derived again are then written to a copy in memory.
+    A file is opened read-only if this process cannot write to the file or to its folder. In this
+    case, rows that can be computed again are written to a copy of the database in memory.
 
     Args:
-        path: The file, which is created if it is missing. If None, the database is in memory.
+        path: The path of the file, which is created if it is missing. If None, the database is kept
+            in memory.
 
     Raises:
-        StoreError: If the file cannot be opened, is not a nodekin graph, or has a different format.
+        StoreError: If the file cannot be opened, does not contain a graph, or has a different
+            format.
     """
 
     has_blocks = True
@@ -80,25 +84,26 @@ class SQLiteDatabase:
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self._set_up()
-        self._db()  # report problems now
+        self._db()  # so that problems are reported immediately
 
     def _set_up(self) -> None:
         self.lock = FairLock()
         self.place = ""
         self.index_folder: Path | None = None
         if self.path is not None:
-            self.place = str(self.path.resolve())  # once, since each turn reads the place
+            # computed only once, since each read needs the path
+            self.place = str(self.path.resolve())
             self.index_folder = self.path.with_name(f"{self.path.name}-indexes")
         self._is_durable = True
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
-        self._stamps: Stamps | None = None  # of a file that is assumed not to change
+        self._stamps: Stamps | None = None  # set if the file is assumed not to change
         self._is_read_only = False
-        self._is_copy = False  # whether the connection is a copy of a read-only file, in memory
+        self._is_copy = False  # True if the connection is a copy of a read-only file in memory
         hold_over_fork(self)
 
     def __del__(self) -> None:
-        """Close the connection of a graph that was not closed, as Python 3.13 requires."""
+        """Close the connection if the graph was not closed, because Python 3.13 requires it."""
         connection = getattr(self, "_connection", None)
         if connection is not None:
             with suppress(sqlite3.Error):
@@ -124,16 +129,17 @@ class SQLiteDatabase:
                     source.backup(self._db())
 
     def copy_to(self, path: Path) -> None:
-        """Replace the content of another file with a copy of the database."""
+        """Copy the database to another file. An existing file is replaced."""
         with self.lock, closing(sqlite3.connect(path)) as target:
             if _page_size(target) != _page_size(self._db()):
-                target.execute("PRAGMA journal_mode = DELETE")  # WAL needs pages of equal size
+                # WAL mode requires pages of equal size.
+                target.execute("PRAGMA journal_mode = DELETE")
             self._db().backup(target)
 
     # Statements
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
-        """Return all rows of a statement."""
+        """Run a query and return all rows."""
         with self.lock:
             try:
                 return self._db().execute(statement, values).fetchall()
@@ -150,7 +156,7 @@ class SQLiteDatabase:
 
     @contextmanager
     def streaming(self) -> Iterator[None]:
-        """Use a small cache until the end of the block, which reads or writes many values once."""
+        """Use a small page cache inside the block, which reads or writes many values only once."""
         self.rows(f"PRAGMA cache_size = -{_STREAMING_KB}")
         try:
             yield
@@ -158,35 +164,35 @@ class SQLiteDatabase:
             self.rows(f"PRAGMA cache_size = -{_CACHE_KB}")
             self.truncate_log()
 
-    # Turns and transactions
+    # Reads and transactions
 
     def begin(self, query: str) -> list[Row]:
-        """Begin to read one state, and return the rows of its first query."""
+        """Begin to read a consistent state, and return the rows of the first query."""
         if self.path is not None:
             self._check_file()
             self.rows("BEGIN")
         return self.rows(query)
 
     def begin_light(self, query: str, expected: list[Row] | None) -> list[Row]:
-        """Begin to read one state, and return the rows of its first query."""
+        """Begin to read a consistent state, and return the rows of the first query."""
         return self.begin(query)
 
     @property
     def is_remote(self) -> bool:
-        """Return False."""
+        """False, since a file is accessed without a server."""
         return False
 
     @property
     def is_read_only(self) -> bool:
-        """Whether this process cannot write to the file or to its folder."""
+        """True if this process cannot write to the file or to its folder."""
         if self._connection is not None:
             return self._is_read_only
         return self.path is not None and is_read_only(self.path)
 
     def begin_writing(self, query: str, *, durable: bool, derived: bool = False) -> list[Row]:
-        """Begin a transaction, and return the rows of its first query.
+        """Begin a transaction, and return the rows of the first query.
 
-        A read-only file rejects the first statement that writes.
+        If the file is read-only, the first statement that writes raises an error.
         """
         self._begin_writing(durable=durable, derived=derived)
         return self.rows(query)
@@ -208,12 +214,12 @@ class SQLiteDatabase:
         self.rows("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
-        """End the current state or transaction, and commit its writes."""
+        """End the current read or transaction, and commit all writes."""
         if self._db().in_transaction:
             self.rows("COMMIT")
 
     def roll_back(self) -> None:
-        """End the current state or transaction, if any, and undo its writes."""
+        """End the current read or transaction, if there is one, and undo all writes."""
         if self._connection is not None and self._connection.in_transaction:
             self._connection.rollback()
 
@@ -240,14 +246,15 @@ class SQLiteDatabase:
         return self._connection
 
     def _prepare(self, db: sqlite3.Connection) -> None:
-        """Set the options of a new connection, check the format, and create missing tables."""
+        """Set the options of a new connection, check the file format, and create missing tables."""
         protect(db)
         if self.path is None:
             db.execute(f"PRAGMA page_size = {_MEMORY_PAGE}")
         db.execute("PRAGMA synchronous = FULL")
         db.execute(f"PRAGMA cache_size = -{_CACHE_KB}")
         self._is_durable = True
-        # One statement reads one state, since another process may be creating the file.
+        # A single statement reads a consistent state. This is necessary because another process may
+        # be creating the file.
         application, version, tables = db.execute(
             "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master) "
             "FROM pragma_application_id, pragma_user_version"
@@ -268,7 +275,7 @@ class SQLiteDatabase:
         elif self._is_read_only:
             raise StoreError(f"{self.path} is empty, and {_unwritable(self.path)}")
         if not version:
-            with suppress(sqlite3.OperationalError):  # another process creates the file
+            with suppress(sqlite3.OperationalError):  # Another process is creating the file.
                 db.execute("PRAGMA journal_mode = WAL")
             db.execute("BEGIN IMMEDIATE")
             # Another process may have created the tables.
@@ -282,7 +289,7 @@ class SQLiteDatabase:
             self._inode = os.stat(self.path).st_ino
 
     def _convert(self, db: sqlite3.Connection) -> None:
-        """Convert a file of format 1.
+        """Convert a file of format 1 to the current format.
 
         Raises:
             StoreError: If the file is read-only or damaged.
@@ -301,12 +308,12 @@ class SQLiteDatabase:
             logger.info("%s is converted from format 1 to format %d", self.path, FORMAT)
             convert(db, str(self.path))
         db.execute("COMMIT")
-        with suppress(sqlite3.Error):  # the file stays larger if the disk is full
+        with suppress(sqlite3.Error):  # The file stays larger if the disk is full.
             db.execute("VACUUM")
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _copy_into_memory(self) -> None:
-        """Replace the connection with a copy of the read-only file, to write derived rows."""
+        """Replace the connection to a read-only file with a writable copy in memory."""
         if self._is_copy:
             return
         logger.warning(
@@ -325,9 +332,9 @@ class SQLiteDatabase:
         self._is_copy = True
 
     def _check_file(self) -> None:
-        """Raise an error if the open file was deleted or replaced.
+        """Check that the open file was not deleted or replaced.
 
-        A read-only file that another user has changed is reopened.
+        If another user has changed a read-only file, it is reopened.
         """
         if self._was_moved():
             raise StoreError(
@@ -346,22 +353,23 @@ class SQLiteDatabase:
         return self._connection is not None and inode != self._inode
 
     def truncate_log(self) -> None:
-        """Write a long log into the file and empty the log, unless others are using the log."""
+        """Write a long log into the file and empty it, unless other connections use the log."""
         with self.lock:
             if self.path is None or self._connection is None or self._is_read_only:
                 return
             if self._connection.in_transaction or _log_size(self.path) < _LONG_LOG:
                 return
-            self.rows("PRAGMA busy_timeout = 0")  # other connections need the log until they end
+            self.rows("PRAGMA busy_timeout = 0")  # Other connections need the log until they end.
             try:
                 self._empty_log()
             finally:
                 self.rows(f"PRAGMA busy_timeout = {int(_TIMEOUT * 1000)}")
 
     def compact(self) -> None:
-        """Rewrite the file without the space that deleted rows took.
+        """Rewrite the file to free the space used by deleted rows.
 
-        A file is rewritten through a separate connection, so that other threads can read it.
+        The file is rewritten through a separate connection, so that other threads can read it at
+        the same time.
         """
         if self.is_read_only:
             raise StoreError(f"{self.path} cannot be compacted: {_unwritable(self.path)}")
@@ -380,11 +388,11 @@ class SQLiteDatabase:
         with self.lock:
             if self.path is not None:
                 if self._was_moved() and not self._is_read_only:
-                    self._empty_log()  # SQLite would apply it to the new file
+                    self._empty_log()  # Otherwise SQLite would apply the log to the new file.
                 self._disconnect()
 
     def _empty_log(self) -> None:
-        """Write the log into the file and empty the log. An error leaves the log unchanged."""
+        """Empty the log of a replaced file, since SQLite would apply it to the new file."""
         with suppress(StoreError):
             self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
 
@@ -400,7 +408,7 @@ class SQLiteDatabase:
         self._is_copy = False
 
     def _explained(self, error: Exception) -> StoreError:
-        """Return an SQLite error with the place and a remedy."""
+        """Convert an SQLite error to a ``StoreError`` with the path and advice on how to fix it."""
         if "readonly" in str(error) and self.is_read_only:
             return StoreError(f"{self.path} cannot be changed: {_unwritable(self.path)}")
         text, place = str(error), self.path or "the graph in memory"
@@ -410,7 +418,7 @@ class SQLiteDatabase:
     # Forks
 
     def release_in_child(self) -> None:
-        """Leave the connection to a file to the parent process."""
+        """Abandon the connection to a file, since it belongs to the parent process."""
         if self.path is not None and self._connection is not None:
             _inherited.append(self._connection)
             self._forget_connection()
@@ -418,7 +426,7 @@ class SQLiteDatabase:
 
 
 def _connect(name: str) -> sqlite3.Connection:
-    """Connect to a file, or to the address of a file."""
+    """Connect to an SQLite file, which is given by its path or as a URI."""
     return sqlite3.connect(
         name,
         timeout=_TIMEOUT,
@@ -431,7 +439,7 @@ def _connect(name: str) -> sqlite3.Connection:
 # Read-only files
 
 Stamps = list[tuple[int, int, int] | None]
-"""The inodes, sizes and times of a file and its logs. None for a missing file."""
+"""The inode, size and modification time of a file and each of its logs. A missing file has None."""
 
 
 def is_read_only(path: Path) -> bool:
@@ -440,7 +448,7 @@ def is_read_only(path: Path) -> bool:
 
 
 def _unwritable(path: Path | None) -> str:
-    """Return why a file is read-only, and the remedy."""
+    """Explain why a file is read-only and how to make it writable."""
     assert path is not None
     remedy = "copy the file into a folder that can be written to"
     if os.access(path.parent, os.W_OK):
@@ -449,13 +457,15 @@ def _unwritable(path: Path | None) -> str:
 
 
 def connect_read_only(path: Path) -> tuple[sqlite3.Connection, Stamps | None]:
-    """Connect to a file that this process cannot change.
+    """Connect to a file that this process cannot write to.
 
-    A file without logs is assumed not to change, since SQLite would otherwise have to create a log.
-    If there is a log, another process may be writing or was killed, so the log is read as well.
+    A file without logs is assumed not to change, because SQLite would otherwise have to create a
+    log. If a log exists, another process may be writing or may have been killed, so the log is read
+    as well.
 
     Returns:
-        The connection, and the stamps of a file that is assumed not to change.
+        The connection and, if the file is assumed not to change, its inode, size and modification
+        time.
 
     Raises:
         StoreError: If the file has a log that cannot be read.
@@ -484,7 +494,7 @@ def _logs(path: Path) -> list[Path]:
 
 
 def _log_size(path: Path) -> int:
-    """Return the bytes of a file's write-ahead log, or 0 if there is no log."""
+    """Return the size of a file's write-ahead log in bytes, or 0 if no log exists."""
     log, _ = _logs(path)
     try:
         return log.stat().st_size
@@ -493,7 +503,7 @@ def _log_size(path: Path) -> int:
 
 
 def stamps_of(path: Path | None) -> Stamps:
-    """Return the stamps of a file and its logs."""
+    """Return the inode, size and modification time of a file and its logs."""
     assert path is not None
     stamps: Stamps = []
     for file in (path, *_logs(path)):
@@ -507,7 +517,7 @@ def stamps_of(path: Path | None) -> Stamps:
 
 
 def faults_of(path: Path) -> list[str]:
-    """Return at most ten integrity errors of a file, through a separate connection."""
+    """Check the integrity of a file through a separate connection, and return up to ten errors."""
     try:
         if is_read_only(path):
             db, _ = connect_read_only(path)

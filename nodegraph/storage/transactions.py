@@ -1,4 +1,4 @@
-"""Turns and transactions of a store."""
+"""Consistent reads and transactions on a store."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from .database import Database, Row
 
 T = TypeVar("T")
 
-_LONGEST_PAUSE = 0.25  # seconds between changes of documents while searches wait
+# maximum number of seconds between changes of documents while searches are waiting
+_LONGEST_PAUSE = 0.25
 
 _STATE = "SELECT value FROM counters WHERE name = 'state'"
 
@@ -26,17 +27,17 @@ _COUNTERS = {"state", "documents", "node_groups", "derivations", "nodes", "links
 
 
 class Transactions:
-    """The turns and transactions of a store.
+    """Manages consistent reads and transactions on a store.
 
     Args:
-        database: The database.
+        database: The database of the store.
 
     Attributes:
-        database: The database, whose lock guards the graph.
-        has_changed: Whether the transaction has changed nodes or links.
-        on_forget: Functions that clear caches. These may be outdated or hold rows that were rolled
-            back.
-        on_commit: Functions that write delayed changes before a commit.
+        database: The database, whose lock protects the graph.
+        has_changed: Whether the current transaction has changed nodes or links.
+        on_forget: Functions that clear caches, which may be outdated or contain rows that were
+            rolled back.
+        on_commit: Functions that write postponed changes before a commit.
     """
 
     def __init__(self, database: Database) -> None:
@@ -44,37 +45,37 @@ class Transactions:
         self.has_changed = False
         self.on_forget: list[Callable[[], None]] = []
         self.on_commit: list[Callable[[], None]] = []
-        self._writing = fork_safe_fair_lock()  # acquired before the lock of the graph
-        self._next_change = 0.0  # time before which documents do not change again
-        self._depth = 0  # number of nested turns, including the transaction
+        self._writing = fork_safe_fair_lock()  # This lock is acquired before the lock of the graph.
+        self._next_change = 0.0  # the earliest time of the next change of documents
+        self._depth = 0  # number of nested reads, including the transaction
         self._writes = False
-        self._state = -1  # the state number of the last turn; -1 during a transaction
-        self._calls: dict[int, int | None] = {}  # states that calls have read, by thread
+        self._state = -1  # state number of the last read, or -1 during a transaction
+        self._calls: dict[int, int | None] = {}  # the state that each thread's call has read
         self._counters: dict[str, int] = {}
 
     def forget(self) -> None:
-        """Clear all caches."""
+        """Clear all caches of rows."""
         self._state = -1
         for forget in self.on_forget:
             forget()
 
-    # Turns
+    # Reads
 
     @property
     def is_held(self) -> bool:
-        """Whether this thread is inside a turn or a transaction."""
+        """True if the current thread is inside a read or a transaction."""
         return self._depth > 0 and self.database.lock.is_owned
 
     def turn(self) -> Transactions:
-        """Hold the lock and read one state until the block ends.
+        """Hold the lock and read a consistent state of the store for the duration of a block.
 
-        The block gets the state number, which changes whenever any process changes nodes or links.
-        Inside a transaction, the number is -1.
+        The block receives the number of the state, which changes whenever any process changes nodes
+        or links. Inside a transaction, the number is -1.
         """
         return self
 
     def call(self) -> AbstractContextManager[None]:
-        """Let the light turns of this thread read the state only once until the block ends."""
+        """Return a context in which light reads of this thread read the state only once."""
         if not self.database.is_remote or threading.get_ident() in self._calls:
             return nullcontext()
         return self._call()
@@ -86,17 +87,17 @@ class Transactions:
         try:
             yield
         finally:
-            self._calls.pop(thread, None)  # missing in a forked process
+            self._calls.pop(thread, None)  # The entry is missing in a forked process.
 
     def light_turn(self, is_new: bool = False) -> AbstractContextManager[int]:
-        """Hold the lock like ``turn``, but without a transaction on a server.
+        """Read a consistent state like ``turn``, but without opening a transaction on a server.
 
         Args:
-            is_new: Whether the state is read again, even if the ``call`` of this thread has read
-                the state before.
+            is_new: Whether to read the state again, even if it was already read during the ``call``
+                of this thread.
 
         Raises:
-            MissingNodeError: If a query of the block reads a later state.
+            MissingNodeError: If a query in the block reads a later state.
         """
         if not self.database.is_remote or self.is_held:
             return self.turn()
@@ -119,10 +120,10 @@ class Transactions:
                 self._end()
 
     def read(self, work: Callable[[], T]) -> T:
-        """Call a function that reads in one state, and return its result.
+        """Call a function that reads a consistent state, and return its result.
 
         Args:
-            work: The function. It is called again if the state has changed in between.
+            work: The function to call. It is called again if the state has changed in between.
         """
         with suppress(MissingNodeError), self.light_turn():
             return work()
@@ -136,7 +137,8 @@ class Transactions:
             return self._state
         try:
             self._begin()
-            if self.database.place or self._state < 0:  # only this process changes memory
+            # A database in memory is changed only by this process.
+            if self.database.place or self._state < 0:
                 self._check_state(self.database.begin(_STATE))
         except BaseException:
             self._end()
@@ -154,7 +156,7 @@ class Transactions:
             self.database.lock.release()
 
     def _check_state(self, states: list[Row]) -> None:
-        """Check the state number. If it has changed, clear the caches."""
+        """Check the number of the current state. If it has changed, clear all caches."""
         if not states:
             raise StoreError(f"{self.database.place}: {DAMAGED}")
         state = states[0][0]
@@ -168,21 +170,22 @@ class Transactions:
 
     @contextmanager
     def changing(self, change_lock: AbstractContextManager[object]) -> Iterator[None]:
-        """Change documents in a transaction, and hold another lock until it ends.
+        """Run a block that changes documents in a transaction, while holding another lock.
 
-        A thread that changes documents continuously leaves half of the time to waiting searches.
+        If a thread changes documents continuously, it pauses for half of the time to let waiting
+        searches run.
         """
         with self._spread(change_lock), self.transaction():
             yield
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Wait for transactions, and delay new transactions until the block ends.
+        """Wait for running transactions, and block new transactions for the duration of a block.
 
-        The block does not hold the graph's lock, so other threads can read.
+        The graph's lock is not held, so other threads can read.
 
         Raises:
-            RuntimeError: If the thread is inside a turn or a transaction.
+            RuntimeError: If the current thread is inside a read or a transaction.
         """
         if self.is_held:
             raise RuntimeError("a graph cannot be compacted inside a retrieval or a change of it")
@@ -191,9 +194,10 @@ class Transactions:
 
     @contextmanager
     def _spread(self, lock: AbstractContextManager[object]) -> Iterator[None]:
-        """Hold the writers' lock. The next such block may have to wait as long as this one took.
+        """Hold the writers' lock for the duration of a block.
 
-        It waits only if other threads waited for this block.
+        If other threads had to wait for this block, the next such block is delayed by the time that
+        this block took.
         """
         if self.is_held:
             yield
@@ -212,15 +216,15 @@ class Transactions:
 
     @contextmanager
     def transaction(self, *, durable: bool = True, derived: bool = False) -> Iterator[None]:
-        """Hold the lock and commit all writes of the block, or none if the block raises.
+        """Run a block in a transaction. If the block raises an error, all writes are undone.
 
         Args:
-            durable: Whether the commit survives a power failure.
-            derived: Whether all writes can be derived again. A read-only store keeps them in
-                memory, and rejects other writes.
+            durable: Whether the commit must survive a power failure.
+            derived: Whether all written rows can be computed again. A read-only store keeps such
+                rows in memory and rejects all others.
 
         Raises:
-            RuntimeError: If the thread is inside a turn.
+            RuntimeError: If the current thread is inside a read.
             StoreError: If the store cannot be written to.
         """
         with nullcontext() if self.is_held else self._writing, self.database.lock:
@@ -253,7 +257,7 @@ class Transactions:
         turns_of_thread.depth = getattr(turns_of_thread, "depth", 0) + 1
 
     def _begin_writing(self, counters: list[Row]) -> dict[str, int]:
-        """Return the counters before the transaction."""
+        """Prepare the counters for a transaction, and return their previous values."""
         self._writes = True
         self._counters = self._checked_counters(counters)
         if self._counters["state"] != self._state:
@@ -263,7 +267,7 @@ class Transactions:
         return dict(self._counters)
 
     def _commit(self, before: dict[str, int]) -> None:
-        """Write the delayed changes and the counters, and commit."""
+        """Write postponed changes and counters, and commit the transaction."""
         for write in self.on_commit:
             write()
         if self.has_changed:
@@ -276,7 +280,7 @@ class Transactions:
         self._state = self._counters["state"]
 
     def _end(self) -> None:
-        """End the turn, or the transaction. Writes that are not committed are undone."""
+        """End the current read or transaction. Writes that were not committed are undone."""
         try:
             self.database.roll_back()
         finally:
@@ -287,7 +291,7 @@ class Transactions:
     # Counters
 
     def _checked_counters(self, rows: list[Row]) -> dict[str, int]:
-        """Return the counters of the store by name.
+        """Return the counters of the store, keyed by name.
 
         Raises:
             StoreError: If a counter is missing or invalid.
@@ -300,17 +304,20 @@ class Transactions:
         return counters
 
     def next_key(self, table: str, count: int) -> int:
-        """Assign keys to new rows of a table, inside a transaction. Return the first key."""
+        """Reserve database keys for new rows of a table, and return the first key.
+
+        This must be called inside a transaction.
+        """
         first = self._counters[table] + 1
         self._counters[table] += count
         return first
 
 
 def random_step() -> int:
-    """Return the difference between a revision or state and the next.
+    """Return a random increment for revision and state numbers.
 
-    The steps are random, so that the numbers in a restored backup or a recreated file differ from
-    those in the replaced store. They do not depend on ``random.seed`` and do not affect the
-    program's random numbers.
+    Increments are random so that the numbers in a restored backup or a recreated file differ from
+    the numbers in the store that it replaces. They do not depend on ``random.seed`` and do not
+    affect the random numbers of the program.
     """
     return 1 + secrets.randbits(20)

@@ -1,4 +1,4 @@
-"""The table of values that are kept with a graph: vectors, model answers and file records."""
+"""The database table of values stored with a graph, such as vectors, answers and file records."""
 
 from __future__ import annotations
 
@@ -10,25 +10,32 @@ from .transactions import Transactions
 
 
 class StoredValues:
-    """The values of a store, by kind and key.
+    """Reads and writes binary values in a store, which are identified by a kind and a key.
 
     Args:
-        transactions: The turns and transactions of the store.
+        transactions: The manager of reads and transactions.
     """
 
     def __init__(self, transactions: Transactions) -> None:
         self._transactions = transactions
         self._database = transactions.database
-        self._derived: dict[str, dict[str, bytes]] = {}  # by kind, for a read-only store
+        # values that a read-only store keeps in memory, keyed by kind
+        self._derived: dict[str, dict[str, bytes]] = {}
 
     def forget_derived(self) -> None:
-        """Clear the values that a read-only store keeps in memory."""
+        """Discard the values that a read-only store keeps in memory."""
         self._derived.clear()
 
     def get(
         self, kind: str, keys: Collection[str] | None = None, *, limit: int | None = None
     ) -> dict[str, bytes]:
-        """Return existing values of a kind by key: some of them, all of them, or up to a limit."""
+        """Return values of a kind, keyed by their keys.
+
+        Args:
+            kind: The kind of the values.
+            keys: The keys to read. If None, all values of this kind are returned.
+            limit: The maximum number of values. If None, the number is not limited.
+        """
         query = "SELECT key, value FROM kept WHERE kind = ?"
         name = to_text(kind)
         with self._database.lock:
@@ -50,7 +57,7 @@ class StoredValues:
         return values
 
     def existing(self, kind: str, keys: Collection[str]) -> set[str]:
-        """Return the keys that have a value of a kind, without reading the values."""
+        """Return the given keys for which a value exists, without reading the values."""
         query = "SELECT key FROM kept WHERE kind = ? AND key IN"
         rows = select(self._database, query, to_ids(keys), [to_text(kind)])
         with reading_rows(self._database.place):
@@ -58,13 +65,13 @@ class StoredValues:
         return found | (self._derived.get(kind, {}).keys() & set(keys))
 
     def put(self, kind: str, values: Mapping[str, bytes], *, derived: bool = False) -> None:
-        """Insert or replace values of a kind, by key.
+        """Insert or replace values of a kind.
 
         Args:
-            kind: The kind.
-            values: The values.
-            derived: Whether the values can be derived again. A read-only store keeps them in memory
-                until it is closed.
+            kind: The kind of the values.
+            values: The values to write, by key.
+            derived: Whether the values can be computed again. A read-only store keeps such values
+                in memory until it is closed.
         """
         if derived and self._database.is_read_only:
             with self._database.lock:
@@ -78,7 +85,7 @@ class StoredValues:
                 )
 
     def delete(self, kind: str, keys: Collection[str] | None = None) -> None:
-        """Delete some or all values of a kind."""
+        """Delete stored values of a kind. If ``keys`` is None, all of them are deleted."""
         if keys is not None and not keys:
             return
         delete = "DELETE FROM kept WHERE kind = ?"
