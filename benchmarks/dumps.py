@@ -233,9 +233,9 @@ def _each(retriever: Any, corpus: Corpus, **options: Any) -> list[Any]:
 
 
 def _rows(results: Sequence[ScoredNode]) -> list[Any]:
-    """Convert results to lists for JSON.
+    """Convert results to lists for JSON. With a token budget, further information is added.
 
-    With a token budget, tokens, notes and omitted results are added.
+    This includes the number of tokens, notes and the omitted results.
     """
     rows: list[Any] = [
         [_place(result.node), round(result.score, 6), [*map(_evidence, result.evidence)]]

@@ -117,7 +117,10 @@ BARE = {".pdf": bare_pdf, ".docx": bare_docx, ".html": bare_html}
 
 
 def ratio(ours: Callable[[], object], bare: Callable[[], object]) -> tuple[float, float]:
-    """Run two calls alternately, and return the first call's CPU time and the ratio of both."""
+    """Run two calls alternately.
+
+    Return the CPU time of the first call and its ratio to the second.
+    """
     times: list[tuple[float, float]] = []
     for _ in range(9):
         start = time.process_time()
@@ -219,7 +222,7 @@ def command(folder: Path, *words: str) -> Cost:
 
 
 def median(costs: Sequence[Cost]) -> Cost:
-    """Return the median of each figure over several runs."""
+    """Return the median of each measurement over several runs."""
     return Cost(*(statistics.median(column) for column in zip(*costs, strict=True)))
 
 

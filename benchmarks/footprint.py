@@ -83,7 +83,7 @@ def children_seconds() -> float:
 
 
 def memory(data: Path, passages: int, store: str | None, build: bool) -> dict[str, float]:
-    """Build or reopen a graph, ask 50 questions, and return the CPU seconds and megabytes."""
+    """Build or reopen a graph, ask 50 questions, and measure the CPU time and memory."""
     paragraphs, questions = cmrc_texts(data)
     base, began = megabytes(), time.process_time()
     graph = NodeGraph(store=store, progress=False)
@@ -120,7 +120,7 @@ def megabytes() -> float:
 
 
 def main(args: Namespace) -> None:
-    """Print the figures as JSON. Each memory figure is measured in a separate process."""
+    """Print all measurements as JSON. Memory is measured in separate processes."""
     if args.what == "size":
         print(json.dumps(size()))
     elif args.what == "start":

@@ -226,7 +226,7 @@ def size(dataset: evaluation.Dataset) -> str:
 
 
 def every(dataset: evaluation.Dataset, few: int) -> evaluation.Dataset:
-    """Return a data set with only about ``few`` of its questions, which are evenly distributed."""
+    """Return a data set with about ``few`` questions, which are selected at regular intervals."""
     step = max(1, len(dataset) // few)
     return evaluation.Dataset(dataset.questions[::step], dataset.documents, dataset.name)
 
@@ -313,7 +313,7 @@ def rows_of(
     matching: evaluation.Matching | None = None,
     time: bool = False,
 ) -> Iterator[list[str]]:
-    """Measure systems, and yield the figures of each system as soon as it has been measured.
+    """Measure systems, and yield the metrics of each system as soon as it has been measured.
 
     If a package or file that a family of systems needs is missing, the row contains a message.
     """
@@ -330,7 +330,7 @@ def rows_of(
 
 
 def cells(measured: evaluation.Evaluation, setup: str, digits: int = 3) -> list[str]:
-    """Format the figures of a system. MRR is shown with one more digit."""
+    """Format the metrics of a system as table cells. MRR is shown with one more digit."""
     figures = measured.figures[setup]
     return [
         "not judged"

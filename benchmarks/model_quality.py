@@ -80,7 +80,7 @@ NOTE = (
 
 
 class Record(NamedTuple):
-    """The figures of one system on one data set.
+    """The metrics of one system on one data set.
 
     Attributes:
         questions: The name of the data set.
@@ -111,7 +111,7 @@ def records_of(
     model: EmbeddingModel,
     families: Mapping[str, Family],
 ) -> Iterable[Record]:
-    """Measure each system and yield its figures. Families whose package is missing are reported.
+    """Measure each system and yield its metrics. Systems whose package is missing are reported.
 
     Args:
         name: The name of the data set.
@@ -177,7 +177,7 @@ def summary(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
 
 
 def _mean_cell(records: Sequence[Record], system: str, sets: int) -> str:
-    """Format the average figures of a system, provided that it was measured on all data sets."""
+    """Format the average metrics of a system, provided that it was measured on all data sets."""
     found = [record for record in records if record.system == system]
     if len(found) < sets:
         return ""
@@ -187,16 +187,16 @@ def _mean_cell(records: Sequence[Record], system: str, sets: int) -> str:
 
 
 def read_records(path: Path | None) -> list[Record]:
-    """Read the figures of earlier runs from a file. If the file is missing, the list is empty."""
+    """Read the results of earlier runs from a file. If the file is missing, the list is empty."""
     if path is None or not path.exists():
         return []
     return [Record(**fields) for fields in json.loads(path.read_text(encoding="utf-8"))]
 
 
 def merged(old: Sequence[Record], new: Sequence[Record]) -> list[Record]:
-    """Combine old and new figures.
+    """Combine old and new results.
 
-    New figures replace old figures of the same data set and system.
+    New results replace old results of the same system and data set.
     """
     by_place = {(record.questions, record.system): record for record in old}
     by_place.update(((record.questions, record.system), record) for record in new)
@@ -204,7 +204,7 @@ def merged(old: Sequence[Record], new: Sequence[Record]) -> list[Record]:
 
 
 def write_records(path: Path, records: Sequence[Record]) -> None:
-    """Write figures to a file as JSON."""
+    """Write results to a file as JSON."""
     fields = [record._asdict() for record in records]
     path.write_text(json.dumps(fields, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 

@@ -236,7 +236,7 @@ def _among(name: str, others: int, language: str, model: str) -> QuestionSet:
 
 
 def _other_texts(language: str, data: Path) -> list[str]:
-    """Return distinct passages in a language from other data sets."""
+    """Return passages in a language that come from other data sets, without duplicates."""
     if language == "zh":
         datasets = [harness.cmrc(data), harness.cmrc_dev(data)]
     elif language == "de":

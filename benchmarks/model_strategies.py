@@ -221,7 +221,7 @@ Search = Callable[[str], Found]
 def nodekin_search(retriever: Any) -> Search:
     """Return a search function for a nodekin retriever.
 
-    If a failure is noted, the reply was unusable.
+    If the retriever reports a failure, the model's reply counts as unusable.
     """
 
     def search(question: str) -> Found:
@@ -335,7 +335,7 @@ class Figures:
     degraded: int = 0
 
     def row(self) -> list[str]:
-        """Format the figures as a row of a table."""
+        """Format the measurements as a row of a table."""
         count = max(1, len(self.recalls))
         return [
             f"{sum(self.recalls) / count:.3f}",
@@ -411,7 +411,7 @@ def rows(
 def measure(
     figures: Figures, search: Search, question: str, gold: set[str], model: CountedModel
 ) -> None:
-    """Ask a system one question, and add the result to its figures.
+    """Ask a system one question, and add the result to its measurements.
 
     If the system raises an error, the reply counts as unusable.
     """

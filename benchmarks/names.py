@@ -29,7 +29,7 @@ WORDS = "the of and in to a system operator manual check pressure water before a
 
 
 class Names(NamedTuple):
-    """Names of one kind, with functions that return the record and the question for a name."""
+    """A set of similar names, with functions that create a record and a question for each name."""
 
     kind: str
     names: Sequence[str]

@@ -213,7 +213,11 @@ COLUMNS = ["words", "sentences", "both, 3:1", "words, links", "both, links", "de
 
 
 def weak(dataset: Dataset, metric: str) -> list[str]:
-    """Return the default retriever's figure with weak vectors, and the weight of the vectors."""
+    """Measure the default retriever with a simple embedding model.
+
+    Returns:
+        The metric, and the weight that the retriever gives to the embeddings.
+    """
     try:
         import wordllama
     except ImportError:
@@ -237,7 +241,7 @@ Span = tuple[str, int, int]
 
 
 class Task(NamedTuple):
-    """Documents, and questions with the positions of their answers."""
+    """A benchmark task, with documents and questions and the positions of the answers."""
 
     name: str
     documents: Sequence[Document]
@@ -378,7 +382,7 @@ def fitting(ranking: Sequence[ScoredNode], budget: int) -> list[ScoredNode]:
 
 
 def row_of(task: Task, chunks: Retriever, default: Any) -> list[str]:
-    """Return the figures of a task for chunks, passages and windows at each token budget."""
+    """Return the share of answers in chunks, passages and windows at each token budget."""
     totals = np.zeros((len(BUDGETS), 3))
     for question, spans in task.questions:
         rankings = [one.retrieve(question, top_k=20) for one in (chunks, default)]
@@ -430,7 +434,7 @@ def whole_excerpts(data: Path) -> float:
 
 
 def answers_table(options: Namespace) -> None:
-    """Print the number of answers that a model would see for each way to split and to search."""
+    """Print how often the retrieved text contains the answer, for each splitter and each search."""
     graph = NodeGraph(progress=False)
     documents = list(texts(options.data))
     graph.add(documents)
@@ -461,7 +465,7 @@ def default_table(options: Namespace) -> None:
 
 
 def windows_table(options: Namespace) -> None:
-    """Print a table that shows the share of the answers within each token budget."""
+    """Print how much of the answers the results contain within each token budget."""
     print(f"one passage has {whole_excerpts(options.data):.3f} of Chroma's excerpts as a whole")
     header = ["set", *(f"{budget:,} tokens" for budget in BUDGETS)]
     show("What of the answer is within a budget", header, rows(options.data, options.sets))

@@ -137,7 +137,7 @@ def english_words(text: str) -> list[str]:
 
 
 class System(NamedTuple):
-    """A system to measure, and the names of the systems that are parts of it."""
+    """A system to measure, with the names of the systems that it combines."""
 
     name: str
     retriever: Any

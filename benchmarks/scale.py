@@ -113,7 +113,7 @@ class Page(NamedTuple):
 
     @property
     def part(self) -> int:
-        """The value of the metadata field on which filters are tested."""
+        """The value of the metadata field that filters select."""
         return self.number % PARTS
 
 
@@ -410,7 +410,7 @@ def median_milliseconds(work: Callable[[Any], Any], items: Iterable[Any]) -> flo
 
 
 def build(case: Case) -> dict[str, float]:
-    """Build the files of a system, and return the figures of the build."""
+    """Build the files of a system, and return the measurements."""
     system = SYSTEMS[case.system](case)
     case.store.mkdir()
     start = time.perf_counter()
@@ -430,7 +430,7 @@ def build(case: Case) -> dict[str, float]:
 
 
 def use(case: Case) -> dict[str, float | None]:
-    """Open the files of a system, and return the figures for opening, questions and edits."""
+    """Open the files of a system, and measure opening, questions and edits."""
     questions = iter(case.questions())
     system = SYSTEMS[case.system](case)
     memory = field_megabytes("RssAnon")

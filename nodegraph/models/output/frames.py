@@ -165,7 +165,10 @@ def _before_question(text: str) -> str:
 
 
 def _once(text: str, query: str) -> str:
-    """Remove a repetition, unless the text is a name or consists of words from the question."""
+    """Remove the second copy of a text that is repeated.
+
+    A repetition is kept if the text is a name or consists of words from the question.
+    """
     question = _FIRST_QUESTION.match(text)
     if question is not None and text.count(question[0]) > 1:
         rest = text.replace(question[0], "")
