@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .node_table import MatchingRows, Orders
+from .matching_rows import MatchingRows
+from .node_table import Orders
 from .postings import Counts, Ints, Postings
 from .row_ids import Mask, Rows
 from .row_postings import RowPostings

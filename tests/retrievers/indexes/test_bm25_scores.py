@@ -13,7 +13,7 @@ from nodekin.retrievers.indexes.bm25_scores import (
     Saturation,
     best_rows,
 )
-from nodekin.retrievers.indexes.node_table import MatchingRows
+from nodekin.retrievers.indexes.matching_rows import MatchingRows
 from nodekin.retrievers.indexes.row_postings import RowPostings
 
 LIMITS = st.sampled_from([None, 1, 2, 3, 5, 10, 256, 1000])
