@@ -21,6 +21,8 @@ from .errors import check_integer
 
 T = TypeVar("T")
 
+Item = TypeVar("Item")
+
 turns_of_thread = threading.local()
 """Thread-local state. ``depth`` counts the graph locks and transactions that this thread holds."""
 
@@ -67,32 +69,34 @@ def limit_concurrency(limit: int | None) -> AbstractContextManager[int | None]:
     return context_value(_limit, outer)
 
 
-def run_in_threads(functions: Sequence[Callable[[], T]], max_workers: int = 8) -> list[T]:
-    """Call functions in parallel threads, respecting the limit set by ``limit_concurrency``.
+def run_in_threads(
+    function: Callable[[Item], T], items: Sequence[Item], max_workers: int = 8
+) -> list[T]:
+    """Call a function for each item in parallel threads.
 
-    The calling thread runs the functions that no other thread has started. If it holds the lock of
-    a graph, it runs all functions itself, because waiting for other threads could deadlock.
+    The limit set by ``limit_concurrency`` is respected. The calling thread makes the calls that no
+    other thread has started. If it holds the lock of a graph, it makes all calls itself, because
+    waiting for other threads could deadlock.
 
     Returns:
-        The results, in the order of the functions. If a function raises an error, the functions
-        that have not started are canceled, and the first error is raised after the running
-        functions have finished.
+        The results, in the order of the items. If a call raises an error, the calls that have not
+        started are canceled, and the first error is raised after the running calls have finished.
     """
-    workers, share = _workers(len(functions), max_workers)
+    workers, share = _workers(len(items), max_workers)
     if workers < 2 or is_reading_graph():
-        return [function() for function in functions]
+        return [function(item) for item in items]
     errors: list[BaseException] = []
     results: dict[int, T] = {}
 
     def call(at: int, context: contextvars.Context) -> None:
         if not errors:
             try:
-                results[at] = context.run(functions[at])
+                results[at] = context.run(function, items[at])
             except BaseException as error:
                 errors.append(error)
 
     with ThreadPoolExecutor(workers - 1, "nodekin") as pool, context_value(_limit, share):
-        calls = [partial(call, at, contextvars.copy_context()) for at in range(len(functions))]
+        calls = [partial(call, at, contextvars.copy_context()) for at in range(len(items))]
         futures = [pool.submit(each) for each in calls]
         try:
             for future, own in zip(futures, calls, strict=True):
@@ -104,28 +108,28 @@ def run_in_threads(functions: Sequence[Callable[[], T]], max_workers: int = 8) -
             raise
     if errors:
         raise errors[0]
-    return [results[at] for at in range(len(functions))]
+    return [results[at] for at in range(len(items))]
 
 
 async def run_in_tasks(
-    functions: Sequence[Callable[[], Awaitable[T]]], max_tasks: int = 8
+    function: Callable[[Item], Awaitable[T]], items: Sequence[Item], max_tasks: int = 8
 ) -> list[T]:
-    """Run async functions in parallel tasks, respecting the limit set by ``limit_concurrency``.
+    """Call an async function for each item in parallel tasks.
 
-    If a function raises an error, the other tasks are canceled, and the error is raised after all
-    tasks have ended.
+    The limit set by ``limit_concurrency`` is respected. If a call raises an error, the other tasks
+    are canceled, and the error is raised after all tasks have ended.
     """
     import asyncio
 
-    workers, share = _workers(len(functions), max_tasks)
+    workers, share = _workers(len(items), max_tasks)
     gate = asyncio.Semaphore(max(1, workers))
 
-    async def gated(function: Callable[[], Awaitable[T]]) -> T:
+    async def gated(item: Item) -> T:
         async with gate:
-            return await function()
+            return await function(item)
 
     with context_value(_limit, share):
-        tasks = [asyncio.ensure_future(gated(function)) for function in functions]
+        tasks = [asyncio.ensure_future(gated(item)) for item in items]
     try:
         return await asyncio.gather(*tasks)
     finally:
@@ -142,7 +146,7 @@ async def in_thread(call: Callable[..., T], *args: Any) -> T:
 
 
 def _workers(count: int, most: int) -> tuple[int, int | None]:
-    """Determine how many functions run concurrently, and the limit inside each function."""
+    """Determine how many calls run concurrently, and the limit inside each call."""
     limit = _limit.get()
     if limit is None:
         return min(count, most), None

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, get_args, overload
 
 from ..nodegraph.errors import explain_names
 from .filters import Filters, parse_filters
-from .plans.plan import Do, arun, gather, run
+from .plans.plan import Do, arun, gather_each, run
 from .protocols import RetrieverProtocol
 from .results import OutputFormat, ResultList, Results, ScoredNode, formatted
 from .token_budget import Order, TokenBudget
@@ -105,7 +104,7 @@ class BaseRetriever:
                 lambda: self.aretrieve(query, top_k=limit, filters=filters),
             )
 
-        return await gather([partial(find, query) for query in queries])
+        return await gather_each(find, queries)
 
     @property
     def inner_retrievers(self) -> Sequence[tuple[str, RetrieverProtocol]]:

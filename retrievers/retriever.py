@@ -282,15 +282,14 @@ async def search_branches(
 
     async def embed(graph: NodeGraph, key: str) -> Vectors:
         of_graph = graph.embeddings
-        call = partial(of_graph.query_vectors, queries, key)
-        return await Do(call, partial(of_graph.aquery_vectors, queries, key))
+        return await Do(of_graph.query_vectors, of_graph.aquery_vectors, args=(queries, key))
 
     pairs = dict.fromkeys(pair for branch in branches for pair in branch.embeddings)
     vectors: dict[tuple[NodeGraph, str], Vectors] = {}
     if pairs and queries:
         embedded = await gather([partial(embed, *pair) for pair in pairs])
         vectors = dict(zip(pairs, embedded, strict=True))
-    return await Do(partial(search, branches, queries, vectors, work, links), kind="work")
+    return await Do(search, args=(branches, queries, vectors, work, links), kind="work")
 
 
 def _all_results(branch: Branch, limit: int, view: View) -> Results:

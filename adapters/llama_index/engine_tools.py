@@ -22,7 +22,7 @@ from ...nodegraph.concurrency import context_value
 from ...retrievers.base_retriever import BaseRetriever
 from ...retrievers.filters import Filters, all_of
 from ...retrievers.foreign.outputs import ForeignNode, read_output, read_sources
-from ...retrievers.plans.plan import Do, gather
+from ...retrievers.plans.plan import Do, gather_each
 from ...retrievers.protocols import RetrieverProtocol
 from ...retrievers.restriction import RESTRICTION
 from ...retrievers.results import Results
@@ -92,7 +92,7 @@ class EngineRetriever(BaseRetriever):
             )
         with start_span(self.name, queries=queries, engine=self.engine_name) as span:
             with context_value(RESTRICTION, conditions):
-                results = await gather([partial(self._results, query) for query in queries])
+                results = await gather_each(self._results, queries)
             span.set_results(results)
         return results
 
@@ -101,7 +101,7 @@ class EngineRetriever(BaseRetriever):
             return []
         if not self.answers and _retrieves_alone(self.engine):
             return await self._retrieved(query)
-        response = await Do(partial(self._query, query), partial(self._aquery, query))
+        response = await Do(self._query, self._aquery, args=(query,))
         answer = read_output(response, self.engine_name, query)
         if answer:
             return answer

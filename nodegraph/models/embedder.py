@@ -99,8 +99,8 @@ async def _concurrently(call: Callable[[str], Awaitable[Any]], texts: Iterable[s
 
     If a call fails, the other calls are canceled.
     """
-    calls = [partial(call, text) for text in texts]
-    return await run_in_tasks(calls, len(calls))
+    listed = list(texts)
+    return await run_in_tasks(call, listed, len(listed))
 
 
 def check_vectors(output: Any, texts: Sequence[object], name: str) -> Vectors:

@@ -175,8 +175,7 @@ class EmbeddingCache:
                             del left[name]
                 batches = embedder.batches(left)
                 if executor is None:
-                    calls = [partial(embed_batch, batch) for batch in batches]
-                    run_in_threads(calls, embedder.num_workers)
+                    run_in_threads(embed_batch, batches, embedder.num_workers)
                 else:
                     for batch, vectors in _embed_with(executor, embedder, batches, left):
                         put(batch, vectors)

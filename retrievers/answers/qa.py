@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -186,7 +185,7 @@ class QaRetriever(BaseRetriever):
 
     async def _answer(self, query: str, filters: Filters | None) -> PresetAnswer | None:
         with start_span("preset answer", query=query) as span:
-            preset = await Do(partial(self._exact_match, query, filters))
+            preset = await Do(self._exact_match, args=(query, filters))
             if preset is None and self.min_score <= 1:
                 (results,) = await find_all(self.inner, [query], _CANDIDATES, filters)
                 rated = self._with_similarity(query, results)

@@ -19,7 +19,7 @@ from ..filters import Filters, all_of, parse_filters
 from ..indexes.text_index import TextIndex
 from ..indexes.vector_index import VectorIndex
 from ..plans.effects import find_one
-from ..plans.plan import Do
+from ..plans.plan import Do, work
 from ..protocols import Index, RetrieverProtocol
 from ..ranking import cut_scores, with_variant
 from ..results import QueryVariant, Results
@@ -405,8 +405,7 @@ class DefaultRetriever(BaseRetriever):
 
     async def _measured(self) -> MeasuredSettings:
         """Return the measured settings of the graph. The first call performs the measurement."""
-        read = partial(read_settings, self.graph, self.target, self._embed_keys)
-        measured = await Do(read, kind="work")
+        measured = await work(read_settings, self.graph, self.target, self._embed_keys)
         if measured is not None:
             return measured
         for each in self._vectors:  # this call embeds the measured texts

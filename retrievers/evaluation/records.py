@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeVar
 
 from ...nodegraph.concurrency import ProgressBar, run_in_threads
@@ -77,4 +76,4 @@ def run_all(
             bar.advance(1)
             return result
 
-        return run_in_threads([partial(run_one, task) for task in work], num_workers)
+        return run_in_threads(run_one, work, num_workers)

@@ -13,7 +13,7 @@ from ...nodegraph.models.model_objects import finish, has, owner_of
 from ..base_retriever import BaseRetriever, Phrases, with_all_inner
 from ..composite.configured_retriever import configured
 from ..filters import Filters, all_of, parse_filters
-from ..plans.plan import Do, gather
+from ..plans.plan import Do, gather_each
 from ..protocols import RetrieverProtocol
 from ..restriction import RESTRICTION
 from ..results import Results
@@ -268,7 +268,7 @@ class ForeignRetriever(BaseRetriever):
         filters = all_of(RESTRICTION.get(), filters)
         search = self._search if self._applies_filters or not filters else self._checked
         with start_span(self.name, queries=queries, retriever=self.source_name) as span:
-            results = await gather([partial(search, query, limit, filters) for query in queries])
+            results = await gather_each(search, queries, limit, filters)
             span.set_results(results)
         return results
 

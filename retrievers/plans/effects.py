@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...nodegraph.concurrency import run_in_tasks, run_in_threads
@@ -45,7 +45,8 @@ async def ask(
             is then a text in JSON format. If None, the answer can be any text.
         timeout: The time limit for the answer in seconds. If None, the timeout of the model's
             client applies.
-        streamed: Whether the answer can be streamed to the caller.
+        streamed: Whether the answer can be streamed to the caller. An answer with a schema is never
+            streamed.
 
     Raises:
         ModelTimeoutError: If the answer takes longer than the time limit.
@@ -64,15 +65,17 @@ async def ask(
         >>> [result.text for result in Translated().retrieve("茶")]
         ['Green tea.']
     """
+    is_streamed = streamed and schema is None
     with start_span("ask", model=llm.name, prompt=prompt) as span:
         try:
             answer = await Do(
-                partial(llm.complete, prompt, schema),
-                partial(llm.acomplete, prompt, schema),
+                llm.complete,
+                llm.acomplete,
+                args=(prompt,) if schema is None else (prompt, schema),
                 kind="model",
                 timeout=timeout,
-                stream=partial(llm.stream, prompt) if streamed else None,
-                astream=partial(llm.astream, prompt) if streamed else None,
+                stream=llm.stream if is_streamed else None,
+                astream=llm.astream if is_streamed else None,
             )
         except TimeLimitError:
             raise ModelTimeoutError(
@@ -126,26 +129,39 @@ async def find_all(
     """
     if RESTRICTION.get() is not None:
         check_takes_filters(retriever, "a restriction")
-    options: dict[str, Any] = {"top_k": top_k, "filters": filters}
-    is_batch = len(queries) > 1
+    search = _Search(retriever, top_k, filters)
+    return await Do(search.find, search.afind, args=(queries,))
 
-    def find() -> list[Results]:
-        if is_batch and (batch := getattr(retriever, "batch", None)):
-            return list(batch(list(queries), **options))
-        calls = [partial(retriever.retrieve, query, **options) for query in queries]
-        if len(calls) == 1:
-            return [calls[0]()]
-        return run_in_threads(calls, MAX_PARALLEL)
 
-    async def afind() -> list[Results]:
-        if is_batch and (abatch := getattr(retriever, "abatch", None)):
-            return list(await abatch(list(queries), **options))
-        calls = [partial(retriever.aretrieve, query, **options) for query in queries]
-        if len(calls) == 1:
-            return [await calls[0]()]
-        return await run_in_tasks(calls, MAX_PARALLEL)
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """A search with fixed arguments, for one or more queries."""
 
-    return await Do(find, afind)
+    retriever: RetrieverProtocol
+    top_k: int | None
+    filters: Filters | None
+
+    def find(self, queries: Sequence[str]) -> list[Results]:
+        """Return the results of each query."""
+        batch = getattr(self.retriever, "batch", None)
+        if batch is None or len(queries) < 2:
+            return run_in_threads(self._find_one, queries, MAX_PARALLEL)
+        return list(batch(list(queries), top_k=self.top_k, filters=self.filters))
+
+    async def afind(self, queries: Sequence[str]) -> list[Results]:
+        """Asynchronous version of ``find``."""
+        if len(queries) == 1:  # a single search needs no task
+            return [await self._afind_one(queries[0])]
+        abatch = getattr(self.retriever, "abatch", None)
+        if abatch is None or not queries:
+            return await run_in_tasks(self._afind_one, queries, MAX_PARALLEL)
+        return list(await abatch(list(queries), top_k=self.top_k, filters=self.filters))
+
+    def _find_one(self, query: str) -> Results:
+        return self.retriever.retrieve(query, top_k=self.top_k, filters=self.filters)
+
+    async def _afind_one(self, query: str) -> Results:
+        return await self.retriever.aretrieve(query, top_k=self.top_k, filters=self.filters)
 
 
 async def find_one(

@@ -53,9 +53,10 @@ class Do(Generic[T]):
     """A single call that a strategy awaits.
 
     Attributes:
-        call: A function without arguments.
+        call: A function. It has no arguments unless ``args`` are given.
         acall: The asynchronous version of ``call``. If None, ``call`` runs in a thread of the event
             loop.
+        args: The positional arguments of ``call``, ``acall``, ``stream`` and ``astream``.
         kind: The kind of the call: ``"model"``, ``"search"`` or ``"work"``. Call limits count model
             calls only. Time limits interrupt model calls and searches, but not work.
         timeout: The time limit in seconds. When it expires, a call in a thread is abandoned, but it
@@ -80,13 +81,14 @@ class Do(Generic[T]):
         'Tea is a drink.'
     """
 
-    call: Callable[[], T]
-    acall: Callable[[], Awaitable[T]] | None = None
+    call: Callable[..., T]
+    acall: Callable[..., Awaitable[T]] | None = None
     _: KW_ONLY
+    args: tuple[Any, ...] = ()
     kind: Kind = "search"
     timeout: float | None = None
-    stream: Callable[[], Iterator[str]] | None = None
-    astream: Callable[[], AsyncIterator[str]] | None = None
+    stream: Callable[..., Iterator[str]] | None = None
+    astream: Callable[..., AsyncIterator[str]] | None = None
 
     def __await__(self) -> Generator[Any, Any, T]:
         return cast(T, (yield self))
@@ -97,9 +99,9 @@ class Do(Generic[T]):
         If the answer is streamed, yield its emitted parts.
         """
         if emit is None or self.stream is None:
-            return run_with_timeout(self.call, self.timeout)
+            return run_with_timeout(self.call, self.timeout, *self.args)
         texts: list[str] = []
-        with closing(stream_with_timeout(self.stream, self.timeout)) as streamed:
+        with closing(stream_with_timeout(self.stream, self.timeout, *self.args)) as streamed:
             for text in streamed:
                 texts.append(text)
                 if emitted := emit(text):
@@ -109,10 +111,12 @@ class Do(Generic[T]):
     async def arun(self, on_text: Callable[[str], object] | None) -> T:
         """Asynchronous version of ``run``, which passes each part of the answer to ``on_text``."""
         if on_text is None or self.astream is None:
-            acall = partial(in_thread, self.call) if self.acall is None else self.acall
-            return await arun_with_timeout(acall, self.timeout)
+            if self.acall is None:
+                return await arun_with_timeout(in_thread, self.timeout, self.call, *self.args)
+            return await arun_with_timeout(self.acall, self.timeout, *self.args)
         texts: list[str] = []
-        async with aclosing(astream_with_timeout(self.astream, self.timeout)) as streamed:
+        parts = astream_with_timeout(self.astream, self.timeout, *self.args)
+        async with aclosing(parts) as streamed:
             async for text in streamed:
                 texts.append(text)
                 on_text(text)
@@ -165,14 +169,18 @@ class All(Generic[T]):
 
         The calling thread helps by running coroutines that no other thread has started.
         """
-        calls = [partial(run, self._outcome, part) for part in self.parts]
         yield from ()  # makes this function a generator; the coroutines are not streamed
-        return run_in_threads(calls, self.max_parallel)
+        return run_in_threads(self._run_part, self.parts, self.max_parallel)
 
     async def arun(self, on_text: object) -> list[T | Exception]:
         """Asynchronous version of ``run``."""
-        calls = [partial(arun, self._outcome, part) for part in self.parts]
-        return await run_in_tasks(calls, self.max_parallel)
+        return await run_in_tasks(self._arun_part, self.parts, self.max_parallel)
+
+    def _run_part(self, part: Part[T]) -> T | Exception:
+        return run(self._outcome, part)
+
+    async def _arun_part(self, part: Part[T]) -> T | Exception:
+        return await arun(self._outcome, part)
 
     async def _outcome(self, part: Part[T]) -> T | Exception:
         try:
@@ -195,7 +203,7 @@ async def work(call: Callable[..., T], *args: Any) -> T:
 
     An event loop runs the call in a thread.
     """
-    return await Do(partial(call, *args), kind="work")
+    return await Do(call, args=args, kind="work")
 
 
 async def gather(parts: Sequence[Part[T]], max_parallel: int = MAX_PARALLEL) -> list[T]:

@@ -7,7 +7,7 @@ import queue
 import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -22,8 +22,8 @@ class TimeLimitError(TimeoutError):
         super().__init__(f"the call did not answer within {seconds:g} s")
 
 
-def run_with_timeout(function: Callable[[], T], seconds: float | None) -> T:
-    """Call a function with a time limit.
+def run_with_timeout(function: Callable[..., T], seconds: float | None, *args: Any) -> T:
+    """Call ``function(*args)`` with a time limit.
 
     If a limit is given, the call runs in a separate thread, which is abandoned when the limit
     expires.
@@ -32,31 +32,35 @@ def run_with_timeout(function: Callable[[], T], seconds: float | None) -> T:
         TimeLimitError: If the call takes longer than the limit.
     """
     if seconds is None:
-        return function()
-    (result,) = stream_with_timeout(lambda: (function() for _ in range(1)), seconds)
+        return function(*args)
+    (result,) = stream_with_timeout(lambda: (function(*args) for _ in range(1)), seconds)
     return result
 
 
 async def arun_with_timeout(
-    function: Callable[[], Awaitable[T]], seconds: float | None, late: float | None = None
+    function: Callable[..., Awaitable[T]],
+    seconds: float | None,
+    *args: Any,
+    reported: float | None = None,
 ) -> T:
     """Asynchronous version of ``run_with_timeout``. When the limit expires, the call is canceled.
 
     Args:
         function: The function to call.
         seconds: The time limit in seconds. If None, the time is not limited.
-        late: The limit that the error message reports. Defaults to ``seconds``.
+        *args: The arguments of the function.
+        reported: The limit that the error message reports. Defaults to ``seconds``.
     """
     if seconds is None:
-        return await function()
+        return await function(*args)
     import asyncio  # importing this takes longer than a search
 
-    task = asyncio.ensure_future(function())
+    task = asyncio.ensure_future(function(*args))
     # Unlike ``wait_for``, this distinguishes an expired limit from a timeout of the call itself.
     try:
         await asyncio.wait([task], timeout=seconds)
         if not task.done():
-            raise TimeLimitError(late or seconds)
+            raise TimeLimitError(reported or seconds)
         return task.result()
     finally:
         if not task.done():
@@ -65,7 +69,7 @@ async def arun_with_timeout(
 
 
 def stream_with_timeout(
-    function: Callable[[], Iterator[T]], seconds: float | None
+    function: Callable[..., Iterator[T]], seconds: float | None, *args: Any
 ) -> Generator[T, None, None]:
     """Yield the items of an iterator, with one time limit for all of them.
 
@@ -77,12 +81,13 @@ def stream_with_timeout(
         function: A function that returns the iterator.
         seconds: The time limit for all items together, in seconds. If None, the time is not
             limited.
+        *args: The arguments of the function.
 
     Raises:
         TimeLimitError: If the iterator takes longer than the limit.
     """
     if seconds is None:
-        yield from function()
+        yield from function(*args)
         return
     end = time.monotonic() + seconds
     items: queue.SimpleQueue[tuple[list[T], BaseException | None]] = queue.SimpleQueue()
@@ -91,7 +96,7 @@ def stream_with_timeout(
     def work() -> None:
         error: BaseException | None = None
         try:
-            for item in function():
+            for item in function(*args):
                 if stopped.is_set() or time.monotonic() >= end:
                     return  # the generator is closed when its last reference disappears
                 items.put(([item], None))
@@ -117,19 +122,19 @@ def stream_with_timeout(
 
 
 async def astream_with_timeout(
-    function: Callable[[], AsyncIterator[T]], seconds: float | None
+    function: Callable[..., AsyncIterator[T]], seconds: float | None, *args: Any
 ) -> AsyncGenerator[T, None]:
     """Asynchronous version of ``stream_with_timeout``.
 
     When the limit expires, the request for the next item is canceled.
     """
     end = None if seconds is None else time.monotonic() + seconds
-    iterator = aiter(function())
+    iterator = aiter(function(*args))
     try:
         while True:
             remaining = None if end is None else max(0.0, end - time.monotonic())
             try:
-                item = await arun_with_timeout(iterator.__anext__, remaining, seconds)
+                item = await arun_with_timeout(iterator.__anext__, remaining, reported=seconds)
             except StopAsyncIteration:
                 return
             yield item

@@ -22,12 +22,12 @@ async def nested(mode, gauge, width=3, depth=2):
     def branch(level):
         if level == 0:
             return gauge.complete("?")
-        return run_in_threads([lambda: branch(level - 1)] * width)
+        return run_in_threads(branch, [level - 1] * width)
 
     async def abranch(level):
         if level == 0:
             return await gauge.acomplete("?")
-        return await run_in_tasks([lambda: abranch(level - 1)] * width)
+        return await run_in_tasks(abranch, [level - 1] * width)
 
     return branch(depth) if mode == "sync" else await abranch(depth)
 
@@ -53,23 +53,23 @@ async def test_lower_of_two_limits_is_reached(mode):
 
 async def test_results_are_in_order_and_errors_raised():
     with limit_concurrency(2):
-        assert run_in_threads([lambda n=n: n for n in range(5)]) == list(range(5))
+        assert run_in_threads(abs, range(5)) == list(range(5))
 
         async def value(n):
             await asyncio.sleep(0)
             return n
 
-        assert await run_in_tasks([lambda n=n: value(n) for n in range(5)]) == list(range(5))
-        assert await run_in_tasks([]) == run_in_threads([]) == []
+        assert await run_in_tasks(value, range(5)) == list(range(5))
+        assert await run_in_tasks(value, []) == run_in_threads(abs, []) == []
         with pytest.raises(ZeroDivisionError):
-            run_in_threads([lambda: 1, lambda: 1 // 0, lambda: 2])
+            run_in_threads(lambda number: 1 // number, [1, 0, 2])
 
 
 def test_calls_are_sequential_under_graph_lock():
     gauge, graph = ConcurrencyGauge(), NodeGraph(progress=False)
     graph.add("Tea.")
     with graph.reader.reading():
-        run_in_threads([lambda: gauge.complete("?")] * 3)
+        run_in_threads(gauge.complete, ["?"] * 3)
     assert gauge.most == 1
 
 
@@ -92,8 +92,9 @@ def test_error_cancels_waiting_calls_after_running_calls():
         failed.wait()
         calls.append("slow")
 
+    functions = [fail, slow, lambda: calls.append("not called")]
     with pytest.raises(ZeroDivisionError):
-        run_in_threads([fail, slow, lambda: calls.append("not called")], max_workers=2)
+        run_in_threads(lambda function: function(), functions, max_workers=2)
     assert calls == ["slow"]
 
 
