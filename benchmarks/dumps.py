@@ -84,7 +84,7 @@ class Corpus(NamedTuple):
 
 
 def english(data: Path) -> Corpus:
-    """Load passages from HotpotQA, which are linked to each other."""
+    """Load passages from HotpotQA that are linked to each other."""
     return _of_rankings(rankings.hotpotqa(data, PASSAGES))
 
 

@@ -226,7 +226,7 @@ def size(dataset: evaluation.Dataset) -> str:
 
 
 def every(dataset: evaluation.Dataset, few: int) -> evaluation.Dataset:
-    """Return a data set with about ``few`` questions, which are selected at regular intervals."""
+    """Return a data set with about ``few`` questions that are selected at regular intervals."""
     step = max(1, len(dataset) // few)
     return evaluation.Dataset(dataset.questions[::step], dataset.documents, dataset.name)
 

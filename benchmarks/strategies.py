@@ -108,7 +108,7 @@ def musique_steps(data: Path) -> dict[str, list[Gold]]:
 
 
 def asked_in(prompt: str, questions: Mapping[str, Any]) -> str:
-    """Return the question in a prompt, which is the longest known question that occurs in it."""
+    """Return the longest known question that occurs in a prompt."""
     return max((q for q in questions if f": {q}\n" in prompt), key=len)
 
 

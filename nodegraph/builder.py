@@ -337,7 +337,7 @@ class GroupBuilder:
     def _split_batches(self, build: _Build, executor: Executor | None) -> Iterator[_Batch]:
         """Yield the batches of documents.
 
-        If the transform is a built-in splitter, the texts are split with several processes.
+        If the transform is a built-in splitter, the texts are split in parallel processes.
         """
         group = build.lineage[-1]
         batches = self._batches(build)
@@ -525,7 +525,7 @@ def _plain_splitter(group: NodeGroup) -> PlainSplitter | None:
 def _with_parts(
     batches: Iterator[_Batch], splitter: PlainSplitter, num_documents: int
 ) -> Iterator[_Batch]:
-    """Split the texts of each batch with several processes, and yield the batches with the results.
+    """Split the texts of each batch in parallel processes, and yield the batches with the results.
 
     A text for which the splitter raises an error has no results. The caller then calls the
     transform again and reports the error.

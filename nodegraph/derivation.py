@@ -71,7 +71,7 @@ class Derivation:
 
 
 def derive_root(document: Document, place: int) -> Derivation:
-    """Convert a document to a derivation in the group ``ROOT``, which contains a single node.
+    """Convert a document to a derivation of the group ``ROOT`` that consists of a single node.
 
     Args:
         document: The document.

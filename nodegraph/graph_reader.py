@@ -426,7 +426,7 @@ class GraphReader:
     # Search texts
 
     def forget_written(self, group: str) -> None:
-        """Discard the newly written nodes of a group, which are kept in memory for its index."""
+        """Discard newly written nodes that are kept in memory for the index of a group."""
         self._store.nodes.forget_written(group)
 
     def searched_texts(self, nodes: Sequence[Node]) -> list[str]:

@@ -107,7 +107,7 @@ VOLATILE_METADATA = frozenset(
 
 
 def digest(*parts: str) -> str:
-    """Return a hash of one or several texts, which has 24 hexadecimal digits.
+    """Return a hash of one or several texts as 24 hexadecimal digits.
 
     The hash is the same on all machines.
     """

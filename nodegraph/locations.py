@@ -51,7 +51,7 @@ Layout: TypeAlias = Sequence[TextBox]
 
 
 def pack_layout(layout: Layout) -> bytes:
-    """Convert a layout to compressed bytes, which ``unpack_layout`` can read."""
+    """Convert a layout to compressed bytes that ``unpack_layout`` can read."""
     import numpy as np  # NumPy is imported here, since few programs read PDFs.
 
     columns = np.array(layout, dtype="<i4").reshape(-1, len(TextBox._fields)).T

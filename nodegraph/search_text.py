@@ -147,7 +147,7 @@ class SearchText:
         return self.field_template.format(key=name, value=str(value))
 
     def to_row(self) -> list[Any]:
-        """Convert the settings to JSON values, which ``from_row`` can read."""
+        """Convert the settings to JSON values that ``from_row`` can read."""
         return [list(value) if isinstance(value, tuple) else value for value in astuple(self)]
 
     @classmethod

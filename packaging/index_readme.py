@@ -51,7 +51,7 @@ def readme(name: str = "README.md", published: bool = PUBLISHED) -> str:
 
 
 def index_readme(files: str = "", pictures: str = "") -> str:
-    """Return the README for the package index, which contains only absolute links.
+    """Return the README for the package index with absolute links only.
 
     Args:
         files: The base URL for links to files in the repository. If it is empty, relative links are

@@ -352,7 +352,7 @@ def _embed_with(
     batches: Sequence[Sequence[str]],
     texts: Mapping[str, str],
 ) -> Iterator[tuple[Sequence[str], Vectors]]:
-    """Compute the vectors of batches with an executor, and yield each batch with its vectors."""
+    """Compute the vectors of batches in an executor, and yield each batch with its vectors."""
     call = pickled(embedder.passages, f"the embedding model {embedder.name!r}")
     inputs: list[list[str]] = []
     for batch in batches:

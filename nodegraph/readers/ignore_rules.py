@@ -35,7 +35,7 @@ class _InvalidPatternError(ValueError):
 
 
 class _PatternToken(NamedTuple):
-    """A token of a pattern, which is a star, a slash, a character or a character class.
+    """A star, a slash, a character or a character class in a pattern.
 
     Attributes:
         literal: The character, star or slash. It is empty for a character class.

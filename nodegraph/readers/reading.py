@@ -219,7 +219,7 @@ def _read_error(path: Path, error: BaseException, options: ReadOptions) -> ReadE
 
 
 def _recognize(ocr: Ocr, image: bytes) -> str:
-    """Call an OCR function for a page, which is given as a PNG image, and return the text."""
+    """Call an OCR function for the PNG image of a page, and return the text."""
     from PIL import Image
 
     with Image.open(io.BytesIO(image)) as picture:

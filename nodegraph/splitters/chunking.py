@@ -103,7 +103,7 @@ def _cut_anywhere(span: Span, size: int, measure: Measure) -> list[Span]:
 
 
 def _prefix_length(start: int, end: int, size: int, measure: Measure, guess: int) -> int:
-    """Return the number of characters that fit the size, which is at least 1.
+    """Return the number of characters that fit the maximum size. The result is at least 1.
 
     The measure must not decrease if characters are added.
     """
@@ -161,7 +161,10 @@ class _Packer:
         return chunks
 
     def _last(self, first: int, least: int) -> int:
-        """Return the end of the largest chunk that fits the size, which is at least ``least``."""
+        """Return the end of the largest chunk that fits the size.
+
+        The result is at least ``least``.
+        """
         after = least
         total = sum(self._lengths[first:after])
         while after < len(self._parts) and total + self._lengths[after] <= self._size:

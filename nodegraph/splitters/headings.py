@@ -69,7 +69,7 @@ def columns_of(head: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section of a text, which consists of a heading and the text up to the next heading.
+    """A section of a text. It consists of a heading and the text up to the next heading.
 
     Attributes:
         start: The start of the section, in characters.
@@ -166,7 +166,7 @@ def _closes(line: str, fence: str) -> bool:
 
 
 def rst_headings(text: str) -> Iterator[Heading]:
-    r"""Yield the headings in reStructuredText, which are underlined or have lines above and below.
+    r"""Yield the headings in reStructuredText. They are underlined, or have lines above and below.
 
     Example:
         >>> list(rst_headings("Tea\n===\n\nGreen\n-----\ntext"))

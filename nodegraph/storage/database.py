@@ -48,7 +48,7 @@ class Database(Protocol):
         """Begin to read a consistent state, and return the rows of the first query."""
 
     def begin_light(self, query: str, expected: list[Row] | None) -> list[Row]:
-        """Begin a read with few or no further queries, and return the rows of the first query.
+        """Begin a read transaction with few further queries, and return the rows of the first.
 
         On a server, no transaction is kept open between queries. Instead, the first query is sent
         again together with each later query.
@@ -77,10 +77,10 @@ class Database(Protocol):
         """
 
     def commit(self) -> None:
-        """End the current read or transaction, and commit all writes."""
+        """End the current transaction and commit all writes."""
 
     def roll_back(self) -> None:
-        """End the current read or transaction, if there is one, and undo all writes."""
+        """End the current transaction, if there is one, and undo all writes."""
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         """Run a query and return all rows."""

@@ -109,7 +109,7 @@ class StoredDerivations:
     """Reads and writes the derivations in a store.
 
     Args:
-        transactions: The manager of reads and transactions.
+        transactions: The manager of transactions.
         groups: The table of groups.
         nodes: The table of nodes.
         blocks: The table of the documents' texts.

@@ -54,7 +54,7 @@ class GraphStore:
     Attributes:
         database: The database, whose lock protects the graph.
         place: The path or URL of the store. It is empty for a store in memory.
-        transactions: The manager of reads and transactions.
+        transactions: The manager of transactions.
         groups: The table of groups.
         nodes: The table of nodes.
         links: The table of links.
@@ -254,7 +254,7 @@ class GraphStore:
 
 
 class AllNodes(Sequence[Node]):
-    """A sequence of all nodes in a group, which are read in pages whenever it is iterated.
+    """A sequence of all nodes in a group. The nodes are read in pages on each iteration.
 
     Args:
         store: The store that contains the nodes.

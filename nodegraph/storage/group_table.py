@@ -54,7 +54,7 @@ class StoredGroups:
     """Reads and writes the node groups in a store.
 
     Args:
-        transactions: The manager of reads and transactions.
+        transactions: The manager of transactions.
     """
 
     def __init__(self, transactions: Transactions) -> None:

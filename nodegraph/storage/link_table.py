@@ -49,7 +49,7 @@ class StoredLinks:
     are deleted together with either of their nodes.
 
     Args:
-        transactions: The manager of reads and transactions.
+        transactions: The manager of transactions.
         groups: The table of groups.
         nodes: The table of nodes.
         values: The converter for metadata.

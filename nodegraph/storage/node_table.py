@@ -35,7 +35,7 @@ class StoredNodes:
     """Reads the nodes in a store, and caches recently used nodes.
 
     Args:
-        transactions: The manager of reads and transactions.
+        transactions: The manager of transactions.
         groups: The table of groups.
         blocks: The texts of documents.
         rows: The converter between nodes and rows.
@@ -138,7 +138,7 @@ class StoredNodes:
     def _nodes(self, columns: Iterable[Row]) -> list[Node]:
         """Convert rows to nodes.
 
-        This must be called inside the read in which the rows were selected.
+        This must be called before the end of the read transaction in which the rows were selected.
         """
         nodes: list[Node] = []
         last = None

@@ -65,7 +65,7 @@ _inherited: list[sqlite3.Connection] = []
 
 
 class SQLiteDatabase:
-    """A connection to an SQLite database, which implements the interface ``Database``.
+    """A connection to an SQLite database that implements the interface ``Database``.
 
     A file is opened read-only if this process cannot write to the file or to its folder. In this
     case, rows that can be computed again are written to a copy of the database in memory.
@@ -214,12 +214,12 @@ class SQLiteDatabase:
         self.rows("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
-        """End the current read or transaction, and commit all writes."""
+        """End the current transaction and commit all writes."""
         if self._db().in_transaction:
             self.rows("COMMIT")
 
     def roll_back(self) -> None:
-        """End the current read or transaction, if there is one, and undo all writes."""
+        """End the current transaction, if there is one, and undo all writes."""
         if self._connection is not None and self._connection.in_transaction:
             self._connection.rollback()
 
@@ -426,7 +426,7 @@ class SQLiteDatabase:
 
 
 def _connect(name: str) -> sqlite3.Connection:
-    """Connect to an SQLite file, which is given by its path or as a URI."""
+    """Connect to an SQLite file, given its path or a URI."""
     return sqlite3.connect(
         name,
         timeout=_TIMEOUT,

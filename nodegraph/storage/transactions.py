@@ -1,4 +1,4 @@
-"""Consistent reads and transactions on a store."""
+"""Manage read and write transactions on a store."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _COUNTERS = {"state", "documents", "node_groups", "derivations", "nodes", "links
 
 
 class Transactions:
-    """Manages consistent reads and transactions on a store.
+    """Manages read and write transactions on a store.
 
     Args:
         database: The database of the store.
@@ -63,19 +63,19 @@ class Transactions:
 
     @property
     def is_held(self) -> bool:
-        """True if the current thread is inside a read or a transaction."""
+        """True if the current thread is inside a read or write transaction."""
         return self._depth > 0 and self.database.lock.is_owned
 
     def turn(self) -> Transactions:
-        """Hold the lock and read a consistent state of the store for the duration of a block.
+        """Run a block in a read transaction, while holding the graph's lock.
 
         The block receives the number of the state, which changes whenever any process changes nodes
-        or links. Inside a transaction, the number is -1.
+        or links. Inside a write transaction, the number is -1.
         """
         return self
 
     def call(self) -> AbstractContextManager[None]:
-        """Return a context in which light reads of this thread read the state only once."""
+        """Return a context in which light transactions of this thread read the state only once."""
         if not self.database.is_remote or threading.get_ident() in self._calls:
             return nullcontext()
         return self._call()
@@ -185,7 +185,7 @@ class Transactions:
         The graph's lock is not held, so other threads can read.
 
         Raises:
-            RuntimeError: If the current thread is inside a read or a transaction.
+            RuntimeError: If the current thread is inside a read or write transaction.
         """
         if self.is_held:
             raise RuntimeError("a graph cannot be compacted inside a retrieval or a change of it")
@@ -216,7 +216,7 @@ class Transactions:
 
     @contextmanager
     def transaction(self, *, durable: bool = True, derived: bool = False) -> Iterator[None]:
-        """Run a block in a transaction. If the block raises an error, all writes are undone.
+        """Run a block in a write transaction. If the block raises an error, all writes are undone.
 
         Args:
             durable: Whether the commit must survive a power failure.
@@ -224,7 +224,7 @@ class Transactions:
                 rows in memory and rejects all others.
 
         Raises:
-            RuntimeError: If the current thread is inside a read.
+            RuntimeError: If the current thread is inside a read transaction.
             StoreError: If the store cannot be written to.
         """
         with nullcontext() if self.is_held else self._writing, self.database.lock:
@@ -280,7 +280,7 @@ class Transactions:
         self._state = self._counters["state"]
 
     def _end(self) -> None:
-        """End the current read or transaction. Writes that were not committed are undone."""
+        """End the current transaction. Writes that were not committed are undone."""
         try:
             self.database.roll_back()
         finally:

@@ -10,10 +10,10 @@ from .transactions import Transactions
 
 
 class StoredValues:
-    """Reads and writes binary values in a store, which are identified by a kind and a key.
+    """Reads and writes binary values in a store. Each value is identified by a kind and a key.
 
     Args:
-        transactions: The manager of reads and transactions.
+        transactions: The manager of transactions.
     """
 
     def __init__(self, transactions: Transactions) -> None:

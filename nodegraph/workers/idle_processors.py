@@ -46,7 +46,7 @@ def work_of(texts: Iterable[str]) -> int:
 
 
 def processors() -> int:
-    """Return the number of CPU cores that a build may use, which is at least 1.
+    """Return the number of CPU cores that a build may use. The result is at least 1.
 
     A different number can be set with the environment variable ``NODEKIN_PROCESSES``.
 

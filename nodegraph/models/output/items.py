@@ -1,4 +1,4 @@
-"""Parse the items in an answer, which may be lines of a list, or texts in JSON, tags or tables."""
+"""Parse the items in an answer. Items are lines of a list, or texts in JSON, tags or tables."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _QUOTES = tuple("\"'“‘「『«")
 
 
 class Item(NamedTuple):
-    """An item in an answer, which is a line of text or of a JSON string.
+    """An item of an answer. It is a line of plain text or a line in a JSON string.
 
     Attributes:
         text: The text without its bullet, number and label.

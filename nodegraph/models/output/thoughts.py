@@ -203,7 +203,10 @@ def without_thoughts(answer: str) -> str:
 
 
 def _keep_open_line(found: re.Match[str]) -> str:
-    """Return the replacement for reasoning, which is a line break if it spanned several lines."""
+    """Return the replacement for removed reasoning.
+
+    It is a line break if the reasoning spanned several lines, or else an empty string.
+    """
     return "\n" if "\n" in found[0] else ""
 
 

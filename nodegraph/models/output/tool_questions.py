@@ -1,4 +1,4 @@
-"""Parse questions for tools from a model's answer, which may be JSON, tags, tables or lines."""
+"""Parse questions for tools from an answer that consists of JSON, tags, tables or lines."""
 
 from __future__ import annotations
 
