@@ -19,7 +19,7 @@ PAGE = 1000
 """The number of nodes that are read at a time."""
 
 # size of the cached nodes; a new graph of 10,000 passages needs no queries
-_CACHED_CHARACTERS = 24_000_000
+_CACHED_CHARACTERS = 32_000_000
 
 _NODE_SIZE = 500  # estimated memory of a node without its text, in characters
 
