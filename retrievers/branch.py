@@ -15,7 +15,7 @@ from ..nodegraph.models.embedder import Vectors
 from ..nodegraph.navigation import kin, path_to
 from ..nodegraph.node import Node
 from .filters import Filter
-from .hits import HitKind, Key, Ranking, Row, fused, highest, lifted
+from .hits import FoundBy, HitKind, Key, Ranking, Row, fused, highest, lifted
 from .protocols import Index, Similarity, Snapshot
 from .ranking import Lift, logged_messages
 from .results import Hits
@@ -262,6 +262,11 @@ def _find(sources: Sequence[SearchedIndex], numbers: Sequence[int], limit: int) 
     """
     branch = sources[0].branch
     least = branch.min_score.get(sources[0].scoring.key, -math.inf)
+    if len(sources) == 1 and not branch.is_lifted:
+        return [
+            _own_targets(sources[0], hits, limit, least)
+            for hits in sources[0].snapshot.search(numbers, limit)
+        ]
     first: int | None = limit
     is_final = False
     if branch.is_lifted:
@@ -281,6 +286,19 @@ def _find(sources: Sequence[SearchedIndex], numbers: Sequence[int], limit: int) 
             hits = tuple(source.snapshot.search([number], count)[0] for source in sources)
         rankings.append(ranking)
     return rankings
+
+
+def _own_targets(source: SearchedIndex, hits: Hits, limit: int, min_score: float) -> Ranking:
+    """Return the ranking of hits that are their own targets."""
+    scores: dict[Key, float] = {}
+    rows: dict[Key, list[Row]] = {}
+    for node_id, score in zip(hits.ids[:limit], hits.scores, strict=False):
+        if score < min_score:
+            break
+        key = (source.opened.number, node_id)
+        scores[key] = score
+        rows[key] = [(score, source.kind, key, (key,))]
+    return Ranking(scores, [FoundBy(rows, {})])
 
 
 class _Merged(NamedTuple):
