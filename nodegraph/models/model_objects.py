@@ -49,7 +49,8 @@ def model_name(model: Any) -> str:
         'unnamed function <lambda>'
     """
     name = attribute(model, "name")
-    if isinstance(name, str) and name and (has(model, "embed") or has(model, "complete")):
+    is_own = has(model, "embed") or has(model, "complete")
+    if is_own and isinstance(name, str) and name:
         return name
     if isinstance(model, types.MethodType):
         return f"{model_name(model.__self__)}.{model.__name__}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple
 
 from ...nodegraph.node import Node
@@ -48,7 +47,7 @@ def cite(
     if not quotes:
         raise ToolError("the draft must contain words or a quotation")
     source = view.document(document) if document else None
-    rows = (partial(_quote_row, view, quote, source) for quote in quotes)
+    rows = (_QuoteRow(view, quote, source) for quote in quotes)
     return page_of(rows, max_tokens, skip, tool="cite", items="quotations")
 
 
@@ -80,22 +79,35 @@ class _Place(NamedTuple):
     is_near: bool = False
 
 
-def _quote_row(view: CorpusView, quote: str, source: Node | None) -> tuple[str, Entry]:
-    """Format a quotation for the output, with its locations or with the most similar text."""
-    place = _place_of(view, quote, source)
-    row: Entry = {"quote": quote, "status": place.status}
-    if place.status == "not_found":
-        row["nearest"] = [*place.entries]
-    else:
-        row["spans"] = [*place.entries]
-    first = f"“{quote}”: {place.status.replace('_', ' ')}"
-    if place.is_near:
-        first += ", the nearest text is"
-    first = in_line(first)
-    if place.status == "exact":
-        return f"{first}, {heading_line(place.entries[0])}", row
-    lines = [f"{heading_line(entry)}\n{quoted(entry['text'])}" for entry in place.entries]
-    return "\n".join([first, *lines]), row
+class _QuoteRow(NamedTuple):
+    """A quotation with its locations, or with the most similar text.
+
+    Attributes:
+        view: The visible documents.
+        quote: The quotation.
+        source: The document that is searched. If None, all documents are searched.
+    """
+
+    view: CorpusView
+    quote: str
+    source: Node | None
+
+    def formatted(self) -> tuple[str, Entry]:
+        """Search for the quotation, and return the row as text and as JSON values."""
+        place = _place_of(self.view, self.quote, self.source)
+        entry: Entry = {"quote": self.quote, "status": place.status}
+        if place.status == "not_found":
+            entry["nearest"] = [*place.entries]
+        else:
+            entry["spans"] = [*place.entries]
+        first = f"“{self.quote}”: {place.status.replace('_', ' ')}"
+        if place.is_near:
+            first += ", the nearest text is"
+        first = in_line(first)
+        if place.status == "exact":
+            return f"{first}, {heading_line(place.entries[0])}", entry
+        lines = [f"{heading_line(near)}\n{quoted(near['text'])}" for near in place.entries]
+        return "\n".join([first, *lines]), entry
 
 
 def _place_of(view: CorpusView, quote: str, source: Node | None) -> _Place:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from itertools import groupby
+from typing import NamedTuple
 
 from ...nodegraph.node import Node
 from ...nodegraph.source_names import source_title
@@ -39,16 +39,14 @@ def outline(view: CorpusView, max_tokens: int, *, document: str, skip: int) -> T
     if names_document and first is None:
         records = view.records(document)
         if records:
-            listed = (partial(_document_row, node) for node in records)
-            return page_of(
-                listed, max_tokens, skip, tool="outline", items="records", separator="\n"
-            )
+            rows = [_FileRow(node.id, [node]) for node in records]
+            return page_of(rows, max_tokens, skip, tool="outline", items="records", separator="\n")
     is_whole = first is None or composed(first.id) == composed(document)
     if names_document and is_whole:
-        rows = _heading_rows(view, view.document(document))
-        return page_of(rows, max_tokens, skip, tool="outline", items="headings", separator="\n")
+        headings = _heading_rows(view, view.document(document))
+        return page_of(headings, max_tokens, skip, tool="outline", items="headings", separator="\n")
     files = groupby(view.documents(document), file_of)
-    listed = (partial(_file_row, file, list(nodes)) for file, nodes in files)
+    listed = (_FileRow(file, list(nodes)) for file, nodes in files)
     output = page_of(listed, max_tokens, skip, tool="outline", items="documents", separator="\n")
     if output.entries:
         return output
@@ -124,25 +122,33 @@ def _shorten_quoted(text: str, tokens: int) -> str:
     return text
 
 
-def _file_row(file: str, nodes: Sequence[Node]) -> tuple[str, Entry]:
-    """Format a file for the output. A file contains a single document or several records."""
-    if len(nodes) == 1:
-        return _document_row(nodes[0])
-    tokens = sum(count_tokens(node.text) for node in nodes)
-    entry = {"document": file, "title": "", "tokens": tokens, "records": len(nodes)}
-    return in_line(f"{file} ({tokens:,} tokens, {len(nodes):,} records)"), entry
+class _FileRow(NamedTuple):
+    """A file, which contains a single document or several records.
 
+    Attributes:
+        file: The name of the file.
+        nodes: The documents in the file.
+    """
 
-def _document_row(node: Node) -> tuple[str, Entry]:
-    title = source_title(node.metadata)
-    tokens = count_tokens(node.text)
-    name = f" {title}" if title and title not in node.id else ""
-    entry = {"document": node.id, "title": title, "tokens": tokens}
-    return in_line(f"{node.id} ({tokens:,} tokens){name}"), entry
+    file: str
+    nodes: Sequence[Node]
+
+    def formatted(self) -> tuple[str, Entry]:
+        """Return the row as text and as JSON values."""
+        tokens = sum(count_tokens(node.text) for node in self.nodes)
+        if len(self.nodes) > 1:
+            count = len(self.nodes)
+            entry = {"document": self.file, "title": "", "tokens": tokens, "records": count}
+            return in_line(f"{self.file} ({tokens:,} tokens, {count:,} records)"), entry
+        node = self.nodes[0]
+        title = source_title(node.metadata)
+        name = f" {title}" if title and title not in node.id else ""
+        entry = {"document": node.id, "title": title, "tokens": tokens}
+        return in_line(f"{node.id} ({tokens:,} tokens){name}"), entry
 
 
 def _heading_rows(view: CorpusView, node: Node) -> Iterator[Row]:
-    """Yield a formatted row for each heading. Without headings, the passages are listed."""
+    """Yield a row for each heading. Without headings, the passages are listed."""
     headings = list(markdown_headings(node.text))
     if not headings:
         for passage in view.passages(node):
@@ -150,19 +156,37 @@ def _heading_rows(view: CorpusView, node: Node) -> Iterator[Row]:
                 headings.append((span[0], 1, " ".join(shorten(passage.text, 12).split())))
     ends = [start for start, _, _ in headings[1:]] + [len(node.text)]
     for heading, end in zip(headings, ends, strict=True):
-        yield partial(_heading_row, node, *heading, end)
+        yield _HeadingRow(node, *heading, end)
 
 
-def _heading_row(node: Node, start: int, level: int, text: str, end: int) -> tuple[str, Entry]:
-    tokens = count_tokens(node.text[start:end])
-    entry = {"document": node.id, "heading": text, "level": level}
-    entry |= {"start": start, "end": end, "tokens": tokens}
-    line = in_line(f"- {text} [{start}:{end}] ({tokens:,} tokens)")
-    return f"{'  ' * max(0, level - 1)}{line}", entry
+class _HeadingRow(NamedTuple):
+    """A heading with the span of its section.
+
+    Attributes:
+        node: The document.
+        start: The start of the section in the document's text, in characters.
+        level: The level of the heading, which is 1 for the highest level.
+        text: The text of the heading.
+        end: The end of the section, in characters.
+    """
+
+    node: Node
+    start: int
+    level: int
+    text: str
+    end: int
+
+    def formatted(self) -> tuple[str, Entry]:
+        """Return the row as text and as JSON values."""
+        tokens = count_tokens(self.node.text[self.start : self.end])
+        entry = {"document": self.node.id, "heading": self.text, "level": self.level}
+        entry |= {"start": self.start, "end": self.end, "tokens": tokens}
+        line = in_line(f"- {self.text} [{self.start}:{self.end}] ({tokens:,} tokens)")
+        return f"{'  ' * max(0, self.level - 1)}{line}", entry
 
 
 def _match_rows(documents: Iterable[Node], pattern: re.Pattern[str]) -> Iterator[Row]:
-    """Yield a formatted row for each match that is not already visible in the excerpt before it."""
+    """Yield a row for each match that is not already visible in the excerpt before it."""
     for node in documents:
         shown = 0
         for match in composed_matches(pattern, node.text):
@@ -170,7 +194,7 @@ def _match_rows(documents: Iterable[Node], pattern: re.Pattern[str]) -> Iterator
             if start >= shown:
                 excerpt = _excerpt(node.text, start, end)
                 shown = excerpt[1]
-                yield partial(_match_row, node, match, excerpt)
+                yield _MatchRow(node, match, excerpt)
 
 
 def _excerpt(text: str, start: int, end: int) -> Interval:
@@ -186,13 +210,26 @@ def _excerpt(text: str, start: int, end: int) -> Interval:
     return first, end + len(shorten(behind, _CONTEXT_TOKENS))
 
 
-def _match_row(node: Node, match: Interval, excerpt: Interval) -> tuple[str, Entry]:
-    """Return the location of a match together with the text around it."""
-    text = node.text
-    first, last = excerpt
-    entry = location_of(node, *match) | {"text": text[slice(*match)][:_MAX_LENGTH]}
-    entry["context"] = text[first:last]
-    before = "… " if text[max(0, first - 1) : first].strip("\n") else ""
-    after = " …" if text[last : last + 1].strip("\n") else ""
-    title = f"{heading_line(entry)} (line {entry['line']})"
-    return f"{title}\n{quoted(f'{before}{text[first:last]}{after}')}", entry
+class _MatchRow(NamedTuple):
+    """The location of a match together with the text around it.
+
+    Attributes:
+        node: The document.
+        match: The span of the match in the document's text.
+        excerpt: The span of the text around the match.
+    """
+
+    node: Node
+    match: Interval
+    excerpt: Interval
+
+    def formatted(self) -> tuple[str, Entry]:
+        """Return the row as text and as JSON values."""
+        text = self.node.text
+        first, last = self.excerpt
+        entry = location_of(self.node, *self.match)
+        entry |= {"text": text[slice(*self.match)][:_MAX_LENGTH], "context": text[first:last]}
+        before = "… " if text[max(0, first - 1) : first].strip("\n") else ""
+        after = " …" if text[last : last + 1].strip("\n") else ""
+        title = f"{heading_line(entry)} (line {entry['line']})"
+        return f"{title}\n{quoted(f'{before}{text[first:last]}{after}')}", entry

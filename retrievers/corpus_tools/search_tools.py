@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import partial
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -81,7 +80,7 @@ def search(
     rows: list[Row] = []
     for rank, result in enumerate(results, 1):
         size = most if has_windows else max(_MIN_PASSAGE_TOKENS, most // rank)
-        rows.append(partial(_result_row, view, result, size))
+        rows.append(_ResultRow(view, result, size))
     return page_of(rows, max_tokens, skip, tool="search", items="passages")
 
 
@@ -130,36 +129,48 @@ class _PassageExcerpt(NamedTuple):
         return text
 
 
-def _result_row(view: CorpusView, result: ScoredNode, size: int) -> tuple[str, Entry]:
-    """Format a result as a passage, or as its matching sentences if the passage is too long.
+class _ResultRow(NamedTuple):
+    """A result as a passage, or as its matching sentences if the passage is too long.
 
-    Args:
+    Attributes:
         view: The visible documents.
         result: The result.
         size: The maximum number of tokens of a complete passage.
     """
-    node = result.node
-    span = span_of(node)
-    if span is None:  # the node is generated text, such as a summary
-        title = in_line(f"{node.document_id} ({node.group}, no part of the text)")
-        return f"{title}\n{quoted(node.text)}", {"document": node.document_id, "text": node.text}
-    shown = _excerpt_of(view, result, span, size)
-    text = shown.text(node.root.text)
-    copies = [match.node.document_id for match in result.evidence if match.similarity == COPY]
-    entry = location_of(node, *shown.span) | _place_of_match(view, result.best_match)
-    entry |= {"score": round(float(result.score), 4), "why": _found_by(result)}
-    if copies:
-        entry["also_in"] = copies
-    parts = [list(part) for part in shown.parts]
-    entry |= {"whole": shown.is_complete, "parts": parts, "text": text}
-    title = heading_line(entry)
-    names = _link_names(view, result)
-    if names and not _direct_matches(result):
-        entry["names"] = names
-        title = in_line(f"{title} (also mentions {', '.join(names)})")
-    elif copies:
-        title = in_line(f"{title} (also in {', '.join(copies)})")
-    return f"{title}\n{quoted(text)}", entry
+
+    view: CorpusView
+    result: ScoredNode
+    size: int
+
+    def formatted(self) -> tuple[str, Entry]:
+        """Return the row as text and as JSON values."""
+        node = self.result.node
+        span = span_of(node)
+        if span is None:  # the node is generated text, such as a summary
+            title = in_line(f"{node.document_id} ({node.group}, no part of the text)")
+            return f"{title}\n{quoted(node.text)}", {
+                "document": node.document_id,
+                "text": node.text,
+            }
+        shown = _excerpt_of(self.view, self.result, span, self.size)
+        text = shown.text(node.root.text)
+        evidence = self.result.evidence
+        copies = [match.node.document_id for match in evidence if match.similarity == COPY]
+        entry = location_of(node, *shown.span)
+        entry |= _place_of_match(self.view, self.result.best_match)
+        entry |= {"score": round(float(self.result.score), 4), "why": _found_by(self.result)}
+        if copies:
+            entry["also_in"] = copies
+        parts = [list(part) for part in shown.parts]
+        entry |= {"whole": shown.is_complete, "parts": parts, "text": text}
+        title = heading_line(entry)
+        names = _link_names(self.view, self.result)
+        if names and not _direct_matches(self.result):
+            entry["names"] = names
+            title = in_line(f"{title} (also mentions {', '.join(names)})")
+        elif copies:
+            title = in_line(f"{title} (also in {', '.join(copies)})")
+        return f"{title}\n{quoted(text)}", entry
 
 
 def _excerpt_of(view: CorpusView, result: ScoredNode, span: Interval, size: int) -> _PassageExcerpt:
@@ -249,7 +260,7 @@ def related(
     passages = ((span_of(passage), passage) for passage in view.passages(node))
     current = [p for span, p in passages if span and span[0] < stop and start < span[1]]
     ranked = _with_shared_names(view, current)
-    rows = (partial(_related_row, other, shared) for other, shared in ranked)
+    rows = (_RelatedRow(other, shared) for other, shared in ranked)
     empty = "No name in this part is mentioned elsewhere; use search."
     options = {"tool": "related", "items": "passages", "separator": "\n", "empty": empty}
     return page_of(rows, max_tokens, skip, **options)
@@ -291,8 +302,15 @@ def _spelling(name: str, text: str) -> str:
     return text[slice(*match)] if match else ""
 
 
-def _related_row(other: Node, shared: list[str]) -> tuple[str, Entry]:
-    span = span_of(other) or (0, 0)
-    entry = location_of(other, *span) | {"names": shared}
-    mentions = in_line(f"also mentions {', '.join(shared)}")
-    return f"{heading_line(entry)}\n{mentions}", entry
+class _RelatedRow(NamedTuple):
+    """A passage with the names that it shares with the part of a document."""
+
+    passage: Node
+    names: list[str]
+
+    def formatted(self) -> tuple[str, Entry]:
+        """Return the row as text and as JSON values."""
+        span = span_of(self.passage) or (0, 0)
+        entry = location_of(self.passage, *span) | {"names": self.names}
+        mentions = in_line(f"also mentions {', '.join(self.names)}")
+        return f"{heading_line(entry)}\n{mentions}", entry

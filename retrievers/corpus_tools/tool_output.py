@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from ...nodegraph.navigation import page_label, pages_between
 from ...nodegraph.node import Node
@@ -55,8 +55,13 @@ class ToolOutput:
 Entry = dict[str, Any]
 """An entry of the output as JSON values."""
 
-Row = Callable[[], tuple[str, Entry]]
-"""A function that returns an entry of the output as text and as JSON values."""
+
+class Row(Protocol):
+    """A row of the output, which is formatted only if it is part of the page."""
+
+    def formatted(self) -> tuple[str, Entry]:
+        """Return the row as text and as JSON values."""
+        ...
 
 
 def page_of(
@@ -72,7 +77,7 @@ def page_of(
     """Return as many rows as fit into a token budget. At least one row is returned.
 
     Args:
-        rows: All rows. Only the functions of the returned rows are called.
+        rows: All rows. Only the returned rows are formatted.
         max_tokens: The token budget.
         skip: The number of rows to skip at the beginning.
         tool: The name of the tool, which the last line suggests for the next page.
@@ -86,11 +91,11 @@ def page_of(
     texts: list[str] = []
     entries: list[Entry] = []
     count = omitted = used = 0
-    for count, make in enumerate(rows, 1):
+    for count, row in enumerate(rows, 1):
         if count <= skip:
             continue
         if not omitted:
-            text, entry = make()
+            text, entry = row.formatted()
             used += count_tokens(text)
         if omitted or (entries and used > max_tokens):
             omitted += 1

@@ -103,7 +103,9 @@ def requirement_of(field: FilterField, operator: str, operand: Any) -> Any:
             return None
         return {"gte": low, "lte": high}
     if operator == "like" or (operator == "contains" and field.type == "text"):
-        if field.type not in ("any", "text") or not isinstance(operand, str) or not operand.strip():
+        if field.type not in ("any", "text"):
+            return None
+        if not isinstance(operand, str) or not operand.strip():
             return None
         return {operator: operand}
     if operator in BOUNDS:

@@ -254,7 +254,8 @@ class MultiStepRetriever(PromptMixin, BaseRetriever):
             steps[-1] = replace(steps[-1], answer=answer)
             if reading.answered:
                 return "answered"
-            if len(steps) > 1 and not new and (answer is None or normalize(answer) in answers):
+            has_new_answer = answer is not None and normalize(answer) not in answers
+            if len(steps) > 1 and not new and not has_new_answer:
                 return "nothing new"
             if len(steps) > self.max_steps:
                 return "steps"

@@ -7,14 +7,13 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import partial
 from typing import TypeAlias
 
 from ...nodegraph.models.templates import Language
 from ..base_retriever import BaseRetriever, join_notes, with_all_inner
 from ..filters import Filters, all_of
 from ..foreign.foreign_retriever import as_retriever
-from ..plans.plan import gather, gather_each, work
+from ..plans.plan import gather_each, work
 from ..plans.prompting import PromptMixin, PromptReplacement
 from ..protocols import RetrieverLike
 from ..ranking import with_variant
@@ -238,18 +237,17 @@ class SelfQueryRetriever(PromptMixin, BaseRetriever):
         groups: dict[str, list[_Request]] = {}
         for request in requests:
             groups.setdefault(_as_text(request.filters), []).append(request)
-        calls = []
-        for same in groups.values():
-            queries = list(dict.fromkeys(request.query for request in same))
-            joined = all_of(filters, same[0].filters)
-            calls.append(partial(self._find_queries, queries, limit, joined))
-        found = dict(zip(groups, await gather(calls), strict=True))
+        of_groups = await gather_each(self._find_group, groups.values(), limit, filters)
+        found = dict(zip(groups, of_groups, strict=True))
         return [found[_as_text(request.filters)][request.query] for request in requests]
 
-    async def _find_queries(
-        self, queries: Sequence[str], limit: int | None, filters: Filters | None
+    async def _find_group(
+        self, requests: Sequence[_Request], limit: int | None, filters: Filters | None
     ) -> dict[str, Results | Exception]:
-        results = await results_or_errors(self.inner, queries, limit, filters)
+        """Return the results of requests with equal filters, by query."""
+        queries = list(dict.fromkeys(request.query for request in requests))
+        joined = all_of(filters, requests[0].filters)
+        results = await results_or_errors(self.inner, queries, limit, joined)
         return dict(zip(queries, results, strict=True))
 
 

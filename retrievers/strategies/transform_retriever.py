@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from ...nodegraph.errors import nearest_names
@@ -14,7 +13,7 @@ from ..base_retriever import BaseRetriever, join_notes
 from ..filters import Filters
 from ..foreign.foreign_retriever import as_retriever
 from ..foreign.outputs import is_answer
-from ..plans.plan import Do, gather, gather_each
+from ..plans.plan import Do, gather_each
 from ..plans.prompting import PromptMixin, PromptReplacement
 from ..protocols import RetrieverLike, RetrieverProtocol
 from ..ranking import Mode, fuse, with_variant
@@ -240,12 +239,7 @@ class TransformRetriever(PromptMixin, BaseRetriever):
         for query, tool in pairs:
             if tool is None or tool in self.tools:
                 queries.setdefault(tool, []).append(query)
-        outcomes = await gather(
-            [
-                partial(results_or_errors, self._retriever(tool), of_tool, limit, filters)
-                for tool, of_tool in queries.items()
-            ]
-        )
+        outcomes = await gather_each(self._search_tool, queries, queries, limit, filters)
         matches: dict[tuple[str, str | None], VariantResults] = {}
         for (tool, of_tool), results in zip(queries.items(), outcomes, strict=True):
             for query, outcome in zip(of_tool, results, strict=True):
@@ -259,6 +253,16 @@ class TransformRetriever(PromptMixin, BaseRetriever):
         for _, group in variants:
             of_queries.append([matches[pair] for pair in group.pairs])
         return of_queries
+
+    async def _search_tool(
+        self,
+        tool: str | None,
+        queries: Mapping[str | None, Sequence[str]],
+        limit: int | None,
+        filters: Filters | None,
+    ) -> list[Results | Exception]:
+        """Return the results of the queries for a tool. Without tools, ``tool`` is None."""
+        return await results_or_errors(self._retriever(tool), queries[tool], limit, filters)
 
     def _retriever(self, tool: str | None) -> RetrieverProtocol:
         if tool is not None:
