@@ -1,4 +1,4 @@
-"""The branches of a search, which open indexes and turn hits into rankings of targets."""
+"""The individual searches of a query, which open indexes and rank the targets of matching nodes."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from .retrieval_conditions import Conditions
 logger = logging.getLogger(__name__)
 
 QueryVectors = Mapping[tuple[NodeGraph, str], Vectors]
-"""The vectors of queries, (queries, dimension), by graph and embedding."""
+"""The vectors of queries with shape (queries, dimension), by graph and embedding."""
 
 FUSED = 50
-"""The minimum number of targets per kind of scores, if a branch fuses words and vectors."""
+"""The minimum number of targets per kind of score if scores of words and vectors are fused."""
 
-_FETCH = 3  # hits per target in the first attempt
+_FETCH = 3  # the number of matching nodes per target in the first attempt
 
-_PORTION = 40  # hits whose targets are read together
+_PORTION = 40  # the number of matching nodes whose targets are read together
 
 
 class Scoring(NamedTuple):
-    """One kind of scores.
+    """The similarity and the embedding by which nodes are scored.
 
     Attributes:
         similarity: The similarity.
-        key: The embedding, or None for words.
+        key: The name of the embedding, or None if words are compared.
     """
 
     similarity: Similarity
@@ -48,22 +48,23 @@ class Scoring(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Branch:
-    """A part of a search with its own ranking, such as the words of sentences.
+    """One of the searches whose rankings are combined, such as the search for words in sentences.
 
     Attributes:
-        graphs: The graphs.
-        groups: The searched groups.
-        target: The group of the results.
-        scorings: The compared words and embeddings. If all scores are of one kind, a target has the
-            highest score of its hits. Otherwise the scores are fused.
-        conditions: The conditions of hits and targets.
-        min_score: The lowest score of a hit by embedding. The key None stands for words. An empty
-            mapping sets no minimum.
-        lift: The score of a target.
-        fetch_k: The number of hits for each scoring. If None, as many are fetched as the targets
-            need.
-        refers: A function from a hit to its reference, or None. A hit with a reference is its own
-            target.
+        graphs: The graphs to search.
+        groups: The names of the groups to search.
+        target: The name of the group that the results belong to.
+        scorings: The similarities and embeddings by which nodes are scored. If all scores are of
+            the same kind, the score of a target is the highest score of its nodes. Otherwise, the
+            scores are fused.
+        conditions: The conditions for matching nodes and their targets.
+        min_score: The minimum score of a matching node, by embedding (None for words). If the
+            mapping is empty, there is no minimum.
+        lift: The method that computes the score of a target.
+        fetch_k: The number of matching nodes per scoring. If None, as many are fetched as the
+            targets require.
+        refers: A function that returns the reference of a node, or None if it has none. A node with
+            a reference is not replaced by a target.
     """
 
     graphs: Sequence[NodeGraph]
@@ -83,12 +84,12 @@ class Branch:
 
     @property
     def is_lifted(self) -> bool:
-        """Whether hits and targets belong to different groups."""
+        """Whether the matching nodes and their targets belong to different groups."""
         return {*self.groups} != {self.target}
 
     @property
     def embeddings(self) -> list[tuple[NodeGraph, str]]:
-        """The graphs with their searched embeddings."""
+        """Pairs of a graph and an embedding that is searched in it."""
         keys = [scoring.key for scoring in self.scorings if scoring.key is not None]
         if not keys:
             return []
@@ -96,7 +97,7 @@ class Branch:
         return [(graph, key) for graph, key in pairs if key in graph.embeddings.embedders]
 
     def open(self) -> list[list[OpenIndex]]:
-        """Open the indexes of each scoring, without a lock."""
+        """Open the indexes of each scoring. No lock is held."""
         indexes = []
         for scoring in self.scorings:
             of_scoring = []
@@ -111,18 +112,18 @@ class Branch:
 
 
 def words_branch(graph: NodeGraph, group: str, similarity: Similarity) -> Branch:
-    """Return the branch of the words of a group, without conditions."""
+    """Return the search for words in a group, without conditions."""
     return Branch([graph], [group], group, [Scoring(similarity, None)], Conditions.of(), {})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OpenIndex:
-    """An index of one group of one graph.
+    """An index of one group in one graph.
 
     Attributes:
         number: The number of the graph.
         graph: The graph.
-        group: The group.
+        group: The name of the group.
         index: The index.
     """
 
@@ -134,13 +135,13 @@ class OpenIndex:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SearchedIndex:
-    """An index of a branch in one state of its graph, for the queries of a search.
+    """An index in one state of its graph, with the queries that are searched in it.
 
     Attributes:
-        branch: The branch.
-        scoring: The similarity, and the embedding.
+        branch: The search that the index belongs to.
+        scoring: The similarity and the embedding.
         opened: The index, which may have changed since the snapshot.
-        kind: The common fields of the evidence.
+        kind: The fields that the evidence of all matching nodes has in common.
         queries: The queries, prepared for the index.
         snapshot: The arrays of the index for these queries.
     """
@@ -153,7 +154,7 @@ class SearchedIndex:
     snapshot: Snapshot
 
     def targets(self, hits: Sequence[Key]) -> Iterable[Sequence[Key]]:
-        """Return the targets of each hit."""
+        """Return the targets of each matching node."""
         branch = self.branch
         number = self.opened.number
         graph = self.opened.graph
@@ -210,10 +211,10 @@ def take(
     queries: Sequence[str],
     vectors: QueryVectors,
 ) -> list[SearchedIndex]:
-    """Prepare queries, and take the arrays of indexes."""
+    """Prepare queries for indexes, and take snapshots of the indexes."""
     sources = []
     for each in opened:
-        if scoring.key is None:  # the statistics of a group in all graphs are joined
+        if scoring.key is None:  # the statistics of a group are combined over all graphs
             same = [other.index for other in opened if other.group == each.group]
             prepared = [scoring.similarity.prepare(query, same) for query in queries]
         else:
@@ -234,11 +235,11 @@ def take(
 def rank_branch(
     sources: Sequence[Sequence[SearchedIndex]], numbers: Sequence[int], limit: int
 ) -> list[Ranking]:
-    """Return the rankings of queries in one branch.
+    """Return the ranking of each query in one search.
 
     Args:
-        sources: The indexes of the branch by scoring.
-        numbers: The numbers of the queries.
+        sources: The indexes, grouped by scoring.
+        numbers: The positions of the queries in the batch.
         limit: The maximum number of targets.
     """
     branch = sources[0][0].branch
@@ -251,13 +252,13 @@ def rank_branch(
 
 
 def _find(sources: Sequence[SearchedIndex], numbers: Sequence[int], limit: int) -> list[Ranking]:
-    """Return the targets of each query according to one kind of score.
+    """Rank the targets of each query by one kind of score.
 
-    More hits are fetched until enough targets are found.
+    More matching nodes are fetched until enough targets are found.
 
     Args:
         sources: The indexes.
-        numbers: The numbers of the queries.
+        numbers: The positions of the queries in the batch.
         limit: The maximum number of targets.
     """
     branch = sources[0].branch
@@ -302,11 +303,11 @@ def _own_targets(source: SearchedIndex, hits: Hits, limit: int, min_score: float
 
 
 class _Merged(NamedTuple):
-    """The best hits of several indexes.
+    """The best nodes that were found in several indexes.
 
     Attributes:
-        rows: The hits, best first.
-        has_more: Whether more hits may exist.
+        rows: The matching nodes, best first.
+        has_more: Whether further nodes may match.
     """
 
     rows: Iterable[Row]
@@ -316,7 +317,7 @@ class _Merged(NamedTuple):
 def _merged(
     sources: Sequence[SearchedIndex], hits: Sequence[Hits], limit: int | None, min_score: float
 ) -> _Merged:
-    """Return the best hits of several indexes, with their targets."""
+    """Return the best nodes of several indexes, with their targets."""
     of_sources: list[Iterable[Row]] = []
     size = 0
     has_more = False
@@ -336,7 +337,7 @@ def _merged(
 def _portions(
     source: SearchedIndex, ids: Sequence[str], scores: Sequence[float]
 ) -> Iterator[Iterable[Row]]:
-    """Yield portions of hits with their targets. The targets of later hits are rarely needed."""
+    """Yield matching nodes with their targets in portions, as later portions are rarely needed."""
     number = source.opened.number
     for first in range(0, len(ids), _PORTION):
         part = slice(first, first + _PORTION)
@@ -345,7 +346,7 @@ def _portions(
 
 
 def _joined(branch: Branch, rankings: Sequence[Ranking], limit: int) -> Ranking:
-    """Join the rankings of all scorings into one."""
+    """Combine the rankings of all scorings into one ranking."""
     if len(rankings) == 1:
         return rankings[0]
     if branch.is_fused:
@@ -356,7 +357,7 @@ def _joined(branch: Branch, rankings: Sequence[Ranking], limit: int) -> Ranking:
 def _log_threshold(
     branch: Branch, sources: Iterable[SearchedIndex], numbers: Sequence[int]
 ) -> None:
-    """Log once per graph that no hit reaches the minimum score."""
+    """Log a message, once per graph, if no node reaches the minimum score."""
     message = (len(branch.graphs), *branch.groups, repr(branch.min_score))
     logged = [logged_messages(graph) for graph in branch.graphs]
     if all(message in of_graph for of_graph in logged):
@@ -377,7 +378,10 @@ def _log_threshold(
 def take_snapshot(
     index: Index[Any], reader: GraphReader, queries: Sequence[Any], filter: Filter
 ) -> Snapshot:
-    """Return the snapshot of an index, or a search that holds the lock of the graph."""
+    """Return a snapshot of an index.
+
+    If the index does not support snapshots, the lock of the graph is held during its search.
+    """
     if hasattr(index, "snapshot"):
         return cast(Snapshot, index.snapshot(queries, filter))
 

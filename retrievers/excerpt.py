@@ -293,9 +293,9 @@ def _sentence_at(sentences: Sequence[_Sentence], position: int) -> int:
 
 
 def _lead_of(text: str, sentences: Sequence[_Sentence]) -> int | None:
-    """Return the index of the first sentence if it starts with a word of the query.
+    """Return the index of the first sentence if it starts with a word of the query, otherwise None.
 
-    Such a sentence introduces the subject of the query.
+    Such a sentence usually introduces the subject of the query.
     """
     for at, sentence in enumerate(sentences):
         if sentence.is_prose:
@@ -307,18 +307,18 @@ def _lead_of(text: str, sentences: Sequence[_Sentence]) -> int | None:
 
 
 class _Values:
-    """The values of sentences, which change with each chosen sentence.
+    """The values of the sentences of a text, which change whenever a sentence is chosen.
 
     Args:
         sentences: The sentences of the text.
-        matched: The index of the sentence that the search found. None means no sentence.
-        layout: The rows, which limit the shown part of a sentence.
-        kind: What the query asks for.
+        matched: The index of the sentence that the search found, or None.
+        layout: The layout, which limits how much of a sentence can be displayed.
+        kind: The kind of the question.
 
     Attributes:
         sentences: The sentences of the text.
-        matched: The index of the sentence that the search found.
-        lead: The index of the sentence that introduces the subject. None means no sentence.
+        matched: The index of the sentence that the search found, or None.
+        lead: The index of the sentence that introduces the subject of the query, or None.
     """
 
     def __init__(
@@ -340,7 +340,10 @@ class _Values:
         self._covered: set[str] = set()
 
     def value(self, at: int) -> tuple[float, int]:
-        """Return the value of a sentence. Equal values are ordered by nearness to the match."""
+        """Return the value of a sentence, and a second value that prefers sentences near the match.
+
+        The second value decides between sentences of equal value.
+        """
         sentence = self.sentences[at]
         uncovered = [w for term, w in self._words[at].items() if term not in self._covered]
         worth = sum(uncovered) - _COLUMN * self._widths[at]
@@ -355,30 +358,31 @@ class _Values:
         return worth, -abs(at - (self.matched or 0))
 
     def is_new(self, at: int) -> bool:
-        """Return whether a sentence is worth showing by itself, and not only as a neighbor."""
+        """Return whether a sentence is worth displaying by itself, and not only as a neighbor."""
         return at in (self.matched, self.lead) or bool(self._words[at].keys() - self._covered)
 
     def is_beside(self, at: int) -> bool:
-        """Return whether a neighbor was chosen."""
+        """Return whether the sentence before or after a sentence has been chosen."""
         return at - 1 in self._chosen or at + 1 in self._chosen
 
     def choose(self, at: int) -> None:
-        """Remember that a sentence is shown."""
+        """Record that a sentence is displayed."""
         if self.is_new(at):
             self._chosen.add(at)
         self._covered |= self._words[at].keys()
 
     def _nearness(self, distance: int) -> float:
-        """Return the value of a sentence at a distance from a chosen sentence."""
+        """Return the value that a sentence receives for its distance from a chosen sentence."""
         if distance > 0:
             return _AFTER / distance
         before = _REASON if self._kind.asks_reason else _BEFORE
         return before / -distance
 
     def _share_cut(self, at: int) -> float:
-        """Return the share of a sentence without spaces that is cut, after the first sentence.
+        """Return the share of a sentence that does not fit if it is written without spaces.
 
-        Words without spaces are cut anywhere, so that the rest of such a sentence is hard to read.
+        Such a sentence can be cut inside a word, which makes the rest hard to read. The first
+        chosen sentence is never penalized.
         """
         if not (self._chosen and self.sentences[at].is_unspaced):
             return 0.0
@@ -424,7 +428,7 @@ def _weights(sentences: Sequence[_Sentence]) -> dict[str, float]:
 
 
 def _weight_factor(term: str) -> float:
-    """Return how much a term counts, relative to its rarity."""
+    """Return the factor by which the weight of a term is multiplied."""
     if any(letter.isdigit() for letter in term):
         return _DIGITS
     if not _UNSPACED.match(term):

@@ -18,7 +18,10 @@ Key = tuple[int, str]
 
 
 class HitKind(NamedTuple):
-    """The fields that the evidence of all hits of an index has in common. See ``Evidence``."""
+    """The fields that the evidence of all matching nodes of an index has in common.
+
+    See ``Evidence`` for a description of the fields.
+    """
 
     similarity: str
     embed_key: str | None
@@ -62,14 +65,14 @@ class Ranking(NamedTuple):
 
 
 class Matches(NamedTuple):
-    """The hits behind the results of a query.
+    """The matching nodes that the results of a query are based on.
 
     They are immutable, so the evidence of a result does not depend on later changes of the graph.
 
     Attributes:
         query: The query.
-        found_by: The branches that have found the results.
-        nodes: The nodes of the hits.
+        found_by: The searches that found the results.
+        nodes: The matching nodes by key.
         are_scaled: Whether the shares are scaled to the scores of the results.
     """
 
@@ -79,7 +82,7 @@ class Matches(NamedTuple):
     are_scaled: bool
 
     def evidence(self, target: Key, score: float) -> tuple[Evidence, ...]:
-        """Return the evidence of a result with its score."""
+        """Return the evidence of a result, given its key and its score."""
         shares = [of_branch.get(target) for _, of_branch in self.found_by]
         if self.are_scaled:
             shares = scaled(shares, score)

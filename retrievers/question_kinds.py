@@ -1,4 +1,4 @@
-"""Recognize what a question asks for, by its question words."""
+"""Determine from the question words whether a question asks for a number or for a reason."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class QuestionKind(NamedTuple):
 
     @classmethod
     def of(cls, question: str) -> QuestionKind:
-        """Return the kind of a question.
+        """Classify a question by the words that it contains.
 
         Example:
             >>> QuestionKind.of("How high is the tower?")
@@ -55,5 +55,5 @@ class QuestionKind(NamedTuple):
 
 
 def has_numeral(text: str, start: int, end: int) -> bool:
-    """Return whether a span of a text contains a number in digits, or a Chinese number of units."""
+    """Return whether a span of a text contains digits, or a Chinese number followed by a unit."""
     return _NUMERAL.search(text, start, end) is not None

@@ -87,7 +87,7 @@ COPY = "also in"
 
 
 class _PendingEvidence:
-    """The evidence of a result that has not been read yet."""
+    """A result whose evidence is created when it is first accessed."""
 
     __slots__ = ("_pending",)
 
@@ -138,15 +138,15 @@ class ScoredNode(_PendingEvidence):
         create: Callable[[KeyT, float], tuple[Evidence, ...]],
         key: KeyT,
     ) -> ScoredNode:
-        """Return a result whose evidence is created when it is first read.
+        """Create a result whose evidence is computed when it is first accessed.
 
         Args:
             node: The node.
             score: The score.
-            create: A function from the key and the score to the evidence. The graph may change
-                before the call, so the function must depend on immutable values only. Several
-                threads may call it.
-            key: The key of the result.
+            create: A function that computes the evidence from the key and the score. Several
+                threads may call it. The graph can change before the call, so the function must not
+                depend on mutable values.
+            key: The key that is passed to the function.
         """
         result = cls.__new__(cls)
         object.__setattr__(result, "node", node)

@@ -1,7 +1,8 @@
-"""The search path: branches -> indexes -> hits -> targets -> rankings -> nodes with evidence.
+"""The core of the search: from indexes to matching nodes, targets, rankings and evidence.
 
-A search works on views. A view holds the rankings of one query in one state of the graphs. If a
-found node has changed when it is read, the view is stale, and the work is repeated with a new view.
+A search operates on views. A view contains the rankings of one query in one snapshot of the graphs.
+If a matching node has changed by the time it is read, the view is outdated, and the work is
+repeated with a new view.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from .tracing import is_observed, start_span
 T = TypeVar("T")
 
 MAX_QUERIES = 64
-"""The number of queries that are searched together."""
+"""The maximum number of queries that are searched together."""
 
 # Words are searched while the lock is held, up to this number of nodes times queries. The lock is
 # then held for 0.5 ms with one query, and for up to 10 ms with 64 queries.
 _AT_ONCE = 100_000
 
-_ATTEMPTS = 3  # views that are tried without the lock before it is held
+_ATTEMPTS = 3  # the number of attempts without the lock, before it is held all the time
 
 _HELD = nullcontext()  # the locks are held already
 
@@ -45,19 +46,20 @@ def search(
     work: Callable[[View], T],
     links: SyncedIndex | None = None,
 ) -> list[T]:
-    """Search for embedded queries; return the result of each query.
+    """Search for queries that are already embedded, and return the result of each query.
 
-    Small searches of words hold the lock once. Other searches lock the graphs twice: first to
-    update the indexes and take their arrays, then to read nodes. If a node that is read has changed
-    in between, the work is repeated. The last attempt holds the lock.
+    A small search for words holds the lock only once. Other searches lock the graphs twice: first
+    to update the indexes and take their arrays, and later to read nodes. If a node was changed in
+    between, the work is repeated. The last attempt holds the lock all the time.
 
     Args:
-        branches: The branches, of the same graphs and the same target.
-        queries: The queries, none of which is blank.
-        vectors: An array (queries, dimension) for each graph and embedding.
-        work: Returns the result of a query from its view. It may be called several times.
-        links: An index of links, which is read in the views as well. This work takes longer, so the
-            lock is held only for reads.
+        branches: The searches to perform. Their graphs and their target must be the same.
+        queries: The queries, none of which may be blank.
+        vectors: An array of shape (queries, dimension) for each graph and embedding.
+        work: A function that returns the result of a query from its view. It may be called several
+            times.
+        links: An index of links, which is also read in the views. This takes longer, so the lock is
+            held only during reads.
     """
     results: list[T] = []
     graphs = branches[0].graphs
@@ -90,7 +92,8 @@ def _search(
     with current(opened.groups, opened.indexes):
         try:
             return opened.take(queries, vectors).results(work)
-        except MissingNodeError as error:  # the ids in an index file differ from the graph's ids
+        # The ids in an index file differ from the ids in the graph.
+        except MissingNodeError as error:
             if not opened.distrust(error):
                 raise
         with current(opened.groups, opened.indexes):
@@ -101,7 +104,7 @@ class _Opened:
     """The indexes of a search.
 
     Args:
-        branches: The branches.
+        branches: The searches to perform.
         links: An index of links, or None.
     """
 
@@ -123,17 +126,17 @@ class _Opened:
 
     @property
     def is_remote(self) -> bool:
-        """Whether one graph on a server is searched."""
+        """Whether a single graph is searched, and it is stored on a server."""
         graph, *others = self.groups
         return graph.reader.is_remote and not others
 
     def take(self, queries: Sequence[str], vectors: QueryVectors, is_light: bool = False) -> _State:
-        """Return the state of the graphs, whose locks are held.
+        """Return the current state of the graphs, whose locks must be held.
 
         Args:
             queries: The queries.
-            vectors: See ``search``.
-            is_light: Whether the graph is on a server, and round trips are saved.
+            vectors: The vectors of the queries. See ``search``.
+            is_light: Whether the graph is stored on a server, so that round trips are avoided.
         """
         sources = {
             branch: [
@@ -145,19 +148,19 @@ class _Opened:
         return _State([*self.groups], queries, sources, is_light)
 
     def distrust(self, error: Exception) -> bool:
-        """Empty the indexes that were restored from files. Return whether there were any."""
+        """Empty all indexes that were restored from files, and return whether there were any."""
         restored = [index for index in self.indexes if hasattr(index, "distrust")]
         return any([index.distrust(error) for index in restored])
 
 
 class _State:
-    """The arrays of one state of the graphs, for the queries of a search.
+    """The arrays of the indexes in one snapshot of the graphs, for the queries of a search.
 
     Args:
         graphs: The graphs.
         queries: The queries.
-        sources: The indexes of each branch by scoring.
-        is_light: Whether one graph is on a server, and round trips are saved.
+        sources: The indexes of each search, grouped by scoring.
+        is_light: Whether a single graph on a server is searched, so that round trips are avoided.
     """
 
     def __init__(
@@ -174,21 +177,21 @@ class _State:
         self._ranked_branches: set[Branch] = set()
         self._is_held = True
         self._is_light = is_light
-        self._seen: list[tuple[object, int]] = []  # states and revisions of the graphs
-        self._changed: dict[int, set[str]] = {}  # ids of changed documents, by graph
-        self._nodes: dict[Key, Node] = {}  # read while the locks are held
+        self._seen: list[tuple[object, int]] = []  # the states and revisions of the graphs
+        self._changed: dict[int, set[str]] = {}  # the ids of changed documents, by graph
+        self._nodes: dict[Key, Node] = {}  # the nodes that were read while the locks are held
 
     @property
     def is_small(self) -> bool:
-        """Whether the queries can be searched while the lock is held."""
-        if is_observed():  # observers may wait
+        """Whether the search is small enough to be performed while the lock is held."""
+        if is_observed():  # observers may block
             return False
         of_branches = chain.from_iterable(chain.from_iterable(self.sources.values()))
         sizes = [source.snapshot.size for source in of_branches]
         return sum(sizes) * len(self.queries) <= _AT_ONCE
 
     def release(self) -> None:
-        """Note the state of the graphs. From now on, their locks are not held."""
+        """Record the state of the graphs. After this call, their locks are no longer held."""
         readers = [graph.reader for graph in self.graphs]
         self._seen = [(reader.held_state(), reader.revision(ROOT)) for reader in readers]
         self._is_held = False
@@ -198,13 +201,13 @@ class _State:
         return [work(View(self, number)) for number in range(len(self.queries))]
 
     def reading(self, keys: Iterable[Key] = ()) -> AbstractContextManager[None]:
-        """Hold the locks of the graphs until the block ends.
+        """Hold the locks of the graphs until the end of the ``with`` block.
 
         Args:
-            keys: Nodes that the block reads. A server returns them without a transaction.
+            keys: The nodes that are read in the block. A server returns them without a transaction.
 
         Raises:
-            MissingNodeError: If too much has changed to know which documents are affected.
+            MissingNodeError: If so much has changed that the affected documents are unknown.
         """
         return _HELD if self._is_held else self._reading(keys)
 
@@ -227,7 +230,7 @@ class _State:
                 self._nodes.clear()
 
     def _read_ahead(self, ids: Sequence[str]) -> bool:
-        """Read nodes into the cache of the graph. Return whether its state was confirmed."""
+        """Read nodes into the cache of the graph, and return whether its state is confirmed."""
         try:
             self.graphs[0].reader.read_ahead(ids)
         except MissingNodeError:
@@ -235,7 +238,10 @@ class _State:
         return True
 
     def read(self, keys: Iterable[Key]) -> Mapping[Key, Node]:
-        """Return nodes, and the nodes that were read before. The locks of the graphs are held."""
+        """Read nodes, and return them together with all nodes that were read before.
+
+        The locks of the graphs must be held.
+        """
         new = [key for key in dict.fromkeys(keys) if key not in self._nodes]
         for number, graph in enumerate(self.graphs):
             of_graph = [key for key in new if key[0] == number]
@@ -247,7 +253,7 @@ class _State:
         return self._nodes
 
     def ranking(self, branch: Branch, number: int, limit: int) -> Ranking:
-        """Return the ranking of a branch. The first call ranks all queries together."""
+        """Return the ranking of a query. The first call ranks all queries together."""
         key = branch, limit, number
         if key not in self._rankings:
             is_first = branch not in self._ranked_branches
@@ -259,7 +265,10 @@ class _State:
         return self._rankings[key]
 
     def _ranked(self, branch: Branch, numbers: Sequence[int], limit: int) -> list[Ranking]:
-        """Return the rankings of queries in one branch."""
+        """Return the rankings of several queries.
+
+        If the search is observed, record a trace span.
+        """
         sources = self.sources[branch]
         if not is_observed():
             return rank_branch(sources, numbers, limit)
@@ -283,8 +292,8 @@ class View:
     """The rankings of one query in one snapshot of the graphs.
 
     Args:
-        state: The state.
-        number: The number of the query.
+        state: The state of the graphs.
+        number: The position of the query in the batch.
     """
 
     __slots__ = ("_number", "_state", "query")
@@ -295,43 +304,44 @@ class View:
         self.query = state.queries[number]
 
     def ranking(self, branch: Branch, limit: int) -> Ranking:
-        """Return the targets of the query in a branch, best first.
+        """Return the targets of the query in one search, best first.
 
         Args:
-            branch: A branch of the search.
+            branch: One of the searches.
             limit: The maximum number of targets.
         """
         return self._state.ranking(branch, self._number, limit)
 
     def source(self, branch: Branch) -> SearchedIndex:
-        """Return the first index of a branch."""
+        """Return the first index of a search."""
         return self._state.sources[branch][0][0]
 
     def prepared(self, branch: Branch) -> Any:
-        """Return the query as prepared for the first index of a branch."""
+        """Return the query in the form that was prepared for the first index of a search."""
         return self.source(branch).queries[self._number]
 
     def term_scores(self, branch: Branch, keys: Iterable[Key]) -> Any:
-        """Return the scores of nodes by each term of the query, (nodes, terms)."""
+        """Return the score of each term of the query in each node, with shape (nodes, terms)."""
         ids = [node_id for _, node_id in keys]
         return self.source(branch).snapshot.term_scores(self._number, ids)
 
     def reading(self, keys: Iterable[Key] = ()) -> AbstractContextManager[None]:
-        """Hold the locks of the graphs until the block ends. Several reads see one state.
+        """Hold the locks of the graphs until the end of the block, so that all reads see the same
+        state.
 
         Args:
-            keys: Nodes that the block reads.
+            keys: The nodes that are read in the block.
 
         Raises:
-            MissingNodeError: If the view is stale.
+            MissingNodeError: If the view is outdated.
         """
         return self._state.reading(keys)
 
     def nodes(self, keys: Iterable[Key]) -> dict[Key, Node]:
-        """Return nodes.
+        """Return nodes by their keys.
 
         Raises:
-            MissingNodeError: If a node is gone, or its document has changed.
+            MissingNodeError: If a node no longer exists, or its document has changed.
         """
         keys = [*keys]
         with self._state.reading(keys):
@@ -348,11 +358,11 @@ class View:
 
         Args:
             ranking: The ranking.
-            keys: The targets. If None, all targets are returned.
-            scores: Scores that replace those of the ranking. Shares are scaled to them.
+            keys: The targets. If None, all targets of the ranking are returned.
+            scores: Scores that replace those of the ranking. The shares are scaled accordingly.
 
         Raises:
-            MissingNodeError: If a node is gone, or its document has changed.
+            MissingNodeError: If a node no longer exists, or its document has changed.
         """
         keys = [*ranking.scores] if keys is None else keys
         read = [*keys]
@@ -372,9 +382,9 @@ class View:
         ]
 
     def first_results(self, ranking: Ranking, top_k: int) -> Results:
-        """Return the first targets. Equal scores in a document are ordered by position.
+        """Return the best targets. Targets of a document with equal scores are ordered by position.
 
-        Only targets with the scores of the first ``top_k`` are read.
+        Only targets whose score is among the first ``top_k`` are read.
         """
         scores = ranking.scores
         keys = [*islice(scores, top_k)]

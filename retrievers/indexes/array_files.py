@@ -275,7 +275,9 @@ def check_ascending(array: npt.NDArray[Any], name: str, last: int) -> None:
 
 
 def smallest(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return numbers that are not negative in the smallest type of 2, 4 or 8 bytes."""
+    """Convert non-negative integers to the smallest unsigned type that fits them, from 2 to 8
+    bytes.
+    """
     greatest = int(values.max(initial=0))
     if greatest < 1 << 16:
         return values.astype(np.uint16)

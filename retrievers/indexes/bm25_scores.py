@@ -1,4 +1,4 @@
-"""The BM25 sums of a query's terms, and the rows with the highest sums."""
+"""Compute the BM25 scores for the terms of a query, and find the rows with the highest scores."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from .row_postings import RowPostings
 
 Floats = npt.NDArray[np.float64]
 
-_COLUMNS = 32  # the number of rows whose maximum bounds the best scores
+_COLUMNS = 32  # the number of rows per set whose maximum is used to estimate the best scores
 
-_TERM = 256  # memory of a cached term in postings
+_TERM = 256  # the memory of a cached term, in postings
 
-_FREQUENCY = 32  # memory of a cached frequency, in postings
+_FREQUENCY = 32  # the memory of a cached frequency, in postings
 
 _MAX_FILTERS = 64  # filters whose postings are cached
 
@@ -32,7 +32,8 @@ _FREQUENT = 4_096
 
 _FREQUENT_SHARE = 1 / 8
 
-_LOOK_UP = 24  # postings that are added in the time it takes to look up one row in a term
+# The number of postings that can be added up in the time that one lookup of a row takes.
+_LOOK_UP = 24
 
 _ROUNDING = 1 + 1e-9  # sums of rounded numbers differ by less than this factor
 
@@ -42,12 +43,12 @@ LEAST = float(np.finfo(np.float64).tiny)
 
 @dataclass(frozen=True, slots=True)
 class Saturation:
-    """Weights of a term's count in a node, depending on the node's length.
+    """The BM25 formula that weights the number of a term's occurrences in a node by its length.
 
     Attributes:
-        k1: How much additional occurrences count.
-        b: How much the scores of long nodes are lowered.
-        average_length: The average number of terms in a node over all indexes.
+        k1: The influence of additional occurrences.
+        b: The degree to which the scores of long nodes are reduced.
+        average_length: The average number of terms per node, over all indexes.
     """
 
     k1: float
@@ -55,15 +56,15 @@ class Saturation:
     average_length: float
 
     def norms(self, lengths: npt.NDArray[Any]) -> Floats:
-        """Return the length norms of nodes, which are independent of the term."""
+        """Return the length normalization of nodes, which does not depend on the term."""
         norms: Floats = lengths / (self.average_length or 1.0)
-        norms *= self.b  # in place, since creating arrays takes longer than the arithmetic
+        norms *= self.b  # in place, because creating arrays takes longer than the computation
         norms += 1 - self.b
         norms *= self.k1
         return norms
 
     def weighed(self, counts: npt.NDArray[Any], norms: Floats | float) -> Floats:
-        """Return the impacts of counts in nodes with the given norms."""
+        """Return the weighted counts of a term in nodes with the given length normalization."""
         impacts = counts.astype(np.float64)
         divisors = impacts + norms
         impacts *= self.k1 + 1
@@ -72,11 +73,11 @@ class Saturation:
 
 
 class LengthNorms:
-    """The length norms of rows. If many norms are used, all are computed.
+    """The length normalization of rows. If many values are requested, all values are computed.
 
     Args:
-        saturation: The object that computes the norms.
-        lengths: The number of words by row.
+        saturation: The formula that computes the normalization.
+        lengths: The number of words of each row.
     """
 
     def __init__(self, saturation: Saturation, lengths: Ints) -> None:
@@ -86,7 +87,7 @@ class LengthNorms:
         self._all: Floats | None = None
 
     def __call__(self, rows: npt.NDArray[np.int64]) -> Floats:
-        """Return the norms of rows."""
+        """Return the length normalization of the given rows."""
         if self._all is None:
             self._used += len(rows)
             if self._used <= len(self._lengths):
@@ -96,19 +97,20 @@ class LengthNorms:
 
 
 class TermWeights(NamedTuple):
-    """The weighed terms of a query.
+    """The weighted terms of a query.
 
-    A weight is the term's inverse document frequency times its count in the query.
+    The weight of a term is its inverse document frequency multiplied by its count in the query.
 
     Attributes:
-        weights: The weights of terms that occur in nodes. Scores are summed in this order. ``Bm25``
-            puts the heaviest terms first, so that equal nodes have equal scores in all indexes.
-        saturation: The object that weighs the counts.
-        missing: The total weight of terms that no node contains.
-        highest: The weight of one missing term.
-        silent: Terms that are only parts of words that occur as a whole, or numbers in unknown
+        weights: The weights of terms that occur in at least one node. Scores are added up in this
+            order. ``Bm25`` places the heaviest terms first, so that equal nodes have equal scores
+            in all indexes.
+        saturation: The formula that weights the counts.
+        missing: The total weight of the terms that do not occur in any node.
+        highest: The weight of a single missing term.
+        silent: Terms that only are parts of words that occur as a whole, or numbers in unknown
             codes.
-        unknown: The codes that no node contains, such as E106.
+        unknown: The codes that do not occur in any node, such as E106.
         phrases: The phrases in quotation marks that occur in nodes. They are also terms.
     """
 
@@ -122,16 +124,18 @@ class TermWeights(NamedTuple):
 
     @property
     def total(self) -> float:
-        """The weight of all terms, including missing terms."""
+        """The total weight of all terms, including missing terms."""
         return sum(self.weights.values()) + self.missing
 
 
 class Frequencies(dict[str, int]):
-    """The number of nodes that contain each looked-up term, at one revision of an index.
+    """The number of nodes that contain each term, at one revision of an index.
+
+    A number is computed when a term is first looked up.
 
     Args:
         postings: The postings of the index.
-        alive: A mask of the rows that hold a node. None means all rows.
+        alive: A boolean array that is True for rows that hold a node. If None, all rows do.
     """
 
     def __init__(self, postings: Postings, alive: Mask | None) -> None:
@@ -150,20 +154,20 @@ class Frequencies(dict[str, int]):
 
 
 class TermPostings(dict[str, tuple[Ints, Counts]]):
-    """The ascending rows and the counts of each term at one revision of an index.
+    """The postings of each term at one revision of an index: ascending rows and counts.
 
-    Looked-up terms are cached.
+    The postings of terms that were looked up are cached.
 
     Args:
         postings: The postings of the index.
-        lengths: The number of words by row.
+        lengths: The number of words of each row.
         total_length: The number of words in all nodes.
-        alive: A mask of the rows that hold a node.
+        alive: A boolean array that is True for rows that hold a node.
 
     Attributes:
         size: The number of nodes.
         total_length: The number of words in all nodes.
-        frequencies: The number of nodes by term.
+        frequencies: The number of nodes that contain each term.
     """
 
     def __init__(self, postings: Postings, lengths: Ints, total_length: int, alive: Mask) -> None:
@@ -180,7 +184,7 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
 
     @property
     def held(self) -> int:
-        """The size of the caches, in postings."""
+        """The memory that the caches occupy, in postings."""
         filtered = sum([postings.held for _, postings in self._filtered.values()])
         return self._held + _FREQUENCY * len(self.frequencies) + filtered
 
@@ -196,10 +200,10 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
         return rows, counts
 
     def rows_with_all(self, words: Iterable[Sequence[str]]) -> Ints:
-        """Return the rows that contain all words, in ascending order.
+        """Return the rows that contain all of the given words, in ascending order.
 
         Args:
-            words: The possible forms of each word, at least one word.
+            words: The possible forms of each word. There must be at least one word.
         """
         shortest, *others = sorted([self._rows_of(forms) for forms in words], key=len)
         for rows in others:
@@ -208,7 +212,7 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
         return shortest
 
     def _rows_of(self, forms: Sequence[str]) -> Ints:
-        """Return the rows that contain any form of a word, in ascending order."""
+        """Return the rows that contain at least one form of a word, in ascending order."""
         rows = [self[form][0] for form in forms]
         return rows[0] if len(rows) == 1 else np.unique(np.concatenate(rows))
 
@@ -218,12 +222,12 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
         saturation: Saturation,
         allowed: MatchingRows | None = None,
     ) -> QueryPostings:
-        """Return the postings of weighed terms.
+        """Return the postings of the weighted terms of a query.
 
         Args:
             weights: The weights of the terms.
-            saturation: The object that weighs the counts.
-            allowed: The rows that count. None means all rows.
+            saturation: The formula that weights the counts.
+            allowed: The rows that match a filter. If None, all rows are allowed.
         """
         norms = self._norms.get(saturation)
         if norms is None:  # only the latest saturation is cached
@@ -263,10 +267,10 @@ class QueryPostings(NamedTuple):
     Attributes:
         terms: The terms.
         lists: The ascending rows and the counts of each term.
-        weights: The weight of each term, (terms,).
-        saturation: The object that weighs the counts.
-        norms: A function that returns the length norms of rows.
-        filtered: The postings in the rows that meet the filter. None if many rows meet it.
+        weights: The weight of each term, with shape (terms,).
+        saturation: The formula that weights the counts.
+        norms: A function that returns the length normalization of rows.
+        filtered: The postings in the rows that match the filter, or None if many rows match it.
     """
 
     terms: Sequence[str]
@@ -277,17 +281,17 @@ class QueryPostings(NamedTuple):
     filtered: RowPostings | None = None
 
     def ceiling(self, first: int) -> float:
-        """Return an upper bound of a row's addends from the term ``first`` on."""
+        """Return the maximum that the terms from ``first`` on can add to the score of a row."""
         return float(self.weights[first:].sum() * (self.saturation.k1 + 1) * _ROUNDING)
 
     def addends(
         self, part: slice, mask: Mask | None = None
     ) -> tuple[npt.NDArray[np.int64], Floats]:
-        """Return the rows of the given terms with the addends of their scores.
+        """Return the rows that contain the given terms, with the amounts added to their scores.
 
         Args:
-            part: The numbers of the terms.
-            mask: A mask of the rows to return. None means all rows.
+            part: The positions of the terms.
+            mask: A boolean array of the rows to return. If None, all rows are returned.
         """
         lists = self.lists[part]
         rows = np.concatenate([rows for rows, _ in lists], dtype=np.int64)  # numpy's fastest type
@@ -303,13 +307,16 @@ class QueryPostings(NamedTuple):
         return rows, self.saturation.weighed(counts, self.norms(rows)) * weights
 
     def looked_up(self, rows: npt.NDArray[np.int64], first: int = 0) -> Floats:
-        """Return the addends of the terms from ``first`` on, shape (terms, rows)."""
+        """Return the amounts that the terms from ``first`` on add to the scores of the given rows.
+
+        The result has the shape (terms, rows).
+        """
         lists = self.lists[first:]
         counts = np.zeros((len(lists), len(rows)))
         found = np.full(counts.shape, -1, np.int32)
         for at, (rows_of_term, counts_of_term) in enumerate(lists):
             if len(rows_of_term):
-                # A type that both share avoids a copy of all rows of the term.
+                # If both arrays have the same type, the rows of the term are not copied.
                 places = rows_of_term.searchsorted(rows.astype(rows_of_term.dtype))
                 found[at] = rows_of_term.take(places, mode="clip")
                 counts[at] = counts_of_term.take(places, mode="clip")
@@ -324,17 +331,18 @@ class QueryPostings(NamedTuple):
 def best_rows(
     query: QueryPostings, limit: int | None, mask: Mask | None, orders: Orders
 ) -> tuple[npt.NDArray[Any], Floats]:
-    """Return the rows with the highest sums, best first, and their sums.
+    """Return the rows with the highest scores, best first, and their scores.
 
-    The result is exact. As soon as the remaining terms can lift only a few rows into the best,
-    these terms are looked up only in these rows (Turtle and Flood, "Query evaluation: strategies
-    and optimizations", 1995).
+    The result is exact. As soon as only a few rows can still be among the best, the remaining terms
+    are looked up in these rows only (Turtle and Flood, "Query evaluation: strategies and
+    optimizations", 1995).
 
     Args:
-        query: The query's postings, with positive weights.
-        limit: The number of rows. None means all rows that contain any of the terms.
-        mask: A mask of the rows that count. None means all rows.
-        orders: The positions that break ties. The lower position comes first.
+        query: The postings of the query, with positive weights.
+        limit: The number of rows. If None, all rows that contain any of the terms are returned.
+        mask: A boolean array that is True for rows that can be returned. If None, all rows can.
+        orders: The positions of the rows in document order. If scores are equal, the row with the
+            lower position comes first.
     """
     filtered = query.filtered
     if filtered is not None:
@@ -374,21 +382,21 @@ def _best(
 
 
 def _least(sums: Floats, limit: int | None) -> float:
-    """Return a positive lower bound of the sums of the best rows."""
+    """Return a positive lower limit of the scores of the best rows."""
     if limit is None or len(sums) < 2 * limit * _COLUMNS:
         return LEAST
     return max(_highest(_maxima(sums), limit) / _ROUNDING, LEAST)
 
 
 def _maxima(scores: Floats) -> Floats:
-    """Return the maxima of columns of different rows."""
+    """Return the maximum of each of several disjoint sets of rows."""
     width = len(scores) // _COLUMNS
     maxima: Floats = scores[: width * _COLUMNS].reshape(_COLUMNS, width).max(axis=0)
     return maxima
 
 
 def _highest(scores: Floats, limit: int) -> float:
-    """Return the last of the ``limit`` highest scores, or minus infinity if fewer scores exist."""
+    """Return the lowest of the ``limit`` highest scores, or minus infinity if there are fewer."""
     if len(scores) < limit:
         return -math.inf
     if len(scores) >= 2 * limit * _COLUMNS:  # faster than a partition of all scores

@@ -34,8 +34,8 @@ def current(
     Args:
         groups: The names of the groups to build, by graph.
         indexes: The indexes of these groups, which can be searched in the block.
-        light: Whether the block needs few or no queries if the indexes are current. See
-            ``GraphReader.reading``.
+        light: Whether the block sends few or no queries to the store if the indexes are current.
+            See ``GraphReader.reading``.
 
     Raises:
         UnknownGroupError: If a graph does not have one of the groups.
@@ -54,7 +54,7 @@ def current(
 
 
 def _is_current(index: Follower) -> bool:
-    """Return whether an index reflects all changes, as far as this is known."""
+    """Return whether an index is known to reflect all changes of its graph."""
     return bool(index.is_current()) if hasattr(index, "is_current") else False
 
 
@@ -67,7 +67,8 @@ def reading(
 
     Args:
         groups: The names of the groups to build, by graph.
-        light: Whether the block needs few or no queries. Ignored for several graphs.
+        light: Whether the block sends few or no queries to the store. This is ignored if there are
+            several graphs.
 
     Raises:
         UnknownGroupError: If a graph does not have one of the groups.

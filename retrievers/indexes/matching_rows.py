@@ -1,4 +1,4 @@
-"""The rows of a table that match a filter, which are cached."""
+"""Find the rows of a table that match a filter, and cache them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy.typing as npt
 from ..conditions import MISSING, Condition, identity
 from .row_ids import Mask, Rows
 
-_MAX_CACHED = 32  # cached conditions per field
+_MAX_CACHED = 32  # the maximum number of cached conditions per field
 
-_MAX_KEPT = 64  # filters whose rows are kept
+_MAX_KEPT = 64  # the maximum number of filters whose rows are cached
 
-_MAX_BYTES = 32_000_000  # of all kept rows
+_MAX_BYTES = 32_000_000  # the maximum memory of all cached rows
 
 _FEW = 1 / 50  # maximum share of rows that are scored one by one
 
@@ -23,10 +23,10 @@ _FEW = 1 / 50  # maximum share of rows that are scored one by one
 class FieldValues:
     """The distinct values of a metadata field.
 
-    A condition is evaluated once per distinct value, and the answers are cached.
+    A condition is evaluated once for each distinct value, and the results are cached.
 
     Attributes:
-        codes: The number of the value by run of rows.
+        codes: The numbers of the values. Adjacent rows with the same metadata share an entry.
     """
 
     def __init__(self) -> None:
@@ -49,11 +49,11 @@ class FieldValues:
 
     @property
     def are_missing(self) -> bool:
-        """Whether the field is missing in all nodes."""
+        """Whether no node has the field."""
         return len(self.values) == 1 and self.values[0] is MISSING
 
     def meets(self, condition: Condition) -> Mask:
-        """Return a mask of the runs that meet a condition."""
+        """Return a boolean array that is True for entries that meet a condition."""
         good = self._decided.get(condition.key, np.zeros(0, np.bool_))
         if len(good) < len(self.values):
             new = [condition(value) for value in self.values[len(good) :]]
@@ -65,11 +65,11 @@ class FieldValues:
 
 
 class MatchingRows(NamedTuple):
-    """The rows of a table that meet a filter. Empty rows may be among them.
+    """The rows of a table that match a filter. They can include empty rows.
 
     Attributes:
-        mask: A mask of the rows that meet the filter.
-        rows: The ascending rows if there are few. None if many rows meet the filter.
+        mask: A boolean array that is True for rows that match the filter.
+        rows: The matching rows in ascending order if there are only a few, otherwise None.
     """
 
     mask: Mask
@@ -77,25 +77,28 @@ class MatchingRows(NamedTuple):
 
     @classmethod
     def of(cls, mask: Mask) -> MatchingRows:
-        """Return the rows of a mask."""
+        """Create an object from a boolean array of the matching rows."""
         is_few = np.count_nonzero(mask) <= _FEW * len(mask)
         return cls(mask, np.flatnonzero(mask) if is_few else None)
 
     @property
     def size(self) -> int:
-        """The memory in bytes."""
+        """The memory that the arrays occupy, in bytes."""
         return self.mask.nbytes + (0 if self.rows is None else self.rows.nbytes)
 
 
 class KeptMatches:
-    """A cache of the rows that match the latest filters, for one number of rows."""
+    """A cache of the rows that match recently used filters, for one number of rows."""
 
     def __init__(self) -> None:
         self._kept: dict[Hashable, MatchingRows] = {}
         self._bytes = 0
 
     def get(self, key: Hashable, size: int) -> MatchingRows | None:
-        """Return the cached rows that match a filter among a number of rows, or None."""
+        """Return the cached rows that match a filter, or None if they are not in the cache.
+
+        The entry is removed if the table has a different number of rows by now.
+        """
         kept = self._kept.pop(key, None)
         if kept is None:
             return None

@@ -1,4 +1,4 @@
-"""The nodes of one group as rows of a table: ids, order, parents and metadata."""
+"""A table of the nodes of a group, with columns for ids, order, parents and metadata."""
 
 from __future__ import annotations
 
@@ -31,23 +31,25 @@ Codes = npt.NDArray[np.integer[Any]]
 
 
 class Runs(Generic[T]):
-    """A column whose neighboring rows often have the same value, which is stored once.
+    """A column in which a sequence of equal values in adjacent rows is stored only once.
 
-    The first values may be in a file, which is read on demand.
+    The first values can be in a file, which is read on demand.
 
     Args:
-        read: A function that returns a value from its text in a file.
+        read: A function that converts the text of a value in a file to the value.
     """
 
     def __init__(self, read: Callable[[str], T]) -> None:
         self._read = read
         self._codes: Codes = np.zeros(0, np.int32)  # with room for more rows
-        self._stored_codes: StoredArray | None = None  # until all codes are used
-        self._parts: tuple[StoredTexts | None, list[T]] = None, []  # values in a file, later values
+        # The codes in a file, until all of them are used.
+        self._stored_codes: StoredArray | None = None
+        # The values in a file, and the values that were added later.
+        self._parts: tuple[StoredTexts | None, list[T]] = None, []
 
     @property
     def codes(self) -> Codes:
-        """The number of the value by row, with room for more rows.
+        """For each row, the number of its value. The array has space for more rows.
 
         Raises:
             MissingNodeError: If the file is damaged.
@@ -60,7 +62,7 @@ class Runs(Generic[T]):
 
     @property
     def values(self) -> list[T]:
-        """The values by number.
+        """The values, by number.
 
         Raises:
             MissingNodeError: If the file is damaged.
@@ -75,13 +77,13 @@ class Runs(Generic[T]):
     def extend(
         self, first: int, values: Iterable[T], key: Callable[[T], Any] | None = None
     ) -> None:
-        """Append the values of rows.
+        """Append the values of new rows.
 
         Args:
             first: The number of the first row.
             values: The values.
-            key: A function from a value to its compared form. If None, values are
-                compared.
+            key: A function that returns the form in which a value is compared. If None, the values
+                themselves are compared.
         """
         identity_of = key or _itself
         stored, later = self._parts
@@ -104,14 +106,14 @@ class Runs(Generic[T]):
         self._codes[first : first + len(codes)] = codes
 
     def _last(self) -> T | None:
-        """Return the last value, if there is any."""
+        """Return the last value, or None if there are no values."""
         stored, later = self._parts
         if later:
             return later[-1]
         return self._read(stored[len(stored) - 1]) if stored else None
 
     def take(self, rows: Rows) -> list[T]:
-        """Return the values of rows. The values of one run are one object.
+        """Return the values of rows. Equal values of adjacent rows are the same object.
 
         Raises:
             MissingNodeError: If the file is damaged.
@@ -129,7 +131,7 @@ class Runs(Generic[T]):
         return [values[n] if n < size else later[n - size] for n in numbers]
 
     def run_lengths(self, rows: Rows, size: int) -> list[int]:
-        """Return the lengths of the runs that contain the given rows.
+        """For each of the given rows, return the number of adjacent rows with the same value.
 
         Args:
             rows: The rows.
@@ -145,11 +147,11 @@ class Runs(Generic[T]):
         return lengths
 
     def arrays(self, name: str, size: int, write: Callable[[T], str]) -> Arrays:
-        """Return arrays for a file.
+        """Return the column as arrays for a file.
 
         Raises:
             TypeError: If a value cannot be stored.
-            MissingNodeError: If the former file is damaged.
+            MissingNodeError: If the previous file is damaged.
         """
         stored, later = self._parts
         texts = [write(value) for value in later]
@@ -158,7 +160,7 @@ class Runs(Generic[T]):
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, name: str, size: int, read: Callable[[str], T]) -> Runs[T]:
-        """Restore a column of a number of rows from ``arrays``.
+        """Restore a column from the result of ``arrays``.
 
         Raises:
             ValueError: If an array is missing, or has the wrong type or shape.
@@ -177,9 +179,9 @@ class TableSnapshot(NamedTuple):
     """The rows of a table at one revision. Later changes of the table do not affect them.
 
     Attributes:
-        table: The table, which may change. Later nodes have other rows.
-        orders: The positions in document order by row.
-        matching: The rows that meet the filter. None means all rows.
+        table: The table, which can change. Nodes that are added later have other rows.
+        orders: The position of each row in document order.
+        matching: The rows that match the filter. If None, all rows match.
     """
 
     table: NodeTable
@@ -187,7 +189,7 @@ class TableSnapshot(NamedTuple):
     matching: MatchingRows | None
 
     def ids_of(self, rows: Rows) -> list[str]:
-        """Return the ids of nodes by row.
+        """Return the ids of the nodes in the given rows.
 
         Raises:
             MissingNodeError: If the file of the table is damaged.
@@ -207,7 +209,7 @@ class TableSnapshot(NamedTuple):
         return rows
 
     def parents_of(self, ids: Iterable[str]) -> list[str | None]:
-        """Return the parents of nodes.
+        """Return the ids of the parents of nodes.
 
         Raises:
             MissingNodeError: If a node was removed or changed.
@@ -224,7 +226,8 @@ class TableSnapshot(NamedTuple):
         return inherited
 
     def count_siblings(self, ids: Iterable[str]) -> list[int]:
-        """Return how many nodes share the parent of each node, including the node itself.
+        """For each node, return the number of nodes with the same parent, including the node
+        itself.
 
         Raises:
             MissingNodeError: If a node was removed or changed.
@@ -233,7 +236,8 @@ class TableSnapshot(NamedTuple):
 
 
 class NodeTable:
-    """Rows of nodes. A removed node leaves an empty row until the table is compacted.
+    """A table with one row per node. A removed node leaves an empty row until the table is
+    compacted.
 
     Attributes:
         size: The number of nodes.
@@ -257,7 +261,7 @@ class NodeTable:
         return len(self._ids)
 
     def ids_of(self, rows: Rows) -> list[str]:
-        """Return the ids of nodes by row.
+        """Return the ids of the nodes in the given rows.
 
         Raises:
             MissingNodeError: If the file of the table is damaged.
@@ -265,7 +269,7 @@ class NodeTable:
         return self._ids.take(rows, self._alive)
 
     def row_of(self, node_id: str) -> int:
-        """Return the row of a node, or -1 if it is not in the table.
+        """Return the row of a node, or -1 if the node is not in the table.
 
         Raises:
             MissingNodeError: If the file of the table is damaged.
@@ -288,7 +292,7 @@ class NodeTable:
 
     @property
     def alive(self) -> Mask:
-        """A mask of the rows that hold a node."""
+        """A boolean array that is True for rows that hold a node."""
         return self._alive[: len(self)]
 
     @property
@@ -298,11 +302,11 @@ class NodeTable:
 
     @property
     def orders(self) -> Orders:
-        """The positions in document order by row."""
+        """The position of each row in document order."""
         return self._orders[: len(self)]
 
     def add(self, nodes: Sequence[Node]) -> None:
-        """Append nodes."""
+        """Append nodes to the table."""
         self._extend(
             [node.id for node in nodes],
             [node.order for node in nodes],
@@ -339,18 +343,18 @@ class NodeTable:
         """Empty the rows of nodes. Unknown ids are ignored.
 
         Returns:
-            The rows.
+            The rows that were emptied.
         """
         rows = self.rows_of(dict.fromkeys(ids))
         removed: list[int] = rows[rows >= 0].tolist()
         if removed:
             self.size -= len(removed)
-            self._alive = self._alive.copy()  # running searches may still use the previous array
+            self._alive = self._alive.copy()  # running searches may still use the old array
             self._alive[removed] = False
         return removed
 
     def compacted(self) -> NodeTable:
-        """Return a table without empty rows. The order of the remaining rows is kept."""
+        """Return a table without empty rows. The other rows keep their order."""
         rows = np.flatnonzero(self.alive)
         table = NodeTable()
         table._extend(
@@ -364,16 +368,16 @@ class NodeTable:
         return table
 
     def metadata_of(self, rows: Rows) -> list[Mapping[str, Any]]:
-        """Return the metadata of nodes by row."""
+        """Return the metadata of the nodes in the given rows."""
         values = self._metadata.take(rows)
         return [_decoded(value) for value in values]
 
     def snapshot(self, filter: Filter) -> TableSnapshot:
-        """Return a snapshot of the rows."""
+        """Return a snapshot of the rows that match a filter."""
         return TableSnapshot(self, self.orders, self.matching(filter))
 
     def matching(self, filter: Filter) -> MatchingRows | None:
-        """Return the rows that meet a filter, or None if it has no condition."""
+        """Return the rows that match a filter, or None if it contains no condition."""
         if not filter:
             return None
         key = filter.key
@@ -387,7 +391,7 @@ class NodeTable:
         return kept
 
     def allowed(self, filter: Filter) -> Mask:
-        """Return a mask of the rows whose node meets a filter."""
+        """Return a boolean array that is True for rows whose node matches a filter."""
         matching = self.matching(filter)
         return self.alive if matching is None else matching.mask & self.alive
 
@@ -407,7 +411,7 @@ class NodeTable:
         return values.meets(condition)[column.codes[: len(self)]]
 
     def _warn_missing(self, field: str | None) -> None:
-        """Log that a field, whose name may be misspelled, is missing in all nodes."""
+        """Log that no node has a metadata field, whose name may be misspelled."""
         fields: set[str] = set()
         for metadata in self._metadata.values:
             fields.update(str(name) for name in metadata)
@@ -418,7 +422,7 @@ class NodeTable:
         )
 
     def arrays(self) -> Arrays:
-        """Return arrays for a file.
+        """Return the table as arrays for a file.
 
         Raises:
             TypeError: If a metadata value cannot be stored.
@@ -436,7 +440,7 @@ class NodeTable:
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> NodeTable:
-        """Restore a table from ``arrays``. Other arrays are ignored.
+        """Restore a table from the result of ``arrays``. Other arrays are ignored.
 
         Raises:
             ValueError: If an array is missing, or has the wrong type or shape.
@@ -474,16 +478,16 @@ def _parent(text: str) -> str | None:
 
 
 def _decoded(text: str | Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return metadata from its text in a file. Decoded metadata is returned unchanged.
+    """Parse metadata that was read from a file. Parsed metadata is returned unchanged.
 
     Raises:
-        MissingNodeError: If the text is forged.
+        MissingNodeError: If the text is not valid.
     """
     if not isinstance(text, str):
         return text
     try:
         metadata = decode(text)
-    except Exception as error:  # forged texts may raise any error
+    except Exception as error:  # manipulated texts can raise any error
         raise MissingNodeError(f"metadata cannot be read: {error}") from error
     if not isinstance(metadata, Mapping):
         raise MissingNodeError(f"metadata must be a mapping, got {metadata!r:.40}")

@@ -1,4 +1,4 @@
-"""An inverted index of the rows and counts of each term, which grows in place."""
+"""An inverted index that stores the rows and counts of each term and can be extended in place."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ Counts = npt.NDArray[np.unsignedinteger[Any]]
 
 _Starts = npt.NDArray[np.int64]
 
-BATCH_SIZE = 1_000_000  # postings moved per step
+BATCH_SIZE = 1_000_000  # the number of postings that are moved per step
 
 _MAX_COUNT_BYTES = 4
 
-_SMALL = 20_000  # number of later postings up to which they are not merged
+_SMALL = 20_000  # the number of postings added later up to which they are not merged
 
 
-_CODE_BITS = 21  # of a character
+_CODE_BITS = 21  # the number of bits of a character
 
 _CODE = (1 << _CODE_BITS) - 1
 
 
 class AnalyzedTexts(NamedTuple):
-    """The terms of texts as plain data.
+    """The terms of several texts as plain data.
 
     Attributes:
-        terms: The distinct terms, in the order of their first occurrence.
-        numbers: The positions of all terms in ``terms``, one text after another, as the bytes of an
-            int32 array.
+        terms: The distinct terms, in order of their first occurrence.
+        numbers: The indexes of all terms in ``terms``, text by text, as the bytes of an int32
+            array.
         sizes: The number of terms of each text.
         lengths: The length of each text. See ``TextAnalyzer.indexed``.
-        runs: The runs of each text without spaces, joined by zero characters. Their characters and
-            the pairs of adjacent characters are also terms.
+        runs: For each text, its sequences of characters in scripts without spaces, joined by zero
+            characters. These characters and the pairs of adjacent characters are also terms.
     """
 
     terms: list[str]
@@ -61,7 +61,8 @@ class AnalyzedTexts(NamedTuple):
         """Number the terms of texts.
 
         Args:
-            texts: The terms of each text, as often as they occur, its length and its runs.
+            texts: For each text, all of its terms including repetitions, its length, and its
+                sequences of characters without spaces.
         """
         numbered: defaultdict[str, int] = defaultdict()
         numbered.default_factory = numbered.__len__
@@ -78,17 +79,20 @@ class AnalyzedTexts(NamedTuple):
 
     @property
     def num_terms(self) -> int:
-        """The number of terms, plus half the characters in runs, which are counted faster."""
+        """The number of terms, plus half the number of characters in ``runs``.
+
+        Terms in ``runs`` count only half because they are processed faster.
+        """
         return len(self.numbers) // 4 + sum([len(run) for run in self.runs]) // 2
 
 
 class PostingLists(NamedTuple):
-    """The rows of each term, one list after another.
+    """The posting lists of all terms, concatenated.
 
     Attributes:
-        starts: The start of each list, and the end of the last list, shape (terms + 1,).
-        rows: The ascending rows by term.
-        counts: The count of the term in each row.
+        starts: The start of each list, and the end of the last list, with shape (terms + 1,).
+        rows: The rows that contain each term, in ascending order.
+        counts: The number of occurrences of the term in each row.
     """
 
     starts: _Starts
@@ -97,14 +101,14 @@ class PostingLists(NamedTuple):
 
 
 class StoredLists(NamedTuple):
-    """Posting lists in a file, whose parts are checked on first use."""
+    """Posting lists in a file, which are verified when they are first used."""
 
     starts: StoredArray
     rows: StoredArray
     counts: StoredArray
 
     def bounds(self, number: int) -> tuple[int, int]:
-        """Return the start and the end of a list.
+        """Return the start and the end of a posting list.
 
         Raises:
             MissingNodeError: If the file is damaged.
@@ -115,7 +119,7 @@ class StoredLists(NamedTuple):
         return start, stop
 
     def all(self) -> PostingLists:
-        """Return all lists.
+        """Return all posting lists.
 
         Raises:
             MissingNodeError: If the file is damaged.
@@ -127,7 +131,10 @@ class StoredLists(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """The postings of texts, one term after another. ``sizes`` is the number of rows per term."""
+    """The postings of several texts, grouped by term.
+
+    ``sizes`` contains the number of rows per term.
+    """
 
     terms: npt.NDArray[np.integer[Any]]
     sizes: Ints
@@ -139,22 +146,24 @@ _EMPTY = PostingLists(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, 
 
 
 class Postings:
-    """An inverted index from terms to ascending rows of a ``NodeTable``, with counts.
+    """An inverted index that maps terms to ascending rows of a ``NodeTable``, with counts.
 
-    The caller numbers the rows in ascending order and skips removed rows. Most postings are in
-    arrays in memory or in a file and take five bytes each. Later postings are in small lists, which
-    are merged into the arrays when they reach an eighth of the arrays' size.
+    The caller numbers the rows in ascending order and ignores removed rows. Most postings are
+    stored in arrays, in memory or in a file, and occupy five bytes each. Postings that are added
+    later are stored in small lists. When they reach an eighth of the size of the arrays, they are
+    merged into the arrays.
 
     Attributes:
         vocabulary: The numbers of the terms.
-        later: Later postings by term number: the row in the upper bits, and the count.
+        later: The postings that were added later, by the number of the term. The upper bits contain
+            the row and the lower bits the count.
     """
 
     def __init__(self) -> None:
         self.vocabulary = Vocabulary()
         self.later: dict[int, array[int]] = {}
         self._lists = _EMPTY
-        self._stored: StoredLists | None = None  # until all lists are used
+        self._stored: StoredLists | None = None  # the lists in a file, until all of them are used
         self._later_size = 0
 
     def __len__(self) -> int:
@@ -191,7 +200,7 @@ class Postings:
         return stop - start if later is None else stop - start + len(later)
 
     def of_term(self, term: str) -> tuple[Ints, Counts, bool]:
-        """Return the rows of a term, its counts, and whether they are copies.
+        """Return the rows that contain a term, its counts, and whether the arrays are copies.
 
         Raises:
             MissingNodeError: If the file is damaged.
@@ -215,7 +224,7 @@ class Postings:
         return rows, counts, True
 
     def _bounds(self, number: int) -> tuple[int, int]:
-        """Return the start and the end of a term's list, which is empty for unknown terms."""
+        """Return the start and the end of a term's posting list. It is empty for unknown terms."""
         starts = self._lists.starts if self._stored is None else self._stored.starts.array
         if not 0 <= number < len(starts) - 1:
             return 0, 0
@@ -267,14 +276,14 @@ class Postings:
             row += 1
 
     def _numbered(self, texts: AnalyzedTexts) -> _Starts:
-        """Return the vocabulary numbers of all terms, one text after another."""
+        """Return the numbers of all terms in the vocabulary, text by text."""
         vocabulary = self.vocabulary
         known = np.array([vocabulary[term] for term in texts.terms], np.int64)
         numbers: _Starts = known[np.frombuffer(texts.numbers, np.int32)]
         return numbers
 
     def _blocks(self, first_row: int, batch: Sequence[AnalyzedTexts]) -> Iterator[_Block]:
-        """Yield the sorted and counted terms of texts, then the terms of their runs."""
+        """Yield the sorted and counted terms of texts, followed by the terms without spaces."""
         vocabulary = self.vocabulary
         numbers = np.concatenate([self._numbered(texts) for texts in batch])
         sizes = [size for texts in batch for size in texts.sizes]
@@ -305,7 +314,7 @@ class Postings:
             np.empty(int(starts[-1]), np.int32),
             np.empty(int(starts[-1]), np.min_scalar_type(limit)),
         )
-        free = starts[:-1].copy()  # next free position of each term
+        free = starts[:-1].copy()  # the next free position of each term
         for block in _blocks_of(lists):
             _place(merged, free, block)
         while blocks:
@@ -321,7 +330,7 @@ class Postings:
         return _Block(terms, sizes, rows, counts)
 
     def compacted(self, alive: Mask) -> Postings:
-        """Return postings without empty rows. The remaining rows are renumbered in order."""
+        """Return postings without empty rows. The other rows are renumbered in order."""
         self._merge([])
         lists = self.lists
         living = alive[lists.rows]
@@ -337,7 +346,7 @@ class Postings:
         return compacted
 
     def arrays(self) -> Arrays:
-        """Return arrays for a file, from which ``from_arrays`` restores the postings.
+        """Return the postings as arrays for a file, from which ``from_arrays`` can restore them.
 
         Raises:
             TypeError: If a term is not a string.
@@ -353,7 +362,9 @@ class Postings:
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, size: int) -> Postings:
-        """Restore postings of a number of rows from ``arrays``. Other arrays are ignored.
+        """Restore postings for a number of rows from the result of ``arrays``.
+
+        Other arrays are ignored.
 
         Raises:
             ValueError: If an array is missing, or has the wrong type or shape.
@@ -374,14 +385,15 @@ class Postings:
 
 
 def _unpacked(later: _Starts) -> tuple[Ints, Counts]:
-    """Return the rows and the counts of later postings."""
+    """Return the rows and the counts of postings that were added later."""
     return (later >> 32).astype(np.int32), (later & 0xFFFF_FFFF).astype(np.uint32)
 
 
 def _characters_and_pairs(texts: Sequence[str]) -> tuple[_Starts, _Starts]:
-    """Return the codes of characters and adjacent pairs in texts, and the texts' numbers.
+    """Return the codes of the characters and of adjacent pairs in texts, and the numbers of the
+    texts.
 
-    The upper bits of a pair are its first character. Zero characters separate runs.
+    The upper bits of a pair contain its first character. Zero characters separate sequences.
     """
     joined = "\0".join([*texts, ""]).encode("utf-32-le", "surrogatepass")
     codes = np.frombuffer(joined, np.uint32).astype(np.int64)
@@ -399,7 +411,7 @@ def _counted(terms: _Starts, rows: _Starts, first_row: int) -> _Block:
 
     Args:
         terms: The number of each term, below 2 ** 47.
-        rows: The text of each term, counted from 0.
+        rows: The number of the text that contains each term, beginning with 0.
         first_row: The row of the first text.
     """
     pairs, counts = np.unique(terms << 16 | rows, return_counts=True)
@@ -410,7 +422,7 @@ def _counted(terms: _Starts, rows: _Starts, first_row: int) -> _Block:
 
 
 def _blocks_of(lists: PostingLists) -> Iterator[_Block]:
-    """Yield postings in portions of whole terms."""
+    """Yield postings in portions, without splitting the list of a term."""
     terms = len(lists.starts) - 1
     first = 0
     while first < terms:
@@ -427,7 +439,7 @@ def _blocks_of(lists: PostingLists) -> Iterator[_Block]:
 
 
 def _place(merged: PostingLists, free: _Starts, block: _Block) -> None:
-    """Append the postings of a block to the lists of their terms."""
+    """Append the postings of a block to the posting lists of their terms."""
     sizes = block.sizes.astype(np.int64)
     at = np.repeat(free[block.terms] - (np.cumsum(sizes) - sizes), sizes)
     at += np.arange(len(at))

@@ -67,9 +67,10 @@ class RowPostings:
         return sums
 
     def _restrict(self, lists: Mapping[str, tuple[Ints, Counts]]) -> None:
-        """Compute and cache the weighted counts of terms in the rows, with their positions.
+        """Compute and cache the weighted counts of terms in the rows, and the positions of these
+        rows.
 
-        All terms are restricted together, since a few operations on long arrays are faster.
+        All terms are processed together, because a few operations on long arrays are faster.
         """
         if not lists:
             return

@@ -121,7 +121,7 @@ class StoredTexts:
 
 
 class StoredIds(StoredTexts):
-    """A list of generated ids in a file, as bytes.
+    """A list of generated node ids in a file, which are stored as bytes instead of text.
 
     Args:
         data: The ids, concatenated.
@@ -315,7 +315,7 @@ def _id_bytes(ids: Sequence[str]) -> Array:
 
 
 def _as_ids(data: bytes) -> list[str]:
-    """Return ids from their concatenated bytes."""
+    """Convert concatenated bytes to the ids that they encode."""
     digits = data.hex()
     size = 2 * _ID_BYTES
     return [digits[start : start + size] for start in range(0, len(digits), size)]

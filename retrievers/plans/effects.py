@@ -135,7 +135,7 @@ async def find_all(
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """A search with fixed arguments, for one or more queries."""
+    """A search with fixed arguments that can be performed for one or more queries."""
 
     retriever: RetrieverProtocol
     top_k: int | None
