@@ -325,7 +325,7 @@ def hotpotqa(data: Path) -> Task:
 
 
 def musique(data: Path) -> Task:
-    """Read 100 questions of MuSiQue with the positions of the answers to their steps."""
+    """Read 100 questions of MuSiQue with the positions of all intermediate answers."""
     folder = data / "musique"
     rows = json.loads((folder / "musique_train.json").read_text("utf8"))
     corpus = json.loads((folder / "musique_train_corpus.json").read_text("utf8"))

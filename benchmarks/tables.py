@@ -72,7 +72,7 @@ class Above:
 
 
 def retrievers(data: Path, cache: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Yield the name of each row, with a function that creates its retriever."""
+    """Yield functions that create the retriever for each row, with the name of the row."""
     files = NodeGraph(progress=False)
     files.add(cmrc_files(data))
     files.create_node_group("chunk", SentenceSplitter(1024, 100))

@@ -435,11 +435,10 @@ class GroupBuilder:
         build.since = time.monotonic()
 
     def _finish(self, lineage: Lineage, until: int) -> None:
-        """Mark a group as built for a revision of ``ROOT``.
+        """Record that a group is completely built for a revision of ``ROOT``.
 
-        This must be called inside a transaction.
-
-        Documents that changed after this revision are processed by the next build.
+        This must be called inside a transaction. Documents that changed after this revision are
+        processed by the next build.
         """
         name = lineage[-1].name
         rules = _rules(lineage)

@@ -54,8 +54,8 @@ class Derivation:
         nodes: The nodes in document order. Children of the same parent are adjacent.
         links: The links from these nodes that the transform created. Their target nodes may be
             missing.
-        text: The text of the document, which contains the nodes that have a span. None if there is
-            no document.
+        text: The text of the document, to which the spans of the nodes refer. It is None if the
+            nodes are derived from a whole group.
     """
 
     stamp: Stamp

@@ -27,9 +27,7 @@ REMEDIES = {
 def describe_skipped(failures: Iterable[Failure], remedies: Mapping[str, str] = REMEDIES) -> str:
     """Summarize skipped files: their number, their kinds and how to read them.
 
-    The result is empty if no file was skipped.
-
-    Failures of transforms are ignored.
+    Failures of transforms are ignored. The result is empty if no file was skipped.
 
     Args:
         failures: The failures, as in ``NodeGraph.failures``.

@@ -16,13 +16,13 @@ Row = tuple[Any, ...]
 class Database(Protocol):
     """The interface of a connection to an SQL database. The store holds a lock while it is used.
 
-    SQL statements use ``?`` as placeholder. ids, names, texts and JSON are stored as bytes.
+    SQL statements use ``?`` as placeholder. Texts, names, JSON and ids are stored as bytes.
 
     Attributes:
         lock: The lock of the graph, which protects the connection and the indexes. A thread must
             not hold it while it waits for another thread, a model or a transform.
-        has_blocks: Whether the texts of documents are stored in blocks, and the texts of nodes as
-            spans of these blocks. Otherwise, each node is stored with its text.
+        has_blocks: Whether the texts of documents are stored in blocks, to which the nodes refer.
+            If False, each node is stored together with its text.
     """
 
     lock: FairLock
@@ -127,7 +127,7 @@ def select(
 
 
 FORMAT = 2
-"""The version of the table definitions. Files with a different version are rejected."""
+"""The version of the table definitions. Stores with version 1 are converted."""
 
 TABLES = (
     # The last keys that were assigned, and the state number, which increases with every change.

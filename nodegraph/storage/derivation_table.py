@@ -86,7 +86,7 @@ class NewDerivation(NamedTuple):
         stored: The existing row in the store, or None if the derivation is new.
         derivation: The new derivation. If None, the stored derivation is deleted.
         fields: The encoded metadata and search text of the document.
-        text: The key of the document's text, or 0 if nodes are stored with their texts.
+        text: The database key of the document's text, or 0 if nodes are stored with their texts.
     """
 
     document: int

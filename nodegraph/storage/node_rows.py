@@ -267,7 +267,8 @@ class NodeRows:
             revision: The revision of the group.
             nodes: The nodes to convert.
             fields: The encoded metadata and search text of the document.
-            has_span: A function that returns whether the text of a node is stored as a span.
+            has_span: A function that returns whether the text of a node is stored as a reference to
+                the document's text.
 
         Raises:
             TypeError: If a node contains a value that cannot be stored.

@@ -37,7 +37,7 @@ class StoredNodes:
     Args:
         transactions: The manager of transactions.
         groups: The table of groups.
-        blocks: The texts of documents.
+        blocks: The table of the documents' texts.
         rows: The converter between nodes and rows.
     """
 

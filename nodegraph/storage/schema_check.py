@@ -26,9 +26,9 @@ def check_schema(db: sqlite3.Connection, place: object, tables: Iterable[str] = 
     and expressions would run on each write.
 
     Args:
-        db: The connection.
+        db: The connection to the database.
         place: The path of the file.
-        tables: The statements that create the tables and indexes.
+        tables: The SQL statements that create the expected tables and indexes.
 
     Raises:
         StoreError: If the file has a different schema.

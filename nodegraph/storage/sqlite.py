@@ -392,7 +392,10 @@ class SQLiteDatabase:
                 self._disconnect()
 
     def _empty_log(self) -> None:
-        """Empty the log of a replaced file, since SQLite would apply it to the new file."""
+        """Write the log into the file and empty the log.
+
+        If an error occurs, the log is unchanged.
+        """
         with suppress(StoreError):
             self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
 
