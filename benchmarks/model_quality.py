@@ -164,7 +164,7 @@ def table(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
 def summary(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
     """Return the header and rows of the summary for the README.
 
-    Rows without any figures are left out. A cell is empty if a data set was not measured.
+    Rows without any results are left out. A cell is empty if a data set was not measured.
     """
     rows = []
     for row, pattern in ROWS.items():

@@ -464,7 +464,7 @@ def code(limit: int) -> Iterator[LanguageTask]:
 
 
 class Function(NamedTuple):
-    """A function in a module, with a question from its docstring and the remaining source."""
+    """A function whose docstring is used as a question, and its source without the docstring."""
 
     module: str
     name: str

@@ -180,7 +180,7 @@ class Transactions:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Wait for running transactions, and block new transactions for the duration of a block.
+        """Wait for running transactions, and delay new transactions until the end of a block.
 
         The graph's lock is not held, so other threads can read.
 
